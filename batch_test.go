@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Runs across ticks for every order of the fields: the same 10 slots, from the
-// sixth of a tick of eight.
+// Runs across ticks for every order of the fields: the same 10 slots, starting
+// with the sixth of a tick of eight.
 func TestRuns(t *testing.T) {
 	for layout, want := range map[string][]Run{
 		"bits=time:40.node:4.seq:3":           {{5, 1, 3}, {128, 1, 7}},
 		"bits=time:40.seq:3.node:4":           {{5 << 4, 16, 10}}, // time and sequence are one number
 		"bits=node:4.time:40.seq:3":           {{5, 1, 10}},
 		"bits=seq:3.time:40":                  {{5 << 40, 1 << 40, 3}, {1, 1 << 40, 7}},
-		"bits=time~:2.seq:3":                  {{5, 1, 3}, {2 << 3, 1, 7}}, // tick 1 of two bits, turned round
+		"bits=time~:2.seq:3":                  {{5, 1, 3}, {2 << 3, 1, 7}}, // tick 1 in two bits, reversed
 		"bits=seq:1.const:1=0.seq:2.time:40":  {{1<<43 | 1<<40, 1 << 40, 3}, {1, 1 << 40, 4}, {1<<43 | 1, 1 << 40, 3}},
 		"bits=time:40.const:3=5.seq:3.node:1": {{5<<4 | 5<<1, 2, 3}, {1<<7 | 5<<4, 2, 7}},
 	} {
@@ -51,8 +51,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// AppendRaw gives what All gives, whatever part is asked for, after what is
-// there.
+// AppendRaw appends the IDs of All, for any part of the batch.
 func TestAppendRaw(t *testing.T) {
 	for _, layout := range []string{"default", "bits=time:40.seq:3.node:4", "bits=seq:1.const:1=0.seq:2.time:40", "bits=time~:2.seq:3"} {
 		l := MustParseLayout(layout)
@@ -125,13 +124,13 @@ func TestBatchOfRandomLayout(t *testing.T) {
 			hi, lo := id.Uint64s()
 			random[wide{hi, lo}.and(newComposer(&g.layout, 7).random)] = true
 		}
-		if len(random) < len(first)*99/100 { // of 30 bits, two may be equal
+		if len(random) < len(first)*99/100 { // with 30 bits, two may be equal
 			t.Errorf("%s: %d different random parts in %d IDs", layout, len(random), len(first))
 		}
 	}
 }
 
-// counter is a Source of consecutive integers that can be told to fail.
+// counter is a Source of consecutive integers that fails on request.
 type counter struct {
 	mu      sync.Mutex
 	next    ID
@@ -183,7 +182,7 @@ func TestPrefetcherManyCallers(t *testing.T) {
 	wg.Wait()
 	all := slices.Concat(ids...)
 	slices.Sort(all)
-	for i, id := range all { // no hole, no duplicate
+	for i, id := range all { // no gap, no duplicate
 		if id != ID(i+1) {
 			t.Fatalf("ID %d is %v", i, id)
 		}
@@ -215,8 +214,8 @@ func TestPrefetcherErrorsAndContexts(t *testing.T) {
 		if id, err := p.Next(t.Context()); !errors.Is(err, down) || id != 0 {
 			t.Fatalf("got %v, %v, want the source's error", id, err)
 		}
-		// One caller fetches and hangs; the other's wait ends with its own context,
-		// and neither stops the next.
+		// One caller fetches and hangs; the wait of the other ends with its own
+		// context, and neither stops the next.
 		source.err, source.block = nil, make(chan struct{})
 		var wg sync.WaitGroup
 		for range 2 {
@@ -236,14 +235,14 @@ func TestPrefetcherErrorsAndContexts(t *testing.T) {
 	})
 }
 
-// TestPrefetcherCloseWithoutTime: Close ends a Prefetcher also if its context
-// has ended, and is an error only where a fetch is under way. The call that
+// TestPrefetcherCloseWithoutTime: Close ends a Prefetcher even if its context
+// has ended, and returns an error only if a fetch is in progress. The call that
 // fetches may still get its ID, and no other does.
 func TestPrefetcherCloseWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		for range 20 { // what a select takes where it may take two things is chance
+		for range 20 { // a select with two ready cases chooses at random
 			source := &counter{next: 1}
 			p := NewPrefetcher(source, 10, 0)
 			if _, err := p.Next(t.Context()); err != nil {
@@ -274,7 +273,7 @@ func TestPrefetcherCloseWithoutTime(t *testing.T) {
 	})
 }
 
-// A source that panics, in a program that recovers, is a call that failed.
+// If a source panics in a program that recovers, the call has failed.
 func TestPrefetcherOfAPanickingSource(t *testing.T) {
 	source := &counter{next: 1}
 	p := NewPrefetcher(panicking{source}, 10, 0)
@@ -296,7 +295,7 @@ type panicking struct{ Source }
 
 func (panicking) NextBatch(context.Context, int) (Batch, error) { panic("source") }
 
-// What a network may say of a batch cannot be more than there can be.
+// A batch from the network cannot exceed the limits.
 func TestBatchFromTooManyRuns(t *testing.T) {
 	b := BatchFromRuns(Run{1, 1, math.MaxInt}, Run{2, 1, math.MaxInt}, Run{3, 1, -1})
 	if b.Len() != math.MaxInt || len(b.Runs()) != 1 {
@@ -327,7 +326,7 @@ func TestPrefetcherOfAnEmptySource(t *testing.T) {
 	NewPrefetcher(empty{}, 0, 0)
 }
 
-// What Fill writes is what All yields, for runs of any length and step.
+// Fill writes the same IDs that All yields, for runs of any length and step.
 func TestBatchWrite(t *testing.T) {
 	for _, layout := range []string{"default", "lable", "hazelcast", "bits=seq:3.node:20.time:41", "bits=time:42.rand:4.node:6.seq:12"} {
 		for n := range 40 {
@@ -362,7 +361,7 @@ func TestBatchWrite(t *testing.T) {
 	}
 }
 
-// TryNextBatch takes all of a batch at once or nothing, and does not wait.
+// TryNextBatch takes a whole batch at once or nothing, and does not wait.
 func TestTryNextBatch(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	l := MustParseLayout("bits=time:40.node:10.seq:4,unit=1s,epoch=2026-01-01T00:00:00Z")

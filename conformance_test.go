@@ -24,17 +24,17 @@ import (
 	"github.com/firnid/firn"
 )
 
-// vectorDir holds rows that the real systems made; its README says how. They
-// are frozen: a row is never changed to fit the code.
+// vectorDir contains rows that the real systems made; see its README. They are
+// frozen: a row is never changed to fit the code.
 const vectorDir = "testdata/vectors"
 
-// vectorFiles is what TestConformance knows of each file. The number of rows is
-// frozen too, so that a file that was cut short cannot pass.
+// vectorFiles describes each file for TestConformance. The number of rows is
+// frozen too, so that a truncated file cannot pass.
 var vectorFiles = []struct {
 	name      string
 	rows      int
 	check     func(t *testing.T, data []byte) (checked int)
-	elsewhere string // which package checks it
+	elsewhere string // the package that checks it
 }{
 	{name: "flake-idgen.ndjson", rows: 134, check: checkIDRows},
 	{name: "snowcast.ndjson", rows: 43, check: checkIDRows},
@@ -85,8 +85,8 @@ func TestConformance(t *testing.T) {
 	io.WriteString(t.Output(), counts.String())
 }
 
-// decodeStrict reads one JSON value. A field that v does not have is an error:
-// it may hold what a row is about.
+// decodeStrict decodes one JSON value. An unknown field is an error: it may be
+// what a row is about.
 func decodeStrict(t *testing.T, data []byte, v any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -115,8 +115,8 @@ func eachLine(t *testing.T, data []byte, check func(line []byte)) (rows int) {
 	return rows
 }
 
-// layoutText is the layout of a row: its preset and params, in the words of
-// ParseLayout, which are those of the rows.
+// layoutText returns the layout of a row: its preset and params, in the form
+// for ParseLayout, which the rows use too.
 func layoutText(preset string, params map[string]any) string {
 	var b strings.Builder
 	b.WriteString(preset)
@@ -126,8 +126,7 @@ func layoutText(preset string, params map[string]any) string {
 	return b.String()
 }
 
-// checkIDRows checks rows of one ID: what it is made of, and what it looks
-// like.
+// checkIDRows checks rows with one ID: its parts, and its texts.
 func checkIDRows(t *testing.T, data []byte) int {
 	return eachLine(t, data, func(line []byte) {
 		var row struct {
@@ -198,7 +197,7 @@ func bytesOfHex(t *testing.T, s string) []byte {
 	return n.FillBytes(make([]byte, len(s)/2))
 }
 
-// sameText checks a text of an ID both ways.
+// sameText checks that a text formats and parses as the ID.
 func sameText(t *testing.T, line []byte, id firn.ID, text string, f firn.Format) {
 	t.Helper()
 	if got := string(f.Append(nil, id)); got != text {
@@ -241,7 +240,7 @@ func checkBaseRows(t *testing.T, data []byte) int {
 		id := firn.ID128(new(big.Int).Abs(n).FillBytes(make([]byte, 16)))
 		text := row.Text
 		if n.Sign() < 0 {
-			// An ID has no sign. The row still shows the digits.
+			// An ID has no sign. The row still contains the digits.
 			text, ok = strings.CutPrefix(row.Text, "-")
 			if got := "-" + string(f.Append128(nil, id)); !ok || got != row.Text {
 				t.Errorf("\"-\"+%v.Append128(%x) = %q, want %q", f, id[:], got, row.Text)
@@ -291,9 +290,9 @@ func checkBatchRows(t *testing.T, data []byte) int {
 			t.Errorf("%s: ParseLayout(%q): %v", row.Name, text, err)
 			return
 		}
-		// The real system's member had a node ID of its own from the start:
-		// a grant that says since when, so nothing has to be left out for what
-		// another holder may have made.
+		// The member of the real system had its own node ID from the start. So
+		// the grant has a beginning, and nothing must be left out for an
+		// earlier owner.
 		var now time.Time
 		g, err := firn.NewGenerator(l, firn.Grant{Node: *row.Node, From: l.Epoch()}, &firn.Options{
 			Now:      func() time.Time { return now },
@@ -331,7 +330,7 @@ func checkBatchRows(t *testing.T, data []byte) int {
 			if b.Len() != step.Count {
 				t.Errorf("%s, step %d: Len() = %d, want %d", row.Name, i, b.Len(), step.Count)
 			}
-			// The ten million IDs of one row need not all be walked.
+			// The ten million IDs of one row need not all be visited.
 			n, id := 0, first
 			for got := range b.All() {
 				if got != id {
@@ -359,14 +358,15 @@ func decimalID(t *testing.T, s string) firn.ID {
 	return id
 }
 
-// milliseconds is a Duration, or the longest where it cannot hold that many.
+// milliseconds returns a Duration, limited to the longest one.
 func milliseconds(ms int64) time.Duration {
 	const most = int64(math.MaxInt64 / time.Millisecond)
 	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
 }
 
-// A countingSource gives consecutive numbers. It stops after so many fetches,
-// so that a prefetcher that never has enough fails instead of running for ever.
+// A countingSource returns consecutive numbers. It stops after a number of
+// fetches, so that a prefetcher that never has enough fails instead of running
+// forever.
 type countingSource struct {
 	next    firn.ID
 	fetches int
@@ -382,7 +382,7 @@ func (s *countingSource) NextBatch(ctx context.Context, n int) (firn.Batch, erro
 	return firn.BatchFromRuns(firn.Run{First: first, Step: 1, Count: n}), nil
 }
 
-// checkPrefetchRows walks a prefetcher through each row, in fake time.
+// checkPrefetchRows runs a prefetcher through each row, in fake time.
 func checkPrefetchRows(t *testing.T, data []byte) int {
 	var rows []struct {
 		ID             string   `json:"id"`
@@ -414,8 +414,9 @@ func checkPrefetchRows(t *testing.T, data []byte) int {
 				}
 			}
 			if row.Quirks != nil {
-				// There the end of the validity overflows, so that each batch is
-				// too old when it arrives and the first call never returns.
+				// In the real system, the end of the validity overflows, so
+				// each batch is too old when it arrives and the first call
+				// never returns.
 				step("first", 0, true)
 				step("second", 1, false)
 				time.Sleep(50 * 365 * 24 * time.Hour)
@@ -428,8 +429,8 @@ func checkPrefetchRows(t *testing.T, data []byte) int {
 				if s.T == nil || s.Fetched == nil || !ok {
 					t.Fatalf("%s: a field is missing in step %d", row.ID, i)
 				}
-				// A step back in time is taken where it is: ages are measured
-				// by a clock that does not go back.
+				// The time cannot step back here: ages are measured by a clock
+				// that does not go back.
 				time.Sleep(time.Until(start.Add(milliseconds(*s.T))))
 				step(fmt.Sprintf("step %d at %d ms", i, *s.T), decimalID(t, id.String()), *s.Fetched)
 			}

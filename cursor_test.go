@@ -15,7 +15,7 @@ import (
 )
 
 // TestCursors: cursors and the generator together make no ID twice, each
-// caller's increase, and all lie in the grants, while those change.
+// caller's IDs increase, and all lie in the grants, while the grants change.
 func TestCursors(t *testing.T) {
 	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us", "default", "lable,mode=time-sequential"} {
 		from := time.Now().Add(-time.Second)
@@ -57,7 +57,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// leased is a cursor with slots of its own left.
+// leased returns a cursor that has slots of its own left.
 func leased(t *testing.T, o Options) (*Generator, *Cursor, func(time.Duration)) {
 	t.Helper()
 	g, clock, _ := open(t, "default", o)
@@ -75,8 +75,8 @@ func leased(t *testing.T, o Options) (*Generator, *Cursor, func(time.Duration)) 
 	return g, c, func(d time.Duration) { clock.Add(int64(d)) }
 }
 
-// TestCursorAfterSealAndSwitch: the slots that a cursor has left are not used
-// once Seal or Switch has returned.
+// TestCursorAfterSealAndSwitch: slots left in a cursor are not used after Seal
+// or Switch has returned.
 func TestCursorAfterSealAndSwitch(t *testing.T) {
 	g, c, _ := leased(t, Options{MaxAhead: time.Second})
 	last, _ := c.TryNext()
@@ -102,8 +102,8 @@ func TestCursorAfterSealAndSwitch(t *testing.T) {
 	}
 }
 
-// TestCursorIsNotStale: what is left of a block is not used when the clock has
-// gone on, nor when the counter comes back to where it was.
+// TestCursorIsNotStale: the rest of a block is not used after the clock has
+// advanced, nor when the counter returns to an earlier value.
 func TestCursorIsNotStale(t *testing.T) {
 	_, c, pass := leased(t, Options{MaxAhead: time.Second})
 	last, _ := c.TryNext()
@@ -120,9 +120,9 @@ func TestCursorIsNotStale(t *testing.T) {
 }
 
 // TestCursorForgetsItsBlockInLine: a cursor that has waited in line begins a
-// new block. Its old one lies below the ID that it got there, and may be of a
-// term that has ended; what makes it stale can pass. The mistake is compiled in
-// with a tag, see TestFreshnessMistakes.
+// new block. Its old one lies below the ID that it got there, and may belong to
+// a term that has ended; the condition that makes it stale can pass. The
+// mistake is compiled in with a tag; see TestFreshnessMistakes.
 func TestCursorForgetsItsBlockInLine(t *testing.T) {
 	for _, change := range []string{"time", "grant"} {
 		if err := cursorInLine(t, change); err != nil {
@@ -136,13 +136,13 @@ func TestCursorForgetsItsBlockInLine(t *testing.T) {
 		mutant.Set(mutant.None)
 		if noticed == nil {
 			t.Errorf("change of %s: nothing is noticed of the mistake %q", change, mutant.CursorKeepsBlock)
-		} else if change == "grant" { // the worse one
+		} else if change == "grant" { // the more dangerous case
 			t.Logf("%s: noticed: %v", mutant.CursorKeepsBlock, noticed)
 		}
 	}
 }
 
-// cursorInLine has a cursor with a block wait in line while the time or the
+// cursorInLine makes a cursor with a block wait in line while the time or the
 // grant changes, and returns what is wrong with its IDs.
 func cursorInLine(t *testing.T, change string) error {
 	g, c, pass := leased(t, Options{MaxAhead: time.Second})
@@ -150,7 +150,7 @@ func cursorInLine(t *testing.T, change string) error {
 	if change == "time" {
 		pass(time.Second) // the block is stale
 	}
-	// A batch makes it stand in line, where it is served when the batch leaves.
+	// A batch makes it wait in line, where it is served when the batch leaves.
 	ctx, cancel := context.WithCancel(t.Context())
 	batch, waited := make(chan error, 1), make(chan ID, 1)
 	go func() { _, err := g.NextBatch(ctx, 10_000*4096); batch <- err }()
@@ -174,7 +174,7 @@ func cursorInLine(t *testing.T, change string) error {
 	}
 	got := []ID{<-waited}
 	if change == "time" {
-		pass(-time.Second) // the counter comes back to where the block was fresh
+		pass(-time.Second) // the counter returns to where the block was fresh
 	}
 	for range 10 {
 		if id, err := c.TryNext(); err == nil {
@@ -232,7 +232,7 @@ func TestCursorLosesLittle(t *testing.T) {
 }
 
 // TestCursorOfAnotherClock: with an injected clock, and in a bubble, a cursor
-// makes what its generator makes, one by one.
+// makes the same IDs as its generator, one by one.
 func TestCursorOfAnotherClock(t *testing.T) {
 	g, clock := newAtNoon(t, "default", Options{})
 	c := g.Cursor()

@@ -259,8 +259,9 @@ func TestDefectsOfHazelcast(t *testing.T) {
 					}
 				}
 			}
-			// A batch is always good for the call that fetched it. A bubble's time
-			// would stand still between the two, so this one runs outside.
+			// A batch is always valid for the call that fetched it. In a
+			// bubble, no time would pass between the two, so this test runs
+			// outside.
 			source := &countingSource{most: 1000}
 			p := firn.NewPrefetcher(source, 3, time.Nanosecond)
 			if id, err := p.Next(t.Context()); err != nil || source.fetches != 1 {
@@ -295,7 +296,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		they: "re-reads its node ID at times, and trusts that nobody else had it",
 		firn: "goes above all it has ever used with every Switch, also back to a node it had before, and past a grant that it never used",
 		test: func(t *testing.T) {
-			for _, node := range []uint64{1, 2} { // the one in between, that makes nothing
+			for _, node := range []uint64{1, 2} { // of the grant in between, under which no ID is made
 				clock := clockAt(atMilli(midday))
 				g := generate(t, "hazelcast", granted(1), clock.now, time.Second)
 				ids, err := drain64(g, 1000)
@@ -351,7 +352,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		firn: "takes them after the wait, so that there is nothing to burn; a batch that takes too long is refused first",
 		test: inBubble(func(t *testing.T) {
 			g := generate(t, "hazelcast,epoch=0", granted(7), time.Now, 15*time.Second)
-			if _, _, err := g.Reserve(64 * 20_000); err != nil { // 20 s worth
+			if _, _, err := g.Reserve(64 * 20_000); err != nil { // they span 20 s
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

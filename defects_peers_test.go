@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestDefectsOfPeers has the bugs of other Go libraries.
+// TestDefectsOfPeers checks the bugs of other Go libraries.
 func TestDefectsOfPeers(t *testing.T) {
 	const yitter = "bits=time:51.node:6.seq:6,epoch=0" // its default shape
 	runDefects(t, []defect{{
@@ -127,7 +127,7 @@ func TestDefectsOfPeers(t *testing.T) {
 		test: func(t *testing.T) {
 			const text = "bits=time:39.node:16.seq:8,unit=4ms,epoch=0"
 			clock := clockAt(atMilli(midday))
-			tick := func() time.Time { clock.add(100 * time.Microsecond); return clock.now() } // 40 readings a tick
+			tick := func() time.Time { clock.add(100 * time.Microsecond); return clock.now() } // 40 readings per tick
 			g := generate(t, text, granted(1), tick, 4*time.Millisecond)
 			var ids [4][]wideID
 			var all sync.WaitGroup
@@ -317,7 +317,8 @@ func TestDefectsOfPeers(t *testing.T) {
 				_, err := g.Next(t.Context())
 				return err
 			})
-			// The hold of a batch is counted in whole ticks, MaxAhead need not be.
+			// The hold of a batch is counted in whole ticks; MaxAhead need not
+			// be whole.
 			for _, ahead := range []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 1999 * time.Millisecond} {
 				clock := new(shiftedClock)
 				g := generate(t, "bits=time:32.node:8.seq:4,unit=1s,epoch=0", granted(1), clock.now, ahead)

@@ -17,12 +17,12 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A defect is something that another system does, as seen by running it or
-// reading it, and that Firn does otherwise.
+// A defect is a behaviour of another system, observed by running or reading it,
+// that Firn avoids.
 type defect struct {
 	name string
 	they string // what that system does
-	firn string // what Firn does, which test shows
+	firn string // what Firn does, shown by test
 	test func(t *testing.T)
 }
 
@@ -36,8 +36,8 @@ func runDefects(t *testing.T, defects []defect) {
 	}
 }
 
-// A standingClock stands still until it is set. It may be read and set by many
-// goroutines at once, and counts its readings.
+// A standingClock stands still until it is set. Multiple goroutines may read
+// and set it, and it counts its readings.
 type standingClock struct {
 	nano     atomic.Int64 // since 1970
 	readings atomic.Int64
@@ -56,7 +56,7 @@ func (c *standingClock) now() time.Time {
 	return time.Unix(0, c.nano.Load())
 }
 
-// A shiftedClock is the bubble's clock, set wrong by some time.
+// A shiftedClock is the bubble's clock with an offset.
 type shiftedClock struct {
 	by       atomic.Int64
 	readings atomic.Int64
@@ -68,12 +68,12 @@ func (c *shiftedClock) now() time.Time {
 	return time.Now().Add(time.Duration(c.by.Load()))
 }
 
-// midday is some time in all layouts here, in milliseconds since 1970.
+// midday is a time that all layouts here contain, in milliseconds since 1970.
 const midday = 1_700_000_000_000
 
 func atMilli(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// granted is a grant that has begun, so that the first ID needs no wait.
+// granted returns a grant that has begun, so that the first ID needs no wait.
 func granted(node uint64) firn.Grant { return firn.Grant{Node: node, From: time.Unix(0, 1)} }
 
 // generate makes a generator of a layout of 64 bits.
@@ -100,7 +100,7 @@ func drain(g anyGenerator, most int) (ids []wideID, err error) {
 
 func drain64(g *firn.Generator, most int) ([]wideID, error) { return drain(gen64{g}, most) }
 
-// wantRangeError checks that err names the field that cannot hold a value.
+// wantRangeError checks that err names the field that cannot hold the value.
 func wantRangeError(t *testing.T, what string, err error, field string) {
 	t.Helper()
 	var fault *firn.RangeError
@@ -109,7 +109,7 @@ func wantRangeError(t *testing.T, what string, err error, field string) {
 	}
 }
 
-// wantWait checks that err says how long it takes until there is an ID.
+// wantWait checks that err contains how long it takes until an ID is free.
 func wantWait(t *testing.T, what string, err error, wait time.Duration) {
 	t.Helper()
 	var fault *firn.WaitError
@@ -118,8 +118,8 @@ func wantWait(t *testing.T, what string, err error, wait time.Duration) {
 	}
 }
 
-// wantBack checks that err says that the clock went back, and for how long
-// there is no ID.
+// wantBack checks that err reports a clock that went back, and how long no ID
+// is available.
 func wantBack(t *testing.T, what string, err error, wait time.Duration) {
 	t.Helper()
 	var fault *firn.ClockError
@@ -128,7 +128,7 @@ func wantBack(t *testing.T, what string, err error, wait time.Duration) {
 	}
 }
 
-// wantBadTexts checks that none of the texts is read.
+// wantBadTexts checks that every text is rejected.
 func wantBadTexts[T any](t *testing.T, what string, parse func(string) (T, error), texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -138,7 +138,7 @@ func wantBadTexts[T any](t *testing.T, what string, parse func(string) (T, error
 	}
 }
 
-// wantElapsed checks how long something took in a bubble.
+// wantElapsed checks how much time has passed in a bubble.
 func wantElapsed(t *testing.T, what string, start time.Time, want time.Duration) {
 	t.Helper()
 	if got := time.Since(start); got != want {
@@ -167,7 +167,7 @@ func wantSequences(t *testing.T, l firn.Layout, ids []wideID, node uint64, n int
 	}
 }
 
-// few checks that a call that waits reads the clock only a few times.
+// few checks that a waiting call reads the clock only a few times.
 func few(t *testing.T, what string, readings *atomic.Int64, call func() error) {
 	t.Helper()
 	before := readings.Load()
@@ -416,7 +416,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		they: "cannot tell the datacenter and worker of an ID, which its users asked for",
 		firn: "takes IDs apart, and names the pieces of the node",
 		test: func(t *testing.T) {
-			p, err := l.Decompose(5828128208445124608) // of its own README
+			p, err := l.Decompose(5828128208445124608) // from its own README
 			if err != nil || p.Time.UnixMilli() != 1389534046279 || p.Seq != 0 {
 				t.Errorf("Decompose(5828128208445124608) = %+v, %v, want 1389534046279 ms", p, err)
 			}
@@ -587,8 +587,8 @@ func TestDefectsOfBoundary(t *testing.T) {
 	}})
 }
 
-// testMAC compares NodeFromInterface with the rules, on the interfaces that
-// this machine has.
+// testMAC compares NodeFromInterface with the rules, on the interfaces of this
+// machine.
 func testMAC(t *testing.T) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -868,7 +868,7 @@ func TestDefectsOfLable(t *testing.T) {
 			if _, err := g.TryNext(); err != nil {
 				t.Error(err)
 			}
-			clock.add(5 * time.Second) // the process was asleep
+			clock.add(5 * time.Second) // the process was suspended
 			if id, err := g.TryNext(); !errors.Is(err, firn.ErrGrantOver) {
 				t.Errorf("TryNext() at the end of the grant = %v, %v, want ErrGrantOver", id, err)
 			}

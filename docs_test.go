@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The README's Go code is that of examples, which compile and run.
+// The Go code in the README comes from examples, which compile and run.
 func TestReadmeCode(t *testing.T) {
 	page, examples := readPage(t, "README.md"), readPage(t, "example_test.go")+readPage(t, "sequencer/example_test.go")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
@@ -25,8 +25,8 @@ func TestReadmeCode(t *testing.T) {
 	}
 }
 
-// The README's IDs are what it says of the one that it inspects: of one server,
-// and made within a second.
+// The README's IDs match its description of the one that it inspects: they come
+// from one server, and were made within a second.
 func TestReadmeIDs(t *testing.T) {
 	page := readPage(t, "README.md")
 	var said struct {
@@ -64,8 +64,8 @@ func readPage(t *testing.T, name string) string {
 	return string(page)
 }
 
-// docs/layouts.md is normative: each preset's section says its bits, its unit
-// and its epoch, and there is no section for anything else.
+// docs/layouts.md is normative: each preset's section contains its bits, its
+// unit and its epoch, and there are no other sections.
 func TestLayoutsPage(t *testing.T) {
 	page, err := os.ReadFile("docs/layouts.md")
 	if err != nil {

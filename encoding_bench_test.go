@@ -6,8 +6,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// The IDs of the benchmarks: 63 bits, as the default layout makes them, and
-// 128 bits, as Boundary's does.
+// The IDs of the benchmarks: 63 bits, like those of the default layout, and 128
+// bits, like Boundary's.
 var (
 	encBenchID   = firn.ID(0x62f3f95a00430001)
 	encBenchWide = firn.ID128FromUint64s(0x18bcfe56800, 0xffffffffffff8001)

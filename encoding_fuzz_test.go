@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// encFuzzIDTexts are texts that are IDs or almost are.
+// encFuzzIDTexts are texts that are valid or almost valid IDs.
 var encFuzzIDTexts = []string{
 	"", "0", "1", "-1", "+1", " 1", "1 ", "1_0", "1.0", "1e3", "007", "0x", "0x0", "0xff", "0xFF", "0Xff", "0x0x1", "ff",
 	"18446744073709551615", "18446744073709551616", "99999999999999999999", "018446744073709551615",
@@ -58,7 +58,8 @@ func encFuzzParse[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse
 		t.Errorf("Parse(%q) = %v, %v, want %v", s, id, err, want)
 	}
 
-	// UnmarshalText is the same, and leaves the receiver alone on error.
+	// UnmarshalText behaves the same, and leaves the receiver unchanged on
+	// error.
 	was := k.of(7, 7)
 	got := was
 	if textErr := P(&got).UnmarshalText([]byte(s)); (textErr == nil) != (err == nil) || err == nil && got != id || err != nil && got != was {
@@ -73,7 +74,7 @@ func encFuzzParse[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse
 }
 
 // encFuzzCheckError checks that err is a *ParseError whose position, if it has
-// one, is inside the text and named in the message.
+// one, is inside the text and part of the message.
 func encFuzzCheckError(t *testing.T, err error, what, text string) {
 	t.Helper()
 	parse, ok := err.(*firn.ParseError)
@@ -102,7 +103,7 @@ func FuzzParseID128(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) { encFuzzParse(t, encKind128, firn.ParseID128, s) })
 }
 
-// encFuzzFormats returns every Format, found once.
+// encFuzzFormats returns every Format, computed once.
 var encFuzzFormats = sync.OnceValue(encFormats)
 
 // encFuzzFormat picks one of all formats.
@@ -111,8 +112,8 @@ func encFuzzFormat(n uint16) firn.Format {
 	return all[int(n)%len(all)]
 }
 
-// What Parse reads is what Append writes, but for leading zeros and the case
-// of letters; and it reads it the same as math/big.
+// Append writes what Parse has read, except for leading zeros and the case of
+// letters; and Parse agrees with math/big.
 func FuzzFormatParse(f *testing.F) {
 	for i, s := range encFuzzIDTexts {
 		for j := range encFuzzFormats() {
@@ -148,8 +149,8 @@ func encFuzzFormatParse[T comparable](t *testing.T, k encKind[T], format firn.Fo
 	}
 }
 
-// encFuzzFormatNumber reads s as Parse should, with math/big: nil where it
-// should refuse it.
+// encFuzzFormatNumber parses s as Parse should, with math/big. It returns nil
+// if Parse should reject s.
 func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s string) *big.Int {
 	switch format {
 	case firn.Raw:
@@ -171,7 +172,8 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 		return nil
 	}
 	if len(digits) <= 36 {
-		// Letters of either case, but not the two others that fold to K and S.
+		// Letters of either case, but not the two other characters that fold to
+		// K and S.
 		s = strings.Map(func(r rune) rune {
 			if r >= 'a' && r <= 'z' {
 				return r - 'a' + 'A'
@@ -194,7 +196,7 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 	return n
 }
 
-// What Append writes is what Parse reads, and sorts as the number does.
+// Parse reads what Append writes, and texts sort like the numbers.
 func FuzzFormatRoundTrip(f *testing.F) {
 	for j := range encFuzzFormats() {
 		f.Add(uint16(j), uint64(0), uint64(0), uint64(1), uint64(1)<<63)
@@ -232,7 +234,7 @@ func encFuzzRoundTrip[T comparable](t *testing.T, k encKind[T], format firn.Form
 	}
 }
 
-// UnmarshalJSON reads what encoding/json and ParseID would together.
+// UnmarshalJSON accepts what encoding/json and ParseID together would accept.
 func FuzzIDJSON(f *testing.F) {
 	for _, s := range encFuzzIDTexts {
 		quoted, err := json.Marshal(s)
@@ -305,8 +307,8 @@ func encFuzzJSON[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse 
 	}
 }
 
-// Scan reads text as ParseID does, bytes of the ID's size as the ID, and what
-// Value gives.
+// Scan reads text as ParseID does, bytes of the ID's size as the ID, and the
+// results of Value.
 func FuzzScan(f *testing.F) {
 	for i, s := range encFuzzIDTexts {
 		f.Add([]byte(s), int64(i))

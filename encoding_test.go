@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// encFormats returns every Format there is.
+// encFormats returns every Format.
 func encFormats() []firn.Format {
 	var list []firn.Format
 	for n := range math.MaxUint16 + 1 {
@@ -88,8 +88,8 @@ func (k encKind[T]) samples() []T {
 	return slices.Compact(list)
 }
 
-// digits returns the alphabet of f by its definition, "" for those that are
-// not a number base.
+// encDigits returns the alphabet of f by its definition, or "" if f is not a
+// number base.
 func encDigits(f firn.Format) string {
 	const all = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	without := func(s, letters string) string {
@@ -121,9 +121,9 @@ func encDigits(f firn.Format) string {
 	return ""
 }
 
-// encBig returns the short text of v in those digits, computed by math/big.
+// encBig returns the short text of v with these digits, computed by math/big.
 func encBig(v *big.Int, digits string) string {
-	const from = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // math/big's
+	const from = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // the digits of math/big
 	return strings.Map(func(r rune) rune {
 		return rune(digits[strings.IndexRune(from, r)])
 	}, v.Text(len(digits)))
@@ -165,7 +165,8 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 				if got := string(k.append(f.Fixed(), nil, id)); got != fixed {
 					t.Fatalf("%v: Append(%v) = %q, want %q", f.Fixed(), id, got, fixed)
 				}
-				// Texts between the two are read, none that is longer.
+				// Texts between the two lengths are accepted, longer ones are
+				// not.
 				for _, zeros := range []int{0, 1, width - len(short) - 1, width - len(short), width - len(short) + 1} {
 					if zeros < 0 {
 						continue
@@ -194,7 +195,7 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 	t.Logf("%d formats, %d IDs in each", count, len(samples))
 }
 
-// An Append must not touch what lies beyond the bytes it returns.
+// Append must not touch anything beyond the bytes that it returns.
 func TestAppendStaysInside(t *testing.T) {
 	for _, f := range encFormats() {
 		for _, id := range []firn.ID{0, 1, math.MaxUint64} {
@@ -235,7 +236,7 @@ func TestFormatAllocs(t *testing.T) {
 	}
 }
 
-// Two formats that write alike are the same value.
+// Two formats that write the same texts are the same value.
 func TestFormatsDiffer(t *testing.T) {
 	seen := make(map[string]firn.Format)
 	for _, f := range encFormats() {
@@ -432,7 +433,7 @@ func TestFixedWidths(t *testing.T) {
 	}
 }
 
-// The rows were printed by Boundary's own flake, on Erlang.
+// The rows were printed by Boundary's original flake, in Erlang.
 func TestBoundaryBases(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors/boundary-bases.ndjson")
 	if err != nil {
@@ -573,7 +574,7 @@ func TestFormatParseErrors(t *testing.T) {
 	}
 }
 
-// encCheckError checks that err is a *ParseError that says these things.
+// encCheckError checks that err is a *ParseError that contains these texts.
 func encCheckError(t *testing.T, err error, what, text string, pos int, want ...string) {
 	t.Helper()
 	var parse *firn.ParseError
@@ -606,7 +607,8 @@ func TestParseErrorKeepsCopy(t *testing.T) {
 	}
 }
 
-// encShort is the format of the short texts, or f where it has one width only.
+// encShort returns the format of the short texts, or f if it has only one
+// width.
 func encShort(f firn.Format) firn.Format {
 	if short, err := firn.ParseFormat(strings.TrimSuffix(f.String(), "-fixed") + "-short"); err == nil {
 		return short

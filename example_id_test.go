@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A handler answers with IDs in JSON: they are strings, because JavaScript
-// rounds numbers above 2^53. Requests may hold strings or exact integers.
+// A handler returns IDs in JSON as strings, because JavaScript rounds numbers
+// above 2^53. Requests may contain strings or exact integers.
 func ExampleID() {
 	type order struct {
 		ID     firn.ID `json:"id"`
@@ -32,9 +32,10 @@ func ExampleID() {
 	// firn: parse ID "7.130316800004391e18": '.' at offset 1 begins a fraction; IDs are integers
 }
 
-// A bigint column holds IDs below 2^63, and NULL for none.
+// A bigint column holds IDs below 2^63, and NULL for no ID.
 func ExampleID_Scan() {
-	// What a driver would send for the columns id and parent of a row.
+	// The values that a driver would return for the columns id and parent of a
+	// row.
 	var id, parent firn.ID
 	for dest, column := range map[sql.Scanner]any{&id: int64(7130316800004390912), &parent: nil} {
 		if err := dest.Scan(column); err != nil {
@@ -54,7 +55,7 @@ func ExampleID_Scan() {
 	// firn: ID 9223372036854775808 is out of range 0..9223372036854775807 in SQL's bigint: store its String in a numeric column, or its MarshalBinary in a bytea or binary(8) column
 }
 
-// What a user typed is read strictly, and the error says where it is wrong.
+// User input is parsed strictly, and the error shows where it is wrong.
 func ExampleParseID() {
 	for _, s := range []string{"7130316800004390912", "0x62f3f95a00430000", "7130 316", "62f3f95a00430000", "99999999999999999999"} {
 		id, err := firn.ParseID(s)
@@ -72,9 +73,8 @@ func ExampleParseID() {
 	// firn: parse ID "99999999999999999999": it is more than the greatest 64-bit ID, 18446744073709551615
 }
 
-// An ID of 128 bits in the forms that other systems have for it: a uuid column,
-// the base 32 that ULIDs are written in, and the base 62 of Boundary's flake,
-// which made this one.
+// A 128-bit ID in the forms that other systems use: that of a uuid column, the
+// base 32 of ULIDs, and the base 62 of Boundary's flake, which made this one.
 func ExampleID128() {
 	id, err := firn.ParseID128("31359464925324684491273709518848")
 	if err != nil {
@@ -95,8 +95,8 @@ func ExampleID128() {
 	// 0000018bcfe56800 true
 }
 
-// Short IDs for links, and keys for a store that sorts its keys as bytes: both
-// are base 62, but only texts of a fixed width sort as the IDs do.
+// Short IDs for links, and keys for a store that sorts keys as bytes. Both use
+// base 62, but only texts of a fixed width sort like the IDs.
 func ExampleFormat() {
 	ids := []firn.ID{35, 4096, 7130316800004390912}
 	format, err := firn.ParseFormat("base62-fixed") // from a flag or a file
@@ -112,7 +112,7 @@ func ExampleFormat() {
 		fmt.Println(f, texts, f == f.Fixed(), slices.IsSorted(texts))
 	}
 
-	// A letter that Crockford's alphabet leaves out is not guessed at.
+	// A letter that Crockford's alphabet omits is rejected.
 	_, err = firn.Base32.Parse("65WZSB8O46000")
 	fmt.Println(err)
 	// Output:
@@ -121,7 +121,7 @@ func ExampleFormat() {
 	// firn: parse base32 ID "65WZSB8O46000": 'O' at offset 7 is not a digit: Crockford's alphabet leaves out I, L, O and U: 0123456789ABCDEFGHJKMNPQRSTVWXYZ
 }
 
-// All texts of one ID.
+// All text forms of one ID.
 func ExampleFormat_Append() {
 	id := firn.ID(0x62f3f95a00430000)
 	for _, name := range []string{"dec", "hex", "base32", "base36", "base58", "base62", "base16", "base2"} {

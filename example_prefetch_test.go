@@ -8,7 +8,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A client that asks for the next IDs before it needs them. Callers wait only
+// A client that requests the next IDs before it needs them. Callers wait only
 // for the first batch, unless they are faster than the source.
 func ExamplePrefetchOptions() {
 	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})

@@ -12,11 +12,10 @@ import (
 	"github.com/firnid/firn"
 )
 
-// atNoon stands for the clock in examples, so that their output is always the
-// same.
+// atNoon is a fixed clock, so that the output of examples is always the same.
 func atNoon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// An ID is made, stored, and read again years later.
+// Make an ID, store it, and read it again years later.
 func Example() {
 	layout := firn.Default()
 	g, err := firn.NewGenerator(layout, firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
@@ -53,8 +52,8 @@ func Example_read() {
 	// "117934331481448448" <nil>
 }
 
-// A process that is alone with its number, and what Next does when the
-// context ends before an ID is free.
+// A process with its own node ID, and what Next does if the context ends before
+// an ID is free.
 func ExampleGenerator() {
 	g, err := firn.NewGenerator(firn.MustParseLayout("js53"), firn.StaticGrant(3), nil)
 	if err != nil {
@@ -68,8 +67,8 @@ func ExampleGenerator() {
 	// Output: true true
 }
 
-// Four IDs in a tick, and none ahead of the clock: the fifth has to wait, and
-// the error says for how long.
+// A layout with four IDs per tick and none ahead of the clock: the fifth has to
+// wait, and the error contains the wait.
 func ExampleGenerator_TryNext() {
 	layout := firn.MustParseLayout("bits=time:41.node:10.seq:2,epoch=2026-01-01T00:00:00Z")
 	g, err := firn.NewGenerator(layout, firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
@@ -88,8 +87,8 @@ func ExampleGenerator_TryNext() {
 	// 0 firn: no ID is free for another 1ms
 }
 
-// A thousand IDs for a bulk insert, as what a protocol would send: the first,
-// the distance and the count.
+// A thousand IDs for a bulk insert, in the form that a protocol would send:
+// first ID, step and count.
 func ExampleGenerator_NextBatch() {
 	g, err := firn.NewGenerator(firn.MustParseLayout("hazelcast"), firn.Grant{Node: 1234, From: atNoon()}, &firn.Options{Now: atNoon, MaxAhead: 15 * time.Second})
 	if err != nil {
@@ -100,7 +99,7 @@ func ExampleGenerator_NextBatch() {
 	// Output: 1000 [{1176129817804801234 65536 1000}] <nil>
 }
 
-// A node ID changes hands: the old generator is sealed, and the new one
+// A node ID gets a new owner: the old generator is sealed, and the new one
 // begins where it ended, however far it ran ahead of the clock.
 func ExampleGrant() {
 	old, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon(), Until: atNoon().Add(time.Minute)},
@@ -148,7 +147,7 @@ func ExampleGenerator128() {
 	// 2026-11-20 12:00:00 +0000 UTC 7
 }
 
-// What a layout can do, before anything is built on it.
+// The capacity of a layout, to check before using it.
 func ExampleLayout() {
 	l, err := firn.ParseLayout("hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z")
 	if err != nil {
@@ -164,7 +163,7 @@ func ExampleLayout() {
 	// └───┴─────────────────────────────────────────┴────────────┴──────────┘
 }
 
-// All rows of a day, by their primary key alone.
+// All rows of a day, selected by their primary key alone.
 func ExampleLayout_Range() {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	lo, hi, err := firn.Default().Range(day, day.AddDate(0, 0, 1))
@@ -172,7 +171,7 @@ func ExampleLayout_Range() {
 	// Output: WHERE id BETWEEN 117051280588800000 AND 117413668454399999 <nil>
 }
 
-// Where a tweet's ID comes from: Twitter's own numbers for its node.
+// The node that made a tweet's ID, in Twitter's own terms.
 func ExampleParts() {
 	twitter := firn.MustParseLayout("twitter")
 	id, err := firn.ParseID("1541815603606036480")
@@ -184,14 +183,14 @@ func ExampleParts() {
 	// Output: 2022-06-28T16:07:40.105Z 378 [{datacenter 11} {worker 26}] 0 <nil>
 }
 
-// A configuration that does not fit is an error, and says what would.
+// An invalid node ID is an error that shows the valid range.
 func ExampleNodePart() {
 	_, err := firn.MustParseLayout("flake-idgen").ParseNode("datacenter=9,worker=32")
 	fmt.Println(err)
 	// Output: firn: worker 32 is out of range 0..31
 }
 
-// The pieces of an ID, as a program would show them.
+// The pieces of an ID, as a program could show them.
 func ExamplePiece() {
 	l := firn.MustParseLayout("lable,mode=time-sequential,cluster=3")
 	b := []byte{0x62, 0xf3, 0xf9, 0x5a, 0x00, 0x00, 0x32, 0xc3}
@@ -207,7 +206,7 @@ func ExamplePiece() {
 	// const  4 bits from  0: 3
 }
 
-// Every layout that has a name.
+// All presets whose ticks are longer than a millisecond.
 func ExamplePresetInfo() {
 	for p := range firn.Presets() {
 		if p.Layout.Unit() != time.Millisecond {
@@ -221,8 +220,8 @@ func ExamplePresetInfo() {
 	// ksuid: 1s, Segment's KSUID, read only: seconds and 128 random bits
 }
 
-// A client that asks a generator for a hundred IDs at a time, none of which is
-// older than ten minutes when it is used. A Source can as well be a server.
+// A client that requests a hundred IDs at a time from a generator, and uses
+// none that is older than ten minutes. A Source can also be a server.
 func ExamplePrefetcher() {
 	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
 	if err != nil {
@@ -241,15 +240,15 @@ func ExamplePrefetcher() {
 	// {Fetches:1 Discarded:0 Waits:1}
 }
 
-// A server's answer in a few words, turned back into IDs.
+// A compact answer of a server, expanded into IDs.
 func ExampleRun() {
 	batch := firn.BatchFromRuns(firn.Run{First: 1000, Step: 8, Count: 3}, firn.Run{First: 5000, Step: 8, Count: 2})
 	fmt.Println(batch.Len(), slices.Collect(batch.All()))
 	// Output: 5 [1000 1008 1016 5000 5008]
 }
 
-// A clock that is an hour slow after a restart: what went wrong, and how long
-// it would take to heal by itself.
+// A clock that is an hour behind after a restart: the error shows the problem,
+// and when it would end by itself.
 func ExampleClockError() {
 	now := atNoon()
 	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: now}, &firn.Options{Now: func() time.Time { return now }})
@@ -267,7 +266,7 @@ func ExampleClockError() {
 	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless the clock is corrected
 }
 
-// What the generator did: for a page of metrics.
+// The statistics of a generator, for metrics.
 func ExampleStats() {
 	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon, MaxAhead: time.Second})
 	if err != nil {
@@ -279,7 +278,7 @@ func ExampleStats() {
 	// Output: {IDs:10001 Batches:1 Waits:0 TotalWait:0s LongestWait:0s Lead:2ms}
 }
 
-// Workers that make millions of IDs have a cursor each, and share nothing while
+// Workers that make millions of IDs use a cursor each, and share nothing while
 // they make them.
 func ExampleCursor() {
 	g, err := firn.NewGenerator(firn.MustParseLayout("hazelcast"), firn.StaticGrant(3), nil)
@@ -290,7 +289,7 @@ func ExampleCursor() {
 	batches := make([][]firn.ID, 4)
 	for i := range batches {
 		all.Go(func() {
-			ids := g.Cursor() // of this goroutine
+			ids := g.Cursor() // owned by this goroutine
 			for range 1000 {
 				id, err := ids.Next(context.Background())
 				if err != nil {

@@ -146,9 +146,49 @@ func (p *PrefetcherOf[I]) start() *fetch[I] {
 	p.running++
 	if p.background {
 		f.began = time.Now()
-		go p.run(p.ctx, f, nil)
+		if p.idle {
+			p.idle = false
+			p.work <- f
+		} else {
+			p.running++
+			go p.serve(f)
+		}
 	}
 	return f
+}
+
+// linger is how long the goroutine of a background fetch waits for another one.
+// A goroutine that waits is woken in a quarter of the time that a new one takes
+// to start, and its stack has grown already.
+const linger = 100 * time.Millisecond
+
+// serve runs a background fetch, and those that follow soon.
+func (p *PrefetcherOf[I]) serve(f *fetch[I]) {
+	defer func() { // even if the source does not return
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.end()
+	}()
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	for {
+		p.run(p.ctx, f, nil)
+		timer.Reset(linger)
+		select {
+		case f = <-p.work:
+			continue
+		case <-timer.C:
+		case <-p.ctx.Done():
+		}
+		p.mu.Lock()
+		leave := p.idle
+		p.idle = false
+		p.mu.Unlock()
+		if leave {
+			return
+		}
+		f = <-p.work // it came at the last moment
+	}
 }
 
 // run fetches. If a call fetches, run takes the first IDs for it, up to the
@@ -158,6 +198,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.failed = nil, f.err
+		p.idle = p.background && f.err != errNoReturn // if so, serve waits from now on
 		if f.err == nil && p.background {
 			p.pace.note(f.count, time.Since(f.began))
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// The verbs of integers print what they do for a number, the others what they
-// do for the text, with every flag, width and precision.
+// The verbs of integers print the same as for a number, and the others the same
+// as for the text, with every flag, width and precision.
 func TestFormatVerbs(t *testing.T) {
 	for _, n := range []uint64{0, 1, 10, 117232474546765824, 1<<63 - 1, 1<<64 - 1} {
 		for _, hi := range []uint64{0, 1, 0x0194_7a35_27c1_7000} {

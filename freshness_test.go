@@ -22,8 +22,8 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// newWatched is a generator with a clock and a counter of the test's, whose
-// readings open windows as those of the system's clock do. The clock's times
+// newWatched returns a generator with a clock and a counter of the test, whose
+// readings open windows like those of the system's clock. The clock's times
 // must have a monotonic part.
 func newWatched(layout string, g Grant, o Options, now func() time.Time, counter func() uint64) (*Generator, error) {
 	o.Now = now
@@ -34,21 +34,22 @@ func newWatched(layout string, g Grant, o Options, now func() time.Time, counter
 	return gen, err
 }
 
-// A liar is a counter that makes 3 of a nanosecond while it is honest.
+// A liar is a counter with 3 counts per nanosecond while it is honest.
 type liar struct {
 	name  string
-	exact bool // whether its lies only ever lead to a look at the clock
+	exact bool // its lies only ever lead to a reading of the clock
 	count func(r *rand.Rand, honest uint64) uint64
 }
 
-// liars are the ways in which counters of real machines go wrong, and worse.
+// liars returns the ways in which counters of real machines go wrong, and worse
+// ones.
 func liars() []liar {
 	var offset, last, calls uint64
 	var slow bool
 	return []liar{
 		{"is honest", true, func(_ *rand.Rand, n uint64) uint64 { return n }},
 		{"jumps forward", true, func(r *rand.Rand, n uint64) uint64 {
-			if calls++; calls > 10_000 && r.IntN(50) == 0 { // not twice between three looks
+			if calls++; calls > 10_000 && r.IntN(50) == 0 { // not twice within three readings
 				calls = 0
 				offset += 1_000_000 + r.Uint64N(1<<50)
 			}
@@ -84,10 +85,10 @@ func liars() []liar {
 	}
 }
 
-// TestLyingCounter: whatever the counter says that tells whether a reading of
-// the clock is fresh, IDs increase, lie in their grant and no further ahead of
-// the clock than MaxAhead. Where its lies can only lead to a look at the clock,
-// IDs are not of more than a tick ago either.
+// TestLyingCounter: whatever the counter that measures freshness returns, IDs
+// increase, lie in their grant, and lead the clock by no more than MaxAhead. If
+// its lies can only cause a reading of the clock, IDs are also no more than a
+// tick old.
 func TestLyingCounter(t *testing.T) {
 	seeds := uint64(3)
 	if testing.Short() {
@@ -109,8 +110,8 @@ func TestLyingCounter(t *testing.T) {
 	}
 }
 
-// lie lets a generator run with the counter for some time that it makes up, and
-// says what was wrong with its IDs.
+// lie lets a generator run with the counter for some simulated time, and
+// returns what is wrong with its IDs.
 func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readings, made int, err error) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	layout := []string{"default", "bits=time:51.node:6.seq:6,unit=1us", "bits=time:44.node:10.seq:2", "hazelcast"}[r.IntN(4)]
@@ -138,7 +139,7 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 	seen, refused := make(map[ID]bool), 0
 	for range 5_000 {
 		var ids []ID
-		var times []time.Time // when they were drawn; where there are fewer, all later ones now
+		var times []time.Time // when they were drawn; if there are fewer, all later ones were drawn now
 		n := r.IntN(1000)
 		switch {
 		case n < 900:
@@ -175,7 +176,7 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 			return readings, made, fmt.Errorf("the clock never went back, but %w", err)
 		}
 		last := &last
-		if n%3 == 0 { // and some of a cursor, which are in an order of their own
+		if n%3 == 0 { // and some from a cursor, which have their own order
 			ids, last = nil, &next
 			for range r.IntN(50) {
 				if id, err := cursor.TryNext(); err == nil {
@@ -220,8 +221,8 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 	return readings - refused, made, nil
 }
 
-// lieAboutTheRate: a counter that becomes slower or faster is believed until
-// two looks at the clock have shown how it counts now, and not after.
+// lieAboutTheRate: a counter that becomes slower or faster is trusted only
+// until two readings of the clock have shown its new rate.
 func lieAboutTheRate(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
@@ -269,7 +270,8 @@ func lieAboutTheRate(seed uint64) error {
 				passed += time.Duration(r.IntN(20_000_000))
 			}
 		}
-		// One that stops at a look says the same at the next call.
+		// A counter that stops at a reading returns the same value at the next
+		// call.
 		for range 100 {
 			if _, _, _, err := g.take(1); err != nil {
 				return err
@@ -295,10 +297,10 @@ func lieAboutTheRate(seed uint64) error {
 	return nil
 }
 
-// TestFreshnessMistakes switches on one deliberate mistake in the test of what
-// is fresh at a time, and wants TestLyingCounter's rules to notice it. They are
-// compiled in with a tag, so it builds itself with that, and
-// TestCursorForgetsItsBlockInLine, which has a mistake too.
+// TestFreshnessMistakes enables one deliberate mistake in the test of freshness
+// at a time, and expects the rules of TestLyingCounter to detect it. The
+// mistakes are compiled in with a tag, so the test builds itself with that tag,
+// and also TestCursorForgetsItsBlockInLine, which has a mistake too.
 func TestFreshnessMistakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the tests with every mistake, which takes 20 s")
@@ -324,7 +326,7 @@ func TestFreshnessMistakes(t *testing.T) {
 	}
 }
 
-// lies is the first fault that any counter leads to.
+// lies returns the first fault that any counter causes.
 func lies() error {
 	for seed := range uint64(3) {
 		if err := lieAboutTheRate(seed); err != nil {
@@ -339,9 +341,9 @@ func lies() error {
 	return nil
 }
 
-// open is a generator whose window is open: its clock has been looked at, and
-// the counter found to be honest. The clock stands then, and the counter nearly
-// so.
+// open returns a generator whose window is open: its clock was read, and the
+// counter was found to be honest. Then the clock stands still, and so does the
+// counter, almost.
 func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.Int64, readings *atomic.Int64) {
 	t.Helper()
 	clock, readings = new(atomic.Int64), new(atomic.Int64)
@@ -410,7 +412,7 @@ func TestRefusalsAtFullContention(t *testing.T) {
 }
 
 // TestReserveAgainstNext: a reservation that runs ahead of the clock, while
-// others take single IDs, costs no slot either.
+// others take single IDs, loses no slot either.
 func TestReserveAgainstNext(t *testing.T) {
 	for range 60 {
 		g, _, _ := open(t, "default", Options{MaxAhead: time.Second})
@@ -439,8 +441,8 @@ func TestReserveAgainstNext(t *testing.T) {
 	}
 }
 
-// TestSystemClockUnderLiars: the same with the system's clock, many callers,
-// and counters that say anything.
+// TestSystemClockUnderLiars does the same with the system's clock, many
+// callers, and counters that return anything.
 func TestSystemClockUnderLiars(t *testing.T) {
 	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
 		for name, counter := range map[string]func() uint64{
@@ -483,7 +485,7 @@ func TestSystemClockUnderLiars(t *testing.T) {
 }
 
 // TestNoWindows: an injected clock is called every time, and in a bubble, where
-// time is made up, the counter is not asked for the time.
+// time is fake, the counter is not used.
 func TestNoWindows(t *testing.T) {
 	readings := 0
 	g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { readings++; return noon }})
@@ -511,8 +513,8 @@ func TestNoWindows(t *testing.T) {
 	})
 }
 
-// TestNextDoesNotAllocateWithTheSystemClock: not with a look at the clock, nor
-// without.
+// TestNextDoesNotAllocateWithTheSystemClock covers calls with and without a
+// reading of the clock.
 func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
 	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
 	if err != nil {
@@ -536,8 +538,8 @@ func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
 	}
 }
 
-// TestWindowOpens: with the system's clock and the counter of this machine
-// there are windows, after some looks at the clock.
+// TestWindowOpens: with the system's clock and the counter of this machine,
+// windows open after some readings of the clock.
 func TestWindowOpens(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its monotonic clock may go in steps that are longer than a window")
@@ -557,10 +559,10 @@ func TestWindowOpens(t *testing.T) {
 	}
 }
 
-// TestNoWindowWhileCallsWait: a call that takes what is free while others are
-// in line opens no window, by which still others would overtake them.
+// TestNoWindowWhileCallsWait: a call that takes a free ID while others are in
+// line opens no window, through which further calls would overtake them.
 func TestNoWindowWhileCallsWait(t *testing.T) {
-	base := time.Now() // with a monotonic part, which times in a bubble have not
+	base := time.Now() // with a monotonic part, which times in a bubble do not have
 	synctest.Test(t, func(t *testing.T) {
 		var clock, count atomic.Int64
 		now := func() time.Time { return base.Add(time.Duration(clock.Load())) }
@@ -601,11 +603,11 @@ func TestNoWindowWhileCallsWait(t *testing.T) {
 	})
 }
 
-// TestWindowIsOfItsTerm: a window that a call opens late, when the grant has
-// been switched, is not that of the new grant, whose end would not hold then.
+// TestWindowIsOfItsTerm: a window that a call opens late, after the grant was
+// switched, does not apply to the new grant, which may end earlier.
 func TestWindowIsOfItsTerm(t *testing.T) {
 	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
-	clock.Add(int64(time.Second)) // the window that is open is stale
+	clock.Add(int64(time.Second)) // the open window is stale
 	v, err := g.look()
 	if err != nil {
 		t.Fatal(err)
@@ -623,8 +625,8 @@ func TestWindowIsOfItsTerm(t *testing.T) {
 	}
 }
 
-// TestInlining: what the way of a single ID is made of becomes part of it. A
-// call of a call costs a nanosecond of ten.
+// TestInlining: the functions on the path of a single ID are inlined. One more
+// nested call costs a nanosecond of ten.
 func TestInlining(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-m", "-o", os.DevNull, ".", "./internal/freshness").CombinedOutput()
 	if err != nil {

@@ -83,8 +83,8 @@ func FuzzComposeDecompose(f *testing.F) {
 		}
 		m := modelOf(t, l)
 		checkCompose(t, m, tick&m.most("time"), node&m.most("node"), seq&m.most("seq"), r)
-		// The other way round: whatever bits there are, an ID is read or refused,
-		// and what is read makes the same ID again, but for random bits.
+		// In the other direction: any bits are either rejected or parsed to
+		// parts that make the same ID again, except for random bits.
 		if l.ReadOnly() {
 			return
 		}
@@ -134,20 +134,20 @@ func FuzzRange(f *testing.F) {
 			return
 		}
 		m := modelOf(t, l)
-		// A Time holds more than these, but its own methods go wrong near the ends.
+		// A Time can hold more, but its own methods go wrong near the ends.
 		const most = 1 << 58
 		from := time.Unix(sec%most, nsec)
 		to := time.Unix(sec%most+length%most, nsec+rest)
 		checkRange(t, m, from, to)
-		middle := from.Add(to.Sub(from) / 2) // no later than to: Sub saturates
+		middle := from.Add(to.Sub(from) / 2) // no later than to, because Sub saturates
 		if from.Before(to) {
 			checkNeighbours(t, m, from, middle, to)
 		}
 	})
 }
 
-// scriptLayouts are those that runScript can choose: few IDs in a tick, short
-// times, and all kinds of order.
+// scriptLayouts are the layouts for runScript: few IDs per tick, short times,
+// and all kinds of order.
 var scriptLayouts = []string{
 	"bits=time:41.node:5.seq:3",
 	"hazelcast,seq-bits=2,node-bits=4",
@@ -173,10 +173,10 @@ var scriptLayouts = []string{
 	"bits=time:1.node:1.seq:1",
 }
 
-// runScript reads a script of bytes that says what the clock does and what is
-// called, and compares every answer with the model's. Beside the model it holds
-// the promises themselves: no ID twice, IDs in order, and none below what Seal
-// said of an earlier generator of the same node.
+// runScript reads a script of bytes for the clock and for calls, and compares
+// every result with the model's. It also checks the promises themselves: no ID
+// twice, IDs in order, and none below the result of Seal for an earlier
+// generator of the same node.
 func runScript(t *testing.T, script []byte) {
 	t.Helper()
 	read := func() byte {
@@ -201,12 +201,12 @@ func runScript(t *testing.T, script []byte) {
 
 	var s *slotModel
 	tickNow := func() uint64 { tick, _ := m.tickAt(now); return s.clamp(tick) }
-	// near is a time at or about the clock, the next slot, the end of the grant
-	// or the layout's ends.
+	// near returns a time close to the clock, the next slot, the end of the
+	// grant or the layout's ends.
 	near := func() time.Time {
 		bases := []uint64{tickNow(), s.next >> m.width("seq"), s.limit >> m.width("seq"), 0, s.lastTick}
 		kind, by := read(), read()
-		if kind == 255 { // so far off that 64 bits cannot count fine ticks until then
+		if kind == 255 { // so far away that 64 bits cannot count fine ticks until then
 			return time.Date(1_000_000, 1, 1, 0, 0, 0, 0, time.UTC)
 		}
 		tick := bases[int(kind)%len(bases)]
@@ -241,7 +241,7 @@ func runScript(t *testing.T, script []byte) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // a call that would wait fails instead
 	seen := make(map[wideID]bool)
-	var last uint64 // one past the greatest slot so far
+	var last uint64 // the end of the greatest slot so far
 	random := wideOfBig(m.randomBits())
 	take := func(what string, id wideID) {
 		p := decompose(t, l, id)
@@ -255,12 +255,13 @@ func runScript(t *testing.T, script []byte) {
 			made[p.Node] = end
 		}
 	}
-	// A script that makes more IDs than these says nothing new, and takes long.
+	// A script that makes more IDs than these covers nothing new, and takes
+	// long.
 	for len(script) > 0 && len(seen) < 3000 && !t.Failed() {
 		switch op := read(); op % 14 {
 		case 0: // the clock advances a little
 			now = now.Add(l.Unit() * time.Duration(read()) / 16)
-		case 1: // or back
+		case 1: // or goes back
 			now = now.Add(-l.Unit() * time.Duration(read()) / 16)
 		case 2, 3:
 			now = near()
@@ -365,7 +366,7 @@ func runScript(t *testing.T, script []byte) {
 					t.Errorf("Switch(%+v) of %s: %v, want a *RangeError", next, l, err)
 				}
 			}
-		case 12: // the generator ends, and another takes its node over
+		case 12: // the generator ends, and another one takes over its node ID
 			until := g.Seal()
 			node := s.node
 			if again := g.Seal(); !again.Equal(until) {
@@ -382,7 +383,7 @@ func runScript(t *testing.T, script []byte) {
 			}
 			maps.Copy(used, made)
 			if until.IsZero() {
-				return // a static generator that has made nothing has no mark
+				return // a static generator that has made no ID has no mark
 			}
 			used[node] = until
 			first = firn.Grant{Node: node, From: until}
@@ -397,8 +398,8 @@ func runScript(t *testing.T, script []byte) {
 	}
 }
 
-// checkError compares an error with what should have come. A call that may wait
-// was given a context that is cancelled.
+// checkError compares an error with the expected one. A call that may wait had
+// a canceled context.
 func checkError(t *testing.T, s *slotModel, what string, want outcome, err error, now time.Time, waits bool) {
 	t.Helper()
 	fail := func() {
@@ -412,7 +413,7 @@ func checkError(t *testing.T, s *slotModel, what string, want outcome, err error
 		return
 	}
 	if waits && (errors.Is(want.err, firn.ErrExhausted) || want.err == errBack && want.back <= s.lag) {
-		// The error says what the call waited for, too.
+		// The error also contains what the call waited for.
 		if !errors.Is(err, context.Canceled) {
 			fail()
 			return
@@ -442,7 +443,7 @@ func checkError(t *testing.T, s *slotModel, what string, want outcome, err error
 	}
 }
 
-// checkTaken compares the answer of a call for one ID.
+// checkTaken compares the result of a call for one ID.
 func checkTaken(t *testing.T, s *slotModel, what string, want outcome, id wideID, err error, now time.Time) {
 	t.Helper()
 	checkError(t, s, what, want, err, now, false)
@@ -472,7 +473,7 @@ func checkLead(t *testing.T, s *slotModel, what string, id wideID, now time.Time
 	}
 }
 
-// checkBatchTaken compares the answer of a call for a batch.
+// checkBatchTaken compares the result of a call for a batch.
 func checkBatchTaken(t *testing.T, s *slotModel, what string, want outcome, b anyBatch, err error, now time.Time) {
 	t.Helper()
 	checkError(t, s, what, want, err, now, false)
@@ -494,8 +495,8 @@ func checkBatchTaken(t *testing.T, s *slotModel, what string, want outcome, b an
 	checkRuns(t, s.bitModel, b)
 }
 
-// FuzzGeneratorClock looks for a script of clock and calls after which a
-// generator breaks a promise or differs from the model.
+// FuzzGeneratorClock searches for a script of clock changes and calls after
+// which a generator breaks a promise or differs from the model.
 func FuzzGeneratorClock(f *testing.F) {
 	f.Add([]byte{0, 3, 0, 3, 1, 0, 5, 30, 0, 16, 5, 30, 1, 200, 5, 3, 6, 10, 2, 11, 5, 1, 3, 12, 5, 30})
 	f.Add([]byte{2, 0, 0, 4, 3, 0, 1, 2, 3, 5, 255, 4, 9, 5, 255, 10, 2, 5, 5, 255})
@@ -504,7 +505,7 @@ func FuzzGeneratorClock(f *testing.F) {
 	f.Add(slices.Repeat([]byte{5, 7, 0, 9, 11, 6, 1, 3, 12, 1, 2, 9, 40}, 8))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 500 {
-			return // long scripts say nothing that shorter ones do not
+			return // long scripts cover nothing that shorter ones do not
 		}
 		runScript(t, script)
 	})

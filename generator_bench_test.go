@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// benchLayout has 2^17 IDs in a millisecond, so that the code is measured and
-// not the format's bound.
+// benchLayout has 2^17 IDs per millisecond, so that the code is measured and
+// not the limit of the format.
 const benchLayout = "bits=time:41.node:5.seq:17,epoch=2026-01-01T00:00:00Z"
 
 func benchGenerator(b *testing.B, layout string) *Generator {
@@ -21,7 +21,7 @@ func benchGenerator(b *testing.B, layout string) *Generator {
 	return g
 }
 
-// What an ID cannot cost less than, for ratios: one atomic add, and the clock.
+// The minimum cost of an ID, for ratios: one atomic add, and the clock.
 func BenchmarkBase(b *testing.B) {
 	b.Run("atomic-add", func(b *testing.B) {
 		var n atomic.Uint64
@@ -66,7 +66,7 @@ func BenchmarkNext128(b *testing.B) {
 	}
 }
 
-// BenchmarkFill4096 tells the time of 4096 IDs, and that of one.
+// BenchmarkFill4096 reports the time of 4096 IDs, and that of one.
 func BenchmarkFill4096(b *testing.B) {
 	g, ctx := benchGenerator(b, benchLayout), context.Background()
 	dst := make([]ID, 4096)
@@ -87,7 +87,7 @@ func BenchmarkCursor(b *testing.B) {
 	}
 }
 
-// BenchmarkParallel is one ID of several goroutines at once, from one
+// BenchmarkParallel measures one ID, with several goroutines that share a
 // generator.
 func BenchmarkParallel(b *testing.B) {
 	b.Run("Next", func(b *testing.B) {

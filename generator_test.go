@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// noon is where most tests' clocks begin.
+// noon is the initial time of most tests' clocks.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A handClock is a clock that a test sets. hook, if set, runs at each reading.
@@ -77,7 +77,7 @@ func wantParts(t *testing.T, got Parts, at time.Time, node, seq uint64) {
 	}
 }
 
-// synctestNow brings a bubble's clock, which begins in the year 2000, to noon.
+// synctestNow moves a bubble's clock, which begins in the year 2000, to noon.
 func synctestNow() { time.Sleep(time.Until(noon)) }
 
 func TestNewGeneratorDoesNotReadTheClock(t *testing.T) {
@@ -132,9 +132,9 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 	})
 }
 
-// A slot is judged by the term it was taken from: a call that was asleep after
-// loading the old term must not use its slot under the new one, nor past the
-// old one's end.
+// A slot is checked against the term from which it was taken: a call that was
+// suspended after loading the old term must not use its slot under the new one,
+// nor beyond the old one's end.
 func TestSlotIsJudgedByItsTerm(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Generator) (ID, error){
 		"TryNext": func(_ context.Context, g *Generator) (ID, error) { return g.TryNext() },
@@ -178,7 +178,7 @@ func TestSlotIsJudgedByItsTerm(t *testing.T) {
 		p, _ := g.Layout().Decompose(id)
 		wantParts(t, p, later, 2, 0)
 
-		// And the other way: the new grant's end is not that of the old slot.
+		// The reverse: the new grant's end does not apply to the old slot.
 		inside(Grant{3, noon, noon.Add(time.Second)})
 		if id, err := call(t.Context(), g); !errors.Is(err, ErrGrantOver) {
 			t.Errorf("%s: got %v, %v, want ErrGrantOver: the term of node 3 ends before the clock", name, id, err)
@@ -186,8 +186,9 @@ func TestSlotIsJudgedByItsTerm(t *testing.T) {
 	}
 }
 
-// A call that was asleep while it read the clock does not take another's later
-// ID for a clock that went back: it has loaded the word before.
+// If a call was suspended while it read the clock, a later ID of another call
+// does not look like a clock that went back, because the call has loaded the
+// word before.
 func TestSleepInsideALook(t *testing.T) {
 	g, clock := newAtNoon(t, "default", Options{})
 	mustNext(t, g)
@@ -200,7 +201,7 @@ func TestSleepInsideALook(t *testing.T) {
 	wantParts(t, p, noon.Add(time.Minute), 5, 1)
 }
 
-// firstOf is the first ID of a batch, or 0.
+// firstOf returns the first ID of a batch, or 0.
 func firstOf(b Batch) ID {
 	for id := range b.All() {
 		return id
@@ -219,14 +220,15 @@ func TestSwitchStartsAboveTheLastTick(t *testing.T) {
 	_, p := mustNext(t, g)
 	wantParts(t, p, noon.Add(2*time.Millisecond), 6, 0)
 
-	// A grant that begins later begins there.
+	// A grant that begins in the future begins there.
 	if err := g.Switch(Grant{Node: 7, From: noon.Add(10 * time.Millisecond)}); err != nil {
 		t.Fatal(err)
 	}
 	_, p = mustNext(t, g)
 	wantParts(t, p, noon.Add(10*time.Millisecond), 7, 0)
 
-	// A static grant too lies above what was used, and starts as static ones do.
+	// A static grant also lies above what was used, and starts like any static
+	// grant.
 	if err := g.Switch(StaticGrant(8)); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +242,8 @@ func TestSwitchStartsAboveTheLastTick(t *testing.T) {
 		t.Errorf("Stats().IDs = %d, want %d", got, 4096+10+3)
 	}
 
-	// So it is when a grant was never used in between, and Seal knows it too.
+	// The same holds if a grant was never used in between, and Seal returns it
+	// too.
 	for range 3 {
 		if err := g.Switch(Grant{Node: 8, From: noon}); err != nil {
 			t.Fatal(err)
@@ -313,7 +316,7 @@ func TestGrantBounds(t *testing.T) {
 	}
 	_, p = mustNext(t, g)
 	wantParts(t, p, noon.Add(2*time.Millisecond), 5, 0)
-	if err := g.Extend(time.Time{}); err != nil { // for good
+	if err := g.Extend(time.Time{}); err != nil { // no end
 		t.Fatal(err)
 	}
 	clock.Add(time.Hour)
@@ -402,9 +405,8 @@ func TestLastTickIsALimit(t *testing.T) {
 	}
 }
 
-// A static grant does not begin after the last tick either, nor come round to
-// the first: when the clock is set right, it begins beyond MaxAhead as any
-// does.
+// A static grant neither begins after the last tick nor wraps around to the
+// first: once the clock is corrected, it begins beyond MaxAhead like any other.
 func TestStaticGrantAfterTheLastTick(t *testing.T) {
 	l := Default()
 	after := func(ticks int64) time.Time {
@@ -413,7 +415,7 @@ func TestStaticGrantAfterTheLastTick(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Millisecond, time.Second} {
 		for _, at := range []time.Time{
 			after(1<<41 - 1), after(1 << 41), after(1 << 51), after(1 << 52), after(1<<52 + 1),
-			time.Unix(math.MaxInt64-62135596800, 0), // which has no tick of 64 bits
+			time.Unix(math.MaxInt64-62135596800, 0), // its ticks exceed 64 bits
 		} {
 			clock := &handClock{t: at}
 			g, err := NewGenerator(l, StaticGrant(1), &Options{Now: clock.Now, MaxAhead: ahead})
@@ -483,7 +485,7 @@ func TestClockBeforeTheEpoch(t *testing.T) {
 }
 
 func TestNoIDIsZero(t *testing.T) {
-	// An epoch of now: tick 0. Node 0 and sequence 0 would make the ID 0.
+	// An epoch of now: tick 0. Node 0 and sequence 0 would give the ID 0.
 	for _, layout := range []string{"default", "hazelcast", "bits=time:41.node:22", "lable"} {
 		l := MustParseLayout(layout).WithEpoch(noon)
 		clock := &handClock{t: noon}
@@ -522,7 +524,7 @@ func TestSequenceCarriesIntoTheTick(t *testing.T) {
 	}
 }
 
-// A process that is restarted at once repeats nothing, even after a burst.
+// A process that is restarted immediately repeats nothing, even after a burst.
 func TestQuickRestartOfAStaticNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
@@ -536,8 +538,8 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 			if err := g.Fill(t.Context(), ids); err != nil {
 				t.Fatal(err)
 			}
-			// A batch beyond MaxAhead, a reservation that is held as it should be,
-			// and one that is given up with the process.
+			// A batch beyond MaxAhead, a reservation that is held as required,
+			// and one that is abandoned with the process.
 			for _, size := range []int{1, 64 * 250} {
 				b, err := g.NextBatch(t.Context(), size)
 				if err != nil {
@@ -626,7 +628,7 @@ func TestBackwardClock(t *testing.T) {
 	})
 }
 
-// A reservation runs ahead by right: waiting for it is not the clock's fault.
+// A reservation may run ahead: a wait caused by it is not a clock error.
 func TestReserveThenNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
@@ -649,7 +651,7 @@ func TestReserveThenNext(t *testing.T) {
 	})
 }
 
-// Why the next tick is not yet allowed is known over a Switch too.
+// The reason why the next tick is not yet allowed survives a Switch.
 func TestSwitchRemembersWhy(t *testing.T) {
 	for name, want := range map[string]any{
 		"clock": new(*ClockError), "clock after grant": new(*ClockError),
@@ -667,7 +669,7 @@ func TestSwitchRemembersWhy(t *testing.T) {
 			}
 		case "grant":
 			grant.From = noon.Add(time.Hour)
-		case "clock after grant": // which begins when the clock says, and then that goes back
+		case "clock after grant": // it begins when the clock reads, and then the clock goes back
 			grant.From = noon.Add(time.Minute)
 			clock.Add(-time.Hour)
 		}
@@ -734,7 +736,7 @@ func TestSeal(t *testing.T) {
 		}
 	}
 
-	// Part of a tick counts as the whole tick, and no ID as nothing.
+	// A partial tick counts as a whole tick, and no ID as nothing.
 	g, _ = newAtNoon(t, "default", Options{})
 	if got := g.Seal(); !got.Equal(noon) {
 		t.Errorf("Seal of an unused generator = %v, want its From", got)
@@ -746,8 +748,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// Asking is not using: a static grant that never gave an ID was used until
-// never.
+// A failed call is not a use: for a static grant that never gave an ID, Seal
+// returns the zero time.
 func TestSealOfAnUnusedStaticGrant(t *testing.T) {
 	clock := &handClock{t: noon}
 	g, err := NewGenerator(Default(), StaticGrant(5), &Options{Now: clock.Now, MaxAhead: time.Hour})
@@ -758,7 +760,7 @@ func TestSealOfAnUnusedStaticGrant(t *testing.T) {
 	if _, err := g.TryNext(); !errors.As(err, &w) {
 		t.Fatalf("got %v, want a WaitError", err)
 	}
-	clock.Add(-time.Minute) // there is no last ID that it could be before
+	clock.Add(-time.Minute) // no last ID that it could precede
 	if _, err := g.TryNext(); !errors.As(err, &w) {
 		t.Errorf("with the clock back: got %v, want a WaitError", err)
 	}
@@ -770,8 +772,8 @@ func TestSealOfAnUnusedStaticGrant(t *testing.T) {
 	}
 }
 
-// No ID lies at or past the time that Seal gave, however the calls race: Seal
-// marks the very word that they swap.
+// No ID lies at or after the time that Seal returned, however calls race: Seal
+// marks the word that they swap.
 func TestSealAgainstNext(t *testing.T) {
 	rounds := 200
 	if testing.Short() {
@@ -808,7 +810,7 @@ func TestSealAgainstNext(t *testing.T) {
 	}
 }
 
-// A call that waits for long learns at once that there is no more to wait for,
+// A call in a long wait learns at once that there is nothing more to wait for,
 // or that there is another grant.
 func TestWaitersLearnOfSealAndSwitch(t *testing.T) {
 	for want, change := range map[error]func(*Generator) error{
@@ -834,12 +836,12 @@ func TestWaitersLearnOfSealAndSwitch(t *testing.T) {
 	}
 }
 
-// MaxAhead and the clock may end inside a tick; what counts is their sum.
+// MaxAhead and the clock may end within a tick; their sum counts.
 func TestMaxAheadInsideATick(t *testing.T) {
 	g, clock := newAtNoon(t, "bits=time:44.node:10.seq:0,epoch=2026-01-01T00:00:00Z", Options{MaxAhead: 1500 * time.Microsecond})
 	for _, step := range []struct {
 		after time.Duration
-		want  int // IDs, one a tick
+		want  int // number of IDs, one per tick
 	}{{0, 2}, {499 * time.Microsecond, 0}, {time.Microsecond, 1}, {999 * time.Microsecond, 0}, {time.Microsecond, 1}} {
 		clock.Add(step.after)
 		n := 0
@@ -854,8 +856,7 @@ func TestMaxAheadInsideATick(t *testing.T) {
 	}
 }
 
-// A batch is held by the clock that its IDs are of, not by the time that
-// passes.
+// A batch is held by the clock of its IDs, not by elapsed time.
 func TestHoldOfAStoppedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, clock := newAtNoon(t, "default", Options{})
@@ -879,9 +880,9 @@ func TestHoldOfAStoppedClock(t *testing.T) {
 	})
 }
 
-// A clock that goes back while a batch waits does not make it wait for the
-// clock to come back, where no ID was made that would be ahead: it begins at
-// the new time.
+// If the clock goes back while a batch waits, and no ID is ahead of the new
+// time, the batch does not wait for the clock to catch up: it begins at the new
+// time.
 func TestClockGoesBackUnderABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
@@ -896,7 +897,7 @@ func TestClockGoesBackUnderABatch(t *testing.T) {
 			step.Store(int64(-5 * time.Second))
 		}()
 		b, err := g.NextBatch(t.Context(), 2000*4)
-		// It notices within a second, and then needs two, less a tick.
+		// It notices within a second, and then needs two, minus a tick.
 		if took := time.Since(noon); err != nil || took < 2499*time.Millisecond || took > 3*time.Second {
 			t.Errorf("NextBatch of 2s: %v after %v, want at most 3s", err, took)
 		}
@@ -959,7 +960,7 @@ func TestStatsOverManySwitches(t *testing.T) {
 	}
 }
 
-// Times that no layout reaches are before or after it, not something else.
+// Times beyond a layout count as before or after it, and not as anything else.
 func TestExtremeTimes(t *testing.T) {
 	least, most := time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64-62135596800, 0)
 	for _, epoch := range []string{"1", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"} {
@@ -979,8 +980,8 @@ func TestExtremeTimes(t *testing.T) {
 	}
 }
 
-// Each of many callers gets IDs of its own: where they add to the word, and,
-// with ticks of a microsecond, where they pull it to the clock.
+// Each of many callers gets its own IDs: where they add to the word, and, with
+// ticks of a microsecond, where they pull it to the clock.
 func TestManyCallers(t *testing.T) {
 	const callers, each = 8, 20_000
 	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
@@ -1021,7 +1022,7 @@ func TestNextBatch(t *testing.T) {
 		if _, err := g.NextBatch(t.Context(), 0); err == nil {
 			t.Error("NextBatch(0) succeeded")
 		}
-		// Within MaxAhead at once, then waiting first and taking then.
+		// Within MaxAhead at once; then waiting before taking.
 		start := time.Now()
 		for i, want := range []time.Duration{0, 0, 4 * time.Millisecond, 9 * time.Millisecond} {
 			b, err := g.NextBatch(t.Context(), 5*4096)
@@ -1040,7 +1041,8 @@ func TestNextBatch(t *testing.T) {
 		if p, _ := g.Layout().Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
 			t.Errorf("its last ID leads by %v", time.Until(p.Time))
 		}
-		// A tick of a single ID: none is held that Next would give at once.
+		// With a single ID per tick, no ID is held that Next would return at
+		// once.
 		one, err := NewGenerator(MustParseLayout("bits=time:41.node:10"), Grant{Node: 1, From: noon}, &Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -1049,7 +1051,7 @@ func TestNextBatch(t *testing.T) {
 		if _, err := one.NextBatch(t.Context(), 1); err != nil || time.Since(start) != 0 {
 			t.Errorf("a batch of one: %v after %v, want it at once", err, time.Since(start))
 		}
-		// With a deadline that comes earlier it fails at once, and nothing is lost.
+		// With an earlier deadline, it fails at once, and nothing is lost.
 		time.Sleep(time.Second)
 		before := g.Stats().IDs
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -1062,8 +1064,8 @@ func TestNextBatch(t *testing.T) {
 	})
 }
 
-// A batch of a static grant, which has no end, spans a minute, or what MaxAhead
-// allows at once, and reservations run no further ahead of that. Other grants
+// A batch under a static grant, which has no end, spans a minute, or what
+// MaxAhead allows at once, and reservations run no further ahead. Other grants
 // bound a batch by their end.
 func TestStaticGrantBoundsABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1104,7 +1106,7 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 			if s := g.Stats(); s != (Stats{}) || time.Since(start) != 0 {
 				t.Errorf("%+v: %v and %+v after refusals, want nothing", test, time.Since(start), s)
 			}
-			// Also where it would have to stand in line first.
+			// Even if it would have to wait in line first.
 			ctx, cancel := context.WithCancel(t.Context())
 			waiting := make(chan error)
 			go func() { _, err := g.Next(ctx); waiting <- err }()
@@ -1114,7 +1116,8 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 			}
 			cancel()
 			<-waiting
-			// It begins a tick after MaxAhead, so MaxAhead does not help the first.
+			// It begins a tick after MaxAhead, so MaxAhead does not help the
+			// first batch.
 			b, err := g.NextBatch(t.Context(), test.most)
 			if took := time.Since(start); err != nil || b.Len() != test.most || took > wait+l.unit || took < wait {
 				t.Errorf("%+v: the largest batch: %d IDs, %v after %v, want %v", test, b.Len(), err, took, wait)
@@ -1138,7 +1141,7 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 				made += uint64(n)
 			}
 
-			g = open(Grant{Node: 1, From: noon, Until: noon.AddDate(0, 0, 1)}) // fewer slots than an int of 32 bits can say
+			g = open(Grant{Node: 1, From: noon, Until: noon.AddDate(0, 0, 1)}) // fewer slots than the limit of a 32-bit int
 			if _, _, err := g.Reserve(2 * test.most); err != nil {
 				t.Errorf("%+v: a reservation under a grant with a beginning: %v", test, err)
 			}
@@ -1152,8 +1155,8 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 	})
 }
 
-// What a batch waits for can change under it: it is judged by the term that it
-// would be of.
+// The grant can change while a batch waits: the batch is checked against the
+// term from which it is taken.
 func TestGrantChangesUnderABatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Generator) error
@@ -1162,8 +1165,8 @@ func TestGrantChangesUnderABatch(t *testing.T) {
 		took   time.Duration
 	}{
 		"nothing": {func(*Generator) error { return nil }, nil, 1, 150 * time.Second},
-		// A new term begins at a tick above the last one used, and the batch not
-		// before its call.
+		// A new term begins at a tick above the last one used, and the batch
+		// begins no earlier than its call.
 		"Switch":                {func(g *Generator) error { return g.Switch(Grant{Node: 2, From: noon}) }, nil, 2, 150 * time.Second},
 		"Switch to a later one": {func(g *Generator) error { return g.Switch(Grant{Node: 2, From: noon.Add(time.Minute)}) }, nil, 2, 210 * time.Second},
 		"Switch to a shorter one": {func(g *Generator) error {

@@ -46,7 +46,7 @@ func TestParseID128Errors(t *testing.T) {
 }
 
 func TestID128Numbers(t *testing.T) {
-	// Boundary's IDs, as its own base 62 and as UUIDs.
+	// An ID of Boundary, in its own base 62 and as a UUID.
 	id, err := firn.ParseID128("31359464925324684491273709518848")
 	if err != nil {
 		t.Fatal(err)

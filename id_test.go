@@ -19,7 +19,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// What both types of ID are, as values and by pointer.
+// The interfaces of both types of ID, as values and as pointers.
 type (
 	idtValue interface {
 		comparable
@@ -46,8 +46,8 @@ func TestIDLaws(t *testing.T) {
 	t.Run("ID128", func(t *testing.T) { idtLaws(t, encKind128, firn.ParseID128) })
 }
 
-// idtLaws checks that every way to write an ID can be read back, that the ways
-// agree with each other and that order is kept.
+// idtLaws checks that every form of an ID can be parsed again, that the forms
+// agree with each other, and that they keep the order.
 func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func(string) (T, error)) {
 	must := func(b []byte, err error) []byte {
 		t.Helper()
@@ -84,7 +84,7 @@ func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func
 			t.Fatalf("%v: Compare with itself = %d, IsZero = %t", id, k.compare(id, id), id.IsZero())
 		}
 
-		// Every text there is for this number.
+		// Every text for this number.
 		dec := k.number(id).String()
 		hex := k.number(id).Text(16)
 		texts := []string{
@@ -295,7 +295,8 @@ func TestIDJSON(t *testing.T) {
 		t.Errorf("json.Unmarshal(%s) = %v, %v, want %v", data, out, err, in)
 	}
 
-	// Numbers above 2^53 are read exactly; null and escapes as in all of JSON.
+	// Numbers above 2^53 are read exactly; null and escapes behave as
+	// everywhere in JSON.
 	data = []byte(`{"id": 9007199254740993, "parent": null, "ptr": "\u0030\u0078fF"}`)
 	out = record{Parent: 5}
 	if err := json.Unmarshal(data, &out); err != nil || out.ID != 9007199254740993 || out.Parent != 5 || *out.Ptr != 255 {
@@ -386,7 +387,7 @@ func TestIDSQL(t *testing.T) {
 		}
 	}
 
-	// What drivers send for a column.
+	// The values that drivers return for a column.
 	for _, test := range []struct {
 		src  any
 		want firn.ID

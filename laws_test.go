@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// someLayouts are all presets and n layouts of one's own.
+// someLayouts returns all presets and n random layouts.
 func someLayouts(t *testing.T, r *rand.Rand, n int) []firn.Layout {
 	layouts := presetLayouts()
 	for range n {
@@ -31,14 +31,14 @@ func TestLayoutTextLaw(t *testing.T) {
 	for _, l := range someLayouts(t, r, 2000) {
 		checkLayoutText(t, l)
 		if t.Failed() {
-			return // one layout says enough
+			return // one layout is enough
 		}
 	}
 }
 
-// TestWithEpochLaw: a layout with another epoch has that epoch, and is still
-// what its text says. An epoch that no text can say makes no valid layout; it
-// never becomes another one.
+// TestWithEpochLaw: a layout with another epoch has that epoch, and still
+// matches its text. An epoch that no text can express gives an invalid layout,
+// never a different one.
 func TestWithEpochLaw(t *testing.T) {
 	for _, epoch := range []time.Time{
 		{},
@@ -49,7 +49,7 @@ func TestWithEpochLaw(t *testing.T) {
 		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
 		time.Date(0, 12, 31, 0, 0, 0, 0, time.UTC),
 		time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC),
-		time.Unix(1<<60, 0), // more milliseconds than 64 bits hold
+		time.Unix(1<<60, 0), // the milliseconds exceed 64 bits
 		time.Unix(-1<<61, 0),
 	} {
 		l := firn.Default().WithEpoch(epoch)
@@ -68,7 +68,7 @@ func TestWithEpochLaw(t *testing.T) {
 	}
 }
 
-// checkLayoutText: a layout is what its text says.
+// checkLayoutText: a layout matches its text.
 func checkLayoutText(t *testing.T, l firn.Layout) {
 	t.Helper()
 	text := l.String()
@@ -81,7 +81,7 @@ func checkLayoutText(t *testing.T, l firn.Layout) {
 		t.Errorf("UnmarshalText(%q) of %s = %s, %v", b, l, got, err)
 	}
 	if l.Bits() > 128 {
-		return // these cannot be spelled out: 160 bits are a preset's own
+		return // these cannot be defined by bits: 160 bits are only for presets
 	}
 	own := fmt.Sprintf("bits=%s,unit=%v,epoch=%d", l.Fields(), l.Unit(), l.Epoch().UnixMilli())
 	spelled, err := firn.ParseLayout(own)
@@ -113,8 +113,8 @@ func TestComposeLaw(t *testing.T) {
 	}
 }
 
-// checkOrdered: Ordered says whether the time is on top. Where random bits lie
-// above the sequence it is for TestOrderedMeansIncreasing to say.
+// checkOrdered: Ordered reports whether the time is on top. If random bits lie
+// above the sequence, TestOrderedMeansIncreasing decides.
 func checkOrdered(t *testing.T, m *bitModel) {
 	t.Helper()
 	if got, want := m.layout.Ordered(), m.timeOnTop(); got != want && (got || !m.chanceAboveSeq()) {
@@ -122,8 +122,8 @@ func checkOrdered(t *testing.T, m *bitModel) {
 	}
 }
 
-// TestOrderedMeansIncreasing: where a layout calls itself Ordered, the IDs of a
-// generator strictly increase, inside a tick too.
+// TestOrderedMeansIncreasing: if a layout is Ordered, the IDs of a generator
+// strictly increase, even within a tick.
 func TestOrderedMeansIncreasing(t *testing.T) {
 	r := seeded(t)
 	layouts := presetLayouts()
@@ -153,7 +153,7 @@ func TestOrderedMeansIncreasing(t *testing.T) {
 	}
 }
 
-// checkCompose: the bits of an ID are those of its parts, and nothing else.
+// checkCompose: the bits of an ID are exactly those of its parts.
 func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Rand) {
 	t.Helper()
 	l := m.layout
@@ -176,12 +176,12 @@ func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Ran
 		return
 	}
 	id, none := wideOfBig(full), wideOfBig(m.place(tick, node, seq, new(big.Int)))
-	// Any instant of the tick makes the same ID.
+	// Any instant within the tick gives the same ID.
 	within := parts
 	within.Time = within.Time.Add(time.Duration(r.Int64N(int64(l.Unit()))))
 	fixed := m.fixedBits()
 	spoilt := id
-	if fixed.Sign() != 0 { // a bit that is the same in every ID, turned over
+	if fixed.Sign() != 0 { // a bit that is the same in every ID, flipped
 		bit := r.IntN(m.bits)
 		for fixed.Bit(bit) == 0 {
 			bit = (bit + 1) % m.bits
@@ -215,7 +215,8 @@ func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Ran
 	}
 }
 
-// checkRangeErrors: what does not fit is refused, by the name of its field.
+// checkRangeErrors: a value that does not fit is rejected, with the name of its
+// field.
 func checkRangeErrors(t *testing.T, m *bitModel) {
 	t.Helper()
 	l := m.layout
@@ -279,7 +280,7 @@ func TestRangeLaw(t *testing.T) {
 		m := modelOf(t, l)
 		most := m.most("time")
 		for range 10 {
-			// Half of the ends lie inside a tick, some outside the layout.
+			// Half of the ends lie within a tick, some outside the layout.
 			end := func() time.Time {
 				at := m.timeOf(randomValue(r, most))
 				switch r.IntN(4) {
@@ -328,7 +329,7 @@ func checkRange(t *testing.T, m *bitModel, from, to time.Time) {
 		last.Set(most)
 	}
 	if m.chanceAboveSeq() && err != nil {
-		return // whether such a layout is Ordered, TestOrderedMeansIncreasing says
+		return // TestOrderedMeansIncreasing decides whether such a layout is Ordered
 	}
 	if !m.timeOnTop() || !from.Before(to) || first.Cmp(last) > 0 {
 		if err == nil {
@@ -342,8 +343,8 @@ func checkRange(t *testing.T, m *bitModel, from, to time.Time) {
 		t.Errorf("Range(%v, %v) of %s = %v, %v, %v, want %v, %v", from, to, l, lo, hi, err, wantLo, wantHi)
 		return
 	}
-	// The ends themselves are inside, by their time, and what lies just beyond
-	// them is not.
+	// The ends themselves are inside, by their time, and the values just beyond
+	// them are not.
 	for _, id := range []wideID{lo, hi} {
 		if at := decompose(t, l, id).Time; at.Before(from) || !at.Before(to) {
 			t.Errorf("Range(%v, %v) of %s gives %v, whose time is %v", from, to, l, id, at)
@@ -403,7 +404,7 @@ func TestBatchLaw(t *testing.T) {
 		for range 4 {
 			n := 1 + r.IntN(200)
 			if size := m.most("seq") + 1; size < 2000 && r.IntN(2) == 0 {
-				n = int(size) + r.IntN(300) // over more than one tick
+				n = int(size) + r.IntN(300) // across more than one tick
 			}
 			b, hold, err := g.reserve(n)
 			want := s.reserve(at, uint64(n))
@@ -433,15 +434,15 @@ func TestBatchLaw(t *testing.T) {
 	}
 }
 
-// checkRuns: the runs of a batch are its IDs, in order.
+// checkRuns: the runs of a batch contain its IDs, in order.
 func checkRuns(t *testing.T, m *bitModel, b anyBatch) {
 	t.Helper()
 	if got := m.layout.HasRuns(); got != (b.runs != nil) {
 		t.Errorf("HasRuns() of %s = %v, but a batch of %d IDs has %d runs", m.layout, got, len(b.ids), len(b.runs))
 	}
 	if b.runs == nil {
-		// A layout without runs has random bits, or its lowest slot bit lies
-		// above the 64 bits of a step.
+		// In a layout without runs there are random bits, or the lowest slot
+		// bit lies above the 64 bits of a step.
 		lowest := m.mark("seq")
 		if m.width("seq") == 0 {
 			lowest = m.mark("time")
@@ -473,8 +474,8 @@ func checkRuns(t *testing.T, m *bitModel, b anyBatch) {
 	}
 }
 
-// TestBatchIsFixed: a batch reads the same every time, random bits too, may be
-// read in part, and by several goroutines.
+// TestBatchIsFixed: a batch yields the same IDs every time, including random
+// bits, can be read in part, and by several goroutines.
 func TestBatchIsFixed(t *testing.T) {
 	for _, text := range []string{"default", "lable", "uuidv7", "ulid", "bits=time:40.rand:10.seq:4.node:6,epoch=1767225600000"} {
 		l := firn.MustParseLayout(text)
@@ -508,7 +509,8 @@ func TestBatchIsFixed(t *testing.T) {
 }
 
 // TestGeneratorLaw drives generators of many layouts through random scripts,
-// against the model. FuzzGeneratorClock does the same from what it finds.
+// compared with the model. FuzzGeneratorClock does the same with its own
+// scripts.
 func TestGeneratorLaw(t *testing.T) {
 	r := seeded(t)
 	script := make([]byte, 300)
@@ -529,7 +531,7 @@ type jumpyClock struct {
 	base     time.Time
 	seed     uint64
 	readings atomic.Int64
-	fake     bool // the bubble's time passes too
+	fake     bool // the bubble's time passes as well
 	start    time.Time
 }
 
@@ -557,13 +559,13 @@ func (c *jumpyClock) now() time.Time {
 	return at
 }
 
-// A nodeWindow is a time in which a generator had a node.
+// A nodeWindow is a period in which a generator had a node ID.
 type nodeWindow struct {
 	node        uint64
 	from, until time.Time
 }
 
-// loadLayouts have their fields in all kinds of order, and few IDs in a tick.
+// loadLayouts have their fields in all kinds of order, and few IDs per tick.
 var loadLayouts = []string{
 	"default,node-bits=10,seq-bits=3",
 	"hazelcast,seq-bits=2",
@@ -578,7 +580,7 @@ var loadLayouts = []string{
 	"bits=time:50.seq:0.node:10",
 }
 
-// fewer are the first of all in short tests.
+// fewer returns only the first of all in short tests.
 func fewer(all []string) []string {
 	if testing.Short() {
 		return all[:2]
@@ -586,10 +588,10 @@ func fewer(all []string) []string {
 	return all
 }
 
-// TestGeneratorsUnderLoad: sixteen goroutines on one generator, whose clock
-// jumps about while its grant is extended and switched and it is sealed at
-// last. Every ID is unique, each goroutine's IDs increase, and every ID lies in
-// a window of its own node.
+// TestGeneratorsUnderLoad: sixteen goroutines share a generator whose clock
+// jumps while its grant is extended and switched, and which is finally sealed.
+// Every ID is unique, each goroutine's IDs increase, and every ID lies in a
+// window of its own node ID.
 func TestGeneratorsUnderLoad(t *testing.T) {
 	r := seeded(t)
 	for _, text := range fewer(loadLayouts) {
@@ -598,8 +600,8 @@ func TestGeneratorsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestGeneratorsUnderLoadInFakeTime is the same where waiting costs nothing, so
-// that calls wait a lot.
+// TestGeneratorsUnderLoadInFakeTime is the same with free waits, so that calls
+// wait a lot.
 func TestGeneratorsUnderLoadInFakeTime(t *testing.T) {
 	r := seeded(t)
 	for _, text := range fewer(loadLayouts) {
@@ -624,7 +626,7 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 
 	type made struct {
 		wideID
-		term int // the calls of Switch that had returned before
+		term int // the number of calls of Switch that had returned before
 	}
 	var sealed atomic.Bool
 	var terms, count, running atomic.Int64
@@ -635,7 +637,8 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		all.Go(func() {
 			defer running.Add(-1)
-			// Most calls of a layout with few slots are refused: then it takes more.
+			// Most calls are refused if a layout has few slots: then it takes
+			// more.
 			for n := 0; n < calls || n < 200*calls && count.Load() < 1000 && !sealed.Load(); n++ {
 				after, term := sealed.Load(), int(terms.Load())
 				wait, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(2_000_000)))
@@ -666,7 +669,8 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 				}
 				cancel()
 				if err != nil {
-					// A batch that takes longer than the context lasts is refused first.
+					// A batch that would take longer than the context lasts is
+					// refused first.
 					if after && !errors.Is(err, firn.ErrSealed) && !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("%s: a call after Seal: %v, want ErrSealed", l, err)
 						return
@@ -754,7 +758,7 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 	}
 }
 
-// unique reports IDs that are there twice. It sorts them.
+// unique reports duplicate IDs. It sorts them.
 func unique(t testing.TB, l firn.Layout, ids []wideID) {
 	t.Helper()
 	slices.SortFunc(ids, wideID.compare)
@@ -776,7 +780,7 @@ func TestOrderBetweenGoroutines(t *testing.T) {
 	for _, text := range []string{"default", "hazelcast", "snowcast", "lable,mode=time-sequential", "uuidv7", "boundary"} {
 		l := firn.MustParseLayout(text)
 		clock := &jumpyClock{base: l.Epoch().AddDate(1, 0, 0), seed: seed}
-		until := clock.base.Add(time.Hour) // the leaps of years stay outside
+		until := clock.base.Add(time.Hour) // jumps by years lie outside
 		g := mustAny(t, l, firn.Grant{Node: 5, From: l.Epoch(), Until: until}, &firn.Options{Now: clock.now, MaxAhead: time.Second})
 		var mu sync.Mutex
 		var returned wideID // the greatest ID of all calls that have returned
@@ -811,7 +815,8 @@ func TestOrderBetweenGoroutines(t *testing.T) {
 }
 
 // TestSealedAndMadeAnewUnderLoad: while sixteen goroutines make IDs, their
-// generator is sealed and made anew for the same node, from where it ended.
+// generator is sealed and replaced by a new one for the same node ID, which
+// begins where it ended.
 func TestSealedAndMadeAnewUnderLoad(t *testing.T) {
 	r := seeded(t)
 	for _, text := range fewer([]string{"default,node-bits=10,seq-bits=3", "uuidv7", "hazelcast", "lable", "bits=seq:2.time:20.node:6.time:20.seq:2"}) {
@@ -860,8 +865,8 @@ func TestSealedAndMadeAnewUnderLoad(t *testing.T) {
 	}
 }
 
-// TestGrantRoundsInward: a grant's ticks are those that lie in it whole, so
-// that neighbouring grants of a node share none, wherever they meet.
+// TestGrantRoundsInward: the ticks of a grant are those that lie in it
+// completely, so that adjacent grants of a node share none, wherever they meet.
 func TestGrantRoundsInward(t *testing.T) {
 	r := seeded(t)
 	for range 300 {
@@ -892,8 +897,8 @@ func TestGrantRoundsInward(t *testing.T) {
 }
 
 // TestChangesInsideACall: a call reads the clock between its look at the state
-// and its swap. Whatever is done to the generator just then, in the clock
-// itself, the call comes after it, as if it had been asleep.
+// and its swap. If the generator is changed at that moment, by the clock
+// itself, the call takes effect after the change, as if it had been suspended.
 func TestChangesInsideACall(t *testing.T) {
 	for _, text := range []string{"default,seq-bits=2,epoch=0", "hazelcast,seq-bits=0,epoch=0", "lable", "uuidv7", "boundary"} {
 		l := firn.MustParseLayout(text)
@@ -963,13 +968,13 @@ func TestChangesInsideACall(t *testing.T) {
 	}
 }
 
-// hammerLayouts have a tick for every ID or two, so that an ID that slips by a
-// Seal or a Switch shows.
+// hammerLayouts have a tick for every ID or two, so that an ID that slips past
+// a Seal or a Switch is detected.
 var hammerLayouts = []string{"bits=time:50.node:10,epoch=0", "bits=time~:50.seq:1.node:10,epoch=0", "uuidv7"}
 
-// hammer runs change over and over while goroutines take IDs as fast as they
-// can, each from the generator that current gives. It returns their IDs, each
-// goroutine's by itself.
+// hammer calls change repeatedly while goroutines take IDs as fast as they can,
+// each from the generator that current returns. It returns their IDs,
+// separately for each goroutine.
 func hammer(t *testing.T, current func() anyGenerator, changes int, change func()) [][]wideID {
 	t.Helper()
 	var done atomic.Bool
@@ -1006,8 +1011,8 @@ func hammer(t *testing.T, current func() anyGenerator, changes int, change func(
 	return ids
 }
 
-// TestSwitchHammer: IDs of all terms are unique and each goroutine's increase,
-// however often the grant changes.
+// TestSwitchHammer: IDs of all terms are unique and each goroutine's IDs
+// increase, however often the grant changes.
 func TestSwitchHammer(t *testing.T) {
 	for _, text := range hammerLayouts {
 		l := firn.MustParseLayout(text)
@@ -1029,8 +1034,8 @@ func TestSwitchHammer(t *testing.T) {
 	}
 }
 
-// TestSealHammer: a generator that begins where Seal says that the one before
-// has ended repeats nothing, however busy that one was.
+// TestSealHammer: a generator that begins at the end that Seal returned for the
+// previous one repeats nothing, however busy that one was.
 func TestSealHammer(t *testing.T) {
 	for _, text := range hammerLayouts {
 		l := firn.MustParseLayout(text)
@@ -1085,7 +1090,7 @@ func TestWaitersHearOfChanges(t *testing.T) {
 }
 
 // TestImportersDoNotAllocate is TestNextDoesNotAllocate for a package that
-// imports firn: what escapes from a generic call is not the same there.
+// imports firn, in which escape analysis of a generic call differs.
 func TestImportersDoNotAllocate(t *testing.T) {
 	o, grant := &firn.Options{MaxAhead: time.Hour}, firn.Grant{Node: 1, From: time.Unix(1, 0)}
 	g, err := firn.NewGenerator(firn.Default(), grant, o)

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// What each preset's bits mean, by hand: the top bit of every field, the first
-// and the last instant. A change here changes the meaning of stored IDs.
+// The meaning of each preset's bits, written by hand: the top bit of every
+// field, the first and the last instant. A change here changes the meaning of
+// stored IDs.
 func TestPresets(t *testing.T) {
 	want := map[string]struct {
 		fields, epoch, last string
@@ -183,7 +184,7 @@ func TestComposeRefuses(t *testing.T) {
 			t.Errorf("Compose(%v) = %v, %v, want a RangeError with %q", p, id, err, want)
 		}
 	}
-	// The size of the ID is part of the method.
+	// Each method is for one size of ID.
 	if _, err := l.Compose128(good); err == nil || !strings.Contains(err.Error(), "use Compose") {
 		t.Errorf("Compose128 of a 64-bit layout: %v", err)
 	}
@@ -213,21 +214,21 @@ func TestDecomposeChecksConstants(t *testing.T) {
 	}
 }
 
-// Real IDs of formats that no vector covers, from their own documentation.
+// Real IDs of formats without vectors, from their own documentation.
 func TestDecomposeBytes(t *testing.T) {
 	for _, test := range []struct {
 		layout string
 		bytes  []byte
 		want   Parts
 	}{
-		// rs/xid's README: 9m4e2mr0ui3e8a215n4g.
+		// From the README of rs/xid: 9m4e2mr0ui3e8a215n4g.
 		{"xid", []byte{0x4d, 0x88, 0xe1, 0x5b, 0x60, 0xf4, 0x86, 0xe4, 0x28, 0x41, 0x2d, 0xc9},
 			Parts{time.Unix(1300816219, 0).UTC(), 0x60f486e428, 0x412dc9}},
-		// MongoDB's manual: ObjectId("507f1f77bcf86cd799439011").
+		// From the manual of MongoDB: ObjectId("507f1f77bcf86cd799439011").
 		{"objectid", []byte{0x50, 0x7f, 0x1f, 0x77, 0xbc, 0xf8, 0x6c, 0xd7, 0x99, 0x43, 0x90, 0x11},
 			Parts{time.Unix(0x507f1f77, 0).UTC(), 0xbcf86cd799, 0x439011}},
-		// segment's README: 0ujtsYcgvSTl8PAuAdqWYSMnLOv, 107608047 s,
-		// 2017-10-09T21:00:47-07:00.
+		// From the README of Segment's ksuid: 0ujtsYcgvSTl8PAuAdqWYSMnLOv,
+		// 107608047 s, 2017-10-09T21:00:47-07:00.
 		{"ksuid", append([]byte{0x06, 0x69, 0xf7, 0xef}, make([]byte, 16)...),
 			Parts{time.Date(2017, 10, 10, 4, 0, 47, 0, time.UTC), 0, 0}},
 	} {
@@ -284,8 +285,8 @@ func TestRange(t *testing.T) {
 	if _, _, err := MustParseLayout("lable").Range(at(0), at(10)); err == nil || !strings.Contains(err.Error(), "not ordered by time") {
 		t.Errorf("Range of lable: %v", err)
 	}
-	// Constants and random bits: the standard form of the lowest and the highest
-	// UUIDv7.
+	// Constants and random bits: the standard form of the lowest and the
+	// highest UUIDv7.
 	lo, hi, err := MustParseLayout("uuidv7").Range128(time.UnixMilli(0x018bcfe56800), time.UnixMilli(0x018bcfe56801))
 	if err != nil || lo.String() != "018bcfe5-6800-7000-8000-000000000000" || hi.String() != "018bcfe5-6800-7fff-bfff-ffffffffffff" {
 		t.Errorf("Range128 of uuidv7 = %v, %v, %v", lo, hi, err)
@@ -293,19 +294,19 @@ func TestRange(t *testing.T) {
 }
 
 func TestOrdered(t *testing.T) {
-	for layout, want := range map[string][2]bool{ // Ordered, and whether there are ranges
+	for layout, want := range map[string][2]bool{ // Ordered, and whether it has ranges
 		"bits=time:41.node:10.seq:12":             {true, true},
 		"bits=const:3=5.time:41.const:2=1.seq:12": {true, true},
 		"bits=rand:0.node:0.time:41.seq:12":       {true, true},
 		"bits=time:20.time:21.seq:6.node:4.seq:6": {true, true},
 		"bits=time:41.seq:12.rand:5":              {true, true},
-		"bits=time:41.rand:5.seq:12":              {false, true}, // in order of ticks, but not inside one
+		"bits=time:41.rand:5.seq:12":              {false, true}, // in the order of ticks, but not within one
 		"bits=time:41.seq:6.rand:5.seq:6":         {false, true},
 		"bits=time:41.rand:5.node:4":              {true, true},
 		"bits=node:1.time:41.seq:12":              {false, false},
 		"bits=time:40.node:1.time:1.seq:12":       {false, false},
 		"bits=time~:41.seq:12":                    {false, false},
-		"bits=time~:1.time:40.seq:12":             {true, true}, // one bit turned round is itself
+		"bits=time~:1.time:40.seq:12":             {true, true}, // a single reversed bit is unchanged
 	} {
 		l := MustParseLayout(layout)
 		_, _, err := l.Range(time.UnixMilli(0), time.UnixMilli(10))
@@ -353,7 +354,7 @@ func TestDiagram(t *testing.T) {
 	}
 }
 
-// wide against math/big.
+// wide, compared with math/big.
 func TestWide(t *testing.T) {
 	most := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
 	asBig := func(w wide) *big.Int {

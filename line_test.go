@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// oneATick is a generator with an ID a millisecond, which counts the looks at
-// its clock, in a bubble.
+// oneATick returns a generator with an ID per millisecond, which counts the
+// readings of its clock, in a bubble.
 func oneATick(t *testing.T) (g *Generator, looks *atomic.Int64) {
 	t.Helper()
 	looks = new(atomic.Int64)
@@ -21,13 +21,13 @@ func oneATick(t *testing.T) (g *Generator, looks *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustNext(t, g) // of this tick
+	mustNext(t, g) // the one of this tick
 	return g, looks
 }
 
-// TestFirstComeFirstServed: those who wait get their IDs in the order in which
-// they came, each in a tick of its own, also before those who come when the IDs
-// are free. A tick wakes one of them and no more.
+// TestFirstComeFirstServed: waiting calls get their IDs in the order of their
+// arrival, one per tick, even before calls that arrive when the IDs are free. A
+// tick wakes only one of them.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, looks := oneATick(t)
@@ -122,7 +122,8 @@ func TestLeavingTheLine(t *testing.T) {
 	})
 }
 
-// TestLineHearsOfTheEnd: all who wait learn that there is nothing to wait for.
+// TestLineHearsOfTheEnd: all waiting calls learn that there is nothing to wait
+// for.
 func TestLineHearsOfTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := oneATick(t)
@@ -141,8 +142,8 @@ func TestLineHearsOfTheEnd(t *testing.T) {
 	})
 }
 
-// inABubble is a generator with four IDs a millisecond and a MaxAhead of 100
-// ms, on the bubble's clock.
+// inABubble returns a generator with four IDs per millisecond and a MaxAhead of
+// 100 ms, with the bubble's clock.
 func inABubble(t *testing.T, grant Grant) *Generator {
 	t.Helper()
 	g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), grant, &Options{MaxAhead: 100 * time.Millisecond})
@@ -153,7 +154,7 @@ func inABubble(t *testing.T, grant Grant) *Generator {
 }
 
 // pollers call the generator in every way until the context ends, and return
-// their IDs. Those that never wait try again after 50 µs.
+// their IDs. Calls that never wait try again after 50 µs.
 func pollers(ctx context.Context, t *testing.T, g *Generator) (stop func() [][]ID) {
 	ctx, cancel := context.WithCancel(ctx)
 	cursor, leasing := g.Cursor(), g.Cursor()
@@ -200,8 +201,8 @@ func pollers(ctx context.Context, t *testing.T, g *Generator) (stop func() [][]I
 }
 
 // TestBatchIsNotOvertaken: a batch gets its turn among callers of all kinds,
-// also if it is so large that the clock passes its first slot by. It then takes
-// the time that it spans, no more, and gets what it asked for.
+// even if it is so large that the clock passes its first slot. It then takes no
+// more than the time that it spans, and gets all its IDs.
 func TestBatchIsNotOvertaken(t *testing.T) {
 	for _, n := range []int{1, 4, 401, 1000} {
 		for name, grant := range map[string]Grant{"static": StaticGrant(1), "granted": {Node: 1, From: time.Unix(1, 0)}} {
@@ -218,8 +219,8 @@ func TestBatchIsNotOvertaken(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%s: NextBatch(%d) under load: %v", name, n, err)
 					}
-					// The IDs that others have up to MaxAhead come first, and a pass of
-					// those who were in line before.
+					// First come the IDs that others get up to MaxAhead, and a
+					// round of those that were in line before.
 					if took, want := time.Since(start), time.Duration(n/4)*time.Millisecond; took > want+50*time.Millisecond {
 						t.Errorf("%s: NextBatch(%d) under load took %v, want little more than %v", name, n, took, want)
 					}
@@ -274,13 +275,13 @@ func (g *Generator) slotOf(t *testing.T, id ID) uint64 {
 	return tick<<g.layout.seqBits | p.Seq
 }
 
-// TestBatchKeepsItsPlace: calls that came before a batch are served before it,
-// and those that came later after it, at once when it leaves.
+// TestBatchKeepsItsPlace: calls that arrived before a batch are served before
+// it, and later ones after it, as soon as it leaves.
 func TestBatchKeepsItsPlace(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			g := inABubble(t, Grant{Node: 1, From: time.Unix(1, 0)})
-			if err := g.Fill(t.Context(), make([]ID, 404)); err != nil { // all that is free now
+			if err := g.Fill(t.Context(), make([]ID, 404)); err != nil { // all that are free now
 				t.Fatal(err)
 			}
 			start := time.Now()
@@ -324,8 +325,9 @@ func TestBatchKeepsItsPlace(t *testing.T) {
 				"Cursor":  func() error { _, err := g.Cursor().TryNext(); return err }(),
 				"Reserve": func() error { _, _, err := g.Reserve(1); return err }(),
 			} {
-				// The batch has the slots from the second of tick 101 on, and what is
-				// after it is free in tick 351, which MaxAhead allows in tick 251.
+				// The batch has the slots from the second one of tick 101 on,
+				// and the slots after it are free in tick 351, which MaxAhead
+				// allows in tick 251.
 				if want := 201 * time.Millisecond; !errors.As(err, &w) || w.Wait != want {
 					t.Errorf("%s while the batch leads: %v, want a wait of %v", name, err, want)
 				}
@@ -364,9 +366,9 @@ func sorted(s []string) []string {
 	return s
 }
 
-// TestChangesInsideTheLine: what is done to the generator while the leader
-// looks at the clock comes before what it takes, as in a call that does not
-// wait.
+// TestChangesInsideTheLine: a change of the generator while the leader reads
+// the clock takes effect before what the leader takes, as in a call that does
+// not wait.
 func TestChangesInsideTheLine(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Generator) ([]ID, error){
 		"Next": func(ctx context.Context, g *Generator) ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
@@ -387,7 +389,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 			do    func(*Generator) ([]ID, error)
 			node  uint64
 			want  error
-			sleep time.Duration // that the leader was asleep in this look
+			sleep time.Duration // how long the leader was suspended in this reading
 		}{
 			"TryNext": {func(g *Generator) ([]ID, error) {
 				id, err := g.TryNext()
@@ -416,7 +418,8 @@ func TestChangesInsideTheLine(t *testing.T) {
 					}
 					return time.Now()
 				}
-				// The word stands at the beginning of a tick, where a new term begins.
+				// The word is at the beginning of a tick, where a new term
+				// begins.
 				g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{1, time.Unix(1, 0), time.Now().Add(100 * time.Millisecond)}, &Options{Now: now})
 				if err != nil {
 					t.Fatal(err)
@@ -425,7 +428,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 				if err := g.Fill(t.Context(), before); err != nil {
 					t.Fatal(err)
 				}
-				at = looks + 3 // two looks are refused, and then it waits
+				at = looks + 3 // two readings are refused, and then it waits
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				after, err := call(ctx, g)
@@ -452,8 +455,9 @@ func TestChangesInsideTheLine(t *testing.T) {
 	}
 }
 
-// TestNotYourTurn: the error of a call whose turn has not come says how many
-// IDs those before it want, and how long that takes; not how long one ID does.
+// TestNotYourTurn: the error of a call whose turn has not come contains how
+// many IDs the calls before it want, and how long these take, instead of the
+// time for one ID.
 func TestNotYourTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := oneATick(t)

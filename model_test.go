@@ -17,11 +17,11 @@ import (
 	"github.com/firnid/firn"
 )
 
-// This file says a second time, slowly and with big integers, what layouts and
-// generators do. The laws and the fuzz targets hold the package against it.
+// This file is a second definition of layouts and generators, slow and with big
+// integers. The laws and the fuzz targets compare the package with it.
 
-// seeded is a random generator whose seed stands in the log of a failed test.
-// FIRN_SEED repeats a run; where goroutines race, only as far as that goes.
+// seeded returns a random generator whose seed is in the log of a failed test.
+// FIRN_SEED repeats a run, except for races between goroutines.
 func seeded(t testing.TB) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("FIRN_SEED"); text != "" {
@@ -34,7 +34,7 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// A wideID is an ID of either size, as a number.
+// A wideID is an ID of either size as a number.
 type wideID struct{ hi, lo uint64 }
 
 func wideOf(id firn.ID) wideID { return wideID{0, uint64(id)} }
@@ -70,7 +70,7 @@ func wideOfBig(n *big.Int) wideID {
 	return wideOf128(firn.ID128(b))
 }
 
-// A bitModel is a layout, read from its text bit by bit.
+// A bitModel is a layout, parsed from its text bit by bit.
 type bitModel struct {
 	layout firn.Layout
 	pieces []bitPiece // from the top down
@@ -87,7 +87,7 @@ type bitPiece struct {
 	value    uint64
 }
 
-// modelOf reads the bits that the layout says it has.
+// modelOf returns the model of a layout.
 func modelOf(t testing.TB, l firn.Layout) *bitModel {
 	t.Helper()
 	m := &bitModel{
@@ -117,7 +117,7 @@ func modelOf(t testing.TB, l firn.Layout) *bitModel {
 
 func (m *bitModel) width(field string) uint { return uint(m.widths[field]) }
 
-// most is the greatest value of a field of up to 64 bits.
+// most returns the greatest value of a field of up to 64 bits.
 func (m *bitModel) most(field string) uint64 { return 1<<m.width(field) - 1 }
 
 // timeOnTop reports whether an ID with a later time is always the greater one.
@@ -135,7 +135,7 @@ func (m *bitModel) timeOnTop() bool {
 	return true
 }
 
-// chanceAboveSeq reports whether random bits outweigh the sequence.
+// chanceAboveSeq reports whether random bits lie above the sequence.
 func (m *bitModel) chanceAboveSeq() bool {
 	random := false
 	for _, p := range m.pieces {
@@ -147,7 +147,7 @@ func (m *bitModel) chanceAboveSeq() bool {
 	return false
 }
 
-// place is the ID with these fields; every random bit is that of random.
+// place returns the ID with these fields; its random bits are those of random.
 func (m *bitModel) place(tick, node, seq uint64, random *big.Int) *big.Int {
 	left := map[string]int{"time": m.widths["time"], "node": m.widths["node"], "seq": m.widths["seq"]}
 	value := map[string]uint64{"time": tick, "node": node, "seq": seq}
@@ -179,8 +179,8 @@ func (m *bitModel) place(tick, node, seq uint64, random *big.Int) *big.Int {
 	return id
 }
 
-// randomBits marks the bits that carry chance, and fixedBits those that never
-// differ.
+// randomBits returns a mask of the random bits, and fixedBits one of the bits
+// that never differ.
 func (m *bitModel) randomBits() *big.Int { return m.mark("rand") }
 
 func (m *bitModel) fixedBits() *big.Int {
@@ -205,7 +205,7 @@ func (m *bitModel) mark(field string) *big.Int {
 	return bits
 }
 
-// tickAt is the tick that t lies in, below 0 before the epoch, and the
+// tickAt returns the tick that t lies in, negative before the epoch, and the
 // nanoseconds from its beginning.
 func (m *bitModel) tickAt(t time.Time) (tick, rest *big.Int) {
 	ns := new(big.Int).Mul(big.NewInt(t.Unix()), big.NewInt(1e9))
@@ -213,15 +213,16 @@ func (m *bitModel) tickAt(t time.Time) (tick, rest *big.Int) {
 	return new(big.Int).DivMod(ns.Sub(ns, m.epoch), m.unit, new(big.Int))
 }
 
-// timeOf is the beginning of a tick.
+// timeOf returns the beginning of a tick.
 func (m *bitModel) timeOf(tick uint64) time.Time {
 	ns := new(big.Int).Mul(new(big.Int).SetUint64(tick), m.unit)
 	sec, nsec := new(big.Int).DivMod(ns.Add(ns, m.epoch), big.NewInt(1e9), new(big.Int))
 	return time.Unix(sec.Int64(), nsec.Int64()).UTC()
 }
 
-// timeOf can say the beginning of every tick of these layouts. That of tick
-// 2^64 of a 64-bit field, one past the last, would not be a tick number.
+// afterLast returns the end of the last tick. timeOf handles every tick of
+// these layouts, but tick 2^64 of a 64-bit field, one past the last, would not
+// be a tick number.
 func (m *bitModel) afterLast() (time.Time, bool) {
 	if m.width("time") == 64 {
 		return time.Time{}, false
@@ -229,7 +230,7 @@ func (m *bitModel) afterLast() (time.Time, bool) {
 	return m.timeOf(m.most("time") + 1), true
 }
 
-// presetLayouts are all presets, and settings of them that move bits.
+// presetLayouts returns all presets, and variants of them that move bits.
 func presetLayouts() (layouts []firn.Layout) {
 	for p := range firn.Presets() {
 		layouts = append(layouts, p.Layout)
@@ -246,8 +247,8 @@ func presetLayouts() (layouts []firn.Layout) {
 	return layouts
 }
 
-// randomLayout is a layout of one's own: fields in pieces, in any order. With
-// generate it is one that a generator takes.
+// randomLayout returns a random layout: fields in pieces, in any order. If
+// generate is set, a generator can use it.
 func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
 	t.Helper()
 	size := 64
@@ -267,7 +268,7 @@ func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
 		t.Fatal(err)
 	}
 	mostTime := 64
-	for math.Ldexp(length.Seconds(), mostTime) > 1<<54 { // what a layout may reach
+	for math.Ldexp(length.Seconds(), mostTime) > 1<<54 { // the limit of a layout
 		mostTime--
 	}
 	mostSeq := 62
@@ -309,7 +310,7 @@ func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
 	}
 	epochs := []string{"0", "-1", "1767225600000", "2026-01-01T00:00:00Z", "-777", "1999-12-31T23:59:59.999Z", "0001-01-01T00:00:00Z"}
 	if generate {
-		// The last is the zero Time, which in a grant does not mean a time.
+		// The last one is the zero Time, which in a grant does not mean a time.
 		epochs = epochs[:len(epochs)-1]
 	}
 	fields := strings.Join(pieces, ".")
@@ -324,7 +325,8 @@ func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
 	return l
 }
 
-// randomValue is a number of up to most, more often one of the ends.
+// randomValue returns a number of up to most, with an increased probability for
+// the ends.
 func randomValue(r *rand.Rand, most uint64) uint64 {
 	switch r.IntN(6) {
 	case 0:
@@ -355,7 +357,7 @@ type anyGenerator interface {
 	Layout() firn.Layout
 }
 
-// anyBatch is a Batch or a Batch128, laid out.
+// An anyBatch is a Batch or a Batch128 with its contents.
 type anyBatch struct {
 	ids  []wideID
 	len  int
@@ -476,7 +478,7 @@ func (g gen128) nextBatch(ctx context.Context, n int) (anyBatch, error) {
 	return batchOf128(b), err
 }
 
-// decompose takes an ID of either size apart.
+// decompose decomposes an ID of either size.
 func decompose(t testing.TB, l firn.Layout, w wideID) firn.Parts {
 	t.Helper()
 	var p firn.Parts
@@ -500,10 +502,10 @@ type slotModel struct {
 	lastTick uint64 // exclusive
 	node     uint64
 	static   bool
-	begun    bool   // a static term knows where it starts
-	start    uint64 // where a static grant has begun
+	begun    bool   // a static term knows its beginning
+	start    uint64 // beginning of a static grant
 	first    uint64 // the first slot that may be used
-	next     uint64 // the first slot not used
+	next     uint64 // the first unused slot
 	limit    uint64 // exclusive
 	floor    uint64 // what earlier terms have used, to the end of the tick
 	debt     bool   // the last slot was reserved beyond what the clock allowed
@@ -512,7 +514,7 @@ type slotModel struct {
 	sealed   bool
 }
 
-// outcome is what a call should do.
+// An outcome is what a call should do.
 type outcome struct {
 	err  error         // nil, ErrSealed, ErrGrantOver, ErrTimeOver, ErrBeforeEpoch, ErrExhausted or errBack
 	wait time.Duration // with ErrBeforeEpoch, ErrExhausted and errBack
@@ -522,7 +524,7 @@ type outcome struct {
 	hold time.Duration
 }
 
-// errBack stands for a *ClockError of a clock that went back.
+// errBack represents a *ClockError of a clock that went back.
 var errBack = errors.New("the clock went back")
 
 func newSlotModel(m *bitModel, grant firn.Grant, o firn.Options) *slotModel {
@@ -550,7 +552,7 @@ func (s *slotModel) begin(g firn.Grant) {
 		}
 		s.first = s.clamp(tick) << s.width("seq")
 		if s.first == 0 && s.place(0, s.node, 0, new(big.Int)).Sign() == 0 {
-			s.first = 1 // there is no ID 0
+			s.first = 1 // slot 0 would be the ID 0
 		}
 	}
 	s.start = 0
@@ -559,7 +561,7 @@ func (s *slotModel) begin(g firn.Grant) {
 	s.limit = s.end(g.Until)
 }
 
-// clamp is a tick that the word can hold.
+// clamp limits a tick to those that the word can hold.
 func (s *slotModel) clamp(tick *big.Int) uint64 {
 	switch {
 	case tick.Sign() < 0:
@@ -570,7 +572,7 @@ func (s *slotModel) clamp(tick *big.Int) uint64 {
 	return min(tick.Uint64(), s.lastTick)
 }
 
-// end is where a grant until this time ends.
+// end returns where a grant until this time ends.
 func (s *slotModel) end(until time.Time) uint64 {
 	if until.IsZero() {
 		return s.lastTick << s.width("seq")
@@ -579,8 +581,8 @@ func (s *slotModel) end(until time.Time) uint64 {
 	return s.clamp(tick) << s.width("seq")
 }
 
-// look is what every call begins with: the slot that comes next, and the end
-// of what the clock allows.
+// look is the beginning of every call: it returns the next slot, and the end of
+// what the clock allows.
 func (s *slotModel) look(now time.Time) (slot, allowed uint64, o outcome) {
 	if s.sealed {
 		return 0, 0, outcome{err: firn.ErrSealed}
@@ -598,7 +600,7 @@ func (s *slotModel) look(now time.Time) (slot, allowed uint64, o outcome) {
 	return max(s.next, s.clamp(tick)<<s.width("seq")), allowed, outcome{}
 }
 
-// aheadTick is the last tick that the clock and MaxAhead allow.
+// aheadTick returns the last tick that the clock and MaxAhead allow.
 func (s *slotModel) aheadTick(now time.Time) *big.Int {
 	tick, rest := s.tickAt(now)
 	ns := tick.Mul(tick, s.unit)
@@ -613,7 +615,7 @@ func (s *slotModel) over() outcome {
 	return outcome{err: firn.ErrGrantOver}
 }
 
-// until is how long it takes until MaxAhead allows a tick.
+// until returns the time until MaxAhead allows a tick.
 func (s *slotModel) until(tick uint64, now time.Time) time.Duration {
 	at, rest := s.tickAt(now)
 	ns := new(big.Int).Sub(new(big.Int).SetUint64(tick), at)
@@ -623,7 +625,7 @@ func (s *slotModel) until(tick uint64, now time.Time) time.Duration {
 	return saturate(ns.Mul(ns, s.unit)) - time.Duration(rest.Int64()) - s.ahead
 }
 
-// saturate is the longest Duration where ns is more than that.
+// saturate limits ns to the longest Duration.
 func saturate(ns *big.Int) time.Duration {
 	if !ns.IsInt64() {
 		return time.Duration(math.MaxInt64)
@@ -631,12 +633,12 @@ func saturate(ns *big.Int) time.Duration {
 	return time.Duration(ns.Int64())
 }
 
-// notYet is the refusal of a call that needs slot to be allowed.
+// notYet returns the outcome of a call that needs slot to be allowed.
 func (s *slotModel) notYet(now time.Time, slot uint64) outcome {
 	o := outcome{err: firn.ErrExhausted, wait: max(1, s.until(slot>>s.width("seq"), now))}
 	reached := s.reached()
 	switch tick, _ := s.tickAt(now); {
-	case reached == 0: // nothing made yet, and the grant begins later
+	case reached == 0: // no ID made yet, and the grant begins in the future
 	case s.debt:
 		if ticks := new(big.Int).Sub(new(big.Int).SetUint64(s.debtNow), tick); ticks.Sign() > 0 {
 			o.back = saturate(ticks.Mul(ticks, s.unit))
@@ -650,7 +652,7 @@ func (s *slotModel) notYet(now time.Time, slot uint64) outcome {
 	return o
 }
 
-// take is TryNext, or a piece of Fill.
+// take is the model of TryNext, or of a piece of Fill.
 func (s *slotModel) take(now time.Time, want uint64) outcome {
 	slot, allowed, o := s.look(now)
 	switch {
@@ -666,8 +668,8 @@ func (s *slotModel) take(now time.Time, want uint64) outcome {
 	return o
 }
 
-// mostStatic is how many slots a batch has at most under a static grant: those
-// of a minute, or those that MaxAhead allows at once.
+// mostStatic returns the maximum number of slots in a batch under a static
+// grant: those of a minute, or those that MaxAhead allows at once.
 func (s *slotModel) mostStatic() *big.Int {
 	ticks := new(big.Int).Div(big.NewInt(int64(time.Minute)), s.unit)
 	allowed := new(big.Int).Div(big.NewInt(int64(s.ahead)), s.unit)
@@ -677,12 +679,12 @@ func (s *slotModel) mostStatic() *big.Int {
 	return ticks.Lsh(ticks, s.width("seq"))
 }
 
-// tooLarge reports whether a static grant allows no batch of n.
+// tooLarge reports whether a static grant forbids a batch of n.
 func (s *slotModel) tooLarge(n uint64) bool {
 	return s.static && new(big.Int).SetUint64(n).Cmp(s.mostStatic()) > 0
 }
 
-// reserve is Reserve.
+// reserve is the model of Reserve.
 func (s *slotModel) reserve(now time.Time, n uint64) outcome {
 	if s.tooLarge(n) {
 		return outcome{err: firn.ErrBatchTooLarge}
@@ -695,7 +697,8 @@ func (s *slotModel) reserve(now time.Time, n uint64) outcome {
 		return s.over()
 	}
 	if s.static {
-		// It ends no further beyond what is allowed than a batch may span.
+		// It ends no further beyond what is allowed than the maximum span of a
+		// batch.
 		end := new(big.Int).Add(new(big.Int).SetUint64(allowed), s.mostStatic())
 		if over := new(big.Int).SetUint64(slot + n); over.Sub(over, end).Sign() > 0 {
 			return s.notYet(now, allowed+over.Uint64()-1)
@@ -713,7 +716,7 @@ func (s *slotModel) reserve(now time.Time, n uint64) outcome {
 	return o
 }
 
-// batch is NextBatch of a call that may not wait.
+// batch is the model of NextBatch for a call that may not wait.
 func (s *slotModel) batch(now time.Time, n uint64) outcome {
 	if s.tooLarge(n) {
 		return outcome{err: firn.ErrBatchTooLarge}
@@ -738,7 +741,7 @@ func (s *slotModel) use(o outcome) {
 	s.debt = false
 }
 
-// reached is the end of what was used, under this grant or earlier ones.
+// reached returns the end of what was used, under this grant or earlier ones.
 func (s *slotModel) reached() uint64 {
 	if s.used() {
 		return s.next
@@ -746,10 +749,10 @@ func (s *slotModel) reached() uint64 {
 	return s.floor
 }
 
-// used is whether the grant has made an ID.
+// used reports whether the grant has made an ID.
 func (s *slotModel) used() bool { return s.next > max(s.first, s.start) }
 
-// switchTo is Switch to a grant that is in order.
+// switchTo is the model of Switch, for a valid grant.
 func (s *slotModel) switchTo(g firn.Grant) {
 	if s.used() {
 		s.floor = s.next + s.most("seq")
@@ -758,7 +761,7 @@ func (s *slotModel) switchTo(g firn.Grant) {
 	s.begin(g)
 }
 
-// slotOf is the slot of an ID of this layout.
+// slotOf returns the slot of an ID of this layout.
 func (s *slotModel) slotOf(t testing.TB, w wideID) uint64 {
 	p := decompose(t, s.layout, w)
 	tick, rest := s.tickAt(p.Time)
@@ -768,7 +771,7 @@ func (s *slotModel) slotOf(t testing.TB, w wideID) uint64 {
 	return tick.Uint64()<<s.width("seq") | p.Seq
 }
 
-// idOf is the ID of a slot, with the random bits of like.
+// idOf returns the ID of a slot, with the random bits of like.
 func (s *slotModel) idOf(slot uint64, like wideID) wideID {
 	return wideOfBig(s.place(slot>>s.width("seq"), s.node, slot&s.most("seq"), like.big()))
 }

@@ -79,7 +79,7 @@ func TestNodeFromMAC(t *testing.T) {
 		want       uint64
 		err        string
 	}{
-		{"10:9a:dd:5e:0e:8f", false, 18257324936847, ""}, // of Boundary's README
+		{"10:9a:dd:5e:0e:8f", false, 18257324936847, ""}, // from Boundary's README
 		{"02:42:ac:11:00:02", false, 0, "locally administered"},
 		{"02:42:ac:11:00:02", true, 0x0242ac110002, ""},
 		{"00:00:00:00:00:00", true, 0, "zero"},

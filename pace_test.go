@@ -10,26 +10,26 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A pacedSource takes a round trip, and then so long for every ID; one fetch
-// after the other.
+// A pacedSource takes a round trip, plus a constant time for every ID; one
+// fetch after the other.
 type pacedSource struct {
 	trip time.Duration
-	free time.Time // it is busy until then
+	free time.Time // it is busy until this time
 	next uint64
 
-	mu      sync.Mutex // guards what follows, as a test looks during a fetch
+	mu      sync.Mutex // guards the fields below, because a test reads them during a fetch
 	each    time.Duration
 	largest int
 }
 
-// most is the size of the largest batch so far.
+// most returns the size of the largest batch so far.
 func (s *pacedSource) most() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.largest
 }
 
-// pace sets how long an ID takes from the next fetch on.
+// pace sets the time per ID from the next fetch on.
 func (s *pacedSource) pace(each time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +52,8 @@ func (s *pacedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
 }
 
-// drainPaced takes n IDs as fast as they come, and returns how long it took and
-// the longest wait for one after the first tenth.
+// drainPaced takes n IDs as fast as they arrive, and returns how long that took
+// and the longest wait for one after the first tenth.
 func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -76,9 +76,9 @@ func TestPrefetcherGrowth(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		trip, each time.Duration
-		largest    int           // batch at the end, at least
-		atMost     int           // batch ever
-		wait       time.Duration // the longest
+		largest    int           // minimum size of the last batch
+		atMost     int           // maximum size of all batches
+		wait       time.Duration // maximum
 	}{
 		{"capped", time.Millisecond, 400 * time.Microsecond, 100, 200, 85 * time.Millisecond},
 		{"a low cap", 5 * time.Millisecond, 10 * time.Millisecond, 100, 200, 2100 * time.Millisecond},
@@ -95,7 +95,7 @@ func TestPrefetcherGrowth(t *testing.T) {
 				if s.most() < tt.largest || s.most() > tt.atMost || longest > tt.wait {
 					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v", s.most(), tt.largest, tt.atMost, longest, tt.wait)
 				}
-				// A fixed prefetcher of the same source is not much faster.
+				// A fixed prefetcher with the same source is not much faster.
 				fixed := firn.StartPrefetcher(&pacedSource{trip: tt.trip, each: tt.each}, &firn.PrefetchOptions{Count: 100, MaxCount: 100})
 				defer fixed.Close(t.Context())
 				tookFixed, longestFixed := drainPaced(t, fixed, 200_000)
@@ -108,8 +108,7 @@ func TestPrefetcherGrowth(t *testing.T) {
 	}
 }
 
-// A source that had a rate for a while, and has none any more, gets larger
-// fetches again.
+// If a source stops limiting its rate, fetches grow again.
 func TestPrefetcherGrowsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &pacedSource{trip: time.Millisecond, each: time.Millisecond}

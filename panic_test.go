@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A bomb goes off at the n-th call of the caller's code: of a clock or of a
+// A bomb panics at the n-th call of the caller's code: of a clock or of a
 // context's method.
 type bomb struct {
 	left    atomic.Int64
@@ -29,7 +29,7 @@ func (b *bomb) touch() {
 
 func (b *bomb) now() time.Time { b.touch(); return time.Now() }
 
-// A mined context has the bomb in all its methods.
+// A mined context calls the bomb in all its methods.
 type mined struct {
 	context.Context
 	*bomb
@@ -39,10 +39,10 @@ func (m mined) Deadline() (time.Time, bool) { m.touch(); return m.Context.Deadli
 func (m mined) Done() <-chan struct{}       { m.touch(); return m.Context.Done() }
 func (m mined) Err() error                  { m.touch(); return m.Context.Err() }
 
-// TestCallersCodeThatDoesNotReturn lets each call of the clock and of a context
-// panic in turn, or end the goroutine, in a crowd of calls of all kinds, some
-// of which are cancelled. It ends one call, which takes nothing: all others get
-// their IDs, none twice, and nothing is left in the line.
+// TestCallersCodeThatDoesNotReturn makes each call of the clock and of a
+// context panic in turn, or end the goroutine, in a crowd of calls of all
+// kinds, some of which are canceled. That ends one call, which takes nothing:
+// all others get their IDs, none twice, and nothing is left in the line.
 func TestCallersCodeThatDoesNotReturn(t *testing.T) {
 	for name, explode := range map[string]func(){
 		"panic": func() { panic("boom") }, "Goexit": runtime.Goexit,
@@ -65,14 +65,14 @@ func TestCallersCodeThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// crowd is a run of it.
+// crowd is one run of it.
 func crowd(t *testing.T, what string, b *bomb, n int64) {
 	g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: time.Unix(1, 0)},
 		&Options{Now: b.now, MaxAhead: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Fill(t.Context(), make([]ID, 8)); err != nil { // all that is free now
+	if err := g.Fill(t.Context(), make([]ID, 8)); err != nil { // all that are free now
 		t.Fatal(err)
 	}
 	before := g.Stats().IDs
@@ -155,9 +155,9 @@ func crowd(t *testing.T, what string, b *bomb, n int64) {
 	}
 }
 
-// TestClockThatBlocks: the clock runs under no lock. While the leader waits for
-// it, others leave the line when their contexts end, and the grant can change;
-// and a clock may call the generator.
+// TestClockThatBlocks: the clock runs without a lock. While the leader waits
+// for it, others leave the line when their contexts end, and the grant can
+// change; and a clock may call the generator.
 func TestClockThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hook atomic.Pointer[func()]
@@ -213,8 +213,8 @@ func TestClockThatBlocks(t *testing.T) {
 	})
 }
 
-// TestNilContext: it panics at the first call, whether or not there is
-// something to wait for, and nothing is taken.
+// TestNilContext: a nil context panics at the first call, whether or not a wait
+// is needed, and no ID is taken.
 func TestNilContext(t *testing.T) {
 	g, _ := newAtNoon(t, "default", Options{})
 	wide, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 1, From: noon}, nil)

@@ -47,6 +47,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 	block              atomic.Pointer[block[I]]
 	fetches, discarded atomic.Uint64
 
+	work   chan *fetch[I]  // for the goroutine that waits; holds one
 	ctx    context.Context // context of background fetches
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when p is closed and nothing runs
@@ -58,7 +59,8 @@ type PrefetcherOf[I AnyID[I]] struct {
 	fetching *fetch[I]  // in progress
 	failed   error      // error of the last fetch
 	timer    *time.Timer
-	running  int // fetches in progress and timers that have not fired
+	idle     bool // a goroutine waits for work
+	running  int  // fetches in progress, their goroutine, and timers that have not fired
 	closed   bool
 	waits    uint64
 }
@@ -163,7 +165,7 @@ func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *Prefet
 
 // init prepares p for use.
 func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
-	p.count, p.ended = p.least, make(chan struct{})
+	p.count, p.ended, p.work = p.least, make(chan struct{}), make(chan *fetch[I], 1)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
 	if p.timed {

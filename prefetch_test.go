@@ -16,12 +16,12 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// A scripted source gives consecutive IDs from 1.
+// A scripted source returns consecutive IDs from 1.
 type scripted struct {
 	delay time.Duration
 
 	mu    sync.Mutex
-	err   error // of the fetches that begin now
+	err   error // for the fetches that begin from now on
 	last  ID
 	asked []int
 }
@@ -47,8 +47,8 @@ func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return BatchFromRuns(Run{first, 1, n}), nil
 }
 
-// fail makes the fetches fail that begin from now on, or not. It forgets what
-// was asked for.
+// fail makes later fetches fail, or succeed again. It discards the recorded
+// requests.
 func (s *scripted) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func closePrefetcher(t *testing.T, p *Prefetcher) {
 }
 
 // The second batch is fetched when half of the first is used, and the order is
-// kept over both.
+// kept across both.
 func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scripted{delay: time.Second}
@@ -106,7 +106,7 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 	})
 }
 
-// A caller who waits although a batch was there makes the next ones larger, up
+// A caller that waits although a batch was there makes the next ones larger, up
 // to the maximum; batches that grow too old make them smaller again.
 func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 			wantNext(t, p, i+1)
 		}
 		synctest.Wait()
-		// The second was asked for at half of the first, before anybody waited.
-		// The last was asked for at half of the one before.
+		// The second batch was requested at half of the first, before any
+		// caller waited. The last was requested at half of the previous one.
 		source.wantAsked(t, 10, 10, 20, 20, 35, 35)
 		time.Sleep(5 * time.Millisecond)
 		if s := p.Stats(); s.Discarded != 0 || s.Fetches != 6 {
@@ -134,15 +134,15 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	})
 }
 
-// A batch ends when its validity does, by a timer; that instant is not tested,
-// as the order of timers is not defined in it.
+// A timer ends a batch at the end of its validity; that exact instant is not
+// tested, because the order of timers is undefined then.
 func TestStartPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scripted{}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: time.Minute})
 		defer closePrefetcher(t, p)
 		for i := range ID(6) {
-			wantNext(t, p, i+1) // and the next batch comes now
+			wantNext(t, p, i+1) // the next batch arrives now
 		}
 		time.Sleep(time.Minute - time.Millisecond)
 		wantNext(t, p, 7)
@@ -170,7 +170,7 @@ func TestStartPrefetcherExpires(t *testing.T) {
 	})
 }
 
-// However short the validity, a fetch is good for one call at least.
+// However short the validity, a fetch serves at least one call.
 func TestStartPrefetcherShortValidity(t *testing.T) {
 	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 10, Validity: 1})
 	defer closePrefetcher(t, p)
@@ -227,7 +227,7 @@ func TestStartPrefetcherFailures(t *testing.T) {
 	})
 }
 
-// A call that comes while a fetch is under way does not get its error.
+// A call that arrives while a fetch is in progress does not get its error.
 func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{next: 1, block: make(chan struct{}), err: errors.New("down")}
@@ -251,7 +251,7 @@ func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 	})
 }
 
-// A caller who gives up ends neither the fetch nor the wait of others.
+// A caller that gives up ends neither the fetch nor the wait of others.
 func TestStartPrefetcherContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := StartPrefetcher(&scripted{delay: time.Second}, nil)
@@ -273,7 +273,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 	})
 }
 
-// Close ends the fetch and those that wait for it; the bubble would complain of
+// Close ends the fetch and the calls that wait for it; the bubble would report
 // a goroutine that is left.
 func TestStartPrefetcherClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 			t.Errorf("Fill() = %v, want ErrClosed", err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // a source that does not heed its context
+	synctest.Test(t, func(t *testing.T) { // a source that ignores its context
 		source := &stubborn{until: make(chan struct{})}
 		p := StartPrefetcher(source, nil)
 		p.TryNext()
@@ -312,7 +312,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 			t.Errorf("Next() = %v, want ErrClosed", err)
 		}
 	})
-	// One whose callers fetch.
+	// A prefetcher whose callers fetch.
 	p := NewPrefetcher(&scripted{}, 10, 0)
 	wantNext(t, p, 1)
 	if id, err := p.TryNext(); id != 2 || err != nil {
@@ -334,7 +334,7 @@ func (s *stubborn) NextBatch(context.Context, int) (Batch, error) {
 	return BatchFromRuns(Run{1, 1, 1}), nil
 }
 
-// A source that gives nothing, too much or does not return is a failed fetch.
+// A fetch fails if the source returns nothing, too much, or not at all.
 func TestStartPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
 		"empty": empty{}, "too much": fixed{BatchFromRuns(Run{1, 1, 101})}, "goexit": goexit{},
@@ -357,8 +357,8 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 	}
 }
 
-// A source that panics in the background does so in the calls that wait for it,
-// which can recover. The prefetcher works on.
+// If a source panics in the background, the calls that wait for it panic, and
+// can recover. The prefetcher keeps working.
 func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &moody{scripted: scripted{delay: time.Millisecond}}
@@ -391,7 +391,7 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 		for want := ID(1); want <= 6; want++ {
 			wantNext(t, p, want)
 		}
-		source.panics.Store(true) // the next batch, which no call waits for yet
+		source.panics.Store(true) // the next batch, for which no call waits yet
 		time.Sleep(time.Second)
 		for want := ID(7); want <= 8; want++ {
 			wantNext(t, p, want)
@@ -407,7 +407,7 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	})
 }
 
-// A moody source panics at times.
+// A moody source panics occasionally.
 type moody struct {
 	scripted
 	panics atomic.Bool
@@ -427,7 +427,7 @@ func (goexit) NextBatch(context.Context, int) (Batch, error) {
 	return Batch{}, nil
 }
 
-// Many callers of all kinds, over a source that fails and is slow, with batches
+// Many callers of all kinds, with a source that fails and is slow, and batches
 // that expire all the time: no ID comes twice, and those of a caller ascend.
 func TestStartPrefetcherUnique(t *testing.T) {
 	source := &shaky{}
@@ -520,7 +520,7 @@ func TestPrefetcherAllocs(t *testing.T) {
 	}
 }
 
-// A straight source costs nothing, so that the prefetcher is what is measured.
+// A straight source costs nothing, so that the prefetcher is measured.
 type straight struct{ last atomic.Uint64 }
 
 func (s *straight) NextBatch(_ context.Context, n int) (Batch, error) {
@@ -557,8 +557,8 @@ func BenchmarkStartPrefetcher(b *testing.B) {
 	}
 }
 
-// IDs come as those of the batch, in its order, whatever its runs are: long
-// ones are kept as they are, and short ones laid out.
+// IDs come in the order of the batch, whatever its runs are: long ones are kept
+// as runs, and short ones expanded.
 func TestPrefetcherRuns(t *testing.T) {
 	var short, many []Run
 	for i := range ID(300) {
@@ -605,8 +605,9 @@ type once[I AnyID[I]] struct{ batch BatchOf[I] }
 
 func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.batch, nil }
 
-// TestPrefetcherBetweenReadings: most calls of a Prefetcher with a validity
-// read no clock, and still none gets an ID that is older than the validity.
+// TestPrefetcherBetweenReadings: most calls of a Prefetcher with a validity do
+// not read the clock, and still none gets an ID that is older than the
+// validity.
 func TestPrefetcherBetweenReadings(t *testing.T) {
 	g, err := NewGenerator(Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
 	if err != nil {
@@ -615,7 +616,7 @@ func TestPrefetcherBetweenReadings(t *testing.T) {
 	const validity = 500 * time.Microsecond
 	p := NewPrefetcher(g, 1_000_000, validity)
 	fetches, without, calls := uint64(0), 0, 0
-	var arrived time.Time // no earlier than the batch did
+	var arrived time.Time // no earlier than the batch arrived
 	for begin := time.Now(); fetches < 20 || without == 0; calls++ {
 		if b := p.block.Load(); b.next.Load() < max(b.fresh.End(freshness.Cycles()), b.fresh.EndBy(&p.watch)) {
 			without++
@@ -634,4 +635,44 @@ func TestPrefetcherBetweenReadings(t *testing.T) {
 			t.Fatalf("%d fetches and %d calls that needed no clock, of %d", fetches, without, calls)
 		}
 	}
+}
+
+// A fetchFunc is a Source.
+type fetchFunc func(context.Context, int) (Batch, error)
+
+func (f fetchFunc) NextBatch(ctx context.Context, n int) (Batch, error) { return f(ctx, n) }
+
+// TestPrefetcherLingers: fetches that follow one another share a goroutine,
+// which ends with Close, and after a while without a fetch.
+func TestPrefetcherLingers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goroutines := make(map[string]bool)
+		s := fetchFunc(func(_ context.Context, n int) (Batch, error) {
+			stack := make([]byte, 64)
+			name, _, _ := strings.Cut(string(stack[:runtime.Stack(stack, false)]), "[")
+			goroutines[name] = true
+			return BatchFromRuns(Run{First: 1, Step: 1, Count: n}), nil
+		})
+		p := StartPrefetcher(s, &PrefetchOptions{Count: 10, MaxCount: 10})
+		for want := 1; want <= 3; want++ {
+			for range 1000 {
+				if _, err := p.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(linger / 50)
+			}
+			synctest.Wait()
+			if len(goroutines) != want {
+				t.Errorf("%d goroutines have fetched, want %d", len(goroutines), want)
+			}
+			time.Sleep(2 * linger)
+		}
+		if _, err := p.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if err := p.Close(t.Context()); err != nil || time.Since(begin) != 0 {
+			t.Errorf("Close: %v after %v", err, time.Since(begin))
+		}
+	})
 }

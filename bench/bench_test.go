@@ -62,10 +62,10 @@ func TestTargets(t *testing.T) {
 		n              int
 		target, status string
 	}{
-		{"next/firn:atomic-add", 2, 9, "<=2", "ok"},
-		{"next/firn:atomic-add", 2.01, 9, "<=2", "short"},
-		{"resp/p16/firn:redis", 1.2, 9, ">=1.20", "ok"},
-		{"resp/p16/firn:redis", 1.19, 9, ">=1.20", "short"},
+		{"next/firn:add-counter", 1.25, 9, "<=1.25", "ok"},
+		{"next/firn:add-counter", 1.26, 9, "<=1.25", "short"},
+		{"resp/p100/firn:redis", 1.8, 9, ">=1.80", "ok"},
+		{"resp/p100/firn:redis", 1.79, 9, ">=1.80", "short"},
 		{"next/firn/allocs", 0, 0, "<=0", "short"}, // nothing was measured
 		{"next/somebody", 1, 9, "-", "-"},
 	} {
@@ -81,12 +81,11 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each line has five words at least, which programs can read; the rest is for
-// people.
+// Each line has at least five words for programs; the rest is for people.
 func TestTable(t *testing.T) {
 	r := &Report{}
 	r.Figures = []Figure{
-		newFigure("next/firn:atomic-add", spread{1.84, 1.8, 1.9, 100}, "x"),
+		newFigure("next/firn:add-counter", spread{1.04, 1.03, 1.05, 100}, "x"),
 		newFigure("next/peer", spread{244, 240, 250, 12}, "ns"),
 		newFigure("burst-100k/bwmarrin:firn", spread{14, 14, 14, 1}, "x"),
 	}
@@ -97,7 +96,7 @@ func TestTable(t *testing.T) {
 	}
 	want := []string{
 		"name value unit target ok|short quartiles, own bound, notes",
-		"next/firn:atomic-add 1.84 x <=2 ok 1.80..1.90",
+		"next/firn:add-counter 1.04 x <=1.25 ok 1.03..1.05",
 		"next/peer 244 ns - - 240..250; bound 244 ns; a note",
 		"burst-100k/bwmarrin:firn 14 x >=15 short",
 	}
@@ -162,15 +161,15 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// Batches count only where the other thread was at work all the while.
+// Batches count only if the other thread was working the whole time.
 func TestCovered(t *testing.T) {
 	const us = time.Microsecond
 	a := []span{{0, 10 * us}, {10 * us, 20 * us}, {20 * us, 30 * us}, {30 * us, 90 * us}, {90 * us, 100 * us}}
 	other := []span{{0, 12 * us}, {13 * us, 25 * us}, {40 * us, 50 * us}, {85 * us, 130 * us}}
 	got := covered(a, other, 50*us)
-	// The first two lie within the other's first two, which follow one another. In
-	// the third the other stood still, the fourth took too long, the fifth lies
-	// within one of 45 µs.
+	// The first two lie within the other's first two, which are adjacent.
+	// During the third the other thread stood still, the fourth took too long,
+	// and the fifth lies within one of 45 µs.
 	if len(got) != 3 || got[0] != 10_000.0/contendBatch {
 		t.Errorf("covered = %v, want three of %v", got, 10_000.0/contendBatch)
 	}
@@ -182,10 +181,9 @@ func TestCovered(t *testing.T) {
 	}
 }
 
-// Every subject does what it is asked, so that no figure is of something that
-// failed.
+// Every subject does its work, so that no figure measures a failure.
 func TestSubjects(t *testing.T) {
-	all := append(baselines(), atomicAdd(), casAdd(), mutexAdd(),
+	all := append(baselines(), atomicAdd(), addCounter(), casAdd(), mutexAdd(),
 		firnNext("next", wideLayout, farAhead), firnTryNext("trynext", wideLayout, farAhead), firnNext128("next128", "uuidv7", farAhead),
 		firnFill("fill", wideLayout, farAhead, 64), firnBatch("batch", wideLayout, farAhead, 1000),
 		firnPrefetch("prefetch", 1000, false), firnPrefetch("prefetch-ahead", 1000, true))
@@ -230,9 +228,9 @@ func TestMissing(t *testing.T) {
 
 func TestVariant(t *testing.T) {
 	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer)}
-	r.takeVariant("purego", &Report{Figures: []Figure{newFigure("next/firn:atomic-add", spread{6, 5, 7, 9}, "x")}, Skipped: []Skip{{"x", "y"}}})
-	f, ok := r.report.find("purego:next/firn:atomic-add")
-	if !ok || f.Value != 6 || f.Target != "<=7" || f.Status != "ok" || f.Low != 5 || f.High != 7 || f.Samples != 9 {
+	r.takeVariant("purego", &Report{Figures: []Figure{newFigure("next/firn:add-counter", spread{1.2, 1.1, 1.3, 9}, "x")}, Skipped: []Skip{{"x", "y"}}})
+	f, ok := r.report.find("purego:next/firn:add-counter")
+	if !ok || f.Value != 1.2 || f.Target != "<=1.30" || f.Status != "ok" || f.Low != 1.1 || f.High != 1.3 || f.Samples != 9 {
 		t.Errorf("figure %+v", f)
 	}
 	if len(r.report.Skipped) != 1 || r.report.Skipped[0].Name != "purego:x" {

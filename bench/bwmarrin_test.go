@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestBwmarrin runs the table of docs/bwmarrin.md: IDs that one makes mean the
-// same in the other, and each line says what the other's does.
+// TestBwmarrin runs the table of docs/bwmarrin.md: IDs of one library mean the
+// same in the other, and each line describes the other's equivalent.
 func TestBwmarrin(t *testing.T) {
 	node, err := snowflake.NewNode(7)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestBwmarrin(t *testing.T) {
 		if err := json.Unmarshal(ours, &back); err != nil || back != old {
 			t.Fatalf("back from %s: %d, %v", ours, back, err)
 		}
-		// Its base 32 and base 58 have alphabets of their own.
+		// Its base 32 and base 58 have their own alphabets.
 		if old.Base58() == string(firn.Base58.Append(nil, id)) || old.Base32() == string(firn.Base32.Append(nil, id)) {
 			t.Fatalf("%s: base 32 or base 58 are alike", old)
 		}

@@ -30,8 +30,8 @@ func chartReport() *Report {
 	return r
 }
 
-// What is drawn is XML, has a bar for every figure, longer for more, and its
-// number.
+// The output is XML, with a bar for every figure, longer for larger ones, and
+// its number.
 func TestChart(t *testing.T) {
 	c := burstChart(chartReport())
 	if len(c.rows) != 2 || c.rows[0].label != "firn" || !c.rows[0].ours || c.rows[1].label != "slow" || c.rows[1].note != "cap 244 ns an ID" {
@@ -103,7 +103,7 @@ func TestDecades(t *testing.T) {
 	}
 }
 
-// A report that was kept can be drawn and printed again.
+// A saved report can be drawn and printed again.
 func TestFrom(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.json")

@@ -21,8 +21,12 @@ func documents() map[string]documented {
 		"peers":   peerTable,
 		"text":    func(r *Report) string { return plainTable(r, "append/", "parse/", "parts/") },
 		"layouts": func(r *Report) string { return plainTable(r, "layout/", "uuidv7/", "go1.27:uuidv7/") },
-		"servers": func(r *Report) string { return plainTable(r, "resp/", "single/", "packed-10000/", "client/") },
-		"stores":  func(r *Report) string { return plainTable(r, "serve/", "writes/", "active-1000/", "cas/", "join-") },
+		"servers": func(r *Report) string {
+			return plainTable(r, "resp/", "lettuce/", "single/", "http/", "packed-10000/", "fair/", "client/")
+		},
+		"stores": func(r *Report) string {
+			return plainTable(r, "clone/", "serve/", "writes/", "active-1000/", "cas/", "join-")
+		},
 	}
 }
 

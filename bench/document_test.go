@@ -7,14 +7,14 @@ import (
 
 func TestFillIn(t *testing.T) {
 	r := chartReport()
-	r.Figures = append(r.Figures, newFigure("next/firn:atomic-add", spread{3, 2, 4, 5}, "x"), newFigure("next/slow", spread{244, 243, 245, 5}, "ns"))
+	r.Figures = append(r.Figures, newFigure("next/firn:add-counter", spread{3, 2, 4, 5}, "x"), newFigure("next/slow", spread{244, 243, 245, 5}, "ns"))
 	const text = "before\n<!-- bench: targets -->\nold\n<!-- end -->\nbetween\n<!-- bench: peers -->\n<!-- end -->\nafter\n"
 	got, err := fillIn(r, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"before\n<!-- bench: targets -->\n| figure |", "| `next/firn:atomic-add` | 3 x (2–4) | ≤ 2 | **short** | Next, one goroutine |\n",
+		"before\n<!-- bench: targets -->\n| figure |", "| `next/firn:add-counter` | 3 x (2–4) | ≤ 1.25 | **short** | Next, one goroutine |\n",
 		"<!-- end -->\nbetween\n<!-- bench: peers -->\n", "| slow | 244 ns |  |  | 234 ms |  |  |  |\n<!-- end -->\nafter\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -35,7 +35,7 @@ func TestFillIn(t *testing.T) {
 	}
 }
 
-// Every table can be made of a report that has nothing.
+// Every table can be made from an empty report.
 func TestDocuments(t *testing.T) {
 	for name, table := range documents() {
 		if s := table(&Report{}); !strings.HasSuffix(s, "\n") {

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ import (
 	"github.com/firnid/firn/client"
 )
 
-// hazelcastVersion is the release of Hazelcast that is measured.
+// hazelcastVersion is the measured release of Hazelcast.
 const hazelcastVersion = "5.5.0"
 
 //go:embed HazelcastPeer.java
@@ -34,14 +33,16 @@ type hazelcast struct {
 	out *bufio.Reader
 }
 
-// A taken is how many IDs one thread took in a while.
+// A taken is the number of IDs that one thread took in some time.
 type taken struct {
 	ids       int
 	wall, cpu time.Duration
 }
 
+<<<<<<< HEAD
+=======
 // hazelcastJar puts Hazelcast into a directory, from Maven's own cache or a
-// registry, and returns the words of a command that begins the peer.
+// registry, and returns the beginning of the command for the peer.
 func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
 	java, err := find("java")
 	if err != nil {
@@ -58,13 +59,14 @@ func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	get := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion, "-DoutputDirectory="+dir)
-	get.Dir = dir // which has no pom.xml
+	get.Dir = dir // it has no pom.xml
 	if text, err := get.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mvn cannot get Hazelcast: %w: %.300s", err, text)
 	}
 	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "hazelcast-"+hazelcastVersion+".jar"), source}, nil
 }
 
+>>>>>>> main
 // startHazelcast starts a process and waits until it is ready.
 func startHazelcast(ctx context.Context, command []string, role, port string) (*hazelcast, error) {
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], role, port)...)
@@ -98,7 +100,7 @@ func startHazelcast(ctx context.Context, command []string, role, port string) (*
 	return h, nil
 }
 
-// take has it take IDs for d.
+// take makes it take IDs for d.
 func (h *hazelcast) take(prefetch int, d time.Duration) (t taken, err error) {
 	timer := time.AfterFunc(d+20*time.Second, func() { _ = h.cmd.Process.Kill() })
 	defer timer.Stop()
@@ -113,8 +115,7 @@ func (h *hazelcast) take(prefetch int, d time.Duration) (t taken, err error) {
 	return t, err
 }
 
-// take takes IDs for d, as HazelcastPeer.java does: run takes as many as it is
-// told.
+// take takes IDs for d, as HazelcastPeer.java does: run takes n of them.
 func take(run func(n int), prefetch int, d time.Duration) (t taken) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -128,8 +129,8 @@ func take(run func(n int), prefetch int, d time.Duration) (t taken) {
 	return t
 }
 
-// hazelcast measures the Go client and the library beside Hazelcast: one
-// thread each, by turns, each with its own batches of a fixed size.
+// hazelcast compares the Go client and the library with Hazelcast: one thread
+// each, alternating, each with its own batches of a fixed size.
 func (r *run) hazelcast(program string) {
 	const client, member = "client/prefetch-%d/firn:hazelcast", "prefetch/firn-%d:hazelcast-member"
 	names := map[string][]int{client: {1, 100, 1000}, member: {100, 1000, 10_000}}
@@ -144,7 +145,7 @@ func (r *run) hazelcast(program string) {
 	}
 	dir, remove := temporary("hazelcast")
 	defer remove()
-	command, err := hazelcastJar(r.ctx, dir)
+	command, err := javaPeer(r.ctx, dir, "HazelcastPeer.java", hazelcastPeer, "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion)
 	failed(err)
 	_, port, _ := net.SplitHostPort(freeAddress())
 	hzMember, err := startHazelcast(r.ctx, command, "member", port)
@@ -174,7 +175,7 @@ func (r *run) hazelcast(program string) {
 	}
 }
 
-// clientOf is a client's Next with batches of a fixed size.
+// clientOf returns a client's Next with batches of a fixed size.
 func clientOf(ctx context.Context, url string, count int) (run func(n int), end func()) {
 	c := must(client.New(client.Config{Servers: []string{url}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}))
 	q := c.Sequencer("bench")
@@ -189,9 +190,9 @@ func clientOf(ctx context.Context, url string, count int) (run func(n int), end 
 	}, func() { _ = c.Close(ctx) }
 }
 
-// beside adds how many more IDs Firn gives in the same time than Hazelcast, in
-// pairs of slices. The first second of each is not used: the JVM compiles, and
-// the client begins to speak RESP.
+// beside adds how many times more IDs Firn makes than Hazelcast in the same
+// time, in pairs of slices. The first second of each is not used, because the
+// JVM compiles, and the client begins to use RESP.
 func (r *run) beside(name string, count int, h *hazelcast, run func(n int), slice time.Duration, by func(taken) time.Duration) {
 	_, err := h.take(count, time.Second)
 	take(run, count, time.Second)
@@ -203,7 +204,7 @@ func (r *run) beside(name string, count int, h *hazelcast, run func(n int), slic
 		}
 		a = take(run, count, slice)
 		if err == nil && (by(a) <= 0 || by(b) <= 0) {
-			err = errors.New("this system does not tell the processor time of a thread")
+			err = errors.New("this system does not report the processor time of a thread")
 		}
 		if err != nil {
 			r.skip(name, err.Error())

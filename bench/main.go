@@ -54,6 +54,8 @@ type settings struct {
 	limit   time.Duration
 	variant []string
 
+	bare string
+
 	isVariant bool // another run adopts the figures of this one
 }
 
@@ -70,6 +72,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&s.from, "from", "", "measure nothing, and show the report in this `FILE`, written by -json")
 	flags.StringVar(&s.only, "run", "", "measure only figures that match this `REGEXP`")
 	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and report what was not measured")
+	flags.StringVar(&s.bare, "bare-http", "", "measure nothing, and serve the peer of http/next at `ADDRESS`")
 	flags.BoolVar(&s.isVariant, "is-variant", false, "do not report targets without a figure")
 	flags.Func("variant", "also run `NAME=REGEXP=PROGRAM`, another build of this program, for the figures that match; their names begin with NAME:", func(v string) error {
 		if strings.Count(v, "=") < 2 {
@@ -83,6 +86,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if s.bare != "" {
+		return serveBare(s.bare)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("-limit %v has passed", s.limit))
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// TestPgx is what docs/databases.md says of pgx: which columns take which
-// value, and give it back.
+// TestPgx verifies docs/databases.md for pgx: which columns accept which value,
+// and return it.
 func TestPgx(t *testing.T) {
 	types := pgtype.NewMap()
 	id, wide := firn.ID(117232474546765824), firn.ID128FromUint64s(0x01947a3527c17000, 5)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,15 +35,24 @@ func (r *run) servers(program string) {
 	r.part("resp", func() { r.resp(program) })
 	r.part("single", func() { r.single(program) })
 	r.part("packed", func() { r.packed(program) })
+	r.part("http", func() { r.web(program) })
+	r.part("lettuce", func() { r.lettuce(program) })
+	r.part("fair", func() { r.fair(program) })
+	r.part("clone", r.clone)
 	r.part("client", func() { r.client(program) })
 	r.part("hazelcast", func() { r.hazelcast(program) })
 }
 
-// withFirn starts firn serve with its own directory, and ends it.
-func (r *run) withFirn(program string, f func(*firnServer)) {
+// withFirn starts firn serve with its own directory and further flags, and ends
+// it.
+func (r *run) withFirn(program string, f func(*firnServer), flags ...string) {
 	dir, remove := temporary("store")
 	defer remove()
-	s, err := serve(r.ctx, program, "--store", "dir:"+dir+"/s?create=true&volatile=true", "--layout", serverLayout)
+	args := []string{"--store", "dir:" + dir + "/s?create=true&volatile=true"}
+	if !slices.Contains(flags, "--layout") {
+		args = append(args, "--layout", serverLayout)
+	}
+	s, err := serve(r.ctx, program, append(args, flags...)...)
 	failed(err)
 	defer s.end()
 	f(s)
@@ -60,16 +70,7 @@ func (r *run) withRedis(f func(p *process, address string)) {
 	failed(err)
 	defer p.end()
 	address := "127.0.0.1:" + port
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = conn.Close()
-			break
-		}
-		if time.Since(begin) > 10*time.Second {
-			failed(fmt.Errorf("redis-server does not answer: %w", err))
-		}
-	}
+	failed(answers(address))
 	f(p, address)
 }
 
@@ -80,7 +81,7 @@ func freeAddress() string {
 	return l.Addr().String()
 }
 
-// resp measures INCR with Redis' own client, redis-benchmark, with 64
+// resp measures INCR with Redis' own client, redis-benchmark, with 50
 // connections.
 func (r *run) resp(program string) {
 	if !r.wants("resp/p1/firn:redis") && !r.wants("resp/p16/firn:redis") && !r.wants("resp/p100/firn:redis") {
@@ -127,7 +128,7 @@ func (r *run) resp(program string) {
 					r.skip(name, err.Error())
 					continue
 				}
-				note := "redis-benchmark, 64 connections"
+				note := "redis-benchmark, 50 connections"
 				if subject == "/firn" {
 					r.add(name+"/redis", spreadOf(redises.a), "k/s", Figure{Note: note})
 				}
@@ -153,7 +154,7 @@ func redisBenchmark(ctx context.Context, tool, address string, pipeline, request
 	if err != nil {
 		return 0, err
 	}
-	args := append([]string{"-h", "127.0.0.1", "-p", port, "-c", "64", "-P", strconv.Itoa(pipeline), "-n", strconv.Itoa(requests), "-e", "--csv"}, words...)
+	args := append([]string{"-h", "127.0.0.1", "-p", port, "-c", "50", "-P", strconv.Itoa(pipeline), "-n", strconv.Itoa(requests), "-e", "--csv"}, words...)
 	out, err := exec.CommandContext(ctx, tool, args...).Output()
 	if err != nil {
 		return 0, fmt.Errorf("redis-benchmark: %w: %s", err, out)
@@ -398,7 +399,7 @@ func (r *run) client(program string) {
 				r.skip(name, err.Error())
 				continue
 			}
-			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, including the wake-up of the fetching goroutine", count, burst)})
+			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over RESP, batches of %d, drawn in bursts of %d, including the wake-up of the fetching goroutine", count, burst)})
 		}
 
 		c, q := open(nil)
@@ -420,7 +421,7 @@ func (r *run) client(program string) {
 		if err != nil {
 			r.skip("client/flat-out", err.Error())
 		} else {
-			r.add("client/flat-out", spreadOf(rate), "M/s", Figure{Note: "over HTTP, one goroutine, batches that grow to 10,000"})
+			r.add("client/flat-out", spreadOf(rate), "M/s", Figure{Note: "over RESP, one goroutine, batches that grow to 10,000"})
 		}
 	})
 }

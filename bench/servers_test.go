@@ -3,11 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,8 +39,8 @@ func TestRedisFigure(t *testing.T) {
 	}
 }
 
-// answering is a server that reads as many bytes as a request has, and answers
-// each.
+// answering returns a server that reads as many bytes as a request has, and
+// answers each.
 func answering(t *testing.T, request string, answer func(n int) string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -188,7 +190,8 @@ func TestDrive(t *testing.T) {
 	if errText(err) != "enough\nenough" || a.calls != 4 || b.calls != 6 {
 		t.Errorf("drive: %+v, %v", l, err)
 	}
-	// Those that failed do not count: there is no figure of what does not work.
+	// Failed calls do not count: there is no figure for something that does not
+	// work.
 	if l.calls != 0 || l.ids != 0 {
 		t.Errorf("drive counts %+v of callers that failed", l)
 	}
@@ -244,7 +247,7 @@ func TestCountingStore(t *testing.T) {
 	}
 }
 
-// A program that is not firn serve, or ends at once, is an error and not a
+// A program that is not firn serve, or ends at once, causes an error and not a
 // wait.
 func TestServeThatEnds(t *testing.T) {
 	if _, err := serve(t.Context(), "/bin/false"); err == nil || !strings.Contains(err.Error(), "ended") {
@@ -252,6 +255,31 @@ func TestServeThatEnds(t *testing.T) {
 	}
 	if _, err := serve(t.Context(), "/there/is/none"); err == nil {
 		t.Error("serve of no program: no error")
+	}
+}
+
+// TestHazelcast: both sides count the same, and a machine without Java gets a
+// reason.
+func TestHazelcast(t *testing.T) {
+	calls := 0
+	got := take(func(n int) { calls += n }, 10, 5*time.Millisecond)
+	if got.ids != calls || got.ids%10 != 0 || got.ids == 0 || got.wall < 5*time.Millisecond {
+		t.Errorf("take: %+v after %d calls", got, calls)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := javaPeer(t.Context(), t.TempDir(), "Peer.java", nil); err == nil || err.Error() != "java is not installed" {
+		t.Errorf("without Java: %v", err)
+	}
+	reader, writer := io.Pipe()
+	h := &hazelcast{in: writer, out: bufio.NewReader(strings.NewReader("2000 150123456 140123456 1\n"))}
+	asked := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(reader).ReadString('\n')
+		asked <- line
+	}()
+	got, err := h.take(100, 150*time.Millisecond)
+	if want := (taken{2000, 150123456, 140123456}); err != nil || got != want || <-asked != "100 150\n" {
+		t.Errorf("take: %+v, %v, want %+v", got, err, want)
 	}
 }
 

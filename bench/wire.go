@@ -196,6 +196,12 @@ func httpConn(ctx context.Context, address, path, accept string, pack int) (*htt
 	return &httpCaller{conn, bufio.NewReaderSize(conn, 256<<10), []byte(request), pack, make([]byte, 8*pack), nil}, nil
 }
 
+// authorize makes it send a token.
+func (c *httpCaller) authorize(token string) {
+	head := bytes.TrimSuffix(c.request, []byte("\r\n"))
+	c.request = fmt.Appendf(nil, "%sAuthorization: Bearer %s\r\n\r\n", head, token)
+}
+
 func (c *httpCaller) call() (ids int, err error) {
 	if _, err := c.Write(c.request); err != nil {
 		return 0, err

@@ -11,10 +11,10 @@ import (
 	"github.com/firnid/firn"
 )
 
-// hexID is an ID as the server writes it.
+// hexID returns an ID in the server's form.
 func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
 
-// runsJSON is an answer with runs of first, step and count.
+// runsJSON returns an answer with runs of first, step and count.
 func runsJSON(runs ...[3]uint64) string {
 	parts := make([]string, len(runs))
 	for i, r := range runs {
@@ -48,8 +48,8 @@ func TestParseRuns(t *testing.T) {
 	}
 }
 
-// badAnswers are answers to a request for three IDs of 64 bits, and a part of
-// the reason.
+// badAnswers are answers to a request for three 64-bit IDs, with a part of the
+// error.
 var badAnswers = map[string]string{
 	"":                                   "ends where '{'",
 	"null":                               "found 'n' where '{'",
@@ -134,8 +134,8 @@ func TestParsePacked(t *testing.T) {
 	}
 }
 
-// Whatever is taken has as many IDs as were asked for, none of them 0 or twice,
-// and is what encoding/json would read.
+// An accepted answer has exactly the requested number of IDs, none of them 0 or
+// twice, and agrees with encoding/json.
 func FuzzAnswer(f *testing.F) {
 	for text := range badAnswers {
 		f.Add([]byte(text), uint16(3))

@@ -50,7 +50,7 @@ func TestConfigFaults(t *testing.T) {
 		"no server is https://":                    {Servers: one, TLS: new(tls.Config)},
 		"the Timeout is -1ns":                      {Servers: one, Timeout: -1},
 		"a Count of 7 and a MaxCount of 6":         {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},
-		"Servers is empty: name at least one, such as http://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all at once
+		"Servers is empty: name at least one, such as http://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all faults together
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v) = %v, want an error with %q", c, err, want)
@@ -70,7 +70,7 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// What a request looks like, over one connection.
+// The parts of a request, over one connection.
 func TestRequest(t *testing.T) {
 	h, err := clienttest.NewHandler(&clienttest.Options{Node: 3})
 	if err != nil {
@@ -103,7 +103,7 @@ func TestRequest(t *testing.T) {
 	q := newClient(t, Config{Servers: []string{s.URL + "/at/"}, Token: "secret"}).Sequencer("a:b")
 	for i := range 20 {
 		if i%2 == 1 {
-			h.FailNext(1, 500) // a problem is read to its end as well
+			h.FailNext(1, 500) // the body of a problem is also read to its end
 			if _, err := q.NextBatch(t.Context(), 7); err == nil {
 				t.Error("a failure was no error")
 			}
@@ -150,7 +150,7 @@ func TestTransports(t *testing.T) {
 			t.Errorf("%s: Next() = %v, %v", name, id, err)
 		}
 	}
-	// Not the right roots, and a client that has its own way.
+	// Wrong root certificates, and an HTTPClient of the caller.
 	if _, err := newClient(t, Config{Servers: []string{secure.URL}, Patience: -1}).Sequencer("orders").Next(t.Context()); err == nil {
 		t.Error("a certificate of nobody was taken")
 	}
@@ -159,7 +159,7 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// Many callers over three servers that fail, lose answers, are slow and answer
+// Many callers with three servers that fail, lose answers, are slow and return
 // garbage: no ID comes twice.
 func TestUnique(t *testing.T) {
 	var urls []string
@@ -265,8 +265,8 @@ func TestUnique(t *testing.T) {
 	t.Logf("%d IDs used, %d made, %+v", len(got), taken, stats)
 }
 
-// A server that refuses connections is left out, for longer each time, and
-// asked again in the end.
+// A server that refuses connections is left out, each time longer, and is used
+// again in the end.
 func TestEjection(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		n.node(t, "up", 1, "default")
@@ -277,7 +277,7 @@ func TestEjection(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		// 0.25, 0.5, 1, 2, … 30 s, each between half and all of it.
+		// 0.25, 0.5, 1, 2, … 30 s, each between half of it and all of it.
 		if got := n.dialled("down"); got < 6 || got > 12 {
 			t.Errorf("the server that is down was tried %d times, want about 9", got)
 		}
@@ -301,7 +301,7 @@ func TestEjection(t *testing.T) {
 	})
 }
 
-// Requests that fail together count once, and a pause has an end.
+// Concurrent failures count once, and a pause has an end.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h health
@@ -358,7 +358,7 @@ func TestPatience(t *testing.T) {
 		n.node(t, "late", 1, "default")
 		all.Wait()
 	})
-	inBubble(t, func(t *testing.T, n *network) { // without any
+	inBubble(t, func(t *testing.T, n *network) { // without any server
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}, Patience: -1}).Sequencer("orders")
 		start := time.Now()
 		if _, err := q.Next(t.Context()); err == nil || time.Since(start) != 0 || n.dialled("a") != 1 || n.dialled("b") != 1 {
@@ -367,8 +367,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// Patience ends a request that is under way: servers that do not answer cost no
-// more.
+// Patience ends a request in progress: servers that do not answer cost no more.
 func TestPatienceEndsRequests(t *testing.T) {
 	for _, tt := range []struct{ patience, want time.Duration }{
 		{0, 10 * time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second},
@@ -389,8 +388,8 @@ func TestPatienceEndsRequests(t *testing.T) {
 	}
 }
 
-// A batch of more IDs than a request has is made of several, in runs or packed;
-// if one of them fails there is no batch.
+// A batch with more IDs than a request is made of several requests, in runs or
+// packed; if one of them fails, there is no batch.
 func TestLongBatch(t *testing.T) {
 	for _, layout := range []string{"default", "hazelcast"} {
 		inBubble(t, func(t *testing.T, n *network) {
@@ -417,7 +416,7 @@ func TestLongBatch(t *testing.T) {
 		h := n.node(t, "a", 1, "uuidv7")
 		answered := 0
 		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if answered++; answered == 5 { // the first one of all is refused: there are no runs
+			if answered++; answered == 5 { // the very first one is refused: there are no runs
 				w.WriteHeader(400)
 				return
 			}
@@ -433,7 +432,7 @@ func TestLongBatch(t *testing.T) {
 	})
 }
 
-// The log has a line when a server fails first, and one when it answers again.
+// The log has a line when a server first fails, and one when it answers again.
 func TestLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		var log strings.Builder
@@ -459,8 +458,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// A server that says when to come back is not asked before, not even as the
-// last resort; for other sequencers it is.
+// A server that returns Retry-After is not used earlier, not even as the last
+// resort; for other sequencers it is.
 func TestRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")
@@ -470,7 +469,7 @@ func TestRetryAfter(t *testing.T) {
 				w.Header().Set("Retry-After", "3")
 				w.Header().Set("Content-Type", "application/problem+json")
 				w.WriteHeader(503)
-				fmt.Fprint(w, `{"type":"urn:firn:problem:busy","title":"No ID was free in time","status":503,"detail":"no"}`)
+				fmt.Fprint(w, `{"type":"urn:firn:problem:busy","title":"No ID was available in time","status":503,"detail":"no"}`)
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -510,7 +509,7 @@ func TestRefusals(t *testing.T) {
 		hint         string
 	}{
 		{401, "application/problem+json", `{"type":"urn:firn:problem:unauthorized","detail":"no"}`, "unauthorized", "no", "Config.Token"},
-		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "firn sequencer attach"},
+		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "run firn sequencer attach"},
 		{400, "application/problem+json; charset=utf-8", `{"type":"urn:firn:problem:bad-name","title":"T"}`, "bad-name", "T", ""},
 		{401, "text/plain", "who are you?", "", `the answer begins with "who are you?"`, "Config.Token"},
 		{404, "text/html", strings.Repeat("é", 10000), "", "the answer begins with \"" + strings.Repeat("é", 40) + "\"…", "Config.Servers"},
@@ -610,7 +609,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// A cache that answers for the server would repeat IDs.
+// A cache that answers in place of the server would repeat IDs.
 func TestRepeatedAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		n.serve("cache", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -627,9 +626,8 @@ func TestRepeatedAnswer(t *testing.T) {
 	})
 }
 
-// A cache keeps answers by their addresses, so batches of other sizes come in
-// between, and it is shared by several clients. A Client sees that an answer is
-// not its own.
+// A cache stores answers by address, so batches of other sizes come in between,
+// and several clients share it. A Client detects an answer that is not its own.
 func TestCache(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h, err := clienttest.NewHandler(nil)
@@ -676,7 +674,7 @@ func TestCache(t *testing.T) {
 	})
 }
 
-// A server that hangs costs its timeout once; then the other one is asked.
+// A server that hangs costs its timeout once; then the other one is used.
 func TestSlowServer(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		slow := n.node(t, "slow", 1, "default")
@@ -696,8 +694,7 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
-// Layouts without runs are fetched packed, and the Sequencer knows from then
-// on.
+// Layouts without runs are fetched packed, and the Sequencer remembers that.
 func TestLayouts(t *testing.T) {
 	for layout, requests := range map[string]int{"uuidv7": 4, "boundary": 3, "ulid": 4} {
 		inBubble(t, func(t *testing.T, n *network) {
@@ -746,7 +743,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// Where every server takes too long for a batch, smaller ones are asked for.
+// If every server takes too long for a batch, smaller ones are requested.
 func TestSlowLayout(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		n.node(t, "a", 1, "bits=time:40.node:4.seq:3,unit=1s")
@@ -758,7 +755,7 @@ func TestSlowLayout(t *testing.T) {
 	})
 }
 
-// A batch that takes the server too long is asked for in smaller ones.
+// A batch that takes the server too long is requested in smaller ones.
 func TestBatchTooLarge(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")
@@ -812,8 +809,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// Callers who are faster than the server get larger batches, and Fill and
-// TryNext use the same.
+// Callers that are faster than the server get larger batches, and Fill and
+// TryNext use the same ones.
 func TestPrefetch(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")
@@ -855,8 +852,8 @@ func TestPrefetch(t *testing.T) {
 	})
 }
 
-// Close ends what waits and what is under way; the bubble ends only when no
-// goroutine is left.
+// Close ends waits and work in progress; the bubble ends only when no goroutine
+// is left.
 func TestClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")
@@ -937,7 +934,8 @@ func TestCancelledCaller(t *testing.T) {
 		if s := c.Servers()[0]; s.Failures != 0 || h.Requests() != 2 {
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
-		// A direct call that waits long, and in vain, does say something.
+		// A direct call that waits long, and in vain, does count against the
+		// server.
 		h.Delay(time.Hour)
 		defer h.Close()
 		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
@@ -982,7 +980,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// longRuns has enough IDs for a test, in one batch.
+// longRuns returns a Sequencer with enough IDs for a test, in one batch.
 func longRuns(tb testing.TB, count int) *Sequencer {
 	s := clienttest.NewServer(tb, nil)
 	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")
@@ -1000,9 +998,8 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkNext has no server behind it, which BenchmarkFetch has: so it shows
-// what a call takes that finds an ID; in batches of a million, hardly anything
-// else.
+// BenchmarkNext has no server, unlike BenchmarkFetch. It measures calls that
+// find an ID; in batches of a million, they find almost nothing else.
 func BenchmarkNext(b *testing.B) {
 	for _, count := range []int{1000, 10_000, 1_000_000} {
 		q := func(b *testing.B) *Sequencer {
@@ -1046,7 +1043,7 @@ func (s *straight) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(s.last.Add(uint64(n))), Step: 1, Count: n}), nil
 }
 
-// BenchmarkFetch is a request for 1000 IDs, over loopback.
+// BenchmarkFetch measures a request for 1000 IDs over loopback.
 func BenchmarkFetch(b *testing.B) {
 	q := longRuns(b, 1000)
 	b.ReportAllocs()
@@ -1057,7 +1054,7 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
-// TestScopes: a problem of one sequencer says nothing of others at the same
+// TestScopes: a problem of one sequencer does not affect others on the same
 // server.
 func TestScopes(t *testing.T) {
 	for kind, want := range map[string]bool{"bad-config": false, "detached": false, "draining": true, "internal": true, "of a later release": true} {

@@ -42,7 +42,8 @@ type Config struct {
 	// HTTPClient sends the requests. It must be nil if TLS is set or a server
 	// is unix:. Its CheckRedirect is not used, because redirects are not
 	// followed. Nil means a client that keeps its connections, speaks HTTP/1.1,
-	// and uses the proxy variables of the environment.
+	// and uses the proxy variables of the environment. Requests then may also go
+	// over RESP, on connections of their own; with an HTTPClient they do not.
 	HTTPClient *http.Client
 
 	// Timeout is how long one request may take; 0 means 5 s. By default, a

@@ -1,9 +1,18 @@
-// Package client gets IDs over HTTP from servers that run firn serve.
+// Package client gets IDs from servers that run firn serve.
 //
 // A Client holds the list of servers, and each Sequencer of a Client hands out
 // the IDs of one name. It fetches them in batches before they are needed, so
 // that Next takes a few nanoseconds instead of a round trip. If a server fails,
 // another one is used.
+//
+// # HTTP and RESP
+//
+// Requests use HTTP until a server offers RESP and no proxy stands between.
+// From then on, all callers share one RESP connection, which costs less per
+// request. Errors, tokens and certificates work the same. With
+// Config.HTTPClient, a path in the address or a proxy in the environment, the
+// client uses HTTP only. A request that gets no IDs over RESP is sent again
+// over HTTP, whose answer says why.
 //
 // # What a retry means
 //

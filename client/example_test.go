@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/client/clienttest"
 )
 
-// A program that takes the IDs of its orders from two servers.
+// A program that gets the IDs of its orders from two servers.
 func Example() {
 	ctx := context.Background()
 	one, _, stop := startServer(1)
@@ -43,7 +43,7 @@ func Example() {
 	// Output: 1000 IDs
 }
 
-// What a server says no to, and what to do about it.
+// An error returned by a server, and how to handle it.
 func ExampleError() {
 	server, handler, stop := startServer(1)
 	defer stop()
@@ -63,7 +63,7 @@ func ExampleError() {
 	// Output: 409 injected the test wants this request to fail
 }
 
-// IDs that are a minute old at most, of servers that ask for a token.
+// IDs that are at most a minute old, from servers that require a token.
 func ExampleConfig() {
 	c, err := client.New(client.Config{
 		Servers:  []string{"https://ids-1.example:3476", "https://ids-2.example:3476"},
@@ -74,8 +74,8 @@ func ExampleConfig() {
 	// Output: true <nil>
 }
 
-// startServer starts a server with a node ID. In a test, clienttest.NewServer
-// does that.
+// startServer starts a server with a node ID. In a test, use
+// clienttest.NewServer.
 func startServer(node uint64) (string, *clienttest.Handler, func()) {
 	h, err := clienttest.NewHandler(&clienttest.Options{Node: node})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -16,6 +18,10 @@ import (
 
 // respToken is the name of RESP in the header Upgrade.
 const respToken = "firn-resp"
+
+// offerHeader offers RESP in an answer, together with a Connection that names
+// it, so that proxies drop both.
+const offerHeader = "Firn-Upgrade"
 
 // How long RESP is not tried with a server after it has refused, and after a
 // connection has failed or ended.
@@ -84,7 +90,7 @@ func (l *link) get(token string) *pipe {
 // offered opens a pipe in the background after an HTTP answer to a request with
 // this token, if the answer offers RESP and there is no pipe.
 func (l *link) offered(h http.Header, token string) {
-	if l == nil || !slices.Equal(h["Upgrade"], []string{respToken}) || !slices.Equal(h["Connection"], []string{"Upgrade"}) {
+	if l == nil || !slices.Equal(h[offerHeader], []string{respToken}) || !slices.Equal(h["Connection"], []string{offerHeader}) {
 		return
 	}
 	l.mu.Lock()
@@ -112,6 +118,7 @@ func (l *link) run(token string) {
 	}
 	old := l.pipe
 	l.pipe, l.token = p, token
+	l.pause(nil) // so that alternating tokens do not open one for each request
 	l.mu.Unlock()
 	if old != nil {
 		old.retire()
@@ -164,7 +171,8 @@ func (l *link) open(token string) (_ *pipe, err error) {
 	if err := target.Write(conn); err != nil {
 		return nil, err
 	}
-	r := bufio.NewReaderSize(conn, 16<<10)
+	limit := &io.LimitedReader{R: conn, N: maxProblem} // of the headers
+	r := bufio.NewReaderSize(limit, 16<<10)
 	resp, err := http.ReadResponse(r, target)
 	if err != nil {
 		return nil, err
@@ -175,6 +183,7 @@ func (l *link) open(token string) (_ *pipe, err error) {
 	if err := l.greet(conn, r, token); err != nil {
 		return nil, err
 	}
+	limit.N = math.MaxInt64
 	return newPipe(conn, r, l.config.Timeout), nil
 }
 

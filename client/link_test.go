@@ -68,8 +68,8 @@ func TestSpeaksRESP(t *testing.T) {
 	})
 }
 
-// Where something may stand between, no RESP is spoken, nor where the server
-// does not offer it or refuses.
+// RESP is not used if there may be a proxy, or if the server does not offer it
+// or refuses.
 func TestStaysWithHTTP(t *testing.T) {
 	one := func(server string, c Config) *link {
 		c.Servers = []string{server}
@@ -113,7 +113,8 @@ func TestStaysWithHTTP(t *testing.T) {
 	}
 }
 
-// A connection of RESP has one token; a request with another gets its own.
+// A RESP connection has one token; a request with another token uses HTTP or
+// its own connection.
 func TestTokenOfRESP(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		d := n.direct(t, "a", 1, "default")
@@ -131,11 +132,22 @@ func TestTokenOfRESP(t *testing.T) {
 		if _, commands := d.counts(); commands != 4 || !slices.Equal(d.tokens, []string{"one", "two"}) {
 			t.Errorf("%d commands with the tokens %q, want 4, and each once", commands, d.tokens)
 		}
+		// Alternating tokens do not open a connection for each request.
+		for i := range 1000 {
+			token = []string{"one", "two"}[i%2]
+			if _, err := q.NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if switches, _ := d.counts(); switches > 2+5 {
+			t.Errorf("%d switches in a second, want at most 7", switches)
+		}
 	})
 }
 
-// A connection that is cut after any byte of an answer costs no call: it gets
-// other IDs over HTTP, and none comes twice.
+// A connection that is cut after any byte of an answer fails no call: the call
+// gets other IDs over HTTP, and none comes twice.
 func TestAnswerCutOverRESP(t *testing.T) {
 	for _, layout := range []string{"default", "bits=time:34.rand:12.node:4.seq:10,unit=1s"} {
 		inBubble(t, func(t *testing.T, n *network) {
@@ -297,8 +309,8 @@ func TestCancelledOverRESP(t *testing.T) {
 	})
 }
 
-// A request that waits for its IDs holds up no other sequencer, and one that
-// gets no answer in time ends the connection.
+// A request that waits for its IDs delays no other sequencer, and one without
+// an answer in time ends the connection.
 func TestStuckOverRESP(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		d := n.direct(t, "a", 1, "default")
@@ -385,7 +397,8 @@ func TestRESPEnds(t *testing.T) {
 	})
 }
 
-// TestLeaks: after Close no goroutine is left, whatever the connection did.
+// TestLeaksOfRESP: after Close no goroutine is left, whatever the connection
+// did.
 func TestLeaksOfRESP(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 3 {
@@ -409,7 +422,7 @@ func TestLeaksOfRESP(t *testing.T) {
 			if _, err := c.Sequencer("orders").NextBatch(t.Context(), 1); err != ErrClosed {
 				t.Errorf("after Close: %v", err)
 			}
-		}) // which fails where a goroutine is left
+		}) // it fails if a goroutine is left
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines, and %d before", after, before)

@@ -17,19 +17,19 @@ import (
 	"github.com/firnid/firn/client/clienttest"
 )
 
-// A direct is a server that switches to RESP, over which it answers what its
-// Handler does.
+// A direct is a server that switches to RESP, over which it returns the answers
+// of its Handler.
 type direct struct {
 	*clienttest.Handler
 
 	mu       sync.Mutex
 	switches int
 	commands int
-	refuse   bool                       // to switch
+	refuse   bool                       // refuses to switch
 	quiet    bool                       // no answer offers RESP
-	answer   func(answer string) string // what is sent for an answer over RESP; nil: that
+	answer   func(answer string) string // changes an answer over RESP; nil means no change
 	auth     string                     // the answer to AUTH
-	tokens   []string                   // that came with AUTH
+	tokens   []string                   // received with AUTH
 	conns    []net.Conn
 }
 
@@ -38,8 +38,8 @@ func (d *direct) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	if r.URL.Path != "/v1/resp" {
 		if r.Header.Get("Firn-Nonce") != "" && !d.quiet {
-			w.Header().Set("Connection", "Upgrade")
-			w.Header().Set("Upgrade", "firn-resp")
+			w.Header().Set("Connection", "Firn-Upgrade")
+			w.Header().Set("Firn-Upgrade", "firn-resp")
 		}
 		d.mu.Unlock()
 		defer d.mu.Lock()
@@ -60,8 +60,8 @@ func (d *direct) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	go d.serve(conn, rw.Reader)
 }
 
-// serve answers commands, one after the other. It reads on meanwhile, as the
-// buffers of a connection do, which a pipe in memory does not have.
+// serve answers commands, one after the other. Meanwhile it keeps reading, like
+// the buffers of a connection, which a pipe in memory does not have.
 func (d *direct) serve(conn net.Conn, r *bufio.Reader) {
 	defer conn.Close()
 	came := make(chan []string, 1000)
@@ -97,7 +97,7 @@ func (d *direct) serve(conn net.Conn, r *bufio.Reader) {
 	}
 }
 
-// readCommand reads a command as this package sends it.
+// readCommand reads a command in the form that this package sends.
 func readCommand(r *bufio.Reader) (words []string, err error) {
 	_, n, err := readHead(r)
 	for range n {
@@ -110,7 +110,7 @@ func readCommand(r *bufio.Reader) (words []string, err error) {
 	return words, err
 }
 
-// command answers one as HTTP does.
+// command answers a command like an HTTP request.
 func (d *direct) command(words []string) string {
 	target := "/v1/sequencers/" + words[1] + "/next?count=" + words[2]
 	if words[0] == "NEXTR" {
@@ -142,7 +142,7 @@ func (d *direct) command(words []string) string {
 	return runsRESP(runs...)
 }
 
-// runsRESP is an answer with runs of first, step and count.
+// runsRESP returns an answer with runs of first, step and count.
 func runsRESP(runs ...[3]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(runs))
@@ -152,14 +152,14 @@ func runsRESP(runs ...[3]string) string {
 	return b.String()
 }
 
-// counts are how many switches and commands there were.
+// counts returns the numbers of switches and commands.
 func (d *direct) counts() (switches, commands int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.switches, d.commands
 }
 
-// cut closes all connections of RESP.
+// cut closes all RESP connections.
 func (d *direct) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -199,7 +199,7 @@ func (n *network) directClient(t *testing.T, c Config) *Client {
 	return client
 }
 
-// switched asks once, so that the next request goes over RESP.
+// switched makes one request, so that the next one uses RESP.
 func switched(t *testing.T, q *Sequencer) {
 	t.Helper()
 	if _, err := q.NextBatch(t.Context(), 1); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/client/clienttest"
 )
 
-// A network is servers in memory, for clients in a synctest bubble. They are
-// named by their hosts; a host that has no server refuses connections.
+// A network is a set of servers in memory, for clients in a synctest bubble.
+// They are named by their hosts; a host without a server refuses connections.
 type network struct {
 	mu      sync.Mutex
 	hosts   map[string]*pipeListener
@@ -26,8 +26,8 @@ type network struct {
 	servers []*http.Server
 }
 
-// inBubble runs a test in a bubble, with a network. When it ends, no goroutine
-// may be left; synctest looks after that.
+// inBubble runs a test in a bubble, with a network. synctest checks that no
+// goroutine is left at its end.
 func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

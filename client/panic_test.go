@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A bomb is the caller's code in a Client: a source of tokens, a transport and
-// the body of its answers. It goes off at the n-th call.
+// A bomb is the caller's code in a Client: a token source, a transport and the
+// bodies of its answers. It panics at the n-th call.
 type bomb struct {
 	left    atomic.Int64
 	explode func()
@@ -43,9 +43,9 @@ type minedBody struct {
 
 func (m minedBody) Read(p []byte) (int, error) { m.touch(); return m.ReadCloser.Read(p) }
 
-// TestCallersCodeThatPanics: code of the caller's that panics, or ends the
-// goroutine, is a call that has failed, in a call as in the background; the
-// sequencer and the client work on.
+// TestCallersCodeThatPanics: if code of the caller panics, or ends the
+// goroutine, that call fails, in the foreground or in the background; the
+// sequencer and the client keep working.
 func TestCallersCodeThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		for n := int64(1); n <= 8; n++ {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 )
@@ -29,9 +28,11 @@ var errFraming = errors.New("not an answer to the request")
 
 // appendCommand appends a command with its arguments.
 func appendCommand(b []byte, words ...string) []byte {
-	b = fmt.Appendf(b, "*%d\r\n", len(words))
+	head := func(kind byte, n int) { b = append(strconv.AppendInt(append(b, kind), int64(n), 10), "\r\n"...) }
+	head('*', len(words))
 	for _, w := range words {
-		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
+		head('$', len(w))
+		b = append(append(b, w...), "\r\n"...)
 	}
 	return b
 }

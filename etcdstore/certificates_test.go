@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// certificates are of an authority of the test's own.
+// certificates are issued by an authority of the test.
 type certificates struct {
 	ca, serverCert, serverKey string // files
 	client                    *tls.Config

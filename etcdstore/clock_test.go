@@ -13,7 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// clockOf is a Store that can do nothing but Time.
+// clockOf returns a Store that supports only Time.
 func clockOf(t *testing.T, endpoints ...string) *Store {
 	s := &Store{endpoints: endpoints}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -21,7 +21,7 @@ func clockOf(t *testing.T, endpoints ...string) *Store {
 	return s
 }
 
-// member answers as a member of etcd whose clock is ahead by some time.
+// memberAhead answers like a member of etcd whose clock is ahead by some time.
 func memberAhead(t *testing.T, ahead time.Duration) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/version" {
@@ -33,10 +33,10 @@ func memberAhead(t *testing.T, ahead time.Duration) string {
 	return server.URL
 }
 
-// TestTimeOfMembers: the middle clock is taken, so that one member may have a
-// wrong one, and one that is down is not waited for.
+// TestTimeOfMembers: Time returns the median clock, so one member may have a
+// wrong clock, and does not wait for one that is down.
 func TestTimeOfMembers(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but does not answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestTimeOfMembers(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		endpoints []string
-		off       time.Duration // of the result
+		off       time.Duration // deviation of the result
 	}{
 		{"one", []string{right}, 0},
 		{"one is ahead", []string{ahead, right, another}, 0},
@@ -58,7 +58,7 @@ func TestTimeOfMembers(t *testing.T) {
 		{"two are down", []string{dead, right, dead}, 0},
 		{"all are ahead", []string{ahead, ahead, ahead}, year},
 	} {
-		for shift := range tt.endpoints { // the order says nothing
+		for shift := range tt.endpoints { // the order does not matter
 			endpoints := slices.Concat(tt.endpoints[shift:], tt.endpoints[:shift])
 			before := time.Now()
 			now, resolution, err := clockOf(t, endpoints...).Time(t.Context())
@@ -73,8 +73,8 @@ func TestTimeOfMembers(t *testing.T) {
 	}
 }
 
-// TestTimeIsAHint: what is not an answer of etcd is an error that says which
-// endpoint, and is not followed anywhere.
+// TestTimeIsAHint: an answer that does not come from etcd is an error that
+// names the endpoint, and redirects are not followed.
 func TestTimeIsAHint(t *testing.T) {
 	serve := func(h http.HandlerFunc) string {
 		server := httptest.NewServer(h)
@@ -82,7 +82,7 @@ func TestTimeIsAHint(t *testing.T) {
 		return server.URL
 	}
 	elsewhere := serve(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
-	binary, err := net.Listen("tcp", "127.0.0.1:0") // answers, and not in HTTP
+	binary, err := net.Listen("tcp", "127.0.0.1:0") // answers, but not in HTTP
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +112,8 @@ func TestTimeIsAHint(t *testing.T) {
 	}
 }
 
-// TestTimeOfEtcd: etcd says its time at its client addresses, with TLS as
-// without, unless it serves HTTP elsewhere; that is an error of Time, and of
-// nothing else.
+// TestTimeOfEtcd: etcd returns its time at its client addresses, with and
+// without TLS, unless it serves HTTP elsewhere; that is an error only for Time.
 func TestTimeOfEtcd(t *testing.T) {
 	read := func(e *etcd) (s *Store, now time.Time, err error) {
 		s = open(t, Options{Endpoints: []string{e.endpoint}, TLS: e.tls, Prefix: newPrefix()})

@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// another starts an etcd, which is a cluster of its own, at an endpoint.
+// another starts a separate etcd cluster at an endpoint.
 func another(t *testing.T, endpoint string) *etcd {
 	t.Helper()
 	binary, err := etcdBinary()
@@ -39,7 +39,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	}
 	other := another(t, away).client(t, "", "")
 	defer func() { _ = other.Close() }()
-	// It has a copy, as one has that was restored.
+	// It has a copy of the data, like a restored one.
 	if _, err := other.Put(t.Context(), "/firn/a", "0"); err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestReplacedCluster: a cluster that takes the place of the one before is
-// used, and Lineage shows it.
+// TestReplacedCluster: a cluster that replaces the previous one is used, and
+// Lineage shows it.
 func TestReplacedCluster(t *testing.T) {
 	e := startEtcd(t, nil)
 	s := open(t, Options{Endpoints: []string{e.endpoint}})

@@ -42,8 +42,8 @@ type etcd struct {
 	stop     func() // kills it
 }
 
-// startEtcd starts an etcd that ends with the test. With certificates it speaks
-// TLS and asks clients for theirs.
+// startEtcd starts an etcd that ends with the test. With certificates it uses
+// TLS and requires client certificates.
 func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 	t.Helper()
 	if testing.Short() {
@@ -59,7 +59,7 @@ func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 		scheme, e.tls = "https", certs.client
 		args = append(args, "--cert-file", certs.serverCert, "--key-file", certs.serverKey, "--client-cert-auth", "--trusted-ca-file", certs.ca)
 	}
-	for range 5 { // another process may take a port between
+	for range 5 { // another process may take a port in between
 		e.endpoint = scheme + "://" + freeAddress(t)
 		log := e.start(t, binary, args...)
 		if log == "" {
@@ -71,8 +71,8 @@ func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 	return nil
 }
 
-// start starts an etcd, with no data, at the endpoint. It returns what etcd
-// says if it does not start.
+// start starts an etcd, without data, at the endpoint. It returns the output of
+// etcd if it does not start.
 func (e *etcd) start(t testing.TB, binary string, args ...string) (log string) {
 	peer := "http://" + freeAddress(t)
 	var out bytes.Buffer
@@ -97,7 +97,7 @@ func (e *etcd) start(t testing.TB, binary string, args ...string) (log string) {
 	return ""
 }
 
-// ready waits until etcd answers, and returns false if it is gone before.
+// ready waits until etcd answers, and returns false if it ends first.
 func (e *etcd) ready(t testing.TB, gone <-chan struct{}) bool {
 	c := e.client(t, "", "")
 	defer func() { _ = c.Close() }()
@@ -154,8 +154,8 @@ func open(t testing.TB, o Options) *Store {
 	return s
 }
 
-// shared is an etcd for all tests that need no etcd of their own. The first
-// test that asks for it starts it, and TestMain ends it.
+// shared is an etcd for all tests that do not need their own. The first test
+// that uses it starts it, and TestMain ends it.
 var shared struct {
 	sync.Mutex
 	*etcd
@@ -215,7 +215,7 @@ func newPrefix() string { return fmt.Sprintf("test/%d", prefixes.Add(1)) }
 type proxy struct {
 	address string
 	mute    atomic.Bool  // answers are lost
-	asked   atomic.Int64 // bytes of requests that were passed on while mute
+	asked   atomic.Int64 // bytes of requests passed on while mute
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -269,7 +269,7 @@ func (p *proxy) add(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// cut closes all connections, and those to come too if for good.
+// cut closes all connections and, if forGood is set, future ones.
 func (p *proxy) cut(forGood bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

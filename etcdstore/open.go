@@ -98,7 +98,7 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 		fault("some endpoints use TLS and others do not: all must be the same")
 	}
 	if (o.Username == "") != (o.Password == "") {
-		fault("set both Username and Password or neither: one of them is empty")
+		fault("set both the user and the password, or neither")
 	}
 	if o.DialTimeout < 0 {
 		fault("DialTimeout is %v", o.DialTimeout)

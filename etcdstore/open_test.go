@@ -13,7 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// wantError fails the test unless err is want, and says each of the words.
+// wantError fails the test unless err matches want and contains each of the
+// words.
 func wantError(t *testing.T, what string, err, want error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -39,7 +40,7 @@ func TestOptions(t *testing.T) {
 		"scheme":             {Options{Endpoints: []string{"ftp://10.0.0.1:1"}}, []string{"ftp://"}},
 		"http with TLS":      {Options{Endpoints: []string{"http://10.0.0.1:1"}, TLS: config}, []string{"begin it with https://"}},
 		"both":               {Options{Endpoints: []string{"http://10.0.0.1:1", "https://10.0.0.2:1"}}, []string{"all must be the same"}},
-		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"set both Username and Password"}},
+		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"set both the user and the password"}},
 		"all faults at once": {Options{Prefix: "a b", DialTimeout: -1}, []string{"no endpoints", "prefix", "DialTimeout"}},
 	} {
 		begin := time.Now()
@@ -52,7 +53,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but does not answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestUnreachable(t *testing.T) {
 	wantError(t, "Open with a context that ends", err, context.DeadlineExceeded)
 }
 
-// The first endpoint is dead; the others serve, also with a user.
+// The first endpoint is dead; the others work, also with a user.
 func TestFirstEndpointDead(t *testing.T) {
 	e := sharedEtcd(t)
 	var warnings []string
@@ -125,7 +126,7 @@ func TestAuth(t *testing.T) {
 		return o
 	}
 	usual := o
-	o.DialTimeout = time.Hour // a refusal that waits for it runs into the limit of the test
+	o.DialTimeout = time.Hour // an error that waits for it exceeds the time limit of the test
 	_, err := Open(ctx, o)
 	wantError(t, "Open without a user", err, ErrAuth, "requires a user and a password")
 	_, err = Open(ctx, as("firn", "wrong", ""))
@@ -163,7 +164,7 @@ func TestAuth(t *testing.T) {
 		t.Errorf("CAS of the reader = %v, %v, want grant.ErrNotSent: etcd refuses it", ok, err)
 	}
 
-	// A token that etcd no longer knows is fetched anew, under the call.
+	// A token that etcd has forgotten is fetched again, during the call.
 	s := open(t, as("firn", "word", ""))
 	root := e.client(t, "root", "secret")
 	defer func() { _ = root.Close() }()
@@ -174,7 +175,7 @@ func TestAuth(t *testing.T) {
 			t.Errorf("CAS after users have changed = %v, %v, want true", ok, err)
 		}
 	}
-	check(root.UserChangePassword(ctx, "firn", "new")) // the tokens are gone
+	check(root.UserChangePassword(ctx, "firn", "new")) // the tokens are invalid now
 	ok, err = s.CAS(ctx, "token/z", nil, []byte("1"))
 	if ok || !errors.Is(err, grant.ErrNotSent) {
 		t.Errorf("CAS after the password has changed = %v, %v, want grant.ErrNotSent", ok, err)

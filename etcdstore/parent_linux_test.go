@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// endWithParent has a process killed should the test be.
+// endWithParent makes the system kill a process if the test dies.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

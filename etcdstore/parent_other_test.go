@@ -4,5 +4,5 @@ package etcdstore
 
 import "os/exec"
 
-// endWithParent does nothing: only Linux can.
+// endWithParent does nothing: only Linux supports it.
 func endWithParent(*exec.Cmd) {}

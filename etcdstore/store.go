@@ -119,14 +119,14 @@ func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 	if len(kvs) == 0 {
 		return nil, nil
 	}
-	if len(kvs[0].Value) == 0 { // nil would say that it can be created
+	if len(kvs[0].Value) == 0 { // nil would mean that it can be created
 		return nil, fmt.Errorf("%w: etcdstore: key %q in etcd has an empty value, which no Store has written: another program writes to %s: %w", grant.ErrNotSent, kvs[0].Key, s.prefix, grant.ErrDamaged)
 	}
 	return kvs[0].Value, nil
 }
 
-// shown is the value of one of many keys: for a damaged one, the text of the
-// error.
+// shown returns the value of one of many keys or, for a damaged one, the text
+// of the error.
 func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
 	value, err := s.value(kvs)
 	if err != nil {

@@ -27,8 +27,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// Stores of different prefixes have nothing in common, also where one prefix
-// begins like another; slashes at the ends of one say nothing.
+// Stores with different prefixes are independent, even if one prefix begins
+// like another; slashes at the ends of a prefix are ignored.
 func TestPrefixes(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
@@ -94,9 +94,9 @@ func TestForeignKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, err := s.Get(ctx, "empty"); !errors.Is(err, grant.ErrDamaged) {
-		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would say that the key is absent", v, err)
+		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would mean that the key is absent", v, err)
 	}
-	// Where it is one of many, the others can be read.
+	// If it is one of many, the others can be read.
 	if all, err := s.GetMany(ctx, []string{"empty", "a"}); err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" {
 		t.Errorf("GetMany with an empty value = %q, %v, want what is wrong, and x", all, err)
 	}
@@ -151,7 +151,7 @@ func TestListOverCompaction(t *testing.T) {
 	}
 }
 
-// A GetMany of more keys than etcd takes in one transaction.
+// A GetMany of more keys than etcd accepts in one transaction.
 func TestGetManyOfMany(t *testing.T) {
 	s := open(t, Options{Endpoints: []string{sharedEtcd(t).endpoint}, Prefix: newPrefix()})
 	var keys []string
@@ -218,8 +218,9 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestUnknown cuts the connection between request and answer. The CAS is then
-// unknown, and was applied; one that could not be sent is grant.ErrNotSent.
+// TestUnknown cuts the connection between request and answer. The result of the
+// CAS is then unknown, and it was applied; a CAS that could not be sent fails
+// with grant.ErrNotSent.
 func TestUnknown(t *testing.T) {
 	e := sharedEtcd(t)
 	p := startProxy(t, e.endpoint)
@@ -270,7 +271,7 @@ func TestUnknown(t *testing.T) {
 			if how == "context done" && !errors.Is(r.err, context.Canceled) {
 				t.Errorf("CAS whose context is done = %v, want an error that is context.Canceled", r.err)
 			}
-			p.cut(false) // what had been muted is of no use
+			p.cut(false) // muted answers are lost
 			p.mute.Store(false)
 			waitFor(t, s)
 		})
@@ -316,8 +317,8 @@ func waitFor(t *testing.T, s *Store) {
 	}
 }
 
-// TestUnknownUnderCuts cuts connections at random under many CAS. What is said
-// to be not sent must never appear, and what is applied must stay.
+// TestUnknownUnderCuts cuts connections at random during many CAS calls. A
+// write reported as not sent must never appear, and an applied one must stay.
 func TestUnknownUnderCuts(t *testing.T) {
 	e := sharedEtcd(t)
 	p := startProxy(t, e.endpoint)
@@ -330,7 +331,7 @@ func TestUnknownUnderCuts(t *testing.T) {
 	for w := range 8 {
 		wg.Go(func() {
 			for i := 0; time.Now().Before(end); i++ {
-				key := fmt.Sprintf("k/%d/%d", w, i) // each only once, so that its fate is plain
+				key := fmt.Sprintf("k/%d/%d", w, i) // each only once, so that its result is clear
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				ok, err := s.CAS(ctx, key, nil, []byte("1"))
 				cancel()

@@ -124,13 +124,12 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 	return r.info(node), nil
 }
 
-// get reads the value of a key. In place of a value that the store finds
-// damaged, it returns the text of the error, as GetMany and List do. No record
-// reads like that.
+// get reads the value of a key. In place of a damaged value, it returns the
+// text of the error, as GetMany and List do. No valid record looks like that.
 func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	value, err := s.Get(ctx, key)
 	if errors.Is(err, ErrDamaged) {
-		prefix := ErrNotSent.Error() + ": " // as the texts of GetMany and List begin
+		prefix := ErrNotSent.Error() + ": " // the beginning of the texts of GetMany and List
 		return []byte(prefix + strings.TrimPrefix(err.Error(), prefix)), nil
 	}
 	return value, err
@@ -512,7 +511,7 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
 	worn := func(node uint64) {
-		// Its owner cannot extend it, and may use what it has.
+		// Its owner cannot extend it, but may use the rest of its window.
 		if c.damaged[node].IsZero() {
 			c.damaged[node] = time.Now()
 		}

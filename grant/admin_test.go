@@ -22,7 +22,7 @@ func config(layout string) grant.Config {
 	return grant.NewConfig(firn.MustParseLayout(layout), 30*time.Second)
 }
 
-// keys are all keys and values of a store.
+// keys returns all keys and values of a store.
 func keys(t *testing.T, s grant.Store) map[string]string {
 	t.Helper()
 	m := make(map[string]string)
@@ -303,9 +303,8 @@ func TestDestroy(t *testing.T) {
 	})
 }
 
-// A behind is a store whose lists come from a server that was replaced, until
-// this client has written something itself: all that the contract of Store
-// excludes.
+// A behind is a store whose lists come from a replaced server until this client
+// has written something: the worst case that the contract of Store allows.
 type behind struct {
 	grant.Store
 	old   map[string]string
@@ -330,9 +329,9 @@ func (b *behind) List(ctx context.Context, prefix string, yield func(key string,
 	return nil
 }
 
-// TestDestroyAfterFailover: a number that was first claimed after a failover is
-// missing in a list of the server that was replaced. Another operator has begun
-// to destroy the sequencer and stopped, so that its state is as it should be.
+// TestDestroyAfterFailover: a node ID that was first claimed after a failover
+// is missing in a list of the replaced server. Another operator has begun to
+// destroy the sequencer and stopped, so its state is already right.
 func TestDestroyAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -369,8 +368,8 @@ func TestDestroyAfterFailover(t *testing.T) {
 	})
 }
 
-// A disturbed is a store in which others act around the first list of an
-// operator, and after its first write of a record.
+// A disturbed is a store in which others act around an operator's first list,
+// and after its first write of a record.
 type disturbed struct {
 	*storetest.Replicated
 	before, after, closed func()
@@ -422,7 +421,7 @@ func TestDestroyProves(t *testing.T) {
 				put("held")
 				other := &disturbed{Replicated: d.Replicated}
 				gone, cancel := context.WithCancel(context.Background())
-				other.before = cancel // it stops before it closes anything
+				other.before = cancel // it stops before it closes any record
 				if _, err := grant.DetachAll(gone, other, "s", nil); err == nil {
 					panic("it did not stop")
 				}
@@ -468,7 +467,7 @@ func TestDestroyProves(t *testing.T) {
 	}
 }
 
-// A slow store takes its time.
+// A slow store delays its answers.
 type slow struct{ *memstore.Store }
 
 func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
@@ -476,8 +475,8 @@ func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, erro
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestTwoOperators: two that destroy a sequencer of many dead members at the
-// same time both come to an end.
+// TestTwoOperators: two operators that destroy a sequencer of many dead members
+// at the same time both finish.
 func TestTwoOperators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slow{new(memstore.Store)}
@@ -506,9 +505,9 @@ func TestTwoOperators(t *testing.T) {
 	})
 }
 
-// TestUndoneWhileWaiting: an operation that waits for windows, stopped for a
-// while perhaps, leaves alone what others have done meanwhile. It does not
-// destroy what was created again.
+// TestUndoneWhileWaiting: an operation that waits for windows, and may be
+// suspended meanwhile, leaves alone what others have done in between. It does
+// not destroy a sequencer that was created again.
 func TestUndoneWhileWaiting(t *testing.T) {
 	const layout = "default,epoch=0"
 	for _, tt := range []struct {
@@ -576,8 +575,8 @@ func TestUndoneWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestDestroyedOnARead: that a sequencer is destroyed already is not durable
-// because a read shows it.
+// TestDestroyedOnARead: a read that shows a destroyed sequencer does not prove
+// that this is durable.
 func TestDestroyedOnARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(storetest.Replicated)

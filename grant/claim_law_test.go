@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// begins answers the second look at the configuration, and wants the claim to
-// be taken into use.
+// begins answers the second read of the configuration, and expects the claim to
+// be used.
 func (r *rig) begins(claim Action) {
 	r.t.Helper()
 	r.asks(GetMany)
@@ -19,7 +19,7 @@ func (r *rig) begins(claim Action) {
 	}
 }
 
-// startsAnew wants the machine to hold and claim nothing, and to read the
+// startsAnew expects the machine to hold and claim nothing, and to read the
 // configuration, after a wait or at once.
 func (r *rig) startsAnew(what string, waits bool) {
 	r.t.Helper()
@@ -37,20 +37,20 @@ func (r *rig) startsAnew(what string, waits bool) {
 	}
 }
 
-// drops wants a claim that is given back: over a value, to where it began.
+// drops expects a claim to be given back: over a value, to where it began.
 func (r *rig) drops(what, over string, from int64) {
 	r.t.Helper()
 	a := r.asks(CAS)
 	if n := r.read(a.Next); string(a.Old) != over || n.State != flagFree || n.Until != from || n.Owner != "us" || r.did(Begin) != nil {
 		r.t.Fatalf("%s: it writes %s over %s, want it free until %d over %s", what, a.Next, a.Old, from, over)
 	}
-	r.answer(Event{Err: errNoAnswer}) // which changes nothing
+	r.answer(Event{Err: errNoAnswer}) // this changes nothing
 	if r.m.claim != nil || r.m.hold != nil {
 		r.t.Fatalf("%s: it goes on with %+v, %+v", what, r.m.claim, r.m.hold)
 	}
 }
 
-// TestClaimWrites: what a claim writes, and over what.
+// TestClaimWrites: what a claim writes, and which record it replaces.
 func TestClaimWrites(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -105,7 +105,7 @@ func TestClaimWrites(t *testing.T) {
 		if b := r.did(Begin); b.From != max(r.wall+tt.from, r.used) {
 			t.Errorf("%s: it begins at %d, want %d, and not before what was used", tt.name, b.From-r.wall, tt.from)
 		}
-		// The record of the number in use has what the claim had, and its limit.
+		// The node ID in use takes over the record and the limit of the claim.
 		h := r.m.hold
 		if h.gap != n.Gap || h.spoiled != n.Spoiled || h.from != r.wall+tt.from || h.renewed != max(r.used, h.from) || r.m.prefer != int64(h.node) {
 			t.Errorf("%s: %+v", tt.name, h)
@@ -116,8 +116,8 @@ func TestClaimWrites(t *testing.T) {
 	}
 }
 
-// TestClaimRefused: another was faster. It picks again at once, and no longer
-// the number that all want.
+// TestClaimRefused: another member was faster. The machine picks again at once,
+// but no longer the node ID that all want.
 func TestClaimRefused(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.claiming()
@@ -127,7 +127,7 @@ func TestClaimRefused(t *testing.T) {
 	if r.m.claim != nil || !r.m.crowded || r.m.failures != 0 {
 		t.Errorf("claim %+v, crowded %t, %d failures", r.m.claim, r.m.crowded, r.m.failures)
 	}
-	// 16 in a row, and it waits.
+	// After 16 refusals in a row, it waits.
 	r = newRig(t, 4, nil)
 	r.claiming()
 	for n := 1; ; n++ {
@@ -144,7 +144,7 @@ func TestClaimRefused(t *testing.T) {
 	}
 }
 
-// TestClaimNotSent: nothing was written, so it begins anew later.
+// TestClaimNotSent: nothing was written, so the machine starts over later.
 func TestClaimNotSent(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.claiming()
@@ -152,8 +152,8 @@ func TestClaimNotSent(t *testing.T) {
 	r.startsAnew("not sent", true)
 }
 
-// TestClaimUnknown: a claim whose result is unknown is settled by another
-// write, over what a read shows, from the same moment on.
+// TestClaimUnknown: a claim with an unknown result is settled by another write,
+// over the record that a read shows, with the same beginning.
 func TestClaimUnknown(t *testing.T) {
 	unknown := func() (*rig, Action) {
 		r := newRig(t, 4, nil)
@@ -182,7 +182,7 @@ func TestClaimUnknown(t *testing.T) {
 		if n := r.read(again.Next); string(again.Old) != string(value) || n.Until < r.read(first.Next).Until || string(again.Next) == string(first.Next) {
 			t.Errorf("%s: it writes %+v over %s", name, n, again.Old)
 		}
-		// The second one is unknown as well, and then applied.
+		// The second result is unknown as well, and then the write is applied.
 		r.answer(Event{Err: errNoAnswer})
 		r.asks(Get)
 		r.answer(Event{Values: [][]byte{again.Next}})
@@ -197,7 +197,8 @@ func TestClaimUnknown(t *testing.T) {
 			t.Errorf("%s: it begins at %d", name, b.From-began)
 		}
 
-		// Refused, it is read again: an earlier attempt may be there.
+		// After a refusal, the record is read again: an earlier attempt may be
+		// stored.
 		r, first = unknown()
 		value = shows(first)
 		r.answer(Event{Values: [][]byte{value}})
@@ -210,7 +211,7 @@ func TestClaimUnknown(t *testing.T) {
 		if a := r.asks(CAS); string(a.Old) != string(first.Next) {
 			t.Errorf("%s: refused, and it writes over %s", name, a.Old)
 		}
-		// Not sent, it is read again as well.
+		// After an attempt that was not sent, it is read again as well.
 		r.answer(Event{Err: ErrNotSent})
 		if r.request != nil || r.m.claim == nil {
 			t.Errorf("%s: not sent: %+v, %+v", name, r.request, r.m.claim)
@@ -220,7 +221,7 @@ func TestClaimUnknown(t *testing.T) {
 			t.Errorf("%s: not sent, and it reads %s", name, a.Key)
 		}
 
-		// When no number is wanted any more.
+		// If no node ID is wanted any more.
 		r, first = unknown()
 		value = shows(first)
 		r.answer(Event{Values: [][]byte{value}})
@@ -236,7 +237,7 @@ func TestClaimUnknown(t *testing.T) {
 			r.drops(name+", not wanted", string(value), rigTime)
 		}
 
-		// When its window has ended before it was settled.
+		// If its window ended before it was settled.
 		for _, by := range []int64{5999, 6000} {
 			r, first = unknown()
 			value = shows(first)
@@ -255,7 +256,8 @@ func TestClaimUnknown(t *testing.T) {
 		}
 	}
 
-	// The read has no answer: again, later; or, when it is not wanted, never.
+	// The read gets no answer: it is repeated later or, if the claim is no
+	// longer wanted, never.
 	r, first := unknown()
 	r.answer(Event{Err: errNoAnswer})
 	if r.request != nil || r.m.notBefore <= r.mono || r.m.claim == nil {
@@ -271,15 +273,15 @@ func TestClaimUnknown(t *testing.T) {
 		t.Errorf("not wanted: %+v", r.m.Status())
 	}
 
-	// It is another's.
-	for _, later := range []int64{0, 6000} { // than the time to wait for
+	// The record belongs to another member.
+	for _, later := range []int64{0, 6000} { // compared with the time to wait
 		r, _ = unknown()
 		r.wall, r.mono = r.wall+later, r.mono+later
 		r.answer(Event{Values: [][]byte{r.record(nil)}})
 		r.startsAnew("another's", true)
 	}
 
-	// Not wanted any more, and the first of two attempts is there.
+	// No longer wanted, but the first of two attempts is stored.
 	r, first = unknown()
 	r.answer(Event{})
 	r.later(1000)
@@ -291,9 +293,9 @@ func TestClaimUnknown(t *testing.T) {
 	r.drops("the first of two", string(first.Next), rigTime)
 }
 
-// TestClaimRecheck: a claim that was applied is used only if it is still there,
-// with the configuration that it was made under, byte for byte; otherwise it is
-// given back to where it began.
+// TestClaimRecheck: an applied claim is used only if it is still stored, and if
+// the configuration is the same, byte for byte; otherwise it is given back to
+// where it began.
 func TestClaimRecheck(t *testing.T) {
 	applied := func() (*rig, Action) {
 		r := newRig(t, 4, nil)
@@ -362,7 +364,7 @@ func TestClaimRecheck(t *testing.T) {
 		t.Errorf("then it is %+v", s)
 	}
 
-	// A claim that began ahead of the clock goes back to there.
+	// A claim that began ahead of the clock is given back to its beginning.
 	r = newRig(t, 4, func(c *configRecord) { c.Floor = rigTime + 50 })
 	a = r.claiming()
 	r.answer(Event{Applied: true})
@@ -371,8 +373,8 @@ func TestClaimRecheck(t *testing.T) {
 	r.drops("ahead of the clock", string(a.Next), rigTime+50)
 }
 
-// TestClaimFrozen: when the store is found to have gone back, nothing of a
-// claim is used, whatever the store answers.
+// TestClaimFrozen: if the store is found to have gone back, nothing of a claim
+// is used, whatever the store answers.
 func TestClaimFrozen(t *testing.T) {
 	for name, to := range map[string]func(*rig) Event{
 		"the claim": func(r *rig) Event { r.claiming(); return Event{Applied: true} },
@@ -400,8 +402,8 @@ func TestClaimFrozen(t *testing.T) {
 	}
 }
 
-// TestPickErrors: an error of the store in any read of a pick is a reason to
-// wait, and to begin anew.
+// TestPickErrors: after an error of the store in any read of a pick, the
+// machine waits and starts over.
 func TestPickErrors(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.tokens()
@@ -431,8 +433,8 @@ func TestPickErrors(t *testing.T) {
 	r.startsAnew("all records", true)
 }
 
-// TestListedAbsent: a number without a record is claimed where the floor is
-// near enough, with all that the records of others say of clocks.
+// TestListedAbsent: a node ID without a record is claimed if the floor is near
+// enough, whatever the records of others show about clocks.
 func TestListedAbsent(t *testing.T) {
 	for _, ahead := range []int64{-50_000, 0, 50, 51} {
 		for _, other := range []bool{false, true} {
@@ -442,7 +444,7 @@ func TestListedAbsent(t *testing.T) {
 			r.request = &Action{Kind: List}
 			e := Event{Keys: []string{r.key(0)}, Values: [][]byte{r.record(func(n *nodeRecord) {
 				n.State, n.Until, n.Wall = flagHeld, r.wall+9000, r.wall
-				if other { // whose clock is right, and then ours is not
+				if other { // its clock is right, so ours is not
 					n.Wall = r.wall + 10_001
 				}
 			})}}
@@ -474,7 +476,8 @@ func TestListedAbsent(t *testing.T) {
 			}
 		}
 	}
-	// Where all have a record and none may be taken, a clock far behind is said.
+	// If all have a record and none may be taken, a clock that is far behind is
+	// reported.
 	r := newRig(t, 1, nil)
 	r.tokens()
 	r.m.attached, r.m.op = true, opList
@@ -488,7 +491,7 @@ func TestListedAbsent(t *testing.T) {
 	if r.m.droughts != 0 {
 		t.Error("it counts as a list that found none")
 	}
-	// And where some may be taken, too.
+	// And also if some may be taken.
 	r.m.op, r.request = opList, &Action{Kind: List}
 	r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, r.record(nil)}})
 	if !errors.As(r.m.Status().Err, &behind) || r.request != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// around is a number at or next to one of some limits.
+// around returns a number at or next to one of some limits.
 func around(r *rand.Rand, limits ...int64) int64 {
 	return pickOne(r, limits...) + pickOne[int64](r, -1, 0, 1)
 }
@@ -21,7 +21,8 @@ func (r *rig) storeSays(least, most int64) {
 	r.m.clocks.store, r.m.clocks.within = r.m.wall-most, most-least
 }
 
-// others makes a look at held records whose writers' clocks were ahead of ours.
+// others returns a sighting of held records whose writers' clocks were ahead of
+// ours.
 func others(ahead ...int64) sighting {
 	l := sighting{free: Never, pending: Never}
 	for i, by := range ahead {
@@ -46,7 +47,7 @@ func TestClockBehindLaw(t *testing.T) {
 			least = around(random, -20_000, -10_000, 0, 10_000)
 			most = least + pickOne[int64](random, 0, 1, 5000)
 			r.storeSays(least, most)
-		} else { // what it said once, for one
+		} else { // for example, what it returned once
 			m.clocks.store, m.clocks.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
 		told := pickOne[AlarmKind](random, 0, StoreClockOff, MembersAhead)
@@ -79,9 +80,9 @@ func TestClockBehindLaw(t *testing.T) {
 	}
 }
 
-// TestMayClaimLaw: whether a clock is fit for a claim, by the table of
-// docs/protocol.md: what the store's clock says, and what those of members say
-// that write records while it looks.
+// TestMayClaimLaw: whether a clock permits a claim, by the table of
+// docs/protocol.md, from the store's clock and the clocks of members that write
+// records meanwhile.
 func TestMayClaimLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 1))
 	seen := make(map[string]int)
@@ -99,9 +100,9 @@ func TestMayClaimLaw(t *testing.T) {
 		m.set.AllowClockAhead = random.IntN(10) == 0
 		c.clear, c.clearAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
 		clear, clearAt := c.clear, c.clearAt
-		c.listed = random.IntN(2) == 0 // in an earlier time of watching
+		c.listed = random.IntN(2) == 0 // at an earlier time of watching
 		var l sighting
-		old := false // a record that is held was written long ago
+		old := false // a held record was written long ago
 		for range random.IntN(4) {
 			ago := around(random, 0, 13_000)
 			until := m.wall - max(store, 0) + around(random, 0)
@@ -140,7 +141,7 @@ func TestMayClaimLaw(t *testing.T) {
 				median = all[(leads-1)/2]
 			}
 		}
-		records := len(l.others) // as none was watched before
+		records := len(l.others) // because none was watched before
 		m.out = nil
 		got := m.mayClaim(l)
 		long := m.mono-since > 3000
@@ -220,8 +221,8 @@ func TestMayClaimLaw(t *testing.T) {
 }
 
 // TestWatchLaw: a record that changes between two reads shows its writer's
-// clock, within the time between them; at most 32 are watched, those whose
-// clocks may agree with ours first.
+// clock, within the time between them. At most 32 are watched, preferring those
+// whose clocks may agree with ours.
 func TestWatchLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	m, c := r.m, &r.m.clocks
@@ -258,8 +259,8 @@ func TestWatchLaw(t *testing.T) {
 	}
 }
 
-// TestStoreTimeLaw: the store's time serves for a minute; one that did not say
-// it is asked again after 5 s. In between our lead follows both clocks.
+// TestStoreTimeLaw: the store's time is used for a minute. A store that did not
+// return it is asked again after 5 s. In between, our lead follows both clocks.
 func TestStoreTimeLaw(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		r := newRig(t, 4, nil)

@@ -87,7 +87,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// checkTime returns an error if the layout can make no ID any more.
+// checkTime returns an error if the layout can make no more IDs.
 func (c Config) checkTime(name string, now time.Time) error {
 	end := c.Layout.Last().Add(c.Layout.Unit())
 	if now.Before(end) {

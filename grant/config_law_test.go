@@ -10,14 +10,14 @@ import (
 	"github.com/firnid/firn"
 )
 
-// windowStore is a store that has a usual window.
+// windowStore is a store with a default window.
 type windowStore struct{ Store }
 
 func (windowStore) Window() time.Duration { return 42 * time.Second }
 
 func ptr[T any](v T) *T { return &v }
 
-// TestDefaultConfig: what is used where nothing, or not everything, is given.
+// TestDefaultConfig: the defaults for settings that are not given.
 func TestDefaultConfig(t *testing.T) {
 	layout := firn.MustParseLayout("default")
 	usual := layout.MaxAhead()
@@ -55,7 +55,7 @@ func TestDefaultConfig(t *testing.T) {
 }
 
 // TestMinWindow: twice MaxAhead, four ticks and 100 ms, rounded up to
-// milliseconds; Check takes it and nothing shorter.
+// milliseconds. Check accepts it and nothing shorter.
 func TestMinWindow(t *testing.T) {
 	for _, text := range []string{
 		"bits=time:48.node:8,unit=1ms,epoch=0", "bits=time:48.node:8,unit=100ms,epoch=0", "bits=time:48.node:8,unit=10s,epoch=0",
@@ -91,8 +91,8 @@ func TestMinWindow(t *testing.T) {
 	}
 }
 
-// TestConfigLimits: the longest max-ahead and window that are taken, and the
-// next.
+// TestConfigLimits: the longest valid max-ahead and window, and the next longer
+// ones.
 func TestConfigLimits(t *testing.T) {
 	layout := firn.MustParseLayout("default")
 	for _, tt := range []struct {
@@ -151,8 +151,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestErrors: each error matches its own sentinel and no other, and says all
-// that one must know.
+// TestErrors: each error matches its own sentinel and no other, and its text is
+// complete.
 func TestErrors(t *testing.T) {
 	at := time.Date(2026, 11, 20, 1, 2, 3, 4_000_000, time.FixedZone("", 3600))
 	sentinels := []error{ErrMismatch, ErrNodesExhausted, ErrClockBehind, ErrClockAhead}

@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// crowd is a machine that wants a number of a sequencer of 1024, and the store
-// that it asks. Times are those of both its clocks.
+// A crowd is a machine that wants a node ID of a sequencer with 1024, and its
+// store. Times are those of both its clocks.
 type crowd struct {
 	t       *testing.T
 	m       *Machine
@@ -37,8 +37,8 @@ func (c *crowd) put(node uint64, state string, until int64) {
 	}.encode()
 }
 
-// tell passes an event on, and answers all requests, until refuse says that one
-// is not answered well. It returns what was asked.
+// tell passes an event on, and answers all requests until refuse makes an
+// answer fail. It returns the requests.
 func (c *crowd) tell(e Event, answer func(Action) Event) []Action {
 	c.t.Helper()
 	c.asked = nil
@@ -61,7 +61,7 @@ func (c *crowd) tell(e Event, answer func(Action) Event) []Action {
 	return nil
 }
 
-// store answers as a store does.
+// store answers like a store.
 func (c *crowd) store(a Action) (e Event) {
 	switch a.Kind {
 	case Get:
@@ -103,8 +103,8 @@ func count(asked []Action, kind ActionKind) (n int) {
 	return n
 }
 
-// TestPickGrows: where few numbers are free, more are read before all are, and
-// all are not listed at every try.
+// TestPickGrows: if few node IDs are free, more records are read before all
+// are, and not every attempt lists all of them.
 func TestPickGrows(t *testing.T) {
 	c := newCrowd(t, time.Minute)
 	first := c.now + 50_000
@@ -157,7 +157,7 @@ func TestCrowd(t *testing.T) {
 		for node := range uint64(1024) {
 			c.put(node, flagFree, c.now-1_000_000+int64(node))
 		}
-		var oldest []bool // whether a claim was on the oldest of those that were read
+		var oldest []bool // whether a claim was for the oldest of those that were read
 		var read []string
 		refuse := 1
 		c.tell(Event{Kind: Attach}, func(a Action) Event {
@@ -184,12 +184,13 @@ func TestCrowd(t *testing.T) {
 			best++
 		}
 	}
-	if best == 0 || best > runs/3 { // an eighth, about
+	if best == 0 || best > runs/3 { // about an eighth
 		t.Errorf("after a refusal %d of %d claims are on the oldest, want about an eighth", best, runs)
 	}
 }
 
-// TestWaits: who has much of a window left leaves a store alone for longer.
+// TestWaits: members with much of their window left leave a store alone for
+// longer.
 func TestWaits(t *testing.T) {
 	fail := func(Action) Event { return Event{Err: ErrNotSent} }
 	longest := func(c *crowd, tries int) (most int64) {

@@ -17,17 +17,17 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// A fault is what a store does with one request.
+// A fault is the way in which a store handles one request.
 type fault int
 
 const (
-	notSent fault = iota // certainly nothing
-	dropped              // nothing, and who asked does not know
-	lost                 // it is done, and who asked does not know
+	notSent fault = iota // certainly nothing was done
+	dropped              // nothing was done, but the caller does not know
+	lost                 // it was done, but the caller does not know
 	faults
 )
 
-// A faultyStore fails in its at-th request, and says whether it came to that.
+// A faultyStore fails in its at-th request, and records whether it got there.
 type faultyStore struct {
 	grant.Store
 	fault fault
@@ -50,7 +50,7 @@ func (f *faultyStore) List(ctx context.Context, prefix string, yield func(string
 	n := 0
 	err := f.Store.List(ctx, prefix, func(key string, value []byte) bool {
 		n++
-		return (!hit || n == 1) && yield(key, value) // half of it, and then the error
+		return (!hit || n == 1) && yield(key, value) // half of it, then the error
 	})
 	if hit {
 		return errFault
@@ -73,7 +73,7 @@ func (f *faultyStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return false, errFault
 }
 
-// A cutStore takes no write any more once it is cut.
+// A cutStore accepts no writes once it is cut.
 type cutStore struct {
 	grant.Store
 	cut atomic.Bool
@@ -153,7 +153,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestStates: which operation is refused in which state, and with which error.
+// TestStates: which operation is rejected in which state, and with which error.
 func TestStates(t *testing.T) {
 	all := operations()
 	by := func(name string) operation {
@@ -179,7 +179,7 @@ func TestStates(t *testing.T) {
 		"repair":  {0: none},
 		"upgrade": {0: none},
 	}
-	after := map[string]map[grant.State]grant.State{ // where it is not what the operation leads to
+	after := map[string]map[grant.State]grant.State{ // if it differs from the result of the operation
 		"create":  {grant.Detaching: grant.Detaching, grant.Detached: grant.Detached},
 		"destroy": {grant.Purged: grant.Purged},
 	}
@@ -232,7 +232,7 @@ func TestStates(t *testing.T) {
 			if err != nil || ok && info.State != expect {
 				t.Errorf("%s in state %v leads to %v, %v, want %v", name, state, info.State, err, expect)
 			}
-			// Only a creation and a fence begin something new.
+			// Only a creation and a fence change the incarnation.
 			grows := name == "fence" || name == "create" && (state == 0 || state >= grant.Destroyed)
 			if got := info.Incarnation - was.Incarnation; got > 1 || (got == 1) != grows {
 				t.Errorf("%s in state %v: incarnation %d, before %d", name, state, info.Incarnation, was.Incarnation)
@@ -249,13 +249,13 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// withoutNonce is a configuration but for its last field.
+// withoutNonce returns a configuration without its last field.
 func withoutNonce(all map[string]string) string {
 	config, _, _ := strings.Cut(all["v1/s/config"], `"nonce"`)
 	return config
 }
 
-// A racingStore has another process write a key between its being read and
+// A racingStore lets another process write a key between its being read and
 // written, a number of times after a number of writes.
 type racingStore struct {
 	grant.Store
@@ -274,8 +274,8 @@ func (r *racingStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return r.Store.CAS(ctx, key, old, next)
 }
 
-// TestRaces: an operation does what it promises also when members write the
-// very records that it writes.
+// TestRaces: an operation keeps its promise even if members write the same
+// records at the same time.
 func TestRaces(t *testing.T) { synctest.Test(t, testRaces) }
 
 func testRaces(t *testing.T) {
@@ -312,8 +312,8 @@ func testRaces(t *testing.T) {
 	}
 }
 
-// TestWaitingFor: detach and destroy wait while a window may be used, tell the
-// numbers whenever they are others, and look again every quarter of a second.
+// TestWaitingFor: detach and destroy wait while a window may be used, report
+// the node IDs whenever the list changes, and check every quarter of a second.
 func TestWaitingFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
@@ -359,8 +359,8 @@ func (s *endingStore) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// TestStopped: detach and destroy that are stopped, whether they wait or ask
-// the store, say what they wait for; and the error is the context's.
+// TestStopped: if detach and destroy are interrupted, waiting or during a
+// request, they report what they wait for, and return the context's error.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
@@ -380,7 +380,7 @@ func TestStopped(t *testing.T) {
 			if !errors.Is(err, reason) {
 				t.Errorf("%v, want the reason of the context", err)
 			}
-			// All would be a long line where there are many.
+			// All of them could be a long line.
 			if !strings.Contains(err.Error(), "12 node IDs, such as [0 1 2 3 4 5 6 7];") {
 				t.Errorf("it says %q", err)
 			}
@@ -395,7 +395,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// A noncesStore looks at every value that is written.
+// A noncesStore checks every value that is written.
 type noncesStore struct {
 	grant.Store
 	t    *testing.T
@@ -411,7 +411,7 @@ func (s *noncesStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestNonces: every write has a new nonce, so that bytes never come back.
+// TestNonces: every write has a new nonce, so that no bytes repeat.
 func TestNonces(t *testing.T) {
 	s := &noncesStore{t: t, seen: make(map[string]bool)}
 	all := operations()
@@ -458,7 +458,7 @@ func TestSequencersOfOthers(t *testing.T) {
 	}
 }
 
-// TestNodesOfOthers: as TestSequencersOfOthers, for node IDs.
+// TestNodesOfOthers is TestSequencersOfOthers for node IDs.
 func TestNodesOfOthers(t *testing.T) {
 	s := populate(t, operations()[:1])
 	put(t, s, "v1/s/n/0001", "{")
@@ -478,7 +478,8 @@ func TestNodesOfOthers(t *testing.T) {
 	}
 }
 
-// An unsureStore has no certain result of its first writes. Some are done.
+// An unsureStore returns unknown results for its first writes, some of which
+// are applied.
 type unsureStore struct {
 	grant.Store
 	left, writes int
@@ -495,9 +496,9 @@ func (s *unsureStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return false, errFault
 }
 
-// TestSettles: a write of unknown result is settled by another one; after five
-// the caller hears of it. It waits longer before each, and not once its context
-// has ended.
+// TestSettles: a write with an unknown result is settled by another one; after
+// five, the caller gets an error. The waits in between grow, and end with the
+// context.
 func TestSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for unsure := range 7 {
@@ -522,12 +523,12 @@ func TestSettles(t *testing.T) {
 	})
 }
 
-// A leftBehindStore shows a record as free that no majority has: it is held,
-// and is so again once anything was written after it was shown.
+// A leftBehindStore shows a record as free although the majority has it as
+// held. It is held again after the first write that follows such a read.
 type leftBehindStore struct {
 	*memstore.Store
 	t     *testing.T
-	held  string // what it was, and will be
+	held  string // the true value
 	shown bool
 	lost  bool
 }
@@ -545,8 +546,8 @@ func (s *leftBehindStore) CAS(ctx context.Context, key string, old, next []byte)
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestUnsureReads: a sequencer is not detached or destroyed on the word of a
-// read that a failover takes back.
+// TestUnsureReads: a sequencer is not detached or destroyed because of a read
+// that a failover takes back.
 func TestUnsureReads(t *testing.T) {
 	for name, do := range map[string]func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){
 		"detach": grant.DetachAll, "destroy": grant.Destroy,
@@ -566,8 +567,8 @@ func TestUnsureReads(t *testing.T) {
 	}
 }
 
-// TestUpgradeAgain: an upgrade is written also where a read shows the version,
-// as what it shows may not be durable; and it changes nothing but that.
+// TestUpgradeAgain: an upgrade is written even if a read shows the new version,
+// because that may not be durable; and it changes nothing else.
 func TestUpgradeAgain(t *testing.T) {
 	s := populate(t, operations()[:1])
 	value := keys(t, s)["v1/s/config"]

@@ -16,7 +16,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// A record is a node's record as it is written, read anew.
+// A record is a node's record as it was written, parsed again.
 type record struct {
 	V           int
 	Nonce       string
@@ -37,15 +37,15 @@ func parse(t *testing.T, value string) (r record) {
 
 func millis(at time.Time) int64 { return at.UnixMilli() }
 
-// randomRecords puts records of all kinds, whose marks are near a time, into a
-// store, and returns those that can be read.
+// randomRecords stores records of all kinds whose marks are near a time, and
+// returns those that can be read.
 func randomRecords(t *testing.T, s grant.Store, r *rand.Rand, near time.Time) map[uint64]grant.NodeInfo {
 	t.Helper()
 	about := func() time.Time { return near.Add(time.Duration(r.IntN(200_000)-100_000) * time.Millisecond) }
 	for number := range uint64(1 + r.IntN(12)) {
 		until, wall := about(), now.Add(-time.Duration(r.IntN(20_000))*time.Second)
 		if r.IntN(8) == 0 {
-			wall = now.Add(-24 * time.Hour) // when it was created, perhaps
+			wall = now.Add(-24 * time.Hour) // for example, when it was created
 		}
 		if r.IntN(20) == 0 {
 			until = now.Add(500 * 24 * time.Hour)
@@ -70,9 +70,9 @@ func randomRecords(t *testing.T, s grant.Store, r *rand.Rand, near time.Time) ma
 	return nodes(t, s, "s")
 }
 
-// TestFenceLaw: a fence sets the floor that docs/protocol.md says, gives every
-// record new bytes, no owner and a mark at or above both its own and the floor,
-// and reports just that.
+// TestFenceLaw: a fence sets the floor given in docs/protocol.md, gives every
+// record new bytes, no owner, and a mark at or above both its own and the
+// floor, and reports exactly that.
 func TestFenceLaw(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -83,7 +83,7 @@ func TestFenceLaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := &grant.FenceOptions{
-			Skew: time.Duration(r.IntN(3)) * 7 * time.Second, Now: func() time.Time { return now }, // a skew of 0 is 10 s
+			Skew: time.Duration(r.IntN(3)) * 7 * time.Second, Now: func() time.Time { return now }, // a skew of 0 means 10 s
 			LongestWindow: time.Duration(r.IntN(2)*r.IntN(100)) * time.Second,
 		}
 		ahead := c.MaxAhead + o.Skew
@@ -92,7 +92,7 @@ func TestFenceLaw(t *testing.T) {
 		}
 		longest := max(c.Window, o.LongestWindow)
 		var earlier time.Time
-		if r.IntN(2) == 0 { // an earlier fence, perhaps by a clock that was ahead, and told of another window
+		if r.IntN(2) == 0 { // an earlier fence, perhaps by a clock that was ahead, and with another window
 			other := *o
 			other.LongestWindow = time.Duration(r.IntN(100)) * time.Second
 			by := time.Duration(r.IntN(60_000)-30_000) * time.Millisecond
@@ -190,9 +190,8 @@ func numberOf(key string) (number uint64) {
 	return number
 }
 
-// TestFenceClock: the clock at a fence may be a day behind the latest record of
-// all and 366 days ahead of it, and not a millisecond more, unless it is
-// allowed.
+// TestFenceClock: the clock at a fence may be up to a day behind the latest of
+// all records and up to 366 days ahead of it, unless more is allowed.
 func TestFenceClock(t *testing.T) {
 	s := new(memstore.Store)
 	if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
@@ -212,7 +211,7 @@ func TestFenceClock(t *testing.T) {
 			t.Errorf("without a record: %v", err)
 		}
 	}
-	// The latest is in the middle, and free.
+	// The latest record is in the middle, and free.
 	longest = 2 * time.Hour // of the third, which is held
 	put(t, s, "v1/s/n/0001", node("held", "o", now, now.Add(-time.Hour)))
 	put(t, s, "v1/s/n/0002", node("free", "o", now.Add(-time.Hour), now))
@@ -257,7 +256,7 @@ func TestFenceNewer(t *testing.T) {
 	}
 }
 
-// TestFencesTogether: where two fences meet, the higher floor stays.
+// TestFencesTogether: if two fences run at once, the higher floor stays.
 func TestFencesTogether(t *testing.T) {
 	for _, higher := range []bool{false, true} {
 		s := populate(t, operations()[:1])

@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// TestFenceUnsure: a fence says when it cannot know the longest window, and
-// only the word of the operator makes it sure.
+// TestFenceUnsure: a fence reports if it cannot know the longest window, and
+// only the operator's value makes it sure.
 func TestFenceUnsure(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	const day = 24 * time.Hour
@@ -18,7 +18,7 @@ func TestFenceUnsure(t *testing.T) {
 		name     string
 		created  time.Duration // before now
 		written  time.Duration // before now: the only record; 0 means no record
-		restored time.Duration // before now; 0 is not known
+		restored time.Duration // before now; 0 means unknown
 		longest  time.Duration
 		want     bool
 	}{
@@ -57,8 +57,8 @@ func TestFenceUnsure(t *testing.T) {
 	}
 }
 
-// TestFenceLeast: however short windows are, members hear of a fence before the
-// first new window begins, also one of a clock that is ahead.
+// TestFenceLeast: however short windows are, members learn of a fence before
+// the first new window begins, even that of a clock that is ahead.
 func TestFenceLeast(t *testing.T) {
 	s, now := new(memstore.Store), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	c := config("default")
@@ -74,8 +74,8 @@ func TestFenceLeast(t *testing.T) {
 	}
 }
 
-// TestFenceLongestWindow: a fence takes no window that a configuration cannot
-// hold, and rounds none down.
+// TestFenceLongestWindow: a fence rejects a window that a configuration cannot
+// contain, and rounds none down.
 func TestFenceLongestWindow(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)

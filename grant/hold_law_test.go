@@ -12,9 +12,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestEndLaw: no window that is written ends beyond max(the mark, now +
-// MaxAhead
-// + window), however far the generator is ahead.
+// TestEndLaw: no written window ends beyond max(the mark, now + MaxAhead +
+// window), however far the generator is ahead.
 func TestEndLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	for _, used := range []int64{Never, rigTime - 1000, rigTime, rigTime + 49, rigTime + 50, rigTime + 51, rigTime + 600_000} {
@@ -33,8 +32,8 @@ func TestEndLaw(t *testing.T) {
 	}
 }
 
-// TestMarginLaw: a window is renewed when a third of it is used, give or take a
-// fifth of that.
+// TestMarginLaw: a window is renewed when a third of it is used, plus or minus
+// a fifth of that.
 func TestMarginLaw(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 59_999} {
 		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -54,9 +53,10 @@ func TestMarginLaw(t *testing.T) {
 	}
 }
 
-// TestDueLaw: a renewal is written when less than the margin is left and
-// something was used since the last one, or a caller waits; and the mark grows
-// by a twelfth of the window; or when an attempt must be confirmed.
+// TestDueLaw: a renewal is written when an attempt must be confirmed. It is
+// also written if the mark then grows by a twelfth of the window, when less
+// than the margin is left and something was used since the last one, or when a
+// caller waits.
 func TestDueLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	near := func(v int64) int64 { return v + pickOne[int64](random, -1, 0, 1, random.Int64N(6000)-3000) }
@@ -135,7 +135,7 @@ func TestOpenLaw(t *testing.T) {
 	}
 }
 
-// TestAdoptLaw: what is forgotten and kept with a renewal that was applied.
+// TestAdoptLaw: what an applied renewal discards and keeps.
 func TestAdoptLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	var written [][]byte
@@ -144,18 +144,18 @@ func TestAdoptLaw(t *testing.T) {
 		a := r.renewing()
 		written = append(written, a.Next)
 		r.answer(Event{Applied: true})
-		if r.request != nil { // the configuration, which is read now and then
+		if r.request != nil { // the configuration, which is read from time to time
 			r.answer(Event{Values: [][]byte{r.m.config}})
 		}
 	}
-	// The last 16 before the present one prove that the store went back; an older
-	// one looks like a clone's.
+	// The last 16 records before the current one prove that the store went
+	// back; an older one looks like a clone's.
 	for i, value := range written[:len(written)-1] {
 		c := &rig{t: t, m: r.m.Clone(), wall: r.wall, mono: r.mono, used: r.used}
 		c.renewing()
 		c.answer(Event{})
 		n := c.read(value)
-		n.Until = c.m.hold.until // so that it is not seen by that
+		n.Until = c.m.hold.until // so that the end does not reveal it
 		c.m.hold.old = slices.Clone(c.m.hold.old)
 		for j, old := range c.m.hold.old {
 			if string(old) == string(value) {
@@ -184,7 +184,7 @@ func TestAdoptLaw(t *testing.T) {
 			t.Errorf("a renewal to %d ms after the end: it shrank by %d, %+v", to-until, until-r.m.hold.until, r.m.out)
 		}
 	}
-	// The configuration is read with a renewal if it is to be read soon.
+	// The configuration is read with a renewal if it is due soon.
 	for _, in := range []int64{9_999, 10_000} {
 		c := r.m.Clone()
 		c.configAt = c.mono + in
@@ -219,8 +219,8 @@ func TestAdoptLaw(t *testing.T) {
 	}
 }
 
-// TestProbe: a renewal that raises the mark by more than two windows asks other
-// clocks first, and none other does.
+// TestProbe: only a renewal that raises the mark by more than two windows reads
+// other clocks first.
 func TestProbe(t *testing.T) {
 	for _, by := range []int64{12_000, 12_001} {
 		for _, storeClock := range []bool{false, true} {
@@ -249,7 +249,7 @@ func TestProbe(t *testing.T) {
 			if a := r.asks(GetMany); len(a.Keys) != picks {
 				t.Errorf("it reads %v", a.Keys)
 			}
-			// It asks again after an error, and is refused by a clock far behind.
+			// It asks again after an error, and a clock far behind is rejected.
 			keys := r.request.Keys
 			r.answer(Event{Err: errNoAnswer})
 			if r.request != nil || !errors.Is(r.m.Status().Err, errNoAnswer) || r.m.notBefore <= r.mono || !r.m.renewFailed {
@@ -274,7 +274,7 @@ func TestProbe(t *testing.T) {
 			if a := r.asks(CAS); a.Key != r.m.hold.key || r.read(a.Next).Until != r.m.hold.nextTo {
 				t.Errorf("it writes %s %s, and not its renewal", a.Key, a.Next)
 			}
-			// Once only: the next large one asks again.
+			// Only once: the next large renewal asks again.
 			if r.m.probed {
 				t.Error("it will not ask again")
 			}
@@ -282,7 +282,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestReleaseLaw: what is given back, and what happens after each answer.
+// TestReleaseLaw: what is given back, and what follows each answer.
 func TestReleaseLaw(t *testing.T) {
 	leaving := func(used int64) *rig {
 		r := newRig(t, 4, nil)
@@ -296,7 +296,7 @@ func TestReleaseLaw(t *testing.T) {
 		r.asks(CAS)
 		return r
 	}
-	// The mark is what was used, but within the grant.
+	// The mark is the end of what was used, but within the grant.
 	for used, want := range map[int64]int64{Never: rigTime, rigTime - 1: rigTime, rigTime: rigTime, rigTime + 77: rigTime + 77, rigTime + 6000: rigTime + 6000, rigTime + 6001: rigTime + 6000} {
 		r := leaving(used)
 		a := r.asks(CAS)
@@ -406,7 +406,7 @@ func TestReleaseLaw(t *testing.T) {
 			t.Errorf("%s: it writes %s over %s, want over %s", tt.name, a.Next, a.Old, want)
 		}
 	}
-	// What failed before is forgotten with it.
+	// It also forgets earlier failures.
 	r := leaving(Never)
 	r.m.failures, r.m.notBefore, r.m.status.Err, r.m.attached = 5, r.mono+4000, errNoAnswer, true
 	r.answer(Event{Applied: true})
@@ -420,7 +420,7 @@ func TestReleaseLaw(t *testing.T) {
 	if r.m.failures != 0 {
 		t.Errorf("lost, and %d failures are remembered", r.m.failures)
 	}
-	// 20 tries, and no more until it is asked for again.
+	// 20 attempts, and no more until it is requested again.
 	r = leaving(Never)
 	tries := 0
 	for range 100 {
@@ -448,10 +448,10 @@ func TestReleaseLaw(t *testing.T) {
 	}
 }
 
-// TestFencedLaw: a floor that is new seals a window which ends above it, and
-// tells the span; one that ends at or below it is used to its end.
+// TestFencedLaw: a new floor seals a window that ends above it, and the alarm
+// contains the time span; a window that ends at or below it is used to its end.
 func TestFencedLaw(t *testing.T) {
-	for _, by := range []int64{-6001, -6000, -5999, -1, 0, 1} { // the floor, from the window's end
+	for _, by := range []int64{-6001, -6000, -5999, -1, 0, 1} { // the floor, relative to the window's end
 		r := newRig(t, 4, nil)
 		r.holding()
 		h := r.m.hold
@@ -485,7 +485,7 @@ func TestWaitingLaw(t *testing.T) {
 	for _, tt := range []struct {
 		used, from, until int64 // since now
 		waits             bool
-		wait              time.Duration // that the error says
+		wait              time.Duration // in the error
 	}{
 		{used: 6000, from: 0, until: 6000, waits: true, wait: 5950 * time.Millisecond},
 		{used: 5999, from: 0, until: 6000},
@@ -513,7 +513,7 @@ func TestWaitingLaw(t *testing.T) {
 		if clock.Wait != tt.wait || !clock.Now.Equal(timeOf(r.wall)) || !clock.Last.Equal(timeOf(last)) || !strings.Contains(r.m.Status().Err.Error(), "sequencer s:") {
 			t.Errorf("%+v: %+v, %v", tt, clock, r.m.Status().Err)
 		}
-		// Another error is not hidden by it.
+		// It does not hide another error.
 		r.m.status.Err = errNoAnswer
 		if r.m.report(); r.m.Status().Err != errNoAnswer {
 			t.Errorf("%+v: the store's error is %v", tt, r.m.Status().Err)
@@ -532,7 +532,7 @@ func TestWaitingLaw(t *testing.T) {
 	}
 }
 
-// TestDropLaw: what is noted of a claim that was given back, or was not.
+// TestDropLaw: what is recorded about a claim that was given back, or was not.
 func TestDropLaw(t *testing.T) {
 	for _, attached := range []bool{false, true} {
 		for _, e := range []Event{{Applied: true}, {}, {Err: errNoAnswer}, {Applied: true, Err: errNoAnswer}} {
@@ -551,7 +551,7 @@ func TestDropLaw(t *testing.T) {
 			}
 		}
 	}
-	// A read of a claim that is not wanted any more, without an answer.
+	// A read of a claim that is no longer wanted, without an answer.
 	r := newRig(t, 4, nil)
 	r.claiming()
 	r.answer(Event{Err: errors.New("another")})
@@ -562,14 +562,14 @@ func TestDropLaw(t *testing.T) {
 	if s := r.m.Status(); s.Phase != Idle || s.Err != errNoAnswer || r.m.gaveBack {
 		t.Errorf("%+v, given back %t", s, r.m.gaveBack)
 	}
-	// A new wish forgets it.
+	// A new request discards it.
 	r.step(Event{Kind: Attach})
 	r.answer(Event{Err: errNoAnswer})
 	r.step(Event{Kind: Release})
 	if s := r.m.Status(); s.Phase != Idle || s.Err != nil {
 		t.Errorf("released before a number was claimed: %+v", s)
 	}
-	// Nor is it an error of a number that is wanted again.
+	// Nor is it an error if a node ID is wanted again.
 	r.m.attached, r.m.hold = true, &hold{}
 	r.m.forget(false, errNoAnswer)
 	if r.m.kept != nil {
@@ -577,8 +577,8 @@ func TestDropLaw(t *testing.T) {
 	}
 }
 
-// TestWallOfRecords: a record that is held has a clock that its window goes
-// with, and one that is given back has the clock.
+// TestWallOfRecords: a held record contains a clock that is consistent with its
+// window, and a record that is given back contains the current clock.
 func TestWallOfRecords(t *testing.T) {
 	r := newRig(t, 4, nil)
 	for _, until := range []int64{6050, 6051, 90_000} {
@@ -595,7 +595,7 @@ func TestWallOfRecords(t *testing.T) {
 	}
 }
 
-// TestLostIsUsed: what is left of a number that was lost is used, also if the
+// TestLostIsUsed: the rest of a lost node ID's window is used, even if the
 // clock was set back.
 func TestLostIsUsed(t *testing.T) {
 	for _, lost := range []bool{false, true} {
@@ -609,8 +609,7 @@ func TestLostIsUsed(t *testing.T) {
 	}
 }
 
-// TestEarlyLaw: a window that begins far ahead of the clock, of which nothing
-// was used, is of no use.
+// TestEarlyLaw: an unused window that begins far ahead of the clock is useless.
 func TestEarlyLaw(t *testing.T) {
 	for _, by := range []int64{1049, 1050, 1051} {
 		for _, used := range []int64{-1, 0, 1} { // since the window begins
@@ -624,7 +623,7 @@ func TestEarlyLaw(t *testing.T) {
 	}
 }
 
-// TestSealedHearsNothing: a fence is nothing new to a number that is sealed.
+// TestSealedHearsNothing: a fence does not affect a node ID that is sealed.
 func TestSealedHearsNothing(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
 		r := newRig(t, 4, nil)
@@ -637,8 +636,8 @@ func TestSealedHearsNothing(t *testing.T) {
 	}
 }
 
-// TestSwitchKeepsOrder: a number that is taken after another begins above what
-// was used, by this generator and by those that were sealed.
+// TestSwitchKeepsOrder: a node ID that replaces another begins above what was
+// used, by this generator and by sealed ones.
 func TestSwitchKeepsOrder(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
@@ -656,7 +655,7 @@ func TestSwitchKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestSettledLaw: an answer that is good ends all waits.
+// TestSettledLaw: a successful answer ends all waits.
 func TestSettledLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	m := r.m
@@ -668,8 +667,8 @@ func TestSettledLaw(t *testing.T) {
 	}
 }
 
-// TestConfigIsRead: while something may be left of a window, the configuration
-// is read every 16 to 20 s, and after a renewal if the last time is long ago.
+// TestConfigIsRead: while some of a window may be left, the configuration is
+// read every 16 to 20 s, and after a renewal if it was last read long ago.
 func TestConfigIsRead(t *testing.T) {
 	for _, random := range []uint64{0, 1<<64 - 1, 4000, 3999} {
 		r := newRig(t, 4, nil)
@@ -708,8 +707,8 @@ func TestConfigIsRead(t *testing.T) {
 	}
 }
 
-// TestFencedSealsAtOnce: a member that reads of a fence below the end of its
-// window stops, however long it has to wait for another number, and whatever
+// TestFencedSealsAtOnce: a member that learns of a fence below the end of its
+// window stops, however long it has to wait for another node ID, and whatever
 // else was read.
 func TestFencedSealsAtOnce(t *testing.T) {
 	for _, lost := range []bool{false, true} { // and wants another number

@@ -390,7 +390,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 		case e.Applied && e.Err == nil:
 			l.settled = max(l.settled, l.shown)
 		case errors.Is(e.Err, ErrDamaged) && errors.Is(e.Err, ErrNotSent):
-			e.Err = nil // what is there is not what was to be replaced
+			e.Err = nil // the stored value is not the one to be replaced
 		}
 	case Time:
 		e.Time, e.Within, e.Err = storeTime(ctx, k.store)

@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A tellingStore answers every request with the same, and notes what it was
-// asked and under which contexts.
+// A tellingStore gives every request the same answer, and records the requests
+// and their contexts.
 type tellingStore struct {
 	value   []byte
 	applied bool
@@ -27,7 +27,7 @@ type tellingStore struct {
 
 	identity string
 	revision int64
-	lost     error // what it says of its history instead
+	lost     error // the error that Lineage returns instead
 	lineages int
 
 	asked    []string
@@ -81,8 +81,8 @@ func (s *tellingStore) Close() error { return nil }
 // A plainStore has no optional interface.
 type plainStore struct{ Store }
 
-// TestAskLaw: what a Keeper asks of a store for each request of the machine,
-// how long it waits, what it makes of the answer, and what it counts.
+// TestAskLaw: the call that a Keeper makes for each request of the machine, its
+// timeout, how the Keeper evaluates the answer, and what it counts.
 func TestAskLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, a := range []Action{
@@ -143,8 +143,8 @@ func TestAskLaw(t *testing.T) {
 							}
 						case Time:
 							asked = "[time]"
-							// The request took 3 ms, and the store's clock 30 ms; 2 ms are for
-							// rounding.
+							// The request took 3 ms, and the resolution of the
+							// store's clock is 30 ms; 2 ms are for rounding.
 							if err == nil && (e.Time != 77_000 || e.Within != 35) {
 								t.Errorf("%s: %d to %d later", what, e.Time, e.Within)
 							}
@@ -177,7 +177,7 @@ func TestAskLaw(t *testing.T) {
 }
 
 // TestAskLineage: before every write, and before the configuration is read, the
-// store says where it is in its history, or nothing is asked of it.
+// store returns its lineage, or the request is not made.
 func TestAskLineage(t *testing.T) {
 	config := configKey("s")
 	for _, tt := range []struct {
@@ -222,9 +222,9 @@ func TestAskLineage(t *testing.T) {
 	}
 }
 
-// TestWentBackLaw: a store went back if it is another one, or at an earlier
-// revision than one that an applied write and another answer have followed.
-// What it says serves for a second.
+// TestWentBackLaw: a store went back if it has another identity, or a revision
+// earlier than one that was followed by an applied write and another answer. An
+// answer is valid for a second.
 func TestWentBackLaw(t *testing.T) {
 	for _, identity := range []string{"one", "two"} {
 		for _, durable := range []int64{math.MinInt64, 4} {
@@ -264,7 +264,7 @@ func TestWentBackLaw(t *testing.T) {
 		}
 		s = &tellingStore{lost: errNoAnswer}
 		l = &lineageOf{store: s}
-		for range 2 { // an error serves for nothing
+		for range 2 { // an error is not cached
 			if back, err := l.wentBack(t.Context()); back || err != errNoAnswer {
 				t.Errorf("no answer: %t, %v", back, err)
 			}
@@ -283,8 +283,8 @@ func (h countingHolder) Extend(time.Time) error { return h.err }
 func (h countingHolder) Seal()                  {}
 func (h countingHolder) Used() time.Time        { return time.Time{} }
 
-// TestActLaw: what a Keeper counts, logs and passes on of each action and of
-// each change of status.
+// TestActLaw: what a Keeper counts, logs and passes on for each action and each
+// change of status.
 func TestActLaw(t *testing.T) {
 	const grantLine, windowLine = "grant not usable", "window not extended"
 	var log bytes.Buffer
@@ -387,7 +387,7 @@ func TestNewKeeperLaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := func(host string, random func() uint64) nodeRecord {
-		// The first write has it.
+		// The first write contains it.
 		c := newConfigRecord(Config{Layout: firn.MustParseLayout("default,epoch=0"), MaxAhead: time.Second, Window: time.Minute})
 		c.Nonce = "n"
 		s := &recordStore{config: c.encode(), written: make(chan []byte, 1)}
@@ -410,7 +410,7 @@ func TestNewKeeperLaw(t *testing.T) {
 		t.Errorf("with nothing given: %+v", r)
 	}
 	one := uint64(0)
-	counting := func() uint64 { one++; return one } // which a pick needs
+	counting := func() uint64 { one++; return one } // needed for a pick
 	if r := first("ours", counting); r.Host != "ours" || r.Owner != "00000000000000010000000000000002" {
 		t.Errorf("with all given: %+v", r)
 	}
@@ -428,7 +428,7 @@ func TestNewKeeperLaw(t *testing.T) {
 	}
 }
 
-// A recordStore has a configuration and no record, and notes the first write.
+// A recordStore has a configuration and no record, and keeps the first write.
 type recordStore struct {
 	config  []byte
 	written chan []byte
@@ -448,7 +448,7 @@ func (s *recordStore) CAS(_ context.Context, _ string, _, next []byte) (bool, er
 	return false, ErrNotSent
 }
 
-// TestKeeperWaits: a Wait whose context ends says what the member has met.
+// TestKeeperWaits: a Wait whose context ends returns what prevented the member.
 func TestKeeperWaits(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -20,23 +20,23 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// foreign is code that is not ours and that a Keeper runs: holder, clock, log,
-// callbacks and store. One of it fails.
+// A foreign is all code of others that a Keeper runs: holder, clock, log,
+// callbacks and store. One of them fails.
 type foreign struct {
 	*memstore.Store
-	site  string        // which one
-	fail  func()        // how
+	site  string        // which one fails
+	fail  func()        // the way it fails
 	armed atomic.Bool   // it fails from now on
 	hangs atomic.Bool   // reads never end, whatever their context
-	back  atomic.Bool   // the store says that it went back, once something has failed
-	asked chan struct{} // closed when it is asked for that
+	back  atomic.Bool   // the store reports that it went back, once something has failed
+	asked chan struct{} // closed when its lineage is requested
 	gone  chan struct{} // closed when something has failed
 	used  atomic.Int64
-	ahead atomic.Int64 // of the clock
+	ahead atomic.Int64 // lead of the clock
 
-	watching context.Context // what Watch was called with
+	watching context.Context // the context passed to Watch
 	deaf     bool            // Watch returns a closed channel
-	errs     []error         // of all statuses
+	errs     []error         // the errors of all statuses
 }
 
 func (f *foreign) at(site string) {
@@ -106,7 +106,7 @@ func (f *foreign) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// keeper makes a Keeper over all that, and a sequencer for it.
+// keeper makes a Keeper with these parts, and a sequencer for it.
 func (f *foreign) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
@@ -123,14 +123,13 @@ func (f *foreign) keeper(t *testing.T) *grant.Keeper {
 
 func isHolding(s grant.Status) bool { return s.Phase == grant.Holding }
 
-// foreignEnv says, in a process that TestKeeperPanics starts, what panics
-// there.
+// foreignEnv is set in a process that TestKeeperPanics starts, to the code that
+// panics there.
 const foreignEnv = "FIRN_GRANT_PANICS"
 
-// TestKeeperPanics: a panic of code that is not ours, in a goroutine of the
-// Keeper's, ends the process, with the panic's own words, also where a request
-// to the store is under way that never ends. A process that hung would neither
-// make IDs nor be started again.
+// TestKeeperPanics: a panic in code of others, in a goroutine of the Keeper,
+// ends the process with the panic's own message, even if a request to the store
+// hangs forever. A process that hung would neither make IDs nor be restarted.
 func TestKeeperPanics(t *testing.T) {
 	if site := os.Getenv(foreignEnv); site != "" {
 		panicAt(t, site)
@@ -157,7 +156,7 @@ func TestKeeperPanics(t *testing.T) {
 	}
 }
 
-// panicAt has a Keeper's foreign code panic, and then does not end by itself.
+// panicAt makes a Keeper's foreign code panic, and then does not end by itself.
 func panicAt(t *testing.T, site string) {
 	f := &foreign{site: site, asked: make(chan struct{}), gone: make(chan struct{})}
 	f.fail = func() {
@@ -180,7 +179,7 @@ func panicAt(t *testing.T, site string) {
 		f.armed.Store(true)
 		k = f.keeper(t)
 		_ = k.Attach(ctx)
-	case "OnStatus": // says joining, while the configuration is read
+	case "OnStatus": // the status joining, while the configuration is read
 		f.armed.Store(true)
 		f.hangs.Store(true)
 		k = f.keeper(t)
@@ -209,10 +208,10 @@ func panicAt(t *testing.T, site string) {
 		// The request that detects it tries to report it when there is no
 		// listener any more.
 		k = attached(f.keeper(t))
-		time.Sleep(1100 * time.Millisecond) // an answer to where it is counts for a second
+		time.Sleep(1100 * time.Millisecond) // an answer about the lineage is valid for a second
 		f.back.Store(true)
 		f.ahead.Store(int64(50 * time.Second))
-		_ = k.Demand(ctx) // renews, and so asks where it is
+		_ = k.Demand(ctx) // renews, and so asks for the lineage
 		<-f.asked
 		f.armed.Store(true)
 		_ = k.Demand(ctx)
@@ -223,8 +222,8 @@ func panicAt(t *testing.T, site string) {
 	select {}
 }
 
-// TestStoreEndsGoroutine: a store that ends the goroutine of a request, as one
-// of a test does that calls t.Fatal, has given no answer, and is asked again.
+// TestStoreEndsGoroutine: a store that ends the goroutine of a request, as
+// t.Fatal does in a test, has given no answer, and is asked again.
 func TestStoreEndsGoroutine(t *testing.T) {
 	for _, site := range []string{"Get", "GetMany", "CAS", "Lineage"} {
 		t.Run(site, func(t *testing.T) {
@@ -293,8 +292,8 @@ func changedOf(k *grant.Keeper) <-chan struct{} {
 	return changed
 }
 
-// TestDeafStore: a store whose hints end has none, and is not asked more for
-// that.
+// TestDeafStore: a store whose hints end is used without hints, and does not
+// get more requests because of that.
 func TestDeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{deaf: true}
@@ -314,7 +313,7 @@ func TestDeafStore(t *testing.T) {
 }
 
 // TestBusyKeeper: a call to a Keeper that is busy with a callback waits under
-// its own context, before the Keeper hears of it and after.
+// its own context, before the Keeper sees it and after.
 func TestBusyKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{site: "OnStatus"}
@@ -337,7 +336,7 @@ func TestBusyKeeper(t *testing.T) {
 	})
 }
 
-// TestCloseThatPanics: a Close whose context panics ends the Keeper, and
+// TestCloseThatPanics: a Close whose context panics still ends the Keeper, and
 // another one returns.
 func TestCloseThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -359,17 +358,17 @@ func TestCloseThatPanics(t *testing.T) {
 	})
 }
 
-// recovered runs f and returns what it panics with.
+// recovered runs f and returns the value of its panic.
 func recovered(f func()) (what any) {
 	defer func() { what = recover() }()
 	f()
 	return nil
 }
 
-// TestCloseTwice: a Close that waits for another one has a context too.
+// TestCloseTwice: a Close that waits for another one also obeys its context.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a store that takes its time
+		f := &foreign{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)
@@ -389,8 +388,8 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// A replacedOnce is a store in which the first read of several keys is answered
-// by a server that was replaced: it has the configuration, and no record.
+// A replacedOnce is a store in which a replaced server answers the first read
+// of several keys: it has the configuration, but no record.
 type replacedOnce struct {
 	*memstore.Store
 	asked  bool
@@ -412,8 +411,8 @@ func (r *replacedOnce) GetMany(ctx context.Context, keys []string) ([][]byte, er
 	return values, err
 }
 
-// TestClaimIsShown: a claim is not confirmed by a configuration that comes from
-// a server which does not have the claim. It is given back, and made again.
+// TestClaimIsShown: a configuration from a server that does not have the claim
+// does not confirm the claim. The claim is given back, and made again.
 func TestClaimIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scripted)
@@ -453,8 +452,8 @@ func TestAttachAfterClose(t *testing.T) {
 	})
 }
 
-// TestStatusAfterAttach: when Attach has returned, Status is not that of an
-// earlier try.
+// TestStatusAfterAttach: after Attach has returned, Status does not describe an
+// earlier attempt.
 func TestStatusAfterAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{site: "Get", fail: func() { time.Sleep(time.Second) }}

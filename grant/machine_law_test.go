@@ -13,11 +13,11 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestBackoffLaw: after the n-th failure in a row a member waits d/2 + r, as
-// docs/protocol.md says under Waiting.
+// TestBackoffLaw: after n consecutive failures, a member waits d/2 + r, as
+// described in docs/protocol.md under Waiting.
 func TestBackoffLaw(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 600_000} {
-		for _, left := range []int64{-1, 0, 20_000, 40_000, 40_008, 120_000, 121_000, 500_000} { // -1: no number
+		for _, left := range []int64{-1, 0, 20_000, 40_000, 40_008, 120_000, 121_000, 500_000} { // -1: no node ID
 			for _, wanted := range []bool{true, false} {
 				for n := 1; n <= 16; n++ {
 					r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -59,8 +59,8 @@ func TestBackoffLaw(t *testing.T) {
 			}
 		}
 	}
-	// Without IDs of late, what is left counts from the clock; and no number of
-	// failures ends the wait.
+	// If no IDs were made recently, the rest of the window counts from the
+	// clock; and the wait is bounded for any number of failures.
 	r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
 	r.m.attached, r.m.hold, r.m.used = true, &hold{until: r.wall + 100_000}, r.wall-50_000
 	for _, failures := range []int{12, 60, 100, math.MaxInt32} {
@@ -69,8 +69,8 @@ func TestBackoffLaw(t *testing.T) {
 			t.Errorf("failure %d: %d ms", failures, r.m.notBefore-r.mono)
 		}
 	}
-	// A number that is sealed is not waited for, and without a window nothing is
-	// known.
+	// A sealed node ID does not prolong the wait, and without a window nothing
+	// is known.
 	r = newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
 	r.m.attached, r.m.hold, r.m.failures = true, &hold{until: r.wall + 500_000, sealed: true}, 12
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
@@ -80,7 +80,7 @@ func TestBackoffLaw(t *testing.T) {
 	if m.fail(errNoAnswer, 0); m.notBefore != 50 {
 		t.Errorf("before the configuration is known: %d ms", m.notBefore)
 	}
-	// While renewals fail the configuration is read in time all the same.
+	// While renewals fail, the configuration is still read in time.
 	r.m.renewFailed, r.m.configAt = true, r.mono+33
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore != r.mono+33 {
 		t.Errorf("the configuration is to be read in 33 ms, and it waits %d", r.m.notBefore-r.mono)
@@ -93,8 +93,8 @@ func TestBackoffLaw(t *testing.T) {
 	}
 }
 
-// TestRefusedLaw: where the configuration refuses it, a member looks again
-// after a third of a window, but 1 to 5 s.
+// TestRefusedLaw: if the configuration forbids acquiring, a member looks again
+// after a third of a window, but after 1 s at least and 5 s at most.
 func TestRefusedLaw(t *testing.T) {
 	for window, want := range map[int64]int64{100: 1000, 2997: 1000, 3003: 1001, 6000: 2000, 14_997: 4999, 15_003: 5000, 600_000: 5000} {
 		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -106,8 +106,7 @@ func TestRefusedLaw(t *testing.T) {
 	}
 }
 
-// TestReadConfigLaw: what a member makes of each configuration that it can
-// read.
+// TestReadConfigLaw: how a member evaluates each readable configuration.
 func TestReadConfigLaw(t *testing.T) {
 	layout := firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")
 	for _, tt := range []struct {
@@ -116,7 +115,7 @@ func TestReadConfigLaw(t *testing.T) {
 		set    func(s *Settings)
 		err    error
 		says   string
-		thaws  bool // or freezes, if it neither is taken nor has an error
+		thaws  bool // or freezes, if it is neither taken nor an error
 	}{
 		{name: "the same", change: func(c *configRecord) {}},
 		{name: "another nonce", change: func(c *configRecord) { c.Nonce = "x" }},
@@ -163,7 +162,7 @@ func TestReadConfigLaw(t *testing.T) {
 		}
 	}
 
-	// An error of another layout has both.
+	// The error about another layout contains both layouts.
 	r := newRig(t, 4, nil)
 	c := r.m.sequencer
 	c.Layout = firn.MustParseLayout("default")
@@ -193,7 +192,7 @@ func TestReadConfigLaw(t *testing.T) {
 	}
 }
 
-// TestWatchedConfig: what a member does that holds a number and reads the
+// TestWatchedConfig: what a member does that holds a node ID and reads the
 // configuration.
 func TestWatchedConfig(t *testing.T) {
 	watching := func() *rig {
@@ -244,7 +243,7 @@ func TestWatchedConfig(t *testing.T) {
 	if s := r.m.Status(); s.Err != nil {
 		t.Errorf("an answer: %+v", s)
 	}
-	// But not where a renewal is overdue as well.
+	// But not if a renewal is overdue as well.
 	r = watching()
 	r.m.status.Err, r.m.demand = errNoAnswer, true
 	r.wall, r.mono = r.wall+1000, r.mono+1000
@@ -256,7 +255,7 @@ func TestWatchedConfig(t *testing.T) {
 }
 
 // TestWatchedBesideAClaim: while a claim is not settled, the configuration is
-// read in time all the same, and an error of that keeps neither from the other.
+// still read in time, and errors of one do not prevent the other.
 func TestWatchedBesideAClaim(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
@@ -288,7 +287,7 @@ func TestWatchedBesideAClaim(t *testing.T) {
 	}
 }
 
-// TestEmptyIsNone: a store that answers with an empty value has none.
+// TestEmptyIsNone: an empty value from a store means an absent one.
 func TestEmptyIsNone(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.m.config = nil
@@ -300,8 +299,7 @@ func TestEmptyIsNone(t *testing.T) {
 	}
 }
 
-// TestPickBeginsSmall: a pick that was broken off does not make the next one
-// larger.
+// TestPickBeginsSmall: an abandoned pick does not make the next one larger.
 func TestPickBeginsSmall(t *testing.T) {
 	r := newRig(t, 10, nil)
 	r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
@@ -335,7 +333,8 @@ func TestClockSteps(t *testing.T) {
 			t.Errorf("a step of %d ms: forgotten %t, want %t; told %d", by, forgot, want, r.m.clocks.told)
 		}
 	}
-	// The first event has nothing before it, and no clock goes beyond all times.
+	// The first event has no predecessor, and no clock exceeds the limits of
+	// time.
 	r := newRig(t, 4, nil)
 	r.m.lastWall, r.m.lastMono = 0, 0
 	if r.step(Event{Kind: Tick}); r.did(Alarm) != nil {
@@ -358,8 +357,7 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestWishes: what attach, release, a hint and a caller who waits end and
-// begin.
+// TestWishes: what attach, release, a hint and a waiting caller end and begin.
 func TestWishes(t *testing.T) {
 	waiting := func(holds bool) *rig {
 		r := newRig(t, 4, nil)
@@ -433,7 +431,7 @@ func TestSealedLaw(t *testing.T) {
 	if r.request != nil {
 		t.Errorf("before it is sealed it asks for %+v", r.request)
 	}
-	for range 2 { // and asks once
+	for range 2 { // and it is requested once
 		if r.step(Event{Kind: Tick}); r.did(Seal) != nil || r.request != nil {
 			t.Errorf("before it is sealed: %+v", r.out)
 		}
@@ -443,7 +441,7 @@ func TestSealedLaw(t *testing.T) {
 	if !r.m.hold.sealed || r.m.hold.sealing || r.m.used != r.wall+7 {
 		t.Errorf("%+v, %d", r.m.hold, r.m.used)
 	}
-	// The mark that was kept does not go back with the next generator.
+	// A mark that was kept does not go back with the next generator.
 	r.m.hold.sealing, r.used = true, r.wall+3
 	r.request = nil
 	r.m.op = opNone
@@ -452,7 +450,7 @@ func TestSealedLaw(t *testing.T) {
 	}
 }
 
-// TestTimerLaw: when the machine wants to be called again.
+// TestTimerLaw: when the machine requests a Tick.
 func TestTimerLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {
@@ -525,8 +523,8 @@ func TestTimerLaw(t *testing.T) {
 	}
 }
 
-// TestReportLaw: a report comes with every status that differs from the one
-// before, and with no other.
+// TestReportLaw: there is a report for every status that differs from the
+// previous one, and for no other.
 func TestReportLaw(t *testing.T) {
 	errs := []error{nil, errNoAnswer, errors.New("no answer"), ErrDetached}
 	holds := []*hold{nil}
@@ -584,7 +582,7 @@ func TestReportLaw(t *testing.T) {
 	if changes < 1000 {
 		t.Errorf("%d changes", changes)
 	}
-	// A new owner alone is a change.
+	// A new owner alone counts as a change.
 	r.m.hold, r.m.attached, r.m.status.Err = &hold{until: rigTime}, true, nil
 	r.m.report()
 	r.m.owner, r.m.out = "another", nil
@@ -593,7 +591,8 @@ func TestReportLaw(t *testing.T) {
 	}
 }
 
-// TestHost: the host's name is cut between characters, as a record has no room.
+// TestHost: the host's name is truncated between characters, because records
+// are limited.
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
 		m := NewMachine(Settings{Host: name, Random: func() uint64 { return 7 }})
@@ -606,7 +605,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestMachineClone: what one of two does, the other does not see.
+// TestMachineClone: changes of a machine and its clone do not affect each
+// other.
 func TestMachineClone(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
@@ -631,7 +631,8 @@ func TestMachineClone(t *testing.T) {
 }
 
 // TestFreezeLaw: a frozen member acquires, renews and gives back nothing. It
-// reads the configuration every sixth of a window, but every 100 ms to 15 s.
+// reads the configuration every sixth of a window, but after 100 ms at least
+// and 15 s at most.
 func TestFreezeLaw(t *testing.T) {
 	for window, want := range map[int64]int64{100: 100, 600: 100, 660: 110, 6000: 1000, 89_994: 14_999, 90_006: 15_000, 900_000: 15_000} {
 		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -674,8 +675,8 @@ func TestFreezeLaw(t *testing.T) {
 	}
 }
 
-// TestThawLaw: what ends a freeze is a floor that is new, or that lies further
-// above the clock than anything that may be granted.
+// TestThawLaw: a freeze ends with a floor that is new, or further above the
+// clock than anything that may be granted.
 func TestThawLaw(t *testing.T) {
 	for _, tt := range []struct {
 		floor, seen int64 // since now
@@ -711,7 +712,8 @@ func TestThawLaw(t *testing.T) {
 				}
 				continue
 			}
-			// Its number is lost, and it begins anew, whatever the incarnation is.
+			// Its node ID is lost, and it starts over, whatever the
+			// incarnation.
 			if holds && (!r.m.hold.lost || r.alarm() != Fenced && tt.floor < 6000) {
 				t.Errorf("%+v: %+v, %+v", tt, r.m.hold, r.out)
 			}

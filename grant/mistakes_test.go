@@ -17,9 +17,9 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// TestKeeperMistakes: what a Keeper does between a Machine, a store and a
-// Holder, which no simulation of Machines sees. Each row passes, and does not
-// pass with its mistake: that runs in the build of the tag firnmutant, which
+// TestKeeperMistakes: the behaviour of a Keeper between a Machine, a store and
+// a Holder, which no simulation of Machines covers. Each row passes, and fails
+// with its mistake. The latter runs in the build with the tag firnmutant, which
 // TestMutants in grant/sim makes.
 func TestKeeperMistakes(t *testing.T) {
 	noticed := 0
@@ -60,7 +60,7 @@ func TestKeeperMistakes(t *testing.T) {
 	}
 }
 
-// A scripted is a Holder that does what a row says.
+// A scripted is a Holder that follows a row.
 type scripted struct {
 	mu    sync.Mutex // guards begun
 	begun []firn.Grant
@@ -77,7 +77,7 @@ func (h *scripted) Begin(g firn.Grant) error {
 
 func (h *scripted) Extend(time.Time) error { return nil }
 
-// grants are those that have begun.
+// grants returns the grants that have begun.
 func (h *scripted) grants() []firn.Grant {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,8 @@ func (h *scripted) Used() time.Time {
 	return time.Time{}
 }
 
-// attached is a Keeper of this Holder that holds a number of a new sequencer.
+// attached returns a Keeper of this Holder that holds a node ID of a new
+// sequencer.
 func attached(t *testing.T, s grant.Store, h *scripted, now func() time.Time) *grant.Keeper {
 	t.Helper()
 	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), now()); err != nil {
@@ -114,7 +115,7 @@ func attached(t *testing.T, s grant.Store, h *scripted, now func() time.Time) *g
 	return k
 }
 
-// mark is the mark of the number that attached holds.
+// mark returns the mark of the node ID that attached holds.
 func mark(t *testing.T, s grant.Store) (until time.Time) {
 	t.Helper()
 	if err := grant.Nodes(t.Context(), s, "s", func(n grant.NodeInfo, err error) bool {
@@ -126,7 +127,7 @@ func mark(t *testing.T, s grant.Store) (until time.Time) {
 	return until
 }
 
-// givenBack returns the mark after a Keeper has given its number back.
+// givenBack returns the mark after a Keeper has given its node ID back.
 func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
 	t.Helper()
 	if err := k.Release(t.Context()); err != nil {
@@ -139,7 +140,8 @@ func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
 	return mark(t, s)
 }
 
-// checkSealed: what a Holder uses until Seal has returned lies below the mark.
+// checkSealed: everything that a Holder uses until Seal has returned lies below
+// the mark.
 func checkSealed(t *testing.T) string {
 	s, h := new(memstore.Store), new(scripted)
 	h.seal = func() {
@@ -156,8 +158,7 @@ func checkSealed(t *testing.T) string {
 	return ""
 }
 
-// A silent is a store that does not say where it is in its history, or that
-// went back in it.
+// A silent is a store that does not return its lineage, or that went back.
 type silent struct {
 	memstore.Store
 	fails, back atomic.Bool
@@ -199,8 +200,8 @@ func checkLineage(t *testing.T) string {
 	return ""
 }
 
-// checkZero: Unix time 0 is a time. A window that ends there ends, and one that
-// begins there has a beginning.
+// checkZero: Unix time 0 is a valid time. A window that ends there ends, and
+// one that begins there has a beginning.
 func checkZero(t *testing.T) string {
 	for _, at := range []time.Duration{-time.Hour, -30 * time.Second, 0} {
 		began := time.Now()
@@ -218,7 +219,7 @@ func checkZero(t *testing.T) string {
 	return ""
 }
 
-// checkRounding: the mark of a number lies at or above what was used of it.
+// checkRounding: the mark of a node ID lies at or above what was used of it.
 func checkRounding(t *testing.T) string {
 	s, h := new(memstore.Store), new(scripted)
 	k := attached(t, s, h, time.Now)
@@ -230,8 +231,8 @@ func checkRounding(t *testing.T) string {
 	return ""
 }
 
-// checkShrunk: a member whose record is an earlier one, from before all that it
-// remembers, knows that the store went back.
+// checkShrunk: a member whose record is an earlier one, older than all that it
+// remembers, detects that the store went back.
 func checkShrunk(t *testing.T) string {
 	s := new(memstore.Store)
 	k := attached(t, s, new(scripted), time.Now)
@@ -265,8 +266,8 @@ func checkShrunk(t *testing.T) string {
 	return ""
 }
 
-// TestRepairBefore1970: a record that remembers no span has none, also while
-// all times are negative.
+// TestRepairBefore1970: a record without a span remains one while all times are
+// negative.
 func TestRepairBefore1970(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -291,9 +292,9 @@ func TestRepairBefore1970(t *testing.T) {
 	})
 }
 
-// TestFreezeAboveTheClock: a floor that was there before the store went back
-// thaws no member, also where it lies above the member's clock: windows begin
-// there while the clock is up to MaxAhead behind it.
+// TestFreezeAboveTheClock: a floor from before the store went back thaws no
+// member, even if it lies above the member's clock: windows begin there while
+// the clock is up to MaxAhead behind it.
 func TestFreezeAboveTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(silent)
@@ -309,13 +310,13 @@ func TestFreezeAboveTheClock(t *testing.T) {
 			t.Fatalf("it is %v, want a time before the floor %v", time.Now(), report.Floor)
 		}
 		s.back.Store(true)
-		for range 3 * 60 { // a window, and time to acquire another number
+		for range 3 * 60 { // a window, and time to acquire another node ID
 			time.Sleep(time.Second)
 			if err := k.Demand(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			// It may take 20 s to hear of the store, and a request.
+			// It may take 20 s to learn of the store, plus a request.
 			if status, _ := k.Status(); time.Since(report.Floor) > 25*time.Second && !errors.Is(status.Err, grant.ErrRolledBack) {
 				t.Fatalf("%v after the floor: %+v, want ErrRolledBack until there is another fence", time.Since(report.Floor), status)
 			}
@@ -323,14 +324,13 @@ func TestFreezeAboveTheClock(t *testing.T) {
 	})
 }
 
-// TestClockSetBack: a process that has used times which its clock does not
-// reach any more holds a number, and makes IDs again when its windows reach
-// them.
+// TestClockSetBack: a process that has used times which its clock no longer
+// reaches holds a node ID, and makes IDs again when its windows reach them.
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := new(memstore.Store), new(scripted)
 		k := attached(t, s, h, time.Now)
-		used := time.Now().Add(time.Hour) // so far ahead was the clock
+		used := time.Now().Add(time.Hour) // the clock was that far ahead
 		h.used.Store(&used)
 		givenBack(t, s, k)
 		if err := k.Attach(t.Context()); err != nil {

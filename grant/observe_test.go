@@ -19,10 +19,11 @@ import (
 	"github.com/firnid/firn/grant/storetest"
 )
 
-// optional are the interfaces that a Store may have, in the order of abilities.
+// optional lists the interfaces that a Store may have, in the order of
+// abilities.
 var optional = [...]string{"MultiGetter", "Watcher", "Lineage", "Clock"}
 
-// abilities says which of these a Store has.
+// abilities returns which of these a Store has.
 func abilities(s grant.Store) [len(optional)]bool {
 	_, many := grant.As[grant.MultiGetter](s)
 	_, watch := grant.As[grant.Watcher](s)
@@ -32,7 +33,8 @@ func abilities(s grant.Store) [len(optional)]bool {
 }
 
 // TestOptional: these are all interfaces that store.go declares beside Store.
-// Observe must pass on one more, or what rests on it ends unseen.
+// Observe must also pass on any new one, or code that depends on it silently
+// stops working.
 func TestOptional(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "store.go", nil, 0)
 	if err != nil {
@@ -52,8 +54,8 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// A plain Store has no ability; a fixed one has a lineage and a clock that
-// stand still, and a short window.
+// A plain Store has no ability; a fixed one has a constant lineage, a constant
+// clock, and a short window.
 type (
 	plain struct{ grant.Store }
 	fixed struct{ grant.Store }
@@ -87,7 +89,7 @@ func TestObserve(t *testing.T) {
 			})
 			has := abilities(inner)
 			with := has
-			with[1] = true // it tells of what is written through it
+			with[1] = true // it reports writes made through it
 			if got := abilities(s); got != with {
 				t.Errorf("it has the abilities %v, want %v", got, with)
 			}
@@ -143,8 +145,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestEcho: a Watcher of Observe tells of what is written through it, and of
-// nothing else; it ends with its context, and holds no writer up.
+// TestEcho: a Watcher of Observe reports only writes made through it; it ends
+// with its context, and blocks no writer.
 func TestEcho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := grant.Observe(plain{new(memstore.Store)}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
@@ -175,7 +177,7 @@ func TestEcho(t *testing.T) {
 			}
 			value = next
 		}
-		if _, err := s.CAS(ctx, "a", nil, value); err != nil { // which is not applied
+		if _, err := s.CAS(ctx, "a", nil, value); err != nil { // not applied
 			t.Fatal(err)
 		}
 		if a, b, c := count(one), count(two), count(other); a < 1 || a > 2 || b < 1 || b > 2 || c != 0 {
@@ -192,7 +194,7 @@ func TestEcho(t *testing.T) {
 	})
 }
 
-// TestObserveSuite: the conformance suite of stores.
+// TestObserveSuite runs the conformance suite of stores.
 func TestObserveSuite(t *testing.T) {
 	var mu sync.Mutex
 	requests := 0

@@ -10,14 +10,14 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// now is the clock of tests that need none.
+// now is the clock of tests in which the time does not matter.
 var now = time.UnixMilli(1_795_132_800_000).UTC()
 
 func at(t time.Time) *grant.AdminOptions {
 	return &grant.AdminOptions{Now: func() time.Time { return t }}
 }
 
-// put writes a value over whatever is there.
+// put overwrites a value.
 func put(t *testing.T, s grant.Store, key, value string) {
 	t.Helper()
 	old, err := s.Get(t.Context(), key)
@@ -29,13 +29,13 @@ func put(t *testing.T, s grant.Store, key, value string) {
 	}
 }
 
-// node is a record of a node ID.
+// node returns a record of a node ID.
 func node(state, owner string, until, wall time.Time) string {
 	return fmt.Sprintf(`{"v":1,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":%q,"until":%d,"wall":%d,"state":%q,"host":"h"}`,
 		owner, until.UnixMilli(), wall.UnixMilli(), state)
 }
 
-// nodes are the records of all node IDs of a sequencer.
+// nodes returns the records of all node IDs of a sequencer.
 func nodes(t *testing.T, s grant.Store, name string) map[uint64]grant.NodeInfo {
 	t.Helper()
 	m := make(map[uint64]grant.NodeInfo)
@@ -50,14 +50,14 @@ func nodes(t *testing.T, s grant.Store, name string) map[uint64]grant.NodeInfo {
 	return m
 }
 
-// An operation on a whole sequencer, and what holds once it has succeeded.
+// An operation is an operation on a whole sequencer, with its results.
 type operation struct {
 	name string
 	do   func(ctx context.Context, s grant.Store) error
 	done func(t *testing.T, s grant.Store)
 }
 
-// operations are all of them, for the sequencer "s" of populate.
+// operations returns all of them, for the sequencer "s" of populate.
 func operations() []operation {
 	state := func(want grant.State) func(*testing.T, grant.Store) {
 		return func(t *testing.T, s grant.Store) {
@@ -140,8 +140,8 @@ func operations() []operation {
 	}
 }
 
-// populate makes a sequencer "s" with node IDs of all kinds whose windows
-// have ended, in the state in which the operation finds it.
+// populate makes a sequencer "s" with node IDs of all kinds whose windows have
+// ended, in the state that the operation requires.
 func populate(t *testing.T, before []operation) *memstore.Store {
 	t.Helper()
 	s := new(memstore.Store)
@@ -149,14 +149,14 @@ func populate(t *testing.T, before []operation) *memstore.Store {
 		if err := op.do(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if op.name == "create" || op.name == "fence" { // which frees all
+		if op.name == "create" || op.name == "fence" { // this frees all
 			for number, state := range []string{"held", "closing", "free", "held"} {
 				put(t, s, fmt.Sprintf("v1/s/n/%04d", number), node(state, "o", now.Add(-time.Hour), now.Add(-2*time.Hour)))
 			}
 		}
 	}
 	if n := len(before); n > 0 && before[n-1].name == "fence" {
-		// A number of a process whose clock was a year ahead, for a repair.
+		// A node ID of a process whose clock was a year ahead, for a repair.
 		year := now.Add(365 * 24 * time.Hour)
 		put(t, s, "v1/s/n/0007", fmt.Sprintf(`{"v":2,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h","gap":[%d,%d]}`,
 			year.Add(time.Minute).UnixMilli(), year.UnixMilli(), now.UnixMilli(), year.UnixMilli()))

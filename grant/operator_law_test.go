@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A mapStore keeps values in a map. Before a CAS it calls before, whose error
-// it returns.
+// A mapStore keeps values in a map. Before a CAS it calls before, and returns
+// its error.
 type mapStore struct {
 	mu     sync.Mutex // guards values
 	values map[string][]byte
@@ -62,8 +62,7 @@ func (s *mapStore) CAS(_ context.Context, key string, old, next []byte) (bool, e
 	return true, nil
 }
 
-// sequencerStore is a store with a sequencer "s", whose configuration it
-// returns.
+// sequencerStore returns a store with a sequencer "s", and its configuration.
 func sequencerStore(change func(*configRecord)) (*mapStore, configRecord) {
 	c := newConfigRecord(Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0"), MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second})
 	c.Nonce, c.Created = "n", rigTime-1_000_000
@@ -76,7 +75,7 @@ func sequencerStore(change func(*configRecord)) (*mapStore, configRecord) {
 func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
 
 // TestClosingLaw: which records one step of a destroy or detach writes, which
-// windows it waits for, and which free records it has yet to prove.
+// windows it waits for, and which free records it must still prove.
 func TestClosingLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	const contested, fails = 1, 2
@@ -96,7 +95,7 @@ func TestClosingLaw(t *testing.T) {
 			n := nodeRecord{Version: 2, Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
 			n.Wall = now + pickOne[int64](random, 0, -longest-1, -longest, 1-longest, longest, longest+1)
 			n.State = pickOne(random, flagHeld, flagClosing, flagFree)
-			ours := random.IntN(3) == 0 // this operation wrote it, or what was there before it
+			ours := random.IntN(3) == 0 // this operation wrote it, or its predecessor
 			if ours {
 				done.records[key] = n.encode()
 				if n.State == flagFree {
@@ -119,7 +118,8 @@ func TestClosingLaw(t *testing.T) {
 				waits = append(waits, node)
 				continue
 			case n.State == flagFree:
-				// Its owner gave it back when it found what this operation wrote.
+				// Its owner gave it back after finding what this operation
+				// wrote.
 				was, err := decodeNode(key, done.records[key])
 				if known := err == nil && was.Owner == n.Owner || err != nil && n.Owner == ""; !sure || !known {
 					free = append(free, key)
@@ -237,9 +237,9 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// TestRepairRaces: a repair leaves a record alone that was written since it was
-// listed, unless it is still to be repaired; and all, if one is of a newer
-// version.
+// TestRepairRaces: a repair does not touch a record that was written since it
+// was listed, unless it must still be repaired; and none at all if one has a
+// newer version.
 func TestRepairRaces(t *testing.T) {
 	key := nodeKey("s", 3, 15)
 	ahead := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: flagHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
@@ -294,7 +294,7 @@ func TestRepairRaces(t *testing.T) {
 	}
 }
 
-// A meddledStore puts a value in the place of one that was listed.
+// A meddledStore replaces a value that was listed.
 type meddledStore struct {
 	*mapStore
 	key   string
@@ -307,8 +307,8 @@ func (s *meddledStore) List(ctx context.Context, prefix string, yield func(strin
 	return err
 }
 
-// TestFenceSpans: what a fence makes of a span that a repair has set apart, and
-// of marks before 1970.
+// TestFenceSpans: how a fence treats a span that a repair has set apart, and
+// marks before 1970.
 func TestFenceSpans(t *testing.T) {
 	const floor = rigTime
 	for _, tt := range []struct {
@@ -326,7 +326,7 @@ func TestFenceSpans(t *testing.T) {
 		{until: floor + 5, want: floor + 5, gap: span{floor - 4, floor}},
 		{until: floor + 5, want: floor + 5, gap: span{floor + 1, floor + 5}, left: span{floor + 1, floor + 5}},
 	} {
-		for _, shift := range []int64{0, -rigTime - 1_000_000} { // before 1970 as well
+		for _, shift := range []int64{0, -rigTime - 1_000_000} { // also before 1970
 			by := func(s span) span {
 				if s == (span{}) {
 					return s
@@ -345,9 +345,9 @@ func TestFenceSpans(t *testing.T) {
 	}
 }
 
-// TestFenceFloor: the least time from a fence to a new window is 30 s and what
-// clocks may differ; and a configuration of the very moment at which the latest
-// record was written may be younger than the restore.
+// TestFenceFloor: the minimum time from a fence to a new window is 30 s plus
+// the skew of clocks; and a configuration created at the same moment as the
+// latest record may be newer than the restore.
 func TestFenceFloor(t *testing.T) {
 	for _, created := range []int64{-1, 0, 1} { // since the latest record
 		s, c := sequencerStore(func(c *configRecord) { c.Created = rigTime - 90_000_000 + created })
@@ -359,8 +359,8 @@ func TestFenceFloor(t *testing.T) {
 	}
 }
 
-// TestMismatchOfDestroyed: a destroyed sequencer is created again with its own
-// layout only, and the error has both.
+// TestMismatchOfDestroyed: a destroyed sequencer can be created again only with
+// its own layout, and the error contains both layouts.
 func TestMismatchOfDestroyed(t *testing.T) {
 	s, c := sequencerStore(func(c *configRecord) { c.State = Destroyed })
 	other := Config{Layout: firn.MustParseLayout("default"), MaxAhead: time.Second, Window: time.Minute}
@@ -374,7 +374,7 @@ func TestMismatchOfDestroyed(t *testing.T) {
 	}
 }
 
-// TestLookupNodeFails: an error of the store is one of LookupNode.
+// TestLookupNodeFails: LookupNode returns an error of the store.
 func TestLookupNodeFails(t *testing.T) {
 	_, c := sequencerStore(nil)
 	s := &tellingStore{err: errNoAnswer}
@@ -383,8 +383,9 @@ func TestLookupNodeFails(t *testing.T) {
 	}
 }
 
-// TestSettleRaces: a write that another was faster than is made again at once,
-// for ever so often; one that the store calls applied and failed is unknown.
+// TestSettleRaces: a write that loses a race is repeated at once,
+// as often as necessary; one that the store reports as applied and failed is
+// unknown.
 func TestSettleRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := sequencerStore(nil)
@@ -410,9 +411,9 @@ func TestSettleRaces(t *testing.T) {
 	})
 }
 
-// TestDestroyLooksTwice: free records are read before and after a write that
-// was applied. If the second look shows anything else, or fails, the operation
-// does not end.
+// TestDestroyLooksTwice: free records are read before and after an applied
+// write. If the second read shows anything else, or fails, the operation does
+// not end.
 func TestDestroyLooksTwice(t *testing.T) { synctest.Test(t, testDestroyLooksTwice) }
 
 func testDestroyLooksTwice(t *testing.T) {
@@ -437,7 +438,7 @@ func testDestroyLooksTwice(t *testing.T) {
 			s.values[other] = n.encode()
 		},
 	} {
-		for _, fails := range []bool{false, true} { // to close what it finds
+		for _, fails := range []bool{false, true} { // closing what it finds
 			s, _ := sequencerStore(nil)
 			s.values[key] = free.encode()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -449,7 +450,7 @@ func testDestroyLooksTwice(t *testing.T) {
 					}
 					return false, nil
 				}
-				if configs++; configs == 2 { // between the looks
+				if configs++; configs == 2 { // between the reads
 					meddle(s)
 				}
 				c, err := decodeConfig(k, next)

@@ -34,8 +34,8 @@ func TestCausesLaw(t *testing.T) {
 	}
 }
 
-// TestOutageLaw: what is logged of a member that cannot renew, by what it is
-// and what was logged before, and for how long its window lasts.
+// TestOutageLaw: what is logged about a member that cannot renew, depending on
+// its state, on earlier messages and on the rest of its window.
 func TestOutageLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	lines := make(map[string]int)
@@ -78,7 +78,7 @@ func TestOutageLaw(t *testing.T) {
 					line = `level=INFO msg="window renewed again"`
 				}
 			}
-		case err == nil: // the renewal is under way
+		case err == nil: // the renewal is in progress
 		case left > 0:
 			lasts = time.Duration(left) * time.Millisecond
 			if isNew {
@@ -113,8 +113,8 @@ func TestOutageLaw(t *testing.T) {
 	}
 }
 
-// TestDriverTimes: a driver's times become milliseconds so that nothing that
-// was used is left out, and no time that has not come counts as passed.
+// TestDriverTimes: a driver's times are rounded to milliseconds so that
+// everything used is included, and no future time counts as passed.
 func TestDriverTimes(t *testing.T) {
 	wall := time.Date(2026, 11, 20, 0, 0, 0, 999_999, time.UTC)
 	e := Event{Kind: Demand}.At(wall, 1999*time.Microsecond, wall)
@@ -126,8 +126,8 @@ func TestDriverTimes(t *testing.T) {
 	}
 }
 
-// TestErrorIsUnknown: an error of a write says that its result is unknown, also
-// where the driver says that it was applied.
+// TestErrorIsUnknown: an error of a write means an unknown result, even if the
+// driver reports it as applied.
 func TestErrorIsUnknown(t *testing.T) {
 	for name, request := range map[string]func(r *rig){
 		"claim":   func(r *rig) { r.claiming() },
@@ -144,8 +144,8 @@ func TestErrorIsUnknown(t *testing.T) {
 	}
 }
 
-// TestReleaseWaits: a release that was not applied is not written again as fast
-// as the store answers.
+// TestReleaseWaits: a release that was not applied is not repeated as fast as
+// the store answers.
 func TestReleaseWaits(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()

@@ -65,9 +65,9 @@ func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off boo
 	return j
 }
 
-// TestLookLaw: which numbers are candidates, in which order, where their
-// windows would begin and how far they may go, is what docs/protocol.md says
-// under Pick.
+// TestLookLaw: which node IDs are candidates, in which order, where their
+// windows would begin and how far they may go, is as described in
+// docs/protocol.md under Pick.
 func TestLookLaw(t *testing.T) {
 	for seed := range uint64(1500) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -92,7 +92,7 @@ func TestLookLaw(t *testing.T) {
 				m.clocks.told = StoreClockOff
 			}
 		} else {
-			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it said once
+			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it returned once
 		}
 		if random.IntN(3) == 0 {
 			m.hold = &hold{node: random.Uint64N(16), lost: random.IntN(2) == 0}
@@ -110,7 +110,7 @@ func TestLookLaw(t *testing.T) {
 			damaged := false
 			switch random.IntN(8) {
 			case 0: // no record
-			case 1: // and one that cannot be read
+			case 1: // one that cannot be read
 				value, damaged = []byte("{"), true
 			default:
 				n = &nodeRecord{
@@ -147,7 +147,7 @@ func TestLookLaw(t *testing.T) {
 			switch j.rank {
 			case -1:
 				end := n.Until
-				if end < r.wall { // it has ended by our clock, and not by the store's
+				if end < r.wall { // it has ended by our clock, but not by the store's
 					end += r.wall - store
 					want.byStore = want.byStore || r.wall-store-within > 10_000
 				}
@@ -200,7 +200,8 @@ func TestLookLaw(t *testing.T) {
 	}
 }
 
-// chosen are the numbers that chance can choose, in ascending order.
+// chosen returns the node IDs that a random choice can return, in ascending
+// order.
 func (r *rig) chosen(choose func() uint64) []uint64 {
 	seen := make(map[uint64]bool)
 	for r.random = range uint64(64) {
@@ -215,13 +216,13 @@ func (r *rig) chosen(choose func() uint64) []uint64 {
 	return all
 }
 
-// TestChooseLaw: the best one; and where a claim was refused, any that is about
-// as good, those without a record and those given back being alike.
+// TestChooseLaw: the best one or, after a refused claim, any that is about as
+// good; node IDs without a record and those given back are equal.
 func TestChooseLaw(t *testing.T) {
 	r := newRig(t, 7, nil)
 	for _, tt := range []struct {
 		ranks []int
-		want  int // how many of the first
+		want  int // how many of the first ones
 	}{{[]int{0}, 1}, {[]int{0, 0, 1, 2}, 3}, {[]int{1, 1, 2}, 2}, {[]int{2, 2, 2}, 3}, {[]int{1, 2}, 1}, {[]int{0, 2, 2}, 1}, {[]int{0, 1}, 2}} {
 		var best []candidate
 		for i, rank := range tt.ranks {
@@ -240,13 +241,14 @@ func TestChooseLaw(t *testing.T) {
 	}
 }
 
-// TestListedLaw: after a list of all, a number without a record is claimed, or
-// one of the first eighth of the lowest rank, or of the first 8.
+// TestListedLaw: after a list of all records, the claim is for a node ID
+// without a record, or one of the first eighth of the lowest rank, or one of
+// the first 8.
 func TestListedLaw(t *testing.T) {
 	const size = 128
 	for _, free := range []int{0, 1, 7, 8, 9, 64, 71, 72, 127, 128} {
 		r := newRig(t, 7, nil)
-		r.m.attached, r.m.set.AllowClockAhead = true, true // as the records are old
+		r.m.attached, r.m.set.AllowClockAhead = true, true // because the records are old
 		e := Event{}
 		for node := range uint64(size) {
 			// The least recently used is the last one.
@@ -280,7 +282,7 @@ func TestListedLaw(t *testing.T) {
 	}
 }
 
-// TestAbsentLaw: every number of the range without a record may be chosen, and
+// TestAbsentLaw: every node ID of the range without a record may be chosen, and
 // no other.
 func TestAbsentLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
@@ -314,7 +316,7 @@ func TestAbsentLaw(t *testing.T) {
 			t.Fatalf("%d..%d, %v: any of %v (%t), want %v", r.m.lo, r.m.hi, keys, got, found, want)
 		}
 	}
-	// A range of all 64-bit numbers has a size that no uint64 holds.
+	// The size of a range of all 64-bit numbers does not fit a uint64.
 	r := newRig(t, 4, nil)
 	r.m.lo, r.m.hi = 0, 1<<64-1
 	for _, r.random = range []uint64{0, 7, 1<<64 - 1} {
@@ -324,8 +326,8 @@ func TestAbsentLaw(t *testing.T) {
 	}
 }
 
-// TestSomeKeysLaw: n different numbers of the range, the one held before among
-// them; or all, if there are no more.
+// TestSomeKeysLaw: n different node IDs of the range, including the one held
+// before; or all, if there are no more.
 func TestSomeKeysLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
@@ -354,7 +356,7 @@ func TestSomeKeysLaw(t *testing.T) {
 			t.Fatalf("%d of %d..%d: %v", n, r.m.lo, r.m.hi, nodes)
 		}
 	}
-	// Every number of a range may come first.
+	// Every node ID of a range may come first.
 	r := newRig(t, 7, nil)
 	r.m.lo, r.m.hi = 100, 109
 	if got := r.chosen(func() uint64 { node, _ := nodeOf("s", r.m.someKeys(1)[0]); return node }); len(got) != 10 || got[0] != 100 {
@@ -370,8 +372,8 @@ func TestSomeKeysLaw(t *testing.T) {
 	}
 }
 
-// TestExhaustedLaw: how long a member waits where no number is free, and what
-// the error says.
+// TestExhaustedLaw: how long a member waits if no node ID is free, and the text
+// of the error.
 func TestExhaustedLaw(t *testing.T) {
 	for _, window := range []int64{100, 300, 2000, 6000, 8000, 8004, 60_000} {
 		for _, free := range []int64{Never, rigTime - 5, rigTime, rigTime + 48, rigTime + 49, rigTime + 50, rigTime + 500, rigTime + 1998, rigTime + 1999, rigTime + 2000, rigTime + 90_000} {
@@ -424,7 +426,7 @@ func TestExhaustedBefore1970(t *testing.T) {
 	}
 }
 
-// TestSooner: the earlier of two times, where there are any.
+// TestSooner: the earlier of two times, if there are any.
 func TestSooner(t *testing.T) {
 	for _, tt := range [][3]int64{{1, 2, 1}, {2, 1, 1}, {-5, 0, -5}, {Never, 7, 7}, {7, Never, 7}, {Never, Never, Never}} {
 		if got := sooner(tt[0], tt[1]); got != tt[2] {
@@ -444,7 +446,7 @@ func TestUsableLaw(t *testing.T) {
 			}
 			at := r.m.usableAt(candidate{claim: claim{from: r.wall + from}}) - r.wall
 			want := from - 50
-			if used != Never { // a window that is written then ends MaxAhead and its length ahead
+			if used != Never { // a window written then ends MaxAhead plus its length ahead
 				want = max(want, used-50-6000+1)
 			}
 			if at != want {
@@ -454,9 +456,9 @@ func TestUsableLaw(t *testing.T) {
 	}
 }
 
-// TestUnusedLaw: the beginning of what no window ever covered, for a number
-// without a record: where the sequencer was created, or, if that is more than
-// 10 s ahead of the store's time, the layout's epoch; and never before the
+// TestUnusedLaw: the beginning of the time that no window ever covered, for a
+// node ID without a record: the creation of the sequencer or, if that is more
+// than 10 s ahead of the store's time, the layout's epoch; and never before the
 // floor.
 func TestUnusedLaw(t *testing.T) {
 	for _, created := range []int64{-5000, 9999, 10_000, 10_001} {
@@ -496,10 +498,10 @@ func TestUnusedLaw(t *testing.T) {
 }
 
 // TestGapLaw: the longest gap is kept; one that has ended by the store's time
-// is dropped, and one that is over soon is not noted.
+// is dropped, and one that will end soon is not recorded.
 func TestGapLaw(t *testing.T) {
 	for _, known := range []bool{false, true} {
-		for _, ends := range []int64{-1, 0, 1} { // the record's gap, since the store's time
+		for _, ends := range []int64{-1, 0, 1} { // the end of the record's gap, relative to the store's time
 			for _, unused := range []int64{10_049, 10_050, 10_051} {
 				for _, length := range []int64{99, 100, 101} {
 					r := newRig(t, 4, nil)
@@ -527,11 +529,11 @@ func TestGapLaw(t *testing.T) {
 	}
 }
 
-// TestPlaceSpoiled: a window that would have too little room before a spoiled
-// span begins behind it, and its gap ends where the window would have begun.
+// TestPlaceSpoiled: a window with too little room before a spoiled span begins
+// after it, and its gap ends where the window would have begun.
 func TestPlaceSpoiled(t *testing.T) {
 	for _, tt := range []struct {
-		begins, used int64 // since now: the spoiled span, and what was used
+		begins, used int64 // relative to now: the spoiled span, and what was used
 		from, limit  int64 // Never: none
 		gapTo        int64
 	}{
@@ -559,8 +561,9 @@ func TestPlaceSpoiled(t *testing.T) {
 	}
 }
 
-// TestDisputed: where all numbers are left alone by the store's clock only, and
-// our own is ahead of it, that is the error, and not that no number is free.
+// TestDisputed: if all node IDs are left alone only because of the store's
+// clock, and ours is ahead of it, the error reports that, and not that no node
+// ID is free.
 func TestDisputed(t *testing.T) {
 	r := newRig(t, 1, nil)
 	a := r.pickable()
@@ -570,7 +573,7 @@ func TestDisputed(t *testing.T) {
 	if err := r.m.Status().Err; !errors.Is(err, ErrClockAhead) || errors.Is(err, ErrNodesExhausted) {
 		t.Errorf("%v", err)
 	}
-	// Once others agree with it, it picks again at once.
+	// Once others agree with our clock, it picks again at once.
 	r = newRig(t, 1, nil)
 	a = r.pickable()
 	r.storeSays(20_000, 20_000)
@@ -583,8 +586,8 @@ func TestDisputed(t *testing.T) {
 	}
 }
 
-// TestListedUnfit: after a list of all, a clock that is unfit claims nothing,
-// and what is amiss with it is what is said.
+// TestListedUnfit: after a list of all records, an unsuitable clock claims
+// nothing, and the error describes the clock.
 func TestListedUnfit(t *testing.T) {
 	for _, state := range []string{flagFree, flagHeld} {
 		r := newRig(t, 1, nil)
@@ -602,9 +605,8 @@ func TestListedUnfit(t *testing.T) {
 	}
 }
 
-// TestByStore: a window that has ended by our clock, and not by the store's, is
-// left alone; that our clock is more than 10 s ahead of the store's is noted
-// then.
+// TestByStore: a window that has ended by our clock, but not by the store's, is
+// left alone; then it is recorded that our clock is more than 10 s ahead.
 func TestByStore(t *testing.T) {
 	for _, ahead := range []int64{10_000, 10_001, 20_000} {
 		for _, ends := range []int64{-1, 0, 1} { // since now, by the store's clock
@@ -620,7 +622,7 @@ func TestByStore(t *testing.T) {
 	}
 }
 
-// TestDroughts: lists of all that find none grow rarer.
+// TestDroughts: lists of all records that find none free become less frequent.
 func TestDroughts(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 31_622_400_000} {
 		r := newRig(t, 1, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -644,8 +646,8 @@ func TestDroughts(t *testing.T) {
 	}
 }
 
-// TestRounds: 8, 32 and 128 numbers are read, and then all are listed, unless a
-// list has just found none, and the first was not to be free yet.
+// TestRounds: 8, 32 and 128 records are read, and then all are listed, unless a
+// recent list found none free and the first one will not be free yet.
 func TestRounds(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -694,7 +696,7 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%s: %v, round %d; want free at %v", tt.name, r.m.status.Err, r.m.rounds, timeOf(r.wall+tt.errFree))
 		}
 	}
-	// A range that was read as a whole is not listed.
+	// A range that was read completely is not listed.
 	for bits, want := range map[int]int{3: 8, 5: 32, 7: 128} {
 		r := newRig(t, bits, nil)
 		r.m.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]

@@ -12,14 +12,14 @@ import (
 	"github.com/firnid/firn"
 )
 
-// someTime is a time that a record can have; those at the ends, and 0, are as
-// likely as all others.
+// someTime returns a time that a record can contain; the limits and 0 are as
+// likely as all others together.
 func someTime(r *rand.Rand) int64 {
 	return []int64{-maxTime, 0, 1, maxTime, r.Int64N(2*maxTime) - maxTime}[r.IntN(5)]
 }
 
 // TestConfigRecordLaw: a configuration is read as it was written, in both
-// versions, but for what version 1 cannot say.
+// versions, except for fields that version 1 does not have.
 func TestConfigRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
@@ -38,7 +38,7 @@ func TestConfigRecordLaw(t *testing.T) {
 		if record.Version == 1 {
 			want.LongestWindow = want.Window
 			if want.Floor == 0 {
-				want.Floor = 1 // as 0 says that there was no fence
+				want.Floor = 1 // 0 would mean that there was no fence
 			}
 		}
 		if err != nil || got != want {
@@ -103,7 +103,8 @@ func TestNodeRecordLaw(t *testing.T) {
 	}
 }
 
-// TestRecordLimits: what is read, and one step further what is damage, and why.
+// TestRecordLimits: limits that are accepted, values one step further that are
+// damage, and the reasons.
 func TestRecordLimits(t *testing.T) {
 	const (
 		config  = `{"v":2,"layout":"default","max_ahead":1000,"window":60000,"longest_window":60000,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n"}`
@@ -217,7 +218,8 @@ func TestMs(t *testing.T) {
 	}
 }
 
-// TestNodeOf: the number of every key that nodeKey makes, and none of others.
+// TestNodeOf: the node ID of every key that nodeKey makes, and errors for other
+// keys.
 func TestNodeOf(t *testing.T) {
 	for _, most := range []uint64{0, 9, 10, 1023, 1<<64 - 1} {
 		for _, node := range []uint64{0, most / 2, most} {
@@ -232,8 +234,8 @@ func TestNodeOf(t *testing.T) {
 	}
 }
 
-// TestCheckNameCharacters: exactly the characters that are promised, and errors
-// that name the place.
+// TestCheckNameCharacters: exactly the documented characters are valid, and
+// errors contain the position.
 func TestCheckNameCharacters(t *testing.T) {
 	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	for c := range 256 {

@@ -154,8 +154,8 @@ func TestRecordFaults(t *testing.T) {
 	}
 }
 
-// FuzzRecords: whatever a store has, reading it ends in a record or an error,
-// and a record reads the same when it is written again.
+// FuzzRecords: reading any value ends in a record or an error, and a record
+// reads the same after it is written again.
 func FuzzRecords(f *testing.F) {
 	c := newConfigRecord(testConfig(f))
 	f.Add(c.encode())

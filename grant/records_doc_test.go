@@ -28,9 +28,9 @@ func readPage(t *testing.T, name string) string {
 	return string(page)
 }
 
-// docs/protocol.md is normative. Its records are what this package writes and
-// reads, its constants are the code's, and the tests and mistakes that it names
-// exist.
+// docs/protocol.md is normative. Its records are those that this package writes
+// and reads, its constants are the code's, and the tests and mistakes that it
+// names exist.
 func TestProtocolPage(t *testing.T) {
 	page := readPage(t, protocolPage)
 	t.Run("records", func(t *testing.T) { checkRecords(t, page) })
@@ -123,7 +123,7 @@ func checkConstants(t *testing.T, page string) {
 		t.Errorf("the page does not say that times end on %s", last)
 	}
 
-	// How far a window is used before it is renewed.
+	// How much of a window is used before it is renewed.
 	m := NewMachine(Settings{Random: func() uint64 { return 0 }})
 	m.sequencer.Window = 60_000
 	early := m.window() - m.newMargin()
@@ -134,7 +134,7 @@ func checkConstants(t *testing.T, page string) {
 	}
 }
 
-// checkNames looks for all that the argument leans on.
+// checkNames looks up everything that the argument refers to.
 func checkNames(t *testing.T, page string) {
 	var tests strings.Builder
 	for _, pattern := range []string{"../*_test.go", "../*/*_test.go", "../*/*/*_test.go"} {
@@ -202,7 +202,7 @@ func checkNames(t *testing.T, page string) {
 	}
 }
 
-// docs/operations.md quotes what people find in the log.
+// docs/operations.md quotes messages of the log.
 func TestOperationsPage(t *testing.T) {
 	page, source := readPage(t, operationsPage), readPage(t, "keeper.go")+readPage(t, "outage.go")
 	_, table, _ := strings.Cut(page, "\n### Log lines\n")
@@ -224,7 +224,7 @@ func TestOperationsPage(t *testing.T) {
 	}
 }
 
-// The messages that docs/operations.md explains are those of this package.
+// The messages that docs/operations.md explains exist in this package.
 func TestOperationsMessages(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

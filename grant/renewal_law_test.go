@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRenewal: what a renewal writes, and over what.
+// TestRenewal: what a renewal writes, and which record it replaces.
 func TestRenewal(t *testing.T) {
 	r := newRig(t, 4, nil)
 	first := r.holding()
@@ -27,14 +27,14 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("the next one is over %s, want %s", next.Old, a.Next)
 	}
 
-	// Where a span begins that may be used already, the window ends.
+	// The window ends where a span begins that may already be used.
 	r = newRig(t, 4, nil)
 	r.holding()
 	r.m.hold.limit = r.m.hold.until + 700
 	if n := r.read(r.renewing().Next); n.Until != r.m.hold.until+700 {
 		t.Errorf("until %d, want 700 more", n.Until-r.m.hold.until)
 	}
-	// What another version cannot say.
+	// Fields that another version does not have.
 	r = newRig(t, 4, func(c *configRecord) { c.Version = 1 })
 	r.holding()
 	if n := r.read(r.renewing().Next); n.Version != 1 {
@@ -42,10 +42,10 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestUnknownRenewal: an attempt that a read shows is written over with a
-// window no shorter, and counts when that is applied.
+// TestUnknownRenewal: an attempt that a read shows is replaced by a window that
+// is no shorter, and counts once that is applied.
 func TestUnknownRenewal(t *testing.T) {
-	for _, back := range []int64{0, 1500, 5000} { // by which the clock goes back meanwhile
+	for _, back := range []int64{0, 1500, 5000} { // how far the clock goes back meanwhile
 		r := newRig(t, 4, nil)
 		first := r.holding()
 		attempt := r.renewing()
@@ -67,11 +67,11 @@ func TestUnknownRenewal(t *testing.T) {
 		if n := r.read(a.Next); string(a.Old) != string(attempt.Next) || n.Until < r.read(attempt.Next).Until {
 			t.Errorf("the clock goes back by %d: it writes until %d over %s", back, n.Until-until, a.Old)
 		}
-		// Refused: a read shows what is there now.
+		// After a refusal, a read shows the current record.
 		r.answer(Event{})
 		r.asks(Get)
 		switch back {
-		case 0: // what was seen was lost in a failover
+		case 0: // the attempt that was read was lost in a failover
 			r.answer(Event{Values: [][]byte{first}})
 			if a := r.asks(CAS); string(a.Old) != string(first) {
 				t.Errorf("what was seen has gone, and it writes over %s, want %s", a.Old, first)
@@ -87,8 +87,8 @@ func TestUnknownRenewal(t *testing.T) {
 			if r.request != nil {
 				r.answer(Event{Values: [][]byte{r.m.config}})
 			}
-			// What was written before is known as old: it proves that the store went
-			// back.
+			// Earlier writes are remembered: seeing one proves that the store
+			// went back.
 			for i, old := range [][]byte{first, attempt.Next} {
 				c := &rig{t: t, m: r.m.Clone(), wall: r.wall, mono: r.mono, used: r.used}
 				c.renewing()
@@ -102,8 +102,8 @@ func TestUnknownRenewal(t *testing.T) {
 	}
 }
 
-// TestReadBackLaw: what a member makes of each record that can be in place of
-// its own, after a renewal that was refused.
+// TestReadBackLaw: how a member evaluates each record that can be in place of
+// its own, after a refused renewal.
 func TestReadBackLaw(t *testing.T) {
 	type result struct {
 		phase Phase
@@ -195,13 +195,14 @@ func TestReadBackLaw(t *testing.T) {
 				r.later(6000)
 			}
 			if got.phase == Losing {
-				// It looks for another number at once, and uses what is left.
+				// It looks for another node ID at once, and uses the rest of
+				// its window.
 				if a := r.asks(Get); a.Key != "v1/s/config" || r.did(Seal) != nil {
 					t.Errorf("%s: it asks for %+v", tt.name, a)
 				}
 				continue
 			}
-			// It seals, and gives back what is its own alone.
+			// It seals, and gives back only what is its own.
 			r.step(Event{Kind: Sealed})
 			if tt.name == "closing" {
 				a := r.asks(CAS)
@@ -215,8 +216,8 @@ func TestReadBackLaw(t *testing.T) {
 	}
 }
 
-// TestStaleReads: a store that refuses a write, and shows what the write was to
-// replace, is not asked as fast as it answers.
+// TestStaleReads: a store that refuses a write but shows the record that the
+// write should have replaced is not asked as fast as it answers.
 func TestStaleReads(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		r := newRig(t, 4, nil)
@@ -260,7 +261,7 @@ func TestStaleReads(t *testing.T) {
 			t.Errorf("a claim, to wait %d ms: %v", in, r.m.Status().Err)
 		}
 	}
-	// A read without an answer is a failure as well.
+	// A read without an answer also counts as a failure.
 	r := newRig(t, 4, nil)
 	r.holding()
 	r.renewing()
@@ -283,8 +284,8 @@ func TestStaleReads(t *testing.T) {
 	}
 }
 
-// TestReadBackForgives: what a record says ends a wait for the store, as it has
-// answered.
+// TestReadBackForgives: reading a record ends a wait for the store, because it
+// has answered.
 func TestReadBackForgives(t *testing.T) {
 	r := newRig(t, 4, nil)
 	first := r.holding()

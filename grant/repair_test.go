@@ -15,9 +15,9 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// TestRepair: a repair gives back exactly the numbers that are blocked and
-// remember what no window covered, never writes the others, and keeps all that
-// windows may have covered.
+// TestRepair: a repair gives back exactly the node IDs that are blocked and
+// remember a span that no window covered, never writes other records, and keeps
+// everything that windows may have covered.
 func TestRepair(t *testing.T) {
 	const now, day = int64(1_800_000_000_000), int64(24 * 3600 * 1000)
 	type record struct {
@@ -31,8 +31,8 @@ func TestRepair(t *testing.T) {
 		Gap     []int64 `json:"gap,omitempty"`
 		Spoiled []int64 `json:"spoiled,omitempty"`
 	}
-	// The window was 10 min once, so no mark of a right clock is further ahead
-	// than 20 min and MaxAhead.
+	// The window was once 10 min, so no mark of a correct clock is further
+	// ahead than 20 min plus MaxAhead.
 	limit := now + 1200_000 + config("default").MaxAhead.Milliseconds()
 	claimed := record{2, "n", "o", now + 365*day, now + 365*day - 30_000, "held", "ids-9", []int64{now - 1000, now + 365*day - 30_000}, nil}
 	with := func(change func(*record)) record {
@@ -45,7 +45,7 @@ func TestRepair(t *testing.T) {
 		before record
 		after  *record // nil: untouched
 		left   bool
-		at     int64 // the clock; 0 is now
+		at     int64 // the clock; 0 means now
 	}{
 		{name: "claimed by a wrong clock", before: claimed, after: &record{Until: now - 1000, Spoiled: []int64{now + 365*day - 30_000, now + 365*day}}},
 		{
@@ -92,7 +92,7 @@ func TestRepair(t *testing.T) {
 				}
 			}
 			put("v1/s/n/0007", string(text))
-			put("v1/s/n/7", string(text)) // of a layout that a purge ended
+			put("v1/s/n/7", string(text)) // belongs to a layout before a purge
 			put("v1/s/n/0008", `{"v":2,`)
 			before := keys(t, s)
 
@@ -164,8 +164,8 @@ func TestRepair(t *testing.T) {
 		if ok, err := s.CAS(t.Context(), "v1/s/n/0007", nil, text); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		// A fence after a restore: windows that the backup does not know may lie
-		// anywhere below the floor.
+		// A fence after a restore: windows that the backup does not contain may
+		// lie anywhere below the floor.
 		fence, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock})
 		if err != nil {
 			t.Fatal(err)
@@ -182,8 +182,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A meddled is a store in which the configuration is written anew while a
-// member makes its first claim.
+// A meddled is a store in which the configuration is rewritten while a member
+// makes its first claim.
 type meddled struct {
 	*memstore.Store
 	claims int
@@ -201,7 +201,7 @@ func (m *meddled) CAS(ctx context.Context, key string, old, next []byte) (bool, 
 	return applied, err
 }
 
-// TestSpoiledIsKept: whatever writes a record keeps the span that a repair has
+// TestSpoiledIsKept: every write of a record keeps the span that a repair has
 // set apart, until a window or a fence is beyond it; and no gap covers it.
 func TestSpoiledIsKept(t *testing.T) {
 	const key = "v1/s/n/0007"

@@ -10,23 +10,23 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A rig is a machine by hand, with its clocks and what it does.
+// A rig is a machine under manual control, with its clocks and its actions.
 type rig struct {
 	t          *testing.T
 	m          *Machine
 	wall, mono int64
 	used       int64
-	random     uint64 // what chance gives; each token is another all the same
+	random     uint64 // the random number; each token is still different
 	out        []Action
-	request    *Action // that waits for an answer
+	request    *Action // the request without an answer
 }
 
-// rigTime is the time of a rig when it begins, by both its clocks.
+// rigTime is the initial time of a rig, by both its clocks.
 const rigTime = 1_795_132_800_000
 
-// newRig makes the machine of a sequencer "s" with 2^bits numbers, a MaxAhead
-// of 50 ms and a window of 6000 ms; the least window is 100 ms. It has read the
-// configuration, and is not attached.
+// newRig makes the machine of a sequencer "s" with 2^bits node IDs, a MaxAhead
+// of 50 ms and a window of 6000 ms; the minimum window is 100 ms. It has read
+// the configuration, and is not attached.
 func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
 	t.Helper()
 	c := newConfigRecord(Config{
@@ -51,7 +51,7 @@ func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
 
 func (r *rig) key(node uint64) string { return r.m.key(node) }
 
-// record is a record as others write it.
+// record returns a record as other members write it.
 func (r *rig) record(change func(*nodeRecord)) []byte {
 	n := nodeRecord{Version: 2, Nonce: "n", Owner: "them", Until: r.wall - 60_000, Wall: r.wall - 66_000, State: flagFree, Host: "h"}
 	if change != nil {
@@ -62,7 +62,7 @@ func (r *rig) record(change func(*nodeRecord)) []byte {
 
 func pickOne[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-// step passes an event on, and notes what the machine does.
+// step passes an event on, and records the machine's actions.
 func (r *rig) step(e Event) []Action {
 	r.t.Helper()
 	e.Wall, e.Mono, e.Used = r.wall, r.mono, r.used
@@ -78,7 +78,7 @@ func (r *rig) step(e Event) []Action {
 	return r.out
 }
 
-// answer answers the request that waits.
+// answer answers the pending request.
 func (r *rig) answer(e Event) []Action {
 	r.t.Helper()
 	if r.request == nil {
@@ -96,7 +96,7 @@ func (r *rig) later(ms int64) []Action {
 	return r.step(Event{Kind: Tick})
 }
 
-// asks wants a request of a kind, and returns it.
+// asks expects a request of a kind, and returns it.
 func (r *rig) asks(kind ActionKind) Action {
 	r.t.Helper()
 	if r.request == nil || r.request.Kind != kind {
@@ -105,7 +105,7 @@ func (r *rig) asks(kind ActionKind) Action {
 	return *r.request
 }
 
-// did returns what was done of a kind in the last step, or nil.
+// did returns the action of a kind in the last step, or nil.
 func (r *rig) did(kind ActionKind) *Action {
 	for _, a := range r.out {
 		if a.Kind == kind {
@@ -123,7 +123,7 @@ func (r *rig) alarm() AlarmKind {
 	return 0
 }
 
-// read is a record that the machine would write.
+// read parses a record that the machine would write.
 func (r *rig) read(value []byte) nodeRecord {
 	r.t.Helper()
 	n, err := decodeNode("k", value)
@@ -133,7 +133,7 @@ func (r *rig) read(value []byte) nodeRecord {
 	return n
 }
 
-// tokens gives the machine nonces that differ, and chance that is r.random.
+// tokens gives the machine distinct nonces, and r.random as the random number.
 func (r *rig) tokens() {
 	n := uint64(0)
 	r.m.set.Random = func() uint64 {
@@ -145,7 +145,8 @@ func (r *rig) tokens() {
 	}
 }
 
-// pickable brings the machine to where it has read records to choose one.
+// pickable moves the machine to the point where it has read records to choose
+// one.
 func (r *rig) pickable() Action {
 	r.t.Helper()
 	r.tokens()
@@ -157,7 +158,7 @@ func (r *rig) pickable() Action {
 	return r.asks(GetMany)
 }
 
-// claiming brings the machine to where it has written a claim.
+// claiming moves the machine to the point where it has written a claim.
 func (r *rig) claiming() Action {
 	r.t.Helper()
 	a := r.pickable()
@@ -165,8 +166,8 @@ func (r *rig) claiming() Action {
 	return r.asks(CAS)
 }
 
-// holding brings the machine to where it holds a number, whose record it
-// returns.
+// holding moves the machine to the point where it holds a node ID, and returns
+// the record.
 func (r *rig) holding() []byte {
 	r.t.Helper()
 	claim := r.claiming()
@@ -181,7 +182,8 @@ func (r *rig) holding() []byte {
 	return claim.Next
 }
 
-// renewing brings the machine to where it has written a renewal of its window.
+// renewing moves the machine to the point where it has written a renewal of its
+// window.
 func (r *rig) renewing() Action {
 	r.t.Helper()
 	r.wall, r.mono = r.wall+2000, r.mono+2000

@@ -27,11 +27,12 @@ import (
 // repeat, no other CAS from any of these values is ever applied. A CAS proves
 // nothing about other keys.
 //
-// A value may be there that no Store has written like this, as something else
-// has changed it: a file with a wrong checksum, an annotation that was removed.
-// Get and CAS of that key then return an error that is ErrDamaged and
-// ErrNotSent, and nothing replaces it. GetMany and List show the text of that
-// error in its place, so that the other keys can be read.
+// A stored value may be damaged, because something other than a Store has
+// changed it: a file has a wrong checksum, or an annotation was removed. Get
+// and CAS of that key then return an error that matches ErrDamaged and
+// ErrNotSent, and nothing replaces the value. GetMany and List return the text
+// of that error in place of the value, so that the other keys can still be
+// read.
 //
 // Keys are parts joined by a slash. A part begins with a letter or a digit, and
 // continues with these and with . _ - : (ASCII, case-sensitive). A key is at

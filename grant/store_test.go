@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// keyForm says a second time what CheckKey takes, but for the length.
+// keyForm is a second definition of what CheckKey accepts, except for the
+// length.
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*$`)
 
 func TestCheckKey(t *testing.T) {

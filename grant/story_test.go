@@ -80,7 +80,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// A story is the world of a script: a store and members, all by hand.
+// A story is the world of a script: a store and members, all under manual
+// control.
 type story struct {
 	t       *testing.T
 	now     int64
@@ -94,7 +95,7 @@ type story struct {
 	closing closing
 }
 
-// An actor is a member: its machine, and what its driver would remember.
+// An actor is a member: its machine, and the state of its driver.
 type actor struct {
 	name    string
 	m       *Machine
@@ -247,7 +248,7 @@ func (s *story) member(f []string) {
 
 var errNoAnswer = errors.New("no answer")
 
-// answer has the store do a member's request.
+// answer lets the store handle a member's request.
 func (s *story) answer(a *actor, how string) {
 	s.t.Helper()
 	r := a.request
@@ -344,7 +345,7 @@ func (s *story) step(a *actor, e Event) {
 
 func short(key string) string { return strings.TrimPrefix(key, "v1/s/") }
 
-// describe is a record as a reader wants it.
+// describe formats a record for readers.
 func (s *story) describe(key string, value []byte) string {
 	if strings.HasSuffix(key, "/config") {
 		r, err := decodeConfig(key, value)
@@ -372,7 +373,7 @@ func (s *story) describe(key string, value []byte) string {
 	return text
 }
 
-// The story is its own store.
+// A story implements its store.
 
 func (s *story) Get(_ context.Context, key string) ([]byte, error) { return s.values[key], nil }
 

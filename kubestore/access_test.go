@@ -19,7 +19,7 @@ import (
 // manifests are the files that operators apply.
 var manifests = filepath.Join("..", "deploy", "kubernetes")
 
-// eventually waits until something is so.
+// eventually waits until is returns true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for begin := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
@@ -40,8 +40,8 @@ func role(t testing.TB, c *kubetest.Cluster) (namespace, kubeconfig string) {
 
 const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/%s/leases/"
 
-// TestRole: the role in deploy/kubernetes is enough for all that a Store does,
-// and does not allow deletion.
+// TestRole: the role in deploy/kubernetes is sufficient for everything that a
+// Store does, and does not allow deletion.
 func TestRole(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
@@ -60,8 +60,8 @@ func TestRole(t *testing.T) {
 		t.Errorf("List yields %d keys, %v, want 1", n, err)
 	}
 	told := s.Watch(t.Context(), "a")
-	<-told // it begins
-	<-told // what is there
+	<-told // the start
+	<-told // the current state
 	user := "system:serviceaccount:" + namespace + ":firn"
 	path := fmt.Sprintf(leasesPath, namespace)
 	for _, path := range []string{path + "firn.a", path + "firn-identity", path} {
@@ -71,8 +71,8 @@ func TestRole(t *testing.T) {
 	}
 }
 
-// TestDenied: what a user may not do is certainly not applied, and the errors
-// of Open say what to do.
+// TestDenied: a forbidden write is certainly not applied, and the errors of
+// Open explain what to do.
 func TestDenied(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
@@ -133,9 +133,9 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestQuota: a quota answers 403, and 409 when its count has changed meanwhile;
+// TestQuota: a quota answers 403, and 409 if its count has changed meanwhile;
 // neither is a conflict of the Lease. A write that used up the quota and was
-// sent twice is refused for its own sake.
+// sent twice is refused because of itself.
 func TestQuota(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)
@@ -143,7 +143,7 @@ func TestQuota(t *testing.T) {
 	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
 	quotas := "/api/v1/namespaces/" + namespace + "/resourcequotas"
 	c.Must("POST", quotas, `{"metadata":{"name":"q"},"spec":{"hard":{"count/leases.coordination.k8s.io":"2"}}}`)
-	// A controller would count; none runs.
+	// A controller would count, but none runs.
 	if code, text := c.Patch(quotas+"/q/status", `{"status":{"hard":{"count/leases.coordination.k8s.io":"2"},"used":{"count/leases.coordination.k8s.io":"1"}}}`); code != http.StatusOK {
 		t.Fatalf("set the quota's status: %d %s", code, text)
 	}
@@ -234,7 +234,7 @@ func TestAdmissionPolicy(t *testing.T) {
 		t.Errorf("delete a Lease of another program: %d %s, want success", code, text)
 	}
 
-	// What the namespace controller does, in the order in which it does it.
+	// The steps of the namespace controller, in order.
 	if code, text := c.Do("DELETE", "/api/v1/namespaces/"+namespace, ""); code/100 != 2 {
 		t.Fatalf("delete the namespace: %d %s", code, text)
 	}
@@ -263,8 +263,8 @@ func TestLineageOfNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No controller runs that would empty a namespace, so its Leases are deleted
-	// here.
+	// No controller runs that would empty a namespace, so its Leases are
+	// deleted here.
 	c.Must("DELETE", fmt.Sprintf(leasesPath, namespace), "")
 	second, _, err := s.Lineage(t.Context())
 	if err != nil || second == first || second == "" {

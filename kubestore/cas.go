@@ -145,7 +145,7 @@ func notSentIf(err error) error {
 
 // confirm checks the answer to a write that succeeded. A write that changes
 // nothing also succeeds, and does not change the resourceVersion. Admission may
-// have changed what was written.
+// have changed the written object.
 func (s *Store) confirm(got *lease, from, mark string, next []byte) (bool, error) {
 	m := got.Metadata
 	if m.Annotations[writeAnnotation] != mark || m.ResourceVersion == "" || m.ResourceVersion == from {

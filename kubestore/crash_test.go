@@ -20,8 +20,8 @@ import (
 )
 
 // TestCrash: writers raise counters while the API server and its etcd are
-// killed. What was applied, and what a read has shown, is there afterwards;
-// what was certainly not sent is not.
+// killed. Applied values, and those that a read has shown, are there
+// afterwards; those that were certainly not sent are not.
 func TestCrash(t *testing.T) {
 	c := kubetest.Start(t)
 	namespace := newNamespace(t, c)
@@ -128,7 +128,7 @@ func restore(t *testing.T, c *kubetest.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A start writes some hundred revisions itself.
+	// A restart by itself writes some hundred revisions.
 	for i := range 1000 {
 		mustCAS(t, s, fmt.Sprintf("more/%d", i), nil, []byte("1"))
 	}
@@ -156,8 +156,8 @@ func restore(t *testing.T, c *kubetest.Cluster) {
 	}
 }
 
-// TestListPages: a List of more Leases than a page has, with those of others in
-// between; and one whose next page was compacted away, which starts again.
+// TestListPages: a List of more Leases than a page, with others in between; and
+// one whose next page was compacted away, which starts over.
 func TestListPages(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -218,7 +218,7 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// TestDescribed: what a Lease says to people is what its record says.
+// TestDescribed: a Lease shows people the contents of its record.
 func TestDescribed(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)
@@ -252,12 +252,12 @@ func TestDescribed(t *testing.T) {
 			t.Errorf("Get = %q, %v, want %q", v, err, tt.value)
 		}
 	}
-	mustCAS(t, s, "v1/a:b/config", nil, []byte(`{"state":"attached"}`)) // no value of a label
+	mustCAS(t, s, "v1/a:b/config", nil, []byte(`{"state":"attached"}`)) // not a valid label value
 	mustCAS(t, s, "v1/"+strings.Repeat("A", 128)+"/n/0001", nil, record("held", 1795132860000))
 }
 
-// TestForeignLeases: Leases of others are left out, and one that lost its
-// record is an error, not absent.
+// TestForeignLeases: Leases of others are ignored, and one that lost its record
+// is an error, not absent.
 func TestForeignLeases(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)

@@ -75,8 +75,8 @@ func newLease(namespace, name string) *lease {
 	}
 }
 
-// shown is the value of one of many Leases: for a damaged one, the text of the
-// error.
+// shown returns the value of one of many Leases or, for a damaged one, the text
+// of the error.
 func (l *lease) shown() []byte {
 	value, err := l.value()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// dns is a DNS-1123 subdomain, as Kubernetes wants names.
+// dns matches a DNS-1123 subdomain, the form of names in Kubernetes.
 var dns = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 func TestNames(t *testing.T) {
@@ -47,8 +47,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// FuzzNames: each key has a name of its own that Kubernetes takes, and that
-// says which key it is.
+// FuzzNames: each key has its own name, which is valid in Kubernetes and
+// identifies the key.
 func FuzzNames(f *testing.F) {
 	f.Add("firn", "v1/orders/n/0042", "v1/Orders/n/0042")
 	f.Add("a/b-c", "a-B", "a--b")

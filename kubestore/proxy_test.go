@@ -18,16 +18,16 @@ import (
 	"github.com/firnid/firn/kubestore/kubetest"
 )
 
-// A proxy stands between a store and the API server, as a load balancer does.
-// It passes on what it is asked, unless it has a fault for it.
+// A proxy stands between a store and the API server, like a load balancer. It
+// passes requests on, unless it has a fault for them.
 type proxy struct {
 	url    string
 	client http.Client
 	target string
-	writes atomic.Int64 // requests of the store that write
+	writes atomic.Int64 // write requests of the store
 
 	mu    sync.Mutex
-	fault func(w http.ResponseWriter, q *http.Request, pass func() passed) bool // false if it has not answered
+	fault func(w http.ResponseWriter, q *http.Request, pass func() passed) bool // returns false if it has not answered
 }
 
 // A passed is an answer of the API server.
@@ -92,12 +92,12 @@ func (p *proxy) request(q *http.Request, body []byte) (*http.Response, error) {
 		return nil, err
 	}
 	again.Header = q.Header.Clone()
-	again.Header.Set("Authorization", "Bearer "+kubetest.AdminToken) // which no client sends without TLS
+	again.Header.Set("Authorization", "Bearer "+kubetest.AdminToken) // clients do not send it without TLS
 	again.Header.Del("Accept-Encoding")
 	return p.client.Do(again)
 }
 
-// pass passes a request on, once more with each call.
+// pass passes a request on, again with each call.
 func (p *proxy) pass(q *http.Request, body []byte) passed {
 	r, err := p.request(q, body)
 	if err != nil {
@@ -138,8 +138,8 @@ func (p *proxy) stream(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// answer answers as the API server does when it refuses; without a reason, as
-// what stands before it.
+// answer answers like the API server when it refuses or, without a reason, like
+// a proxy.
 func answer(w http.ResponseWriter, code int, reason string) {
 	if reason == "" {
 		http.Error(w, "upstream is not well", code)

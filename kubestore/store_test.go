@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/kubestore/kubetest"
 )
 
-// shared is an API server for all tests that need none of their own. The first
-// test that asks for it starts it, and TestMain ends it.
+// shared is an API server for all tests that do not need their own. The first
+// test that uses it starts it, and TestMain ends it.
 var shared struct {
 	sync.Mutex
 	*kubetest.Cluster

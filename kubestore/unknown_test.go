@@ -15,10 +15,10 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A class is how an answer to a write is lost or spoilt.
+// A class is a way in which the answer to a write is lost or corrupted.
 type class struct {
 	name   string
-	denial bool // the API server says that it has not taken it
+	denial bool // the API server reports that it has not accepted it
 	spoil  func(w http.ResponseWriter, q *http.Request, a passed)
 }
 
@@ -35,7 +35,7 @@ func denied(code int, reason string) class {
 	return c
 }
 
-// classes are all errors that a write can end with.
+// classes are all errors with which a write can end.
 var classes = []class{
 	status(429, "TooManyRequests"), status(429, ""), status(408, "Timeout"),
 	status(500, "InternalError"), status(500, ""), status(502, ""), status(503, "ServiceUnavailable"), status(503, ""), status(504, "Timeout"), status(504, ""),
@@ -55,11 +55,11 @@ var classes = []class{
 	{name: "timeout", spoil: func(_ http.ResponseWriter, q *http.Request, _ passed) { <-q.Context().Done() }},
 }
 
-// TestErrorClasses: every error, at every cut (before the API server has the
-// write, after it has applied it, after a copy of it was applied, and after
-// that was replaced by another's), of a write that creates and one that
-// replaces. A CAS never says of a write that was applied that it was not, goes
-// out once, and can be settled by another.
+// TestErrorClasses covers every error of a write that creates or replaces, at
+// every point: before the API server has the write, after it has applied it,
+// after a copy of it was applied, and after that was replaced by another one. A
+// CAS never reports an applied write as not applied, is sent once, and can be
+// settled by another one.
 func TestErrorClasses(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -140,7 +140,7 @@ func mustCAS(t testing.TB, s grant.Store, key string, old, next []byte) {
 	}
 }
 
-// TestRepeatedWrite: a load balancer sends a write twice, and passes on the
+// TestRepeatedWrite: a load balancer sends a write twice, and returns the
 // second answer, which is a conflict with the first.
 func TestRepeatedWrite(t *testing.T) {
 	c := sharedCluster(t)
@@ -186,8 +186,8 @@ func TestRepeatedWrite(t *testing.T) {
 	}
 }
 
-// TestNotApplied: a CAS that another was faster than, or that finds another
-// value, is not applied, and certainly so.
+// TestNotApplied: a CAS that loses a race, or that finds another value, is
+// certainly not applied.
 func TestNotApplied(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -246,8 +246,8 @@ func TestNotApplied(t *testing.T) {
 	}
 }
 
-// TestChangedLease: a Lease whose record something else has changed is damaged.
-// The others can be read all the same.
+// TestChangedLease: a Lease whose record was changed by another program counts
+// as damaged. The others can still be read.
 func TestChangedLease(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)
@@ -286,8 +286,8 @@ func TestChangedLease(t *testing.T) {
 	}
 }
 
-// TestChangedByAdmission: a write whose record admission changes is not taken
-// for applied.
+// TestChangedByAdmission: a write whose record is changed by admission does not
+// count as applied.
 func TestChangedByAdmission(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -306,13 +306,13 @@ func TestChangedByAdmission(t *testing.T) {
 	ok, err := s.CAS(t.Context(), "k", nil, []byte("new"))
 	p.set(nil)
 	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "another record") {
-		t.Errorf("CAS = %v, %v, want an unknown result, as the answer shows another record", ok, err)
+		t.Errorf("CAS = %v, %v, want an unknown result, because the answer shows another record", ok, err)
 	}
 }
 
-// TestUnchangedPut: the answer to a write that was applied already, by a proxy
-// that repeats it or by a server that sees no difference, is a success that is
-// not this write's.
+// TestUnchangedPut: a write that was already applied, repeated by a proxy or
+// seen as unchanged by a server, gets a success that does not belong to this
+// write.
 func TestUnchangedPut(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -345,7 +345,7 @@ func TestUnchangedPut(t *testing.T) {
 }
 
 // TestUnreachable: what cannot be sent is certainly not applied, and reads are
-// tried again.
+// retried.
 func TestUnreachable(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -369,8 +369,8 @@ func TestUnreachable(t *testing.T) {
 		}
 		p.set(nil)
 	}
-	// What is no answer of the API is not taken for an absent key, or an empty
-	// list.
+	// An answer that does not come from the API does not count as an absent key
+	// or an empty list.
 	for _, text := range []string{"", "{}", "[]", "null", `{"items":[]}`, `{"kind":"Status","status":"Success"}`, "<html>"} {
 		p.set(func(w http.ResponseWriter, _ *http.Request, _ func() passed) bool {
 			w.Header().Set("Content-Type", "application/json")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestWatch sees what the contract leaves open: a watch tells of each change
+// TestWatch checks what the contract leaves open: a watch reports each change
 // soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
 	c := sharedCluster(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A clockStore tells its time, which is ahead of the clock of the test.
+// A clockStore returns its time, which is ahead of the test's clock.
 type clockStore struct {
 	memstore.Store
 	ahead time.Duration
@@ -24,7 +24,7 @@ func (s *clockStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now().Add(s.ahead), time.Millisecond, nil
 }
 
-// timeless is a store that does not tell its time.
+// A timeless is a store that does not return its time.
 type timeless struct{ grant.Store }
 
 const year = 365 * 24 * time.Hour
@@ -32,8 +32,8 @@ const year = 365 * 24 * time.Hour
 func yearAhead() time.Time { return time.Now().Add(year) }
 
 // TestClockAhead: a member whose clock is far ahead acquires no node ID. It
-// learns that at once if the store tells its time and no other member is there
-// that may agree with it; otherwise it watches them first.
+// knows that at once if the store returns its time and no other member may
+// agree with the member's clock; otherwise it watches the others first.
 func TestClockAhead(t *testing.T) {
 	const window = time.Minute
 	nodes := &sequencer.Range{Lo: 0, Hi: 7} // as many as are read
@@ -46,7 +46,7 @@ func TestClockAhead(t *testing.T) {
 		now      func() time.Time
 		allow    bool
 		acquires bool
-		within   time.Duration // what Open may take; 0 is at once
+		within   time.Duration // the time for Open; 0 means at once
 	}{
 		{name: "alone", now: yearAhead},
 		{name: "beside others", members: 3, now: yearAhead, within: window / 2},
@@ -113,7 +113,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// records is how many node IDs have a record.
+// records returns how many node IDs have a record.
 func records(t *testing.T, s grant.Store) (n int) {
 	t.Helper()
 	if err := grant.Nodes(t.Context(), s, "orders", func(grant.NodeInfo, error) bool { n++; return true }); err != nil {
@@ -122,10 +122,11 @@ func records(t *testing.T, s grant.Store) (n int) {
 	return n
 }
 
-// TestCrashLoopAhead: a process that crashes and starts again, on a host that
-// is a year ahead, takes no node ID from ten members that are right. If it is
-// allowed to claim, and no store says that theirs are not expired, it takes
-// them all, and a repair gives them back. No ID is made twice all the while.
+// TestCrashLoopAhead: a process that crashes and restarts repeatedly, on a host
+// that is a year ahead, takes no node ID from ten correct members. If claims
+// are allowed, and no store shows that their windows have not ended, it takes
+// all of them, and a repair gives them back. No ID is made twice in all that
+// time.
 func TestCrashLoopAhead(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
@@ -201,7 +202,7 @@ func TestCrashLoopAhead(t *testing.T) {
 				if err != nil || len(report.Left) > 0 || len(report.Nodes) != blocked {
 					t.Errorf("Repair = %+v, %v, want %d node IDs given back", report, err, blocked)
 				}
-				time.Sleep(10 * time.Second) // members that were refused look again by themselves
+				time.Sleep(10 * time.Second) // rejected members check again by themselves
 				if n := working(); n != len(good) {
 					t.Errorf("%d of %d members make IDs after the repair, want all", n, len(good))
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// slowWrites takes its time to write.
+// slowWrites is a store with slow writes.
 type slowWrites struct {
 	grant.Store
 	delay atomic.Int64
@@ -28,9 +28,9 @@ func (s *slowWrites) CAS(ctx context.Context, key string, old, next []byte) (boo
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestOvertaken: an Attach that is under way when Detach or Close is called,
-// and reaches the Keeper after it, does not take the number again: the later
-// call ends in the time of a write, whatever its context.
+// TestOvertaken: an Attach in progress when Detach or Close is called, which
+// reaches the Keeper after it, does not acquire the node ID again: the later
+// call ends within the time of a write, whatever its context.
 func TestOvertaken(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
 		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
@@ -57,12 +57,12 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestDetachWithoutTime: a Detach whose context has ended already gives the
-// number back all the same.
+// TestDetachWithoutTime: a Detach whose context has already ended still gives
+// the node ID back.
 func TestDetachWithoutTime(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 20 { // what a select takes where it may take two things is chance
+	for range 20 { // a select with two ready cases chooses at random
 		bubble(t, func(t *testing.T, s grant.Store) {
 			q := open(t, s, nil)
 			one(t, q)
@@ -86,7 +86,7 @@ func TestDetachWithoutTime(t *testing.T) {
 	}
 }
 
-// TestAttachTriesAnew: an Attach does not say why an earlier one has failed.
+// TestAttachTriesAnew: an Attach does not return the error of an earlier one.
 func TestAttachTriesAnew(t *testing.T) {
 	for range 20 {
 		bubble(t, func(t *testing.T, s grant.Store) {
@@ -105,8 +105,8 @@ func TestAttachTriesAnew(t *testing.T) {
 	}
 }
 
-// TestLastWord: calls of all kinds whose contexts end at any moment, over a
-// store that is slow. What a process has in the end is what was said last.
+// TestLastWord: calls of all kinds whose contexts end at any moment, with a
+// slow store. The last call determines the final state of a process.
 func TestLastWord(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -201,8 +201,8 @@ func TestNotGivenBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasAwaited: a call that gives up says what it waited for, and speaks
-// of a store that does not answer only if that is so.
+// TestWhatWasAwaited: a call that gives up returns what it waited for, and
+// reports an unresponsive store only if that is the reason.
 func TestWhatWasAwaited(t *testing.T) {
 	in := func(t *testing.T, d time.Duration, what string, q *sequencer.Sequencer) error {
 		t.Helper()
@@ -264,7 +264,7 @@ func (s *oneWrite) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestClaimNotGivenBack: the same for a claim that was being written at that
+// TestClaimNotGivenBack is the same for a claim that is being written at that
 // moment.
 func TestClaimNotGivenBack(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
@@ -275,7 +275,7 @@ func TestClaimNotGivenBack(t *testing.T) {
 			q := open(t, &oneWrite{Store: s}, &sequencer.Config{Detached: true})
 			attached := make(chan error)
 			go func() { attached <- q.Attach(t.Context()) }()
-			synctest.Wait() // the claim is on its way
+			synctest.Wait() // the claim is in progress
 			if err := call(q, t.Context()); err == nil {
 				t.Errorf("%s: no error, and the claim is there", what)
 			}

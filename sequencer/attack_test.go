@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// TestAttackUnusable: the clock steps back between Detach and Attach, then is
-// right again.
+// TestAttackUnusable: the clock steps back between Detach and Attach, and is
+// then corrected.
 func TestAttackUnusable(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -68,7 +68,7 @@ func (s *notSent) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// TestAttackConfigStarved: renewals that are not sent keep the configuration
+// TestAttackConfigStarved: renewals that are not sent prevent the configuration
 // from being read.
 func TestAttackConfigStarved(t *testing.T) {
 	in2026(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAttackCreateFar(t *testing.T) {
 var four = firn.MustParseLayout("bits=time:44.node:2.seq:4,unit=1ms,epoch=0")
 
 // TestAttackStoreBehind: the store's clock is an hour behind; one of four
-// members crashes and comes back, and the others prove its clock.
+// members crashes and restarts, and the others confirm its clock.
 func TestAttackStoreBehind(t *testing.T) {
 	for _, allow := range []bool{false} {
 		for _, pinned := range []bool{false, true} {
@@ -174,7 +174,8 @@ func TestAttackStoreBehind(t *testing.T) {
 	}
 }
 
-// TestAttackStepBackLost: after a step back, Next says why.
+// TestAttackStepBackLost: after a step back, the error of Next contains the
+// reason.
 func TestAttackStepBackLost(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -205,7 +206,7 @@ func TestAttackStepBackLost(t *testing.T) {
 	})
 }
 
-// stale is the store of a member whose reads of many keys are stale.
+// A stale is the store of a member whose reads of several keys are stale.
 type stale struct {
 	grant.Store
 	many  map[string][]byte

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// timedStore is a store that tells its time, which may be wrong.
+// timedStore is a store that returns its time, which may be wrong.
 type timedStore struct {
 	grant.Store
 	offset time.Duration
@@ -24,7 +24,7 @@ func (s timedStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now().Add(s.offset), time.Millisecond, nil
 }
 
-// in2026 runs f in a bubble whose clock stands at a day in 2026.
+// in2026 runs f in a bubble whose clock shows a day in 2026.
 func in2026(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
@@ -35,7 +35,7 @@ func in2026(t *testing.T, f func(t *testing.T)) {
 // sixteen has 16 node IDs.
 var sixteen = firn.MustParseLayout("bits=time:44.node:4.seq:4,unit=1ms,epoch=0")
 
-// crash ends a sequencer as the death of its process would.
+// crash ends a sequencer like the death of its process.
 func crash(t *testing.T, q *sequencer.Sequencer, s *brokenStore) {
 	t.Helper()
 	s.set(true)
@@ -44,9 +44,9 @@ func crash(t *testing.T, q *sequencer.Sequencer, s *brokenStore) {
 	_ = q.Close(ctx)
 }
 
-// TestHostAhead: a host whose clock is ahead crashes and starts again and again
-// beside members that work. It gets no number, whether the store tells its time
-// or not, and they keep theirs.
+// TestHostAhead: a host whose clock is ahead crashes and restarts repeatedly
+// beside working members. It gets no node ID, whether the store returns its
+// time or not, and they keep theirs.
 func TestHostAhead(t *testing.T) {
 	for _, ahead := range []time.Duration{11 * time.Second, 2 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
 		for _, timed := range []bool{true, false} {
@@ -113,7 +113,7 @@ func TestHostAhead(t *testing.T) {
 // TestStoreClockWrong: a wrong clock of the store prevents no member from
 // working if members agree with each other.
 func TestStoreClockWrong(t *testing.T) {
-	// In a small layout, and in one where members are few among many numbers.
+	// In a small layout, and in one with few members among many node IDs.
 	for _, c := range []struct {
 		offset time.Duration
 		layout firn.Layout
@@ -151,9 +151,9 @@ func TestStoreClockWrong(t *testing.T) {
 	}
 }
 
-// TestRepair: processes whose clock is a year ahead have claimed every number
-// and died. A repair gives the numbers back, with dead owners and live ones,
-// and no ID is made twice, also when the year has passed.
+// TestRepair: processes whose clock is a year ahead have claimed every node ID
+// and died. A repair gives them back, with dead owners and live ones, and no ID
+// is made twice, even after the year has passed.
 func TestRepair(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	in2026(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestRepair(t *testing.T) {
 		var all ids
 		wrong := &sequencer.Config{Layout: sixteen, AllowClockAhead: true, AllowClockBehind: true, Now: func() time.Time { return time.Now().Add(year) }}
 
-		// Half of the numbers have been used before.
+		// Half of the node IDs have been used before.
 		var used []*sequencer.Sequencer
 		for range 8 {
 			q := open(t, mem, &sequencer.Config{Layout: sixteen})
@@ -182,7 +182,7 @@ func TestRepair(t *testing.T) {
 			if i%2 == 0 {
 				crash(t, q, s)
 			} else {
-				s.set(true) // or they would claim again
+				s.set(true) // otherwise they would claim again
 				alive = append(alive, q)
 			}
 		}
@@ -234,7 +234,7 @@ func TestRepair(t *testing.T) {
 			cancel()
 		}
 		alive = nil
-		// The time that the wrong clock showed comes, and goes by.
+		// The time that the wrong clock showed comes and passes.
 		time.Sleep(time.Until(done.Nodes[0].To.Add(-3 * time.Minute)))
 		for range 3 {
 			use(4)
@@ -245,8 +245,7 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// TestBefore1970: an ID's time may be before 1970, and 0 is a time like any
-// other.
+// TestBefore1970: an ID's time may be before 1970, and 0 is a valid time.
 func TestBefore1970(t *testing.T) {
 	for _, at := range []string{"1969-12-31T23:59:00Z", "1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "1960-06-01T00:00:00Z"} {
 		in2026(t, func(t *testing.T) {

@@ -12,23 +12,24 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// noWatch is a store without its watcher, so that members hear of a change only
-// when they read.
+// noWatch is a store without its watcher, so that members learn of a change
+// only when they read.
 type noWatch struct{ grant.Store }
 
 // TestNoIDsAfterDestroy checks that members make no IDs once Destroy has
 // returned.
 func TestNoIDsAfterDestroy(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T, s grant.Store) grant.Store{
-		// The fence has freed the record of an owner who does not know it yet.
+		// The fence has freed the record of an owner that does not know it yet.
 		"after a fence": func(t *testing.T, s grant.Store) grant.Store {
 			if _, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{LongestWindow: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 			return s
 		},
-		// Another operator has begun and closed nothing. The first List of this one
-		// is answered by a server that was replaced before the member came.
+		// Another operator has begun and closed nothing. The first List of this
+		// one is answered by a server that was replaced before the member
+		// joined.
 		"by a stale list": func(t *testing.T, s grant.Store) grant.Store {
 			ctx, cancel := context.WithCancel(t.Context())
 			if _, err := grant.Destroy(ctx, noList{s, cancel}, "orders", nil); err == nil {
@@ -57,7 +58,7 @@ func TestNoIDsAfterDestroy(t *testing.T) {
 	}
 }
 
-// noList is a store whose lists fail, and end a context.
+// noList is a store whose lists fail and end a context.
 type noList struct {
 	grant.Store
 	cancel context.CancelFunc
@@ -68,8 +69,8 @@ func (s noList) List(context.Context, string, func(string, []byte) bool) error {
 	return errors.New("no list")
 }
 
-// behind is a store whose lists find nothing until it has applied a CAS: they
-// are answered by another server.
+// A behind is a store whose lists find nothing until it has applied a CAS,
+// because another server answers them.
 type behind struct {
 	grant.Store
 	applied atomic.Bool

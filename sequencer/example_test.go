@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A program that makes the IDs of its orders. Any number of processes of this
+// A program that makes the IDs of its orders. Any number of processes on this
 // machine can run it at the same time. The README shows it.
 func Example() {
 	run := func(ctx context.Context) error {

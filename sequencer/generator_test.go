@@ -46,9 +46,9 @@ var someLayout = firn.MustParseLayout("default,epoch=0")
 
 func someTime(seconds int) time.Time { return time.Unix(1_795_132_800+int64(seconds), 0) }
 
-// TestHolder: what a member does with each grant: it makes a generator for the
-// first, above all that was used, and switches it for the next; one that it
-// cannot use ends the use of the one before.
+// TestHolder: what a member does with each grant. It makes a generator for the
+// first, above everything used, and switches it for the next. A grant that it
+// cannot use ends the use of the previous one.
 func TestHolder(t *testing.T) {
 	made := &notingGenerator{}
 	var grants []firn.Grant
@@ -72,7 +72,7 @@ func TestHolder(t *testing.T) {
 		t.Errorf("a grant of no use: %v, %v", err, m.unusable)
 	}
 	createErr = nil
-	for i, mark := range []int{-1, 0, 1} { // since the grant begins
+	for i, mark := range []int{-1, 0, 1} { // relative to the beginning of the grant
 		m.current.Store(nil)
 		m.mark = someTime(mark)
 		g := firn.Grant{Node: 2, From: someTime(0), Until: someTime(60)}
@@ -101,8 +101,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestUsedAndCounted: what was used never goes back, and what sealed generators
-// have made stays counted, whatever comes after them.
+// TestUsedAndCounted: what was used never goes back, and IDs of sealed
+// generators stay counted, whatever follows.
 func TestUsedAndCounted(t *testing.T) {
 	m := &member[firn.ID]{}
 	if !m.used().IsZero() {
@@ -157,8 +157,8 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestReasons: which errors say that another window helps, and which that the
-// store or the clock is what is amiss.
+// TestReasons: which errors mean that another window helps, and which that the
+// store or the clock is the problem.
 func TestReasons(t *testing.T) {
 	for _, tt := range []struct {
 		err               error
@@ -180,8 +180,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestOptions: what Open makes of its Config: for generators, for the Keeper,
-// and in the store.
+// TestOptions: how Open uses its Config: for generators, for the Keeper, and in
+// the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
 func testOptions(t *testing.T) {
@@ -212,7 +212,7 @@ func testOptions(t *testing.T) {
 	if lead := q.Stats().Lead; lead < 50*time.Millisecond {
 		t.Errorf("it leads the clock by %v after a large reservation", lead)
 	}
-	// A grant that it could not use.
+	// A grant that could not be used.
 	q.mu.Lock()
 	q.unusable = errUnusable
 	q.mu.Unlock()

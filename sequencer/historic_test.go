@@ -15,14 +15,14 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A link is a member's way to a store. It can be cut, and it can hold what is
-// on its way and deliver it when its sender has given up.
+// A link is a member's connection to a store. It can be cut, and it can hold
+// requests and deliver them after their senders have given up.
 type link struct {
 	grant.Store
 	mu   sync.Mutex
 	held chan struct{} // not nil: requests wait until it is closed, and are lost or late
 	late bool          // a CAS is then applied, although its caller has gone
-	done chan bool     // what became of late ones
+	done chan bool     // the results of late requests
 }
 
 func newLink(s grant.Store) *link { return &link{Store: s, done: make(chan bool, 100)} }
@@ -34,7 +34,7 @@ func (l *link) hold(late bool) {
 	l.held, l.late = make(chan struct{}), late
 }
 
-// release lets late ones go, and others pass.
+// release delivers late requests, and lets others pass.
 func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,14 +108,14 @@ func (c *handClock) freeze(stand bool) {
 	c.frozen.Store(0)
 }
 
-// zero is the only number that they all want.
+// zero is the range with the only node ID that all want.
 var zero = &sequencer.Range{Lo: 0, Hi: 0}
 
 func wanting(nodes *sequencer.Range) *sequencer.Config {
 	return &sequencer.Config{Layout: layout, Window: 30 * time.Second, Nodes: nodes, WaitForNode: true, AllowClockBehind: true}
 }
 
-// draw takes IDs while there are some.
+// draw takes IDs as long as there are any.
 func draw(q *sequencer.Sequencer, n int) (all []firn.ID) {
 	for range n {
 		id, err := q.TryNext()
@@ -127,7 +127,8 @@ func draw(q *sequencer.Sequencer, n int) (all []firn.ID) {
 	return all
 }
 
-// TestHistoric plays what has given duplicates elsewhere. Each title is where.
+// TestHistoric repeats incidents that caused duplicates elsewhere. Each title
+// names the system.
 func TestHistoric(t *testing.T) {
 	for _, story := range []struct {
 		name string
@@ -145,11 +146,11 @@ func TestHistoric(t *testing.T) {
 	}
 }
 
-// There the keys of the leadership were not compared when the window of
-// timestamps was written, so that an old leader could overwrite the new one's.
+// There, the keys of the leadership were not compared when the window of
+// timestamps was written, so an old leader could overwrite the new one's.
 //
-// Here a renewal compares the record's bytes. It comes to nothing once another
-// member has written there, however late it is.
+// Here, a renewal compares the record's bytes. It has no effect once another
+// member has written the record, however late it is.
 func lateWriter(t *testing.T, s grant.Store) {
 	var all ids
 	l := newLink(s)
@@ -216,10 +217,11 @@ func electedAgain(t *testing.T, s grant.Store) {
 	closeIt(t, b)
 }
 
-// There two processes of one address that started at the same time both found
-// no node of theirs, and both took the same.
+// There, two processes with one address that started at the same time both
+// found no node of theirs, and both took the same.
 //
-// Here a record is created by a compare-and-swap with nothing: one has it.
+// Here, a record is created by a compare-and-swap with an absent value: only
+// one succeeds.
 func firstStart(t *testing.T, s grant.Store) {
 	create(t, s, layout, 30*time.Second)
 	var all ids
@@ -270,7 +272,7 @@ func backAndRestart(t *testing.T, s grant.Store) {
 		all.add(t, some...)
 		closeIt(t, q)
 	}
-	// An hour is more than anybody waits for.
+	// An hour exceeds any wait.
 	clock.offset.Store(-int64(time.Hour))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -284,10 +286,10 @@ func backAndRestart(t *testing.T, s grant.Store) {
 	}
 }
 
-// There both halves of a cluster gave the same node ID to members that joined.
+// There, both halves of a cluster gave the same node ID to joining members.
 //
-// Here who cannot reach the store has what is left of its window, and then
-// nothing.
+// Here, a member that cannot reach the store has the rest of its window, and
+// then nothing.
 func splitBrain(t *testing.T, s grant.Store) {
 	var all ids
 	l := newLink(s)
@@ -305,7 +307,7 @@ func splitBrain(t *testing.T, s grant.Store) {
 			t.Fatalf("%v without the store, an ID is made", time.Since(cut))
 		}
 		if joined == nil && time.Since(cut) > 70*time.Second {
-			joined = open(t, s, wanting(nodes)) // takes the number that is free now
+			joined = open(t, s, wanting(nodes)) // takes the node ID that is free now
 		}
 		if joined != nil {
 			all.add(t, draw(joined, 20)...)
@@ -315,16 +317,16 @@ func splitBrain(t *testing.T, s grant.Store) {
 	l.release()
 	closeIt(t, a)
 	closeIt(t, joined)
-	all.add(t, next(t, b, 100)...) // and it is back
+	all.add(t, next(t, b, 100)...) // the connection is back
 	closeIt(t, b)
 }
 
-// There the number belongs to a session; when that expires another one takes
-// it, and nothing keeps the first from using it: its clock stood still, and the
-// store is silent.
+// There, the number belongs to a session; when that expires, another process
+// takes it, and nothing prevents the first from using it: its clock stood
+// still, and the store does not answer.
 //
-// Here a window is a range of times, and times are in the IDs: what the first
-// makes lies below the mark, and what the second makes above.
+// Here, a window is a range of times, and times are part of the IDs: those of
+// the first lie below the mark, and those of the second above.
 func frozenHolder(t *testing.T, s grant.Store) {
 	var all ids
 	clock := new(handClock)
@@ -338,7 +340,7 @@ func frozenHolder(t *testing.T, s grant.Store) {
 	time.Sleep(2 * time.Minute)
 	b := open(t, s, wanting(zero))
 	all.add(t, next(t, b, 1000)...)
-	stale := draw(a, 1000) // to it, the window is not over
+	stale := draw(a, 1000) // by its clock, the window has not ended
 	if len(stale) == 0 {
 		t.Error("the frozen one makes nothing: nothing was shown")
 	}

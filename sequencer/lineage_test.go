@@ -18,18 +18,18 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// lineageStore knows where it is, and takes its time for that and for writes.
+// lineageStore has a lineage, and delays it and writes.
 type lineageStore struct {
 	*memstore.Store
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	identity string
-	says     time.Duration // how long it takes to say where it is
+	says     time.Duration // how long Lineage takes
 	writes   time.Duration // how long a write takes
 	asked    int
 }
 
-// is has the store be as it is said from now on, and returns how often it was
-// asked where it is since it was last told.
+// is sets the lineage and the delays from now on, and returns how often Lineage
+// was called since the last call of is.
 func (s *lineageStore) is(identity string, says, writes time.Duration) (asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,9 +65,9 @@ func (s *lineageStore) CAS(ctx context.Context, key string, old, next []byte) (b
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestLineage: a store is asked where it is before it is written to, once for
-// all that happens in a second, and a member that hears that it went back takes
-// nothing more from it.
+// TestLineage: a store is asked for its lineage before a write, once per second
+// at most, and a member that learns that the store went back acquires nothing
+// more from it.
 func TestLineage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
@@ -92,14 +92,14 @@ func TestLineage(t *testing.T) {
 			t.Errorf("it was asked %d times for %d renewals and a read of the configuration every 14 to 20 s, want 30 to 70", asked, q.Stats().Keeper.Renewed)
 		}
 
-		// Each of the two takes nearly as long as a request may.
+		// Each of the two takes nearly as long as a request may take.
 		renewed := q.Stats().Keeper
 		use(2 * time.Minute)
 		if now := q.Stats().Keeper; now.Renewed-renewed.Renewed < 4 || now.Failed != renewed.Failed {
 			t.Errorf("%d renewals, and %d requests have failed, of a store that is slow", now.Renewed-renewed.Renewed, now.Failed-renewed.Failed)
 		}
-		// It takes longer to say where it is than a request may take. The next
-		// renewal is due after 24 s at most.
+		// Lineage takes longer than a request may take. The next renewal is due
+		// after at most 24 s.
 		s.is("one", 5100*time.Millisecond, 4900*time.Millisecond)
 		use(33 * time.Second)
 		if now := q.Stats().Keeper; now.Failed == renewed.Failed || now.Unknown != 0 {
@@ -143,8 +143,9 @@ func (b *lockedBuffer) take() string {
 	return b.text.String()
 }
 
-// TestLineageBeforeUse: a store is asked where it is before a claim is read
-// again with the configuration, if the claim took longer than an answer serves.
+// TestLineageBeforeUse: a store is asked for its lineage before a claim is read
+// again with the configuration, if the claim took longer than an answer is
+// valid.
 func TestLineageBeforeUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
@@ -179,7 +180,8 @@ func TestLineageAfterFailover(t *testing.T) {
 				_ = q.Close(t.Context())
 			}
 		}()
-		// use takes IDs, and returns how many members had one in the last second.
+		// use takes IDs, and returns how many members got one in the last
+		// second.
 		use := func(d time.Duration) (n int) {
 			for end := time.Now().Add(d); time.Now().Before(end); {
 				n = 0
@@ -225,7 +227,7 @@ func TestLineageAfterFailover(t *testing.T) {
 	})
 }
 
-// A movedStore says that it has lost some of its writes.
+// A movedStore reports that it has lost some of its writes.
 type movedStore struct {
 	*storetest.Replicated
 	lost atomic.Int64

@@ -432,11 +432,11 @@ func (m *member[I]) Attach(ctx context.Context) error {
 }
 
 // Detach gives the node ID back and waits until the store has recorded that. No
-// IDs are made until Attach. If the context ends first, Detach returns an error,
-// and the node ID is given back when the store answers. If the store fails 20
-// times, or went back to an earlier state, Detach returns an error, and the
-// node ID becomes free when its window ends. A concurrent Attach also ends the
-// wait.
+// IDs are made until Attach. If the context ends first, Detach returns an
+// error, and the node ID is given back when the store answers. If the store
+// fails 20 times, or went back to an earlier state, Detach returns an error,
+// and the node ID becomes free when its window ends. A concurrent Attach also
+// ends the wait.
 func (m *member[I]) Detach(ctx context.Context) error {
 	err := m.tell(ctx, false)
 	if err == nil {

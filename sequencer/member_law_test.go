@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// twin is what a Sequencer and a Sequencer128 can both do, but for IDs.
+// A twin is the common part of a Sequencer and a Sequencer128, without IDs.
 type twin struct {
-	calls map[string]func(context.Context) error // each makes an ID at least
+	calls map[string]func(context.Context) error // each makes at least one ID
 	at    interface {
 		Attach(context.Context) error
 		Detach(context.Context) error
@@ -25,7 +25,7 @@ type twin struct {
 	}
 }
 
-// twins opens one of each, in a store of their own.
+// twins opens one of each, with separate stores.
 func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 	t.Helper()
 	c.Layout = layout
@@ -56,7 +56,8 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 	}
 }
 
-// TestStatesOfMembers: what every call and State say in each state of a member.
+// TestStatesOfMembers: the results of every call and of State in each state of
+// a member.
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &brokenStore{Store: mem}
@@ -67,7 +68,7 @@ func TestStatesOfMembers(t *testing.T) {
 			every := func(when string, want error) {
 				t.Helper()
 				for call, do := range q.calls {
-					time.Sleep(10 * time.Millisecond) // so that none has to wait
+					time.Sleep(10 * time.Millisecond) // so that no call has to wait
 					if err := do(t.Context()); !errors.Is(err, want) {
 						t.Errorf("%s, %s: %s is %v, want %v", name, when, call, err, want)
 					}
@@ -116,7 +117,7 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Fatal(err)
 			}
 			every("attached again", nil)
-			if got := q.at.Stats(); got.IDs != 22 { // those of the sealed generator too
+			if got := q.at.Stats(); got.IDs != 22 { // including those of the sealed generator
 				t.Errorf("%s: %d IDs, want 22", name, got.IDs)
 			}
 
@@ -142,8 +143,8 @@ func TestStatesOfMembers(t *testing.T) {
 	})
 }
 
-// TestStatsAddUp: the counts of sealed generators and of the present one are
-// one sum, and the longest wait is that of any.
+// TestStatsAddUp: the counts of sealed generators and of the current one are
+// added up, and the longest wait is that of any.
 func TestStatsAddUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute}) {
@@ -173,8 +174,7 @@ func TestStatsAddUp(t *testing.T) {
 	})
 }
 
-// TestKeeperCounts: what a Keeper counts of requests that fail, by what they
-// were.
+// TestKeeperCounts: what a Keeper counts for failed requests of each kind.
 func TestKeeperCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, _ grant.Store) {
 		s := &failingStore{Store: new(memstore.Store)}
@@ -197,7 +197,7 @@ func TestKeeperCounts(t *testing.T) {
 		if got.Applied != 1 || got.Acquired != 1 || got.Refused != 0 || got.Lost != 0 || got.Alarms != 0 {
 			t.Errorf("attached: %+v", got)
 		}
-		// An operator takes the number from it, as its window has ended.
+		// An operator takes the node ID from it, because its window has ended.
 		if _, err := grant.Fence(t.Context(), s, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -209,8 +209,8 @@ func TestKeeperCounts(t *testing.T) {
 	})
 }
 
-// TestLargestBatch: the largest batch is as many IDs as a window has; one more
-// is ErrBatchTooLarge.
+// TestLargestBatch: the largest batch has as many IDs as a window; one more is
+// ErrBatchTooLarge.
 func TestLargestBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
@@ -227,8 +227,8 @@ func TestLargestBatch(t *testing.T) {
 	})
 }
 
-// TestMismatchNames: an Open with other settings says which one differs, what
-// was asked for, and what the sequencer has.
+// TestMismatchNames: an Open with other settings returns which one differs, the
+// requested value, and that of the sequencer.
 func TestMismatchNames(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, time.Minute)

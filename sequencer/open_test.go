@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// slowStore is a store whose answers take a time.
+// slowStore is a store with delayed answers.
 type slowStore struct {
 	grant.Store
 	delay time.Duration
@@ -37,13 +37,13 @@ func (s slowStore) Get(ctx context.Context, key string) ([]byte, error) {
 func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	ok, err := s.Store.CAS(ctx, key, old, next)
 	if err := s.sleep(ctx); err != nil {
-		return false, err // it was applied, or not: the caller does not know
+		return false, err // it may have been applied: the caller does not know
 	}
 	return ok, err
 }
 
 // TestOpenRetried opens with contexts that are too short for the store, more
-// often than there are node IDs. None may be left claimed.
+// often than there are node IDs. None may stay claimed.
 func TestOpenRetried(t *testing.T) {
 	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
 		in2026(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ func (s longList) List(ctx context.Context, prefix string, yield func(string, []
 }
 
 // TestOperatorsAtOnce: operators that destroy or detach the same sequencer at
-// the same time do not undo each other's steps for ever.
+// the same time do not undo each other's steps forever.
 func TestOperatorsAtOnce(t *testing.T) {
 	for what, empty := range map[string]func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){
 		"destroy": grant.Destroy, "detach": grant.DetachAll,

@@ -15,27 +15,27 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// failingStore is a store whose reads and writes fail when told to.
+// failingStore is a store whose reads and writes fail on request.
 type failingStore struct {
 	*memstore.Store
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the fields below
 	reads, writes error
-	hangs         bool // a request that fails takes all the time it has
+	hangs         bool // a failing request hangs until its timeout
 	failures      int
 
-	hints chan struct{} // that the configuration has changed
+	hints chan struct{} // for changes of the configuration
 }
 
 func (s *failingStore) Watch(context.Context, string) <-chan struct{} { return s.hints }
 
-// fail has reads and writes fail from now on, or not.
+// fail makes reads and writes fail from now on, or succeed again.
 func (s *failingStore) fail(reads, writes error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads, s.writes = reads, writes
 }
 
-// failure is what a request ends with. No two texts are equal.
+// failure returns the error of a request. No two texts are equal.
 func (s *failingStore) failure(ctx context.Context, read bool) error {
 	s.mu.Lock()
 	err, hangs := s.writes, s.hangs
@@ -75,7 +75,7 @@ func (s *failingStore) CAS(ctx context.Context, key string, old, next []byte) (b
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// logged keeps the lines of a log that are not only for debugging.
+// logged keeps the lines of a log above the level debug.
 type logged struct {
 	mu    sync.Mutex // guards lines
 	lines []line
@@ -104,8 +104,8 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// about returns the lines about windows, and those that are as bad, since the
-// last time.
+// about returns the lines about windows, and others of the same severity, since
+// the last call.
 func (l *logged) about() (lines []line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +128,8 @@ const (
 
 var errRefused = errors.New("connection refused")
 
-// outages runs f with a member whose window is a minute long and began at
-// midnight, and who has used nothing of it.
+// outages runs f with a member whose window is a minute long, began at
+// midnight, and is unused.
 func outages(t *testing.T, f func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
@@ -150,7 +150,7 @@ func one(t *testing.T, q *sequencer.Sequencer) {
 	}
 }
 
-// texts wants lines with these texts, in this order, and no others.
+// texts expects lines with exactly these texts, in this order.
 func texts(t *testing.T, lines []line, want ...string) {
 	t.Helper()
 	ok := len(lines) == len(want)
@@ -177,8 +177,8 @@ func TestOutageIsLogged(t *testing.T) {
 				lines := l.about()
 				texts(t, lines, notRenewed, windowEnded)
 				warned, ended := lines[0], lines[1]
-				// Renewals begin when a fifth to four fifteenths of a minute are used, and
-				// a request may take 5 s.
+				// Renewals begin when between a fifth and four fifteenths of a
+				// minute have been used, and a request may take 5 s.
 				if warned.level != slog.LevelWarn || warned.at < 16*time.Second || warned.at > 34*time.Second {
 					t.Errorf("%v at %v, want a warning at 16 to 34 s", warned.level, warned.at)
 				}
@@ -207,7 +207,7 @@ func TestOutageIsLogged(t *testing.T) {
 				}
 				one(t, q)
 
-				// And all of that again.
+				// The same once more.
 				s.fail(errRefused, errRefused)
 				time.Sleep(10 * time.Minute)
 				texts(t, l.about(), notRenewed, windowEnded)
@@ -216,7 +216,7 @@ func TestOutageIsLogged(t *testing.T) {
 	}
 }
 
-// TestOutageInUse: callers who ask all the time do not make it more lines.
+// TestOutageInUse: callers that request IDs all the time cause no more lines.
 func TestOutageInUse(t *testing.T) {
 	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
 		ask := func(d time.Duration) {
@@ -231,7 +231,7 @@ func TestOutageInUse(t *testing.T) {
 		ask(20 * time.Second)
 		s.fail(nil, nil)
 		ask(time.Minute)
-		texts(t, l.about(), notRenewed, renewedAgain) // it was short
+		texts(t, l.about(), notRenewed, renewedAgain) // the outage was short
 		s.fail(errRefused, errRefused)
 		ask(5 * time.Minute)
 		s.fail(nil, nil)
@@ -251,7 +251,7 @@ func TestIdleLapseIsQuiet(t *testing.T) {
 		one(t, q) // renews
 		time.Sleep(time.Minute)
 		texts(t, l.about())
-		time.Sleep(10 * time.Minute) // renewed once more, and never used since
+		time.Sleep(10 * time.Minute) // renewed once more, and not used since
 		s.fail(errRefused, errRefused)
 		time.Sleep(10 * time.Minute)
 		texts(t, l.about())
@@ -291,7 +291,7 @@ func TestReadsThatFail(t *testing.T) {
 	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
 		time.Sleep(time.Second)
 		one(t, q)
-		s.fail(nil, errRefused) // a database that takes no writes
+		s.fail(nil, errRefused) // a database that accepts no writes
 		time.Sleep(50 * time.Second)
 		texts(t, l.about(), notRenewed)
 		time.Sleep(5 * time.Minute)
@@ -299,7 +299,7 @@ func TestReadsThatFail(t *testing.T) {
 	})
 }
 
-// TestOutageThatIsLeft: who detaches has no outage any more.
+// TestOutageThatIsLeft: the outage of a member ends when it detaches.
 func TestOutageThatIsLeft(t *testing.T) {
 	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
 		one(t, q)

@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// panics runs f and wants a panic, which it recovers as net/http does.
+// panics runs f and expects a panic, which it recovers like net/http.
 func panics(t *testing.T, f func()) {
 	t.Helper()
 	defer func() {
@@ -41,9 +41,9 @@ func (c lateContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestPanicsOfCallers: a context that panics, recovered, leaves a sequencer
-// that can be used and closed, and no goroutine behind, which the bubble would
-// find.
+// TestPanicsOfCallers: after a context has panicked and was recovered, the
+// sequencer can be used and closed, and leaves no goroutine behind, which the
+// bubble would detect.
 func TestPanicsOfCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, nil)
@@ -53,7 +53,8 @@ func TestPanicsOfCallers(t *testing.T) {
 			func(ctx context.Context) { _, _ = q.Next(ctx) },
 			func(ctx context.Context) { _, _ = q.NextBatch(ctx, 100) },
 		} {
-			// At its first use, the second and so on, until it is not used any more.
+			// At its first use, the second and so on, until it is no longer
+			// used.
 			for n := int32(0); n < 10; n++ {
 				time.Sleep(2 * time.Minute) // the window has lapsed
 				ctx := lateContext{t.Context(), new(atomic.Int32)}
@@ -88,14 +89,14 @@ func TestPanicsOfCallers(t *testing.T) {
 				}
 			}()
 		}
-		q := open(t, s, nil) // there is a number for it
+		q := open(t, s, nil) // a node ID is free for it
 		one(t, q)
 		closeIt(t, q)
 	})
 }
 
-// quitting is a log's handler that ends the goroutine that logs an error, as
-// t.Fatal in one does.
+// quitting is a log handler that ends the goroutine that logs an error, as
+// t.Fatal would.
 type quitting struct{}
 
 func (quitting) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
@@ -122,7 +123,7 @@ func TestCallersHearOfTheEnd(t *testing.T) {
 			_, err := q.NextBatch(context.Background(), 4096*30_000) // more than is left
 			done <- err
 		}()
-		select { // a minute after midnight the log hears that the window has ended
+		select { // a minute after midnight, the end of the window is logged
 		case err := <-done:
 			if err == nil || time.Since(midnight) < time.Minute {
 				t.Errorf("NextBatch: %v after %v", err, time.Since(midnight))
@@ -149,8 +150,8 @@ func (c slowContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestAttachOvertakesDetach: an Attach that comes after a Detach, and overtakes
-// it on the way to the Keeper, leaves a sequencer that makes IDs.
+// TestAttachOvertakesDetach: an Attach that comes after a Detach, but reaches
+// the Keeper first, leaves a sequencer that makes IDs.
 func TestAttachOvertakesDetach(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, nil)
@@ -169,7 +170,7 @@ func TestAttachOvertakesDetach(t *testing.T) {
 		if _, err := q.Next(ctx); err != nil {
 			t.Errorf("Next after both: %v, and State is %v", err, q.State().Phase)
 		}
-		for range 100 { // what never waits asks too
+		for range 100 { // calls that never wait request a window too
 			if _, err := q.TryNext(); err == nil {
 				break
 			}
@@ -179,7 +180,7 @@ func TestAttachOvertakesDetach(t *testing.T) {
 	})
 }
 
-// A bomb goes off at the n-th call of the caller's code.
+// A bomb panics at the n-th call of the caller's code.
 type bomb struct {
 	left    atomic.Int64
 	explode func()
@@ -202,9 +203,9 @@ func strike(f func()) {
 	<-done
 }
 
-// TestClockThatPanics: a clock that panics in a call of the caller's ends that
-// call, and no other waits for a lock that it held. (The Keeper's own looks at
-// the clock are not in a call of the caller's.)
+// TestClockThatPanics: a clock that panics during a caller's call ends that
+// call, and no other call waits for a lock that it held. (The Keeper's own
+// readings of the clock do not happen during a caller's call.)
 func TestClockThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		b := &bomb{explode: explode}
@@ -246,7 +247,7 @@ func TestClockThatPanics(t *testing.T) {
 	}
 }
 
-// inKeeper reports whether the Keeper's goroutine calls.
+// inKeeper reports whether the Keeper's goroutine is the caller.
 func inKeeper() bool {
 	calls := make([]uintptr, 32)
 	frames := runtime.CallersFrames(calls[:runtime.Callers(2, calls)])

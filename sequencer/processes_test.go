@@ -22,7 +22,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// childEnv is the directory that a process of TestProcesses works in.
+// childEnv is set to the directory of a process of TestProcesses.
 const childEnv = "FIRN_SEQUENCER_CHILD"
 
 func TestMain(m *testing.M) {
@@ -36,11 +36,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A run in a log: first, step and count of a batch's run.
+// The size of a run in a log: first ID, step and count.
 const runSize = 24
 
-// child makes IDs until it is killed, or until its parent is gone. What it has
-// handed out it writes to its log, in whole runs.
+// child makes IDs until it is killed, or until its parent has ended. It writes
+// the IDs that it has handed out to its log, in whole runs.
 func child(dir, log string) error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
@@ -75,7 +75,7 @@ func child(dir, log string) error {
 			return err
 		}
 		if n%50 == 49 {
-			// Some end in good order, and give their number back.
+			// Some end properly, and give their node ID back.
 			if rand.IntN(40) == 0 {
 				return q.Close(ctx)
 			}
@@ -84,16 +84,16 @@ func child(dir, log string) error {
 	}
 }
 
-// processLayout has few node IDs, so that they change hands often.
+// processLayout has few node IDs, so that they often change owners.
 var processLayout = firn.MustParseLayout("bits=time:41.node:4.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z")
 
-// TestProcesses: eight processes on one directory, one of them killed every 200
-// ms, others stopped for longer than their window or for a moment, wherever
-// they are. Every ID that any of them handed out is checked.
+// TestProcesses: eight processes share one directory. One of them is killed
+// every 200 ms, and others are suspended for longer than their window or for a
+// moment, at any point. Every ID that they have handed out is checked.
 func TestProcesses(t *testing.T) {
 	const processes, stopped = 8, 3 * time.Second
 	wantIDs, wantKills := 10_000_000, 40
-	soak, _ := time.ParseDuration(os.Getenv("FIRN_SOAK")) // FIRN_SOAK=10m: for so long, whatever is done by then
+	soak, _ := time.ParseDuration(os.Getenv("FIRN_SOAK")) // FIRN_SOAK=10m: run for this time
 	if os.Getenv("FIRN_SOAK") != "" && soak == 0 {
 		wantIDs, wantKills = 1_000_000_000, 3000
 	}
@@ -142,7 +142,7 @@ func TestProcesses(t *testing.T) {
 		files, _ := filepath.Glob(filepath.Join(logs, "*"))
 		for _, f := range files {
 			if info, err := os.Stat(f); err == nil {
-				n += int(info.Size()) / runSize // runs of at most 1000
+				n += int(info.Size()) / runSize // runs of at most 1000 IDs
 			}
 		}
 		return n
@@ -164,8 +164,8 @@ func TestProcesses(t *testing.T) {
 	if os.Getenv("FIRN_SOAK") != "" && soak == 0 {
 		deadline = begin.Add(time.Hour)
 	}
-	// Most runs are of some hundred IDs, those of a tick; the exact count is known
-	// at the end.
+	// Most runs have some hundred IDs, those of a tick; the exact count is
+	// known at the end.
 	for time.Since(begin) < soak || kills < wantKills || stops < wantKills/4 || made()*500 < wantIDs*2 {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %d kills and %d stops there are %d runs of IDs only", kills, stops, made())
@@ -209,7 +209,7 @@ func TestProcesses(t *testing.T) {
 }
 
 // checkLogs checks that no ID is in the logs twice, and that those of one
-// process increase. It returns how many there are.
+// process increase. It returns their number.
 func checkLogs(t *testing.T, dir string) (ids, runs int) {
 	t.Helper()
 	type span struct{ first, last uint64 } // of one node's slots
@@ -228,7 +228,7 @@ func checkLogs(t *testing.T, dir string) (ids, runs int) {
 		for {
 			var b [runSize]byte
 			if _, err := io.ReadFull(in, b[:]); err != nil {
-				break // the end, or a run that was cut by a kill
+				break // the end, or a run truncated by a kill
 			}
 			first := firn.ID(binary.BigEndian.Uint64(b[:]))
 			step, count := binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:])

@@ -142,8 +142,8 @@ var (
 // If the sequencer does not exist and the Config has a layout, Open creates it.
 // If it exists with another configuration, the error is a *grant.MismatchError
 // that contains both. If it was destroyed, the error matches
-// grant.ErrDestroyed: create it again explicitly, with grant.Create. If the time
-// of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
+// grant.ErrDestroyed: create it again explicitly, with grant.Create. If the
+// time of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
 // before all arguments are checked.
 //
 // If the context ends first, Open returns at once. It gives back a node ID that
@@ -205,7 +205,7 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 	return info, err
 }
 
-// checkTime returns an error if the sequencer can make no ID any more.
+// checkTime returns an error if the sequencer can make no more IDs.
 func checkTime(info grant.Info, now time.Time) error {
 	l := info.Config.Layout
 	end := l.Last().Add(l.Unit())

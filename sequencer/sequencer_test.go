@@ -26,7 +26,7 @@ import (
 // layout begins before the year 2000, in which synctest's bubbles begin.
 var layout = firn.MustParseLayout("default,epoch=0")
 
-// bubble runs f where time is faked and goroutines must end.
+// bubble runs f with fake time; its goroutines must end.
 func bubble(t *testing.T, f func(t *testing.T, s grant.Store)) {
 	synctest.Test(t, func(t *testing.T) { f(t, new(memstore.Store)) })
 }
@@ -50,7 +50,7 @@ func closeIt(t *testing.T, q interface{ Close(context.Context) error }) {
 	}
 }
 
-// create creates it, or creates it again.
+// create creates a sequencer, or creates it again.
 func create(t *testing.T, s grant.Store, l firn.Layout, window time.Duration) {
 	t.Helper()
 	if _, err := grant.Create(t.Context(), s, "orders", grant.NewConfig(l, window), time.Now()); err != nil {
@@ -58,7 +58,7 @@ func create(t *testing.T, s grant.Store, l firn.Layout, window time.Duration) {
 	}
 }
 
-// ids checks that no ID comes twice, and that they increase for each maker.
+// ids checks that no ID comes twice, and that the IDs of each source increase.
 type ids struct {
 	mu   sync.Mutex
 	seen map[firn.ID]bool
@@ -148,7 +148,7 @@ func TestOpenCompares(t *testing.T) {
 	})
 }
 
-// TestLife: attach, detach, attach; for this process and for all.
+// TestLife: attach, detach and attach again, for this process and for all.
 func TestLife(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		ctx := t.Context()
@@ -181,7 +181,8 @@ func TestLife(t *testing.T) {
 		}
 		made = append(made, next(t, q, 1)...)
 
-		// Detached everywhere: the store tells, and no ID is made any more.
+		// Detached everywhere: the store reports it, and no IDs are made any
+		// more.
 		if _, err := grant.DetachAll(ctx, s, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +267,7 @@ func TestExhausted(t *testing.T) {
 		if !errors.As(err, &e) || e.Lo != 10 || e.Hi != 11 || e.Free.IsZero() {
 			t.Errorf("Open of a third = %v", err)
 		}
-		// Another range is another matter.
+		// Another range is not affected.
 		other := open(t, s, &sequencer.Config{Nodes: &sequencer.Range{Lo: 12, Hi: 12}})
 		if got := other.State().Node; got != 12 {
 			t.Errorf("pinned to 12, and has %d", got)
@@ -375,7 +376,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("%d calls failed in an outage of five windows", n)
 		}
 		s.set(false)
-		use(15 * time.Second) // it tries again every few seconds
+		use(15 * time.Second) // it retries every few seconds
 		if n := use(time.Minute); n != 0 {
 			t.Errorf("%d calls failed after the long outage", n)
 		}
@@ -397,8 +398,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestIdle: a window that is not used is not renewed, and the next ID opens it
-// again.
+// TestIdle: an unused window is not renewed, and the next ID opens it again.
 func TestIdle(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, nil)
@@ -419,8 +419,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a batch or a reservation that no window holds is an error at
-// once, also where no window is open, and nothing is taken.
+// TestTooLarge: a batch or a reservation that fits no window is an error at
+// once, even if no window is open, and nothing is taken.
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		l := firn.MustParseLayout("bits=time:48.node:14.seq:2,epoch=0")
@@ -469,7 +469,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 // TestBatchAmongOthers: a batch that MaxAhead does not allow at once gets its
-// turn while others take all that is free, over renewals of the window.
+// turn while others take all free IDs, across renewals of the window.
 func TestBatchAmongOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		l := firn.MustParseLayout("bits=time:48.node:14.seq:1,epoch=0")
@@ -509,7 +509,7 @@ func TestBatchAmongOthers(t *testing.T) {
 	})
 }
 
-// TestClock: the clock may do what it likes.
+// TestClock: the clock may jump in any direction.
 func TestClock(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		var mu sync.Mutex
@@ -541,15 +541,15 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestConcurrent: many goroutines, all methods, one of them attaching and
-// detaching.
+// TestConcurrent: many goroutines and all methods, with one goroutine that
+// attaches and detaches.
 func TestConcurrent(t *testing.T) {
 	s := new(memstore.Store)
 	q := open(t, s, nil)
 	var all ids
 	var callers sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	var made atomic.Int64 // calls that gave IDs
+	var made atomic.Int64 // calls that returned IDs
 	for i := range 12 {
 		callers.Go(func() {
 			var mine []firn.ID
@@ -609,7 +609,7 @@ func TestConcurrent(t *testing.T) {
 	closeIt(t, q)
 }
 
-// TestDirectory: two Stores on one directory, as two processes have them.
+// TestDirectory: two Stores on one directory, as in two processes.
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	var all ids
@@ -642,7 +642,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// Test128: the twin.
+// Test128: the same for 128-bit IDs.
 func Test128(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		c := &sequencer.Config{Layout: firn.MustParseLayout("boundary")}
@@ -682,8 +682,8 @@ func Test128(t *testing.T) {
 	})
 }
 
-// TestFleet: a hundred processes over hours, which open, close, detach, crash,
-// and have their sequencer detached, destroyed and created again under them.
+// TestFleet: a hundred processes that open, close, detach and crash for hours,
+// while their sequencer is detached, destroyed and created again.
 func TestFleet(t *testing.T) {
 	hours := 12
 	switch {
@@ -739,7 +739,7 @@ func TestFleet(t *testing.T) {
 						counts.Lock()
 						counts.crashed++
 						counts.Unlock()
-						s.set(true) // as if it had crashed: nothing is given back
+						s.set(true) // like after a crash: nothing is given back
 					}
 					brief, cancel := context.WithTimeout(ctx, time.Second)
 					_ = q.Close(brief)
@@ -799,8 +799,8 @@ func ExampleOpen() {
 	// true
 }
 
-// TestOwner: the owner that a process says it is is the one that the record of
-// its node ID names, and no other process has the same.
+// TestOwner: a process reports the owner that the record of its node ID
+// contains, and no other process has the same.
 func TestOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		seen := make(map[string]bool)

@@ -10,10 +10,10 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// TestStatsOfSealed: every ID is counted, also by a generator that is sealed
-// while callers take IDs from it, when its count is not known for a moment.
+// TestStatsOfSealed: every ID is counted, even those of a generator that is
+// sealed while callers take IDs from it, when its count is briefly unknown.
 func TestStatsOfSealed(t *testing.T) {
-	// With ticks this short the clock moves on between any two IDs.
+	// With such short ticks, the clock advances between any two IDs.
 	fine := firn.MustParseLayout("bits=time:54.node:4.seq:5,unit=1us,epoch=2020-01-01T00:00:00Z")
 	q := open(t, new(memstore.Store), &sequencer.Config{Layout: fine, Now: time.Now})
 	var made [3]uint64

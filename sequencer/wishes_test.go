@@ -19,9 +19,9 @@ import (
 type unwatchedStore struct {
 	grant.Store
 	requests atomic.Int64
-	late     atomic.Int64 // how long the last write that hung could take
-	hangs    atomic.Bool  // writes do
-	fails    atomic.Bool  // everything does
+	late     atomic.Int64 // how long the last hanging write could take
+	hangs    atomic.Bool  // writes hang
+	fails    atomic.Bool  // all requests fail
 }
 
 func (s *unwatchedStore) Get(ctx context.Context, key string) ([]byte, error) {
@@ -46,8 +46,8 @@ func (s *unwatchedStore) CAS(ctx context.Context, key string, old, next []byte) 
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestLapsedCalls: calls that do not wait say that no window is open, and have
-// one opened for the next; so does one whose context has ended.
+// TestLapsedCalls: calls that do not wait report that no window is open, and
+// request one for the next call; so does a call whose context has ended.
 func TestLapsedCalls(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -91,8 +91,8 @@ func count(b firn.Batch, err error) error {
 	return err
 }
 
-// TestAskedAgain: a call that was refused has it looked up soon whether that is
-// still so; calls that fail again and again do not ask the store as often.
+// TestAskedAgain: after a call was refused, the reason is soon checked again;
+// calls that fail repeatedly do not ask the store as often.
 func TestAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &unwatchedStore{Store: mem}
@@ -152,8 +152,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestLargeBatchLate: a batch that a fresh window cannot hold any more is too
-// large, and not waited for.
+// TestLargeBatchLate: a batch that a fresh window can no longer hold is too
+// large, and does not wait.
 func TestLargeBatchLate(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
@@ -218,8 +218,8 @@ func TestSwitchInUse(t *testing.T) {
 	})
 }
 
-// TestAttachWhileHeld: Attach is fine while a number is held, also if renewals
-// fail; a member that has detached has nothing.
+// TestAttachWhileHeld: Attach succeeds while a node ID is held, even if
+// renewals fail; a member that has detached has none.
 func TestAttachWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lineageStore{Store: new(memstore.Store)}
@@ -261,7 +261,7 @@ func TestAttachWhileHeld(t *testing.T) {
 }
 
 // TestClockBehindIsRefused: a process whose clock is far behind those of others
-// takes no number, unless that is allowed.
+// acquires no node ID, unless that is allowed.
 func TestClockBehindIsRefused(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s grant.Store) {
@@ -300,7 +300,7 @@ func TestCreatedAnew(t *testing.T) {
 	})
 }
 
-// A hastyStore has another process create the sequencer just before this one
+// A hastyStore lets another process create the sequencer just before this one
 // does.
 type hastyStore struct {
 	grant.Store
@@ -352,7 +352,7 @@ func TestCreatedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestDetachSays: what a Detach that fails says of the store.
+// TestDetachSays: the errors of a failing Detach.
 func TestDetachSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lineageStore{Store: new(memstore.Store)}

@@ -33,7 +33,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// attacked serves in plain text until the test ends, and returns its address.
+// attacked serves in plain text until the test ends and returns the address.
 func attacked(t *testing.T, c Config) (*Server, string) {
 	t.Helper()
 	if c.Store == nil && c.Static == nil {
@@ -53,8 +53,8 @@ func attacked(t *testing.T, c Config) (*Server, string) {
 	return s, l.Addr().String()
 }
 
-// send makes one HTTP request on a connection of its own, as it stands, and
-// returns the status and the rest.
+// send makes one raw HTTP request on its own connection, and returns the status
+// and the rest.
 func send(t *testing.T, address, request string) (code int, answer string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -77,8 +77,8 @@ func send(t *testing.T, address, request string) (code int, answer string) {
 	return r.StatusCode, head.String() + string(body)
 }
 
-// talk sends commands of RESP in one packet and returns all that is answered
-// once the connection is idle or ends.
+// talk sends RESP commands in one packet and returns all answers, once the
+// connection is idle or has ended.
 func talk(t *testing.T, address, commands string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -105,14 +105,14 @@ func bulk(words ...string) string {
 	return text
 }
 
-// tricks are names that lead elsewhere in a path, a log, a page, a key of a
-// store or a program that reads any of these.
+// tricks are names that would lead elsewhere in a path, a log, a page, a store
+// key, or a program that reads any of these.
 var tricks = []string{
 	"../../etc/passwd", "..", "a/b", "a\\b", "a\x00b", "a\r\nSET x 1\r\n", "a\u202eb", "раrcels", "-n", strings.Repeat("x", 129), "<script>alert(1)</script>",
 }
 
-// TestTrickyNames: a name that is none is refused over each protocol, in each
-// place where one can be given, and the store has nothing of it.
+// TestTrickyNames: an invalid name is refused over each protocol, wherever a
+// name can be given, and the store has no trace of it.
 func TestTrickyNames(t *testing.T) {
 	store := new(memstore.Store)
 	_, address := attacked(t, Config{Store: store})
@@ -179,8 +179,8 @@ func TestTrickyNames(t *testing.T) {
 	}
 }
 
-// TestPipelinedAuth: what stands behind an AUTH in the same packet is done as
-// whom that made the client, and nothing before it is.
+// TestPipelinedAuth: commands after an AUTH in the same packet have the rights
+// of that client, and commands before it do not.
 func TestPipelinedAuth(t *testing.T) {
 	token, hash := auth.NewToken()
 	other, otherHash := auth.NewToken()
@@ -230,8 +230,8 @@ func TestPipelinedAuth(t *testing.T) {
 }
 
 // TestCrossOrigin: a page of another origin takes no ID and changes nothing,
-// whatever of its origin the browser says, by any path and method that does
-// something; and no answer has a header that would let it read.
+// whatever the browser says about its origin, by any path and method with an
+// effect; and no answer has a header that would allow it to read.
 func TestCrossOrigin(t *testing.T) {
 	store := new(memstore.Store)
 	_, address := attacked(t, Config{Store: store})
@@ -263,8 +263,8 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// TestForeignHosts: a name that leads a browser to this machine is not
-// answered, over HTTP/1.1 and HTTP/2 alike.
+// TestForeignHosts: a host name that leads a browser to this machine gets no
+// answer, over HTTP/1.1 and HTTP/2.
 func TestForeignHosts(t *testing.T) {
 	_, address := attacked(t, Config{Static: new(service.StaticConfig)})
 	for _, host := range []string{
@@ -278,7 +278,7 @@ func TestForeignHosts(t *testing.T) {
 			}
 		}
 	}
-	// The target of a request goes before Host.
+	// The target of a request takes precedence over Host.
 	if code, answer := send(t, address, "GET http://evil.example/v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n"); code != 421 && code != 400 {
 		t.Errorf("a target of another host: %d %s", code, answer)
 	}
@@ -291,7 +291,7 @@ func TestForeignHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Host = "evil.example"
-	if resp, err := web.Do(r); err == nil { // HTTP/2 in plain text is gRPC's alone
+	if resp, err := web.Do(r); err == nil { // HTTP/2 in plain text is only for gRPC
 		resp.Body.Close()
 		if resp.StatusCode == 200 && resp.Header.Get("Grpc-Status") == "" {
 			t.Errorf("over HTTP/2: %s", resp.Status)
@@ -299,8 +299,8 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// TestReloads: answers do not fail while tokens are read again and again, and a
-// token that stays is known all the time.
+// TestReloads: answers do not fail while tokens are reloaded repeatedly, and a
+// token that remains is known all the time.
 func TestReloads(t *testing.T) {
 	token, hash := auth.NewToken()
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
@@ -380,8 +380,8 @@ func TestReloads(t *testing.T) {
 	t.Logf("%d answers during %d reloads", answers.Load(), reloads)
 }
 
-// TestSecretsStayOut: what clients show, right or wrong and in the wrong place,
-// is in no log, answer or metric, at any level.
+// TestSecretsStayOut: secrets of clients, right or wrong or in the wrong place,
+// appear in no log, answer or metric, at any level.
 func TestSecretsStayOut(t *testing.T) {
 	token, hash := auth.NewToken()
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
@@ -423,7 +423,7 @@ func TestSecretsStayOut(t *testing.T) {
 	}
 }
 
-// A broken store takes no writes any more once it is.
+// A broken store takes no more writes once it is broken.
 type broken struct {
 	memstore.Store
 	is atomic.Bool
@@ -436,9 +436,9 @@ func (s *broken) CAS(ctx context.Context, key string, old, next []byte) (bool, e
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestFullDisk: a store that takes no writes, as on a disk that is full or
-// read-only, costs no ID as long as windows last; after that each protocol says
-// so, with no word of where the store is.
+// TestFullDisk: a store that takes no writes, as on a full or read-only disk,
+// affects no ID while windows last. After that each protocol reports it,
+// without revealing the store's location.
 func TestFullDisk(t *testing.T) {
 	store := new(broken)
 	c := Config{Store: store, Limit: 500 * time.Millisecond}

@@ -28,9 +28,9 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// guarded serves with TLS until the test ends, with a file of tokens if there
-// is a text for it. It returns the server, its address, what a client with a
-// certificate needs, and the directory of the files.
+// guarded serves with TLS until the test ends, with a token file if tokens is
+// not empty. It returns the server, its address, the TLS configuration of a
+// client with a certificate, and the directory of the files.
 func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, string, *tls.Config, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,9 +67,9 @@ func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, stri
 	return s, l.Addr().String(), client, dir
 }
 
-// asking are the ways to ask for an ID, or for what an administrator sees, with
-// some values of Authorization. Each keeps its connection, and returns whether
-// it was let in.
+// asking returns the ways to ask for an ID or for what an administrator sees,
+// with values of Authorization. Each keeps its connection and returns whether
+// the server let it in.
 func asking(t *testing.T, address string, c *tls.Config) map[string]func(values ...string) bool {
 	t.Helper()
 	get := func(method, path, accept string) func(...string) bool {
@@ -140,8 +140,8 @@ func asking(t *testing.T, address string, c *tls.Config) map[string]func(values 
 	}
 }
 
-// TestOneRule: what a client shows means the same over each protocol. One that
-// shows a token, whatever is wrong with it, is not let in by its certificate.
+// TestOneRule: credentials mean the same over each protocol. A client that
+// shows an invalid token is not let in by its certificate.
 func TestOneRule(t *testing.T) {
 	token, hash := auth.NewToken()
 	_, address, client, _ := guarded(t, "tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: mesh, role: admin, cn: client.example}\n", nil)
@@ -249,7 +249,7 @@ func TestFewFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-served
-	if n := strings.Count(log.String(), "no connection accepted"); n != 1 {
+	if n := strings.Count(log.String(), "accept failed"); n != 1 {
 		t.Errorf("%d lines of %d connections that were not accepted, want 1:\n%s", n, 20, log.String())
 	}
 }

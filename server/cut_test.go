@@ -33,9 +33,8 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// sessions are what the clients of HTTP and RESP send in a connection. None of
-// them leaves the server another than it was, once all have been sent as a
-// whole.
+// sessions are what HTTP and RESP clients send in a connection. Each complete
+// session leaves the server unchanged.
 var sessions = map[string]string{
 	"http": "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n" +
 		"POST /v1/sequencers/orders/next?count=300&format=base62 HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\nContent-Length: 0\r\n\r\n" +
@@ -57,7 +56,8 @@ var sessions = map[string]string{
 		"*1\r\n$4\r\nPING\r\nGET x\r\nQUIT\r\n",
 }
 
-// A stack is all of firn serve in the test's own process, on a store in memory.
+// A stack is the whole of firn serve inside the test process, on a store in
+// memory.
 type stack struct {
 	t    *testing.T
 	logs *nettest.Output
@@ -93,7 +93,7 @@ func calls(ctx context.Context, conn *grpc.ClientConn) error {
 		return err
 	}
 	if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: strings.Repeat("x", 300)}); status.Code(err) != codes.InvalidArgument {
-		return fmt.Errorf("a name that is none: %w", err)
+		return fmt.Errorf("invalid name: %w", err)
 	}
 	stream, err := ids.Stream(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func calls(ctx context.Context, conn *grpc.ClientConn) error {
 	return err
 }
 
-// recordings are all sessions.
+// recordings returns all sessions, those of gRPC recorded.
 func recordings(t *testing.T) map[string]string {
 	t.Helper()
 	all := maps.Clone(sessions)
@@ -134,7 +134,7 @@ func recordings(t *testing.T) map[string]string {
 	return all
 }
 
-// recordCalls records a client of a server that is there for it alone.
+// recordCalls records a client of a server that serves only this client.
 func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,9 +149,9 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 	return text
 }
 
-// good wants whole answers to a whole session, so that it is known that what is
-// cut is one. The half that it writes stays open: net/http and gRPC take the
-// end of that for the end of all.
+// good checks that a whole session gets whole answers, so that a cut session is
+// a cut of a good one. It does not close its half of the connection: net/http
+// and gRPC take that for the end of the connection.
 func good(t *testing.T, protocol, session string, conn net.Conn) {
 	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
@@ -203,9 +203,9 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 	}
 }
 
-// inBubble serves in a bubble, where nothing moves that the test does not, so
+// inBubble serves in a synctest bubble, where only the test moves anything, so
 // that every goroutine can be counted. dial makes a connection with buffers of
-// so many bytes.
+// the given size.
 func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
@@ -213,7 +213,7 @@ func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial fun
 	})
 }
 
-// step is after how many bytes more a connection is cut.
+// step returns how many bytes later the next connection is cut.
 func step() int {
 	if testing.Short() {
 		return 11
@@ -221,11 +221,10 @@ func step() int {
 	return 1
 }
 
-// toDay moves the clock of a bubble to when the tests take place.
+// toDay moves the clock of a bubble to the time of the tests.
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
-// inStack serves in the bubble that the test is in. over makes a connection of
-// one in memory.
+// inStack serves in the bubble of the test. over wraps a connection in memory.
 func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	l := nettest.NewPipes()
 	s := newStack(t, l, certificates)
@@ -234,7 +233,7 @@ func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, 
 		l.Add(conn)
 		return client
 	}
-	for protocol, session := range all { // whatever is begun once
+	for protocol, session := range all { // start what starts once
 		good(t, protocol, session, over(dial(1<<20), protocol))
 	}
 	time.Sleep(time.Minute)
@@ -246,8 +245,8 @@ func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, 
 		if runtime.NumGoroutine() <= before {
 			return
 		}
-		// It counts those that have just ended for a moment yet; stacks are those
-		// that have not.
+		// The count still includes goroutines that have just ended; the stacks do
+		// not.
 		if text := stacks(); bytes.Count(text, []byte("\n\n")) > bytes.Count(stacksBefore, []byte("\n\n")) {
 			t.Fatalf("%s: there are more goroutines than before:\n%s", what, text)
 		}
@@ -263,7 +262,7 @@ func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, 
 	}
 }
 
-// stacks are those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() []byte {
 	buf := make([]byte, 1<<20)
 	return buf[:runtime.Stack(buf, true)]
@@ -273,8 +272,8 @@ func stacks() []byte {
 // a connection.
 const lingering = time.Second
 
-// TestCutAtEveryByte: a connection that ends after any byte that the client
-// sends, in any way, leaves nothing behind, and the server goes on.
+// TestCutAtEveryByte: a connection that ends in any way, after any byte that
+// the client sends, leaves nothing behind, and the server keeps serving.
 func TestCutAtEveryByte(t *testing.T) {
 	all := recordings(t)
 	cuts, bytes := 0, 0
@@ -336,7 +335,7 @@ func TestCutOverTCP(t *testing.T) {
 			}
 		}
 	}
-	// settled waits until there are no more goroutines, or none end any more.
+	// settled waits until the number of goroutines stops falling.
 	settled := func(most int) (n int) {
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 			if n = runtime.NumGoroutine(); n <= most || time.Now().After(deadline) {

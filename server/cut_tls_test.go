@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// A cutConn ends after so many bytes were written, in a way of its own.
+// A cutConn ends in a chosen way after a number of bytes was written.
 type cutConn struct {
 	*memConn
 	left  int

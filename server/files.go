@@ -1,24 +1,24 @@
 package server
 
-// Files that connections leave to others.
+// Open files that connections must leave free.
 const (
-	ownFiles   = 32   // of the program, its listeners and its log
-	storeShare = 4    // one of so many is for the store, and for connections to other servers
-	storeMost  = 1024 // as much as it uses
-	refusing   = 64   // of a listener, for connections that are being refused
-	leastConns = 4    // of a listener, in any case
+	ownFiles   = 32   // for the program, its listeners and its log
+	storeShare = 4    // one in so many is for the store and connections to other servers
+	storeMost  = 1024 // the most that the store can use
+	refusing   = 64   // per listener, for connections that are being refused
+	leastConns = 4    // per listener, in any case
 )
 
-// connsWithin is how many connections each listener can have if so many files
-// can be open and want is how many are wanted. Without that, clients could take
-// the files that the store needs to renew what this server holds.
+// connsWithin returns how many connections each listener may have if the
+// process can open this many files and want connections are wanted. Without a
+// limit, clients could take the files that the store needs to renew node IDs.
 func connsWithin(files, listeners, want int) int {
 	left := files - ownFiles - min(files/storeShare, storeMost)
 	return max(leastConns, min(want, left/max(1, listeners)-refusing))
 }
 
-// maxConns is connsWithin for this process. It logs if that is less than was
-// configured.
+// maxConns returns connsWithin for this process. It logs a warning if that is
+// less than configured.
 func (s *Server) maxConns(listeners int) int {
 	files := openFiles()
 	n := connsWithin(files, listeners, s.c.MaxConns)

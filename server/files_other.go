@@ -4,6 +4,6 @@ package server
 
 import "math"
 
-// openFiles is how many files the system lets this process have open: it has no
-// limit that connections could reach.
+// openFiles returns how many files this process may have open. The system has
+// no limit that connections could reach.
 func openFiles() int { return math.MaxInt }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files the system lets this process have open; MaxInt if
-// that has no limit, or is not known.
+// openFiles returns how many files this process may have open; MaxInt if the
+// number is unlimited or unknown.
 func openFiles() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil || uint64(l.Cur) > math.MaxInt32 {

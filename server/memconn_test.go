@@ -31,8 +31,8 @@ type memPair struct {
 type memHalf struct {
 	buf    []byte
 	most   int  // how much buf holds
-	ended  bool // nothing is written any more
-	closed bool // nobody reads any more
+	ended  bool // no end writes to it any more
+	closed bool // no end reads from it any more
 	reads  memDeadline
 	writes memDeadline
 }
@@ -45,7 +45,7 @@ type memDeadline struct {
 // over reports whether the deadline has passed.
 func (d *memDeadline) over() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// set sets it, and wakes who waits when it has passed.
+// set sets the deadline, and wakes waiting calls when it has passed.
 func (d *memDeadline) set(p *memPair, at time.Time) {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -61,8 +61,7 @@ func (d *memDeadline) set(p *memPair, at time.Time) {
 	p.cond.Broadcast()
 }
 
-// newMemConn makes a connection; each direction holds so many bytes that were
-// not read.
+// newMemConn makes a connection that buffers most bytes in each direction.
 func newMemConn(most int) (client, server *memConn) {
 	p := new(memPair)
 	p.cond.L = &p.mu
@@ -128,8 +127,8 @@ func (c *memConn) CloseWrite() error {
 	return nil
 }
 
-// Close ends both halves. What the other end sent and nobody has read makes it
-// a reset.
+// Close ends both halves. If unread bytes of the other end remain, it is a
+// reset.
 func (c *memConn) Close() error { return c.end(false) }
 
 // Reset ends both halves at once, and what is on its way is lost.
@@ -170,7 +169,7 @@ func (c *memConn) SetWriteDeadline(at time.Time) error {
 func (c *memConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 func (c *memConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
 
-// TestMemConn: it does what TCP does, where the tests rest on it.
+// TestMemConn: it behaves like TCP where the tests depend on it.
 func TestMemConn(t *testing.T) {
 	want := func(what string, got, want error) {
 		t.Helper()

@@ -20,10 +20,10 @@ import (
 	"github.com/firnid/firn/server/tracing"
 )
 
-// protocols are those that are served.
+// protocols are the protocols that the Server speaks.
 var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 
-// shown is what metrics show.
+// shown returns what the metrics show.
 func (s *Server) shown() metrics.Config {
 	m := metrics.Config{Version: s.c.Version, Sequencers: s.source.figures}
 	byName := make(map[string]listen.Protocol)
@@ -100,7 +100,8 @@ func (s *Server) newRESP() *respapi.Server {
 	})
 }
 
-// newGuard knows what callers are allowed; nil if that is everything.
+// newGuard makes the guard that authorizes callers; nil if everyone may do
+// everything.
 func newGuard(c Config) *auth.Guard {
 	var set func() *auth.Set
 	switch {
@@ -115,7 +116,7 @@ func newGuard(c Config) *auth.Guard {
 	return auth.NewGuard(set, c.TLS.Trusts)
 }
 
-// authorizer is the guard of all protocols, or nil.
+// authorizer returns the guard of all protocols, or nil.
 func (s *Server) authorizer() auth.Authorizer {
 	if s.guard == nil {
 		return nil // and not a nil *auth.Guard
@@ -123,7 +124,7 @@ func (s *Server) authorizer() auth.Authorizer {
 	return s.guard
 }
 
-// tlsConfig is that of listeners, or nil.
+// tlsConfig returns the TLS configuration of listeners, or nil.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.c.TLS == nil {
 		return nil
@@ -131,16 +132,16 @@ func (s *Server) tlsConfig() *tls.Config {
 	return s.c.TLS.Config()
 }
 
-// tlsStateKey is that of a connection's TLS state in the context of its
-// requests.
+// tlsStateKey is the context key for the TLS state of a request's connection.
 type tlsStateKey struct{}
 
-// respKey is that of whether a connection may be switched to RESP, in the
-// context of its requests.
+// respKey is the context key for whether the connection of a request may be
+// switched to RESP.
 type respKey struct{}
 
-// withConn is for http.Server, which knows the TLS state of its own connections
-// only, and not what else is served where they come from.
+// withConn puts the TLS state of a connection into its context, and whether it
+// may be switched to RESP: http.Server knows neither for connections that it
+// did not accept itself.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if listen.Serves(conn, listen.RESP) {
 		ctx = context.WithValue(ctx, respKey{}, true)
@@ -151,8 +152,8 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// respOf returns what serves RESP over the connection of a request, or nil
-// where only HTTP is served.
+// respOf returns a function that serves RESP on the connection of a request, or
+// nil if the connection may not be switched.
 func (s *Server) respOf(r *http.Request) func(net.Conn) {
 	if may, _ := r.Context().Value(respKey{}).(bool); !may {
 		return nil
@@ -163,13 +164,13 @@ func (s *Server) respOf(r *http.Request) func(net.Conn) {
 	}
 }
 
-// tlsState is that of the connection of a request, or nil.
+// tlsState returns the TLS state of a request's connection, or nil.
 func tlsState(r *http.Request) *tls.ConnectionState {
 	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
 	return state
 }
 
-// outcomeOf is how a request ended that was answered with this status.
+// outcomeOf returns the outcome of a request that was answered with a status.
 func outcomeOf(status int) metrics.Outcome {
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -180,7 +181,7 @@ func outcomeOf(status int) metrics.Outcome {
 	return metrics.OK
 }
 
-// outcomeOfCode is how a call ended.
+// outcomeOfCode returns the outcome of a call that ended with a code.
 func outcomeOfCode(code codes.Code) metrics.Outcome {
 	switch code {
 	case codes.OK:

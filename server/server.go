@@ -1,9 +1,9 @@
-// Package server is the server that the command firn serve runs, for programs
-// that embed it: HTTP, gRPC and RESP on the same listeners, the console,
-// metrics, and the forwarding of calls between the servers of a store.
+// Package server is the server behind the command firn serve, for programs that
+// embed it: HTTP, gRPC and RESP on the same listeners, the console, metrics,
+// and forwarding between the servers of a store.
 //
 // A program that only needs IDs for itself uses package sequencer, which needs
-// no network. One that asks a server uses package client.
+// no network. A client of a server uses package client.
 package server
 
 import (
@@ -37,8 +37,8 @@ import (
 // DefaultMaxConns is Config.MaxConns if that is 0.
 const DefaultMaxConns = 10_000
 
-// Config says what a Server serves. Either Store or Static is set. The zero
-// value of any other field means what the field says.
+// Config is the configuration of a Server. Exactly one of Store and Static is
+// set. The zero value of every other field has the meaning given at the field.
 type Config struct {
 	// Store keeps node IDs. The caller opens it, and closes it after Shutdown.
 	Store grant.Store
@@ -47,35 +47,35 @@ type Config struct {
 	// Store.
 	Static *service.StaticConfig
 
-	// Sequencers says how the sequencers of the Store are created and opened. Its
-	// Logger is Log if it has none.
+	// Sequencers is how the sequencers of the Store are created and opened. If it
+	// has no Logger, Log is used.
 	Sequencers sequencer.Config
 
 	// MaxNames is how many sequencers of the Store are open at once; 0 means
 	// service.DefaultMaxNames.
 	MaxNames int
 
-	// Template says in what a sequencer of the Store differs from Sequencers, by
-	// name. It is called when a name is first used; nil means that none differs.
+	// Template returns how the sequencer of a name differs from Sequencers. It is
+	// called when a name is first used; nil means that none differs.
 	Template func(name string) (service.Template, error)
 
-	// Forward says how to ask other servers of the Store while this one holds no
-	// node ID; nil asks none. The Server sets its Log, and its TLS if that is nil:
-	// then only servers without TLS are asked, or those with a certificate that
+	// Forward configures how to ask other servers of the Store while this one
+	// holds no node ID; nil asks none. The Server sets its Log, and its TLS if
+	// that is nil: it then asks servers without TLS, or with a certificate that
 	// Config.TLS trusts.
 	Forward *forwarding.ForwarderConfig
 
 	// Advertise is the HOST:PORT at which other servers reach this one; "" means
-	// that of a listener.
+	// the address of a listener.
 	Advertise string
 
-	// Tokens say what callers are allowed. nil allows everything to everyone,
-	// unless TLS requires certificates of clients: these then take IDs, and do
-	// nothing else. The Server reads the file again when it changes.
+	// Tokens decide what each client may do. nil allows everything to everyone,
+	// unless TLS requires client certificates: their owners may then take IDs, and
+	// nothing more. The Server reads the file again when it changes.
 	Tokens *auth.File
 
-	// TLS encrypts connections; nil leaves them in plain text. The Server reads
-	// the files again when they change.
+	// TLS encrypts connections; nil means plain text. The Server reads the files
+	// again when they change.
 	TLS *tlsconf.Loader
 
 	// AnyHost answers HTTP requests for any host name. Otherwise a server without
@@ -90,38 +90,39 @@ type Config struct {
 	// Limits bound requests and connections of all protocols.
 	Limits service.Limits
 
-	// RESPIdle is how long a connection of RESP may be idle; 0 means without end.
+	// RESPIdle is how long a RESP connection may be idle; 0 means forever.
 	RESPIdle time.Duration
 
-	// RESPRefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53,
-	// where JavaScript clients round integers.
+	// RESPRefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
+	// 2^53, where JavaScript clients round integers.
 	RESPRefuseUnsafe bool
 
-	// MaxConns is how many connections a listener has at once; 0 means
-	// DefaultMaxConns. It has fewer if the system lets the process open fewer
-	// files.
+	// MaxConns is how many connections each listener may have at once; 0 means
+	// DefaultMaxConns. The limit is lower if the system allows the process fewer
+	// open files.
 	MaxConns int
 
-	// Tracer traces requests; nil traces none. The caller ends it after Shutdown.
+	// Tracer traces requests; nil traces nothing. The caller closes it after
+	// Shutdown.
 	Tracer *tracing.Tracer
 
-	// Version is what the Server calls itself; "" means that it is unknown.
+	// Version is the version that the Server reports; "" means unknown.
 	Version string
 
-	// Log is the log; nil discards it.
+	// Log receives log messages; nil discards them.
 	Log *slog.Logger
 }
 
-// A Listener is where a Server listens.
+// A Listener is an address that a Server serves.
 type Listener struct {
 	net.Listener
 
-	// Only are the protocols that are served; nil means all.
+	// Only lists the protocols to serve; nil means all.
 	Only []listen.Protocol
 }
 
-// A Server hands out IDs. It is safe for use by many goroutines at once, and
-// must be made by New.
+// A Server hands out IDs. It is safe for concurrent use, and must be made by
+// New.
 type Server struct {
 	c       Config
 	guard   *auth.Guard // nil if everyone may do everything
@@ -137,19 +138,19 @@ type Server struct {
 	watching     context.Context // done when requests have ended
 	stopWatching context.CancelFunc
 
-	mu      sync.Mutex // guards what follows, except for calls of Wait
+	mu      sync.Mutex // guards the fields below, except for calls of Wait
 	muxes   []*listen.Mux
 	closed  bool
-	running sync.WaitGroup          // what accepts connections
-	watched sync.WaitGroup          // what runs until watching is done
+	running sync.WaitGroup          // goroutines that accept connections
+	watched sync.WaitGroup          // goroutines that run until watching is done
 	cut     context.CancelCauseFunc // ends the wait of the first Shutdown; nil before it
 
-	ended   chan struct{} // closed when that returns
-	stopped error         // what it returns
+	ended   chan struct{} // closed when the first Shutdown returns
+	stopped error         // its error
 }
 
-// New makes a Server, which does nothing before Serve. Whether or not it
-// serves, it ends with Shutdown.
+// New makes a Server, which does nothing until Serve. Call Shutdown to end it,
+// whether or not it has served.
 func New(c Config) (*Server, error) {
 	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
@@ -173,17 +174,17 @@ func New(c Config) (*Server, error) {
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)
 	s.web.ConnContext = withConn
-	s.web.RegisterOnShutdown(s.pages.Close) // streams of pages do not end by themselves
+	s.web.RegisterOnShutdown(s.pages.Close) // page streams do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
 	s.ended = make(chan struct{})
 	if c.Tokens != nil {
-		s.logTokens("tokens were read")
+		s.logTokens("tokens loaded")
 	}
 	return s, nil
 }
 
-// layout is that of sequencers that are created when they are first used.
+// layout returns the layout of sequencers that are created by using them.
 func (c *Config) layout() firn.Layout {
 	l := c.Sequencers.Layout
 	if c.Static != nil {
@@ -196,8 +197,8 @@ func (c *Config) layout() firn.Layout {
 }
 
 // Serve answers requests on the listeners until Shutdown, and then returns nil.
-// If one of them fails, it returns that error at once; the others serve until
-// Shutdown. Serve closes the listeners, and is called once.
+// If a listener fails, Serve returns its error at once; the others serve until
+// Shutdown. Serve closes the listeners, and may be called once.
 func (s *Server) Serve(listeners ...Listener) error {
 	done, err := s.start(listeners)
 	if done == nil {
@@ -216,8 +217,8 @@ func (s *Server) Serve(listeners ...Listener) error {
 	return nil
 }
 
-// start accepts connections, and begins what runs beside. The channel has room
-// for how each of its goroutines ends; it is nil if Shutdown came first.
+// start accepts connections and starts the background work. The channel has
+// room for the errors of all its goroutines; it is nil if Shutdown came first.
 func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	case s.closed:
 		return nil, nil
 	case s.muxes != nil:
-		return nil, errors.New("server: Serve was called before")
+		return nil, errors.New("server: Serve was already called")
 	}
 	conns := s.maxConns(len(listeners))
 	for _, l := range listeners {
@@ -240,7 +241,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.running.Go(func() {
 			err := f()
 			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
-				err = nil // of its Mux, which knows why
+				err = nil // its Mux reports the error
 			}
 			done <- err
 		})
@@ -266,7 +267,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	return done, nil
 }
 
-// open is how many connections of a protocol are open.
+// open returns how many connections of a protocol are open.
 func (s *Server) open(protocol listen.Protocol) (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,10 +277,10 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 	return n
 }
 
-// Drain makes /readyz answer 503, and removes the Server from the members of
-// its store. It still answers requests, also with IDs of other servers, so that
-// a load balancer has the time to notice, and asks clients of HTTP and gRPC to
-// make another connection. RESP has no word for that.
+// Drain makes /readyz answer 503 and removes the Server from the members of its
+// store. Meanwhile the Server still answers requests, also with IDs of other
+// servers, so that load balancers have time to notice. HTTP and gRPC clients
+// are asked to reconnect; RESP has no message for that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
@@ -289,12 +290,12 @@ func (s *Server) Drain() {
 }
 
 // Shutdown closes the listeners, lets requests finish until ctx is done, and
-// then ends them: the error then is that of ctx. Node IDs are given back, for
-// which there is a moment after ctx is done, too. Nothing of the Server runs
-// when Shutdown returns.
+// then ends them and returns the error of ctx. It gives back node IDs, and
+// allows a moment for that after ctx is done. Nothing of the Server runs when
+// Shutdown returns.
 //
-// It may be called more than once, also while another call waits: all of them
-// return the same, and the context that is done first ends the requests.
+// It may be called more than once and concurrently. All calls return the same
+// error, and the first context that is done ends the requests.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	cut := s.cut

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// How long firn serve waits for who is slow, as docs/http.md, docs/resp.md and
-// the limits of package rpcapi have it.
+// How long firn serve waits for slow clients, as in docs/http.md, docs/resp.md
+// and the limits of package rpcapi.
 const (
 	slowRequest = 10 * time.Second                // a request of HTTP or a command of RESP, once it has begun
 	slowIdle    = 2 * time.Minute                 // between requests of HTTP
@@ -42,9 +42,9 @@ func (d drip) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestSlowWriters: who sends a byte at a time, and is in time, has all answers;
-// who is too slow, or silent, from any byte on, is closed in time and leaves
-// nothing behind.
+// TestSlowWriters: a client that sends a byte at a time and is in time gets all
+// answers. One that is too slow, or silent, from any byte on is closed in time
+// and leaves nothing behind.
 func TestSlowWriters(t *testing.T) {
 	all := recordings(t)
 	tested := 0

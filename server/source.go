@@ -21,8 +21,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A source is where IDs come from: static, or else cluster with what belongs to
-// a store.
+// A source is where IDs come from: either static, or cluster with the other
+// fields.
 type source struct {
 	static *service.Static
 
@@ -31,10 +31,10 @@ type source struct {
 	clock     *members.Comparer
 	answers   *stores.Answers
 	forwarder *forwarding.Forwarder // nil if no other server is asked
-	peers     *forwarding.Peers     // nil likewise
+	peers     *forwarding.Peers     // nil if no other server is asked
 }
 
-// newSource makes the source of a Config that is complete.
+// newSource makes the source of a complete Config.
 func newSource(c Config) (s source, err error) {
 	if c.Static != nil {
 		s.static, err = service.NewStatic(*c.Static)
@@ -62,14 +62,14 @@ func newSource(c Config) (s source, err error) {
 		cluster.Peers = s.peers
 	}
 	cluster.Alike = func(name, other string) {
-		c.Log.Warn("sequencer created on first use has a name like another's", "sequencer", name, "like", other,
-			"hint", "if the name is mistyped, its IDs may equal those of "+other+"; create-on-first-use: false refuses names that do not exist")
+		c.Log.Warn("new sequencer has a name similar to another's", "sequencer", name, "like", other,
+			"hint", "if the name is mistyped, its IDs may equal those of "+other+"; create-on-first-use: false refuses unknown names")
 	}
 	s.cluster = service.NewCluster(cluster)
 	return s, nil
 }
 
-// backend is what protocols speak to.
+// backend returns what the protocols call.
 func (s *source) backend() service.Backend {
 	if s.static != nil {
 		return s.static
@@ -77,11 +77,11 @@ func (s *source) backend() service.Backend {
 	return s.cluster
 }
 
-// leastClosing is the time to give node IDs back after the end of a context.
+// leastClosing is the minimum time for giving node IDs back after a context has
+// ended.
 const leastClosing = time.Second
 
-// close gives node IDs back, within what is left of ctx, and for as long as the
-// store takes some.
+// close gives node IDs back until ctx is done, or the store accepts no more.
 func (s *source) close(ctx context.Context, log *slog.Logger) {
 	if s.cluster == nil {
 		return
@@ -99,11 +99,11 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 		}
 	})()
 	if err := s.cluster.Close(within); err != nil {
-		log.Warn("node IDs not given back: they are free when their windows end", "error", err)
+		log.Warn("node IDs not released: they become free when their windows end", "error", err)
 	}
 }
 
-// figures are what the sequencers have done, for metrics.
+// figures returns the statistics of the sequencers, for metrics.
 func (s *source) figures() (all []metrics.Sequencer) {
 	made := func(name string, s firn.Stats) metrics.Sequencer {
 		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
@@ -125,13 +125,13 @@ func (s *source) figures() (all []metrics.Sequencer) {
 	return all
 }
 
-// holds reports whether a node ID is held now.
+// holds reports whether the sequencer holds a node ID now.
 func holds(s sequencer.State, now time.Time) bool {
 	return (s.Phase == sequencer.Attached || s.Phase == sequencer.Losing) && s.Until.After(now)
 }
 
-// describe returns what a server with these listeners tells others of its store
-// about itself.
+// describe returns a function that describes this server to the others of its
+// store.
 func (s *Server) describe(listeners []Listener) func() members.Member {
 	m := members.Member{Version: s.c.Version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.c.TLS != nil}
 	m.Host, _ = os.Hostname()
@@ -153,8 +153,8 @@ func (s *Server) describe(listeners []Listener) func() members.Member {
 	}
 }
 
-// addressOf is where other servers ask this one: over gRPC, wherever that is
-// spoken.
+// addressOf returns the address at which other servers reach this one over
+// gRPC.
 func addressOf(listeners []Listener, host string) (address string) {
 	for _, l := range listeners {
 		tcp, ok := l.Addr().(*net.TCPAddr)

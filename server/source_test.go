@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A leisurely store takes its time for every write once it is told to.
+// A leisurely store delays every write by each.
 type leisurely struct {
 	memstore.Store
 	each time.Duration
@@ -26,11 +26,11 @@ func (s *leisurely) CAS(ctx context.Context, key string, old, next []byte) (bool
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestGiveBack: node IDs are given back for as long as the store takes some,
-// until the context of Shutdown ends and for a moment after that.
+// TestGiveBack: node IDs are given back while the store accepts some, until the
+// context of Shutdown ends and for a moment after that.
 func TestGiveBack(t *testing.T) {
 	for _, row := range []struct {
-		limit time.Duration // 0: none
+		limit time.Duration // 0: no limit
 		all   bool
 		took  time.Duration
 	}{
@@ -62,12 +62,12 @@ func TestGiveBack(t *testing.T) {
 			if row.all != (log.Len() == 0) || took < row.took || took > row.took+3*time.Second {
 				t.Errorf("with a limit of %v: it took %v, want %v: %s", row.limit, took, row.took, &log)
 			}
-			time.Sleep(time.Minute) // what may be under way ends
+			time.Sleep(time.Minute) // let calls in progress end
 		})
 	}
 }
 
-// TestAddressOf: other servers are told where gRPC is spoken.
+// TestAddressOf: the address is that of a listener with gRPC.
 func TestAddressOf(t *testing.T) {
 	at := func(port int, only ...listen.Protocol) Listener {
 		return Listener{fixedListener{addr: &net.TCPAddr{IP: net.IPv4zero, Port: port}}, only}

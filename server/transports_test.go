@@ -27,7 +27,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A fickle is a Backend whose sequencers do what a test wants.
+// A fickle Backend has sequencers that do what a test wants.
 type fickle struct {
 	layout firn.Layout
 	err    atomic.Pointer[error]
@@ -83,8 +83,8 @@ func (s fickleSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I
 	return s.from.NextBatch(ctx, n)
 }
 
-// serveFickle serves it on one port until the test ends. It returns the address
-// and how many requests for IDs have come over RESP.
+// serveFickle serves it on one port until the test ends. It returns the
+// address, and a function that counts the requests for IDs over RESP.
 func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (address string, resp func() int64) {
 	t.Helper()
 	var commands atomic.Int64
@@ -104,17 +104,17 @@ func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (
 	return mux.Addr().String(), commands.Load
 }
 
-// A lab is a server, and what a client of it does, over one of the transports.
+// A lab is a server and a client of it, over one of the transports.
 type lab struct {
 	*testing.T
 	overRESP bool
 	address  string
-	resp     func() int64 // what came over RESP: requests, or connections of a server with TLS
+	resp     func() int64 // count over RESP: requests, or connections of a server with TLS
 	backend  *fickle
 	limits   service.Limits
 	roots    *tls.Config // for a server with TLS
 	log      strings.Builder
-	said     strings.Builder // what is the same over both
+	said     strings.Builder // the outcome, which must be the same over both
 }
 
 // start starts the server.
@@ -124,14 +124,16 @@ func (l *lab) start(layout string) {
 	l.address, l.resp = serveFickle(l.T, l.backend, l.limits, false)
 }
 
-// startGuarded starts a server with TLS, and tokens if there is a text.
+// startGuarded starts a server with TLS, and with tokens if tokens is not
+// empty.
 func (l *lab) startGuarded(tokens string) {
 	l.Helper()
 	s, address, roots, _ := guarded(l.T, tokens, nil)
 	l.address, l.roots, l.resp = address, roots, func() int64 { return s.open(listen.RESP) }
 }
 
-// client makes a client of the server. Where it speaks RESP it has begun to.
+// client makes a client of the server. If it speaks RESP it has already begun
+// to.
 func (l *lab) client(c client.Config) *client.Client {
 	l.Helper()
 	c.Servers = []string{"http://" + l.address}
@@ -179,13 +181,13 @@ func (l *lab) client(c client.Config) *client.Client {
 	}
 }
 
-// ask asks for a batch and notes what comes of it.
+// ask requests a batch and notes the outcome.
 func (l *lab) ask(c *client.Client, name string, n int) {
 	b, err := c.Sequencer(name).NextBatch(l.Context(), n)
 	l.note(fmt.Sprintf("%s %d", name, n), b.Len(), err)
 }
 
-// note notes an outcome, without what differs between two servers.
+// note records an outcome, without what differs between two servers.
 func (l *lab) note(what string, ids int, err error) {
 	text := "<nil>"
 	if err != nil {
@@ -202,8 +204,8 @@ func (l *lab) note(what string, ids int, err error) {
 	}
 }
 
-// scenarios are what must be the same over HTTP and RESP: with some of what it
-// has to say.
+// scenarios must have the same outcome over HTTP and RESP; says has parts of
+// it.
 var scenarios = map[string]struct {
 	do   func(l *lab)
 	want []string
@@ -243,7 +245,7 @@ var scenarios = map[string]struct {
 		for kind := range service.Kinds() {
 			var err error = &service.PeerError{Kind: kind, Detail: "the reason of " + kind.String(), Retry: 7 * time.Second}
 			l.backend.err.Store(&err)
-			// Another sequencer each time: the pauses of one do not end here.
+			// Another sequencer each time, because the pauses of one do not end here.
 			l.ask(c, "of-"+kind.String(), 3)
 		}
 		l.backend.err.Store(nil)
@@ -251,7 +253,7 @@ var scenarios = map[string]struct {
 		st := c.Servers()[0]
 		l.note(fmt.Sprintf("%d failures", st.Failures), 0, st.Err)
 	}, []string{
-		`503 "busy" "another server`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
+		`503 "busy" "answer of another server`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
 		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "0 failures: 0 IDs, <nil>",
 	}},
 	"patience": {func(l *lab) {
@@ -308,7 +310,7 @@ var scenarios = map[string]struct {
 			l.ask(c, "orders", 3)
 			l.ask(c, "others", 3)
 		}
-	}, []string{"orders 3: 3 IDs, <nil>", `403 "forbidden"`, `401 "unauthorized"`, "see whether Config.Token is right", "no token today"}},
+	}, []string{"orders 3: 3 IDs, <nil>", `403 "forbidden"`, `401 "unauthorized"`, "check Config.Token", "no token today"}},
 	"a certificate": {func(l *lab) {
 		l.startGuarded("")
 		l.ask(l.client(client.Config{}), "orders", 3)
@@ -319,7 +321,7 @@ var scenarios = map[string]struct {
 	}, []string{"orders 3: 3 IDs, <nil>"}},
 }
 
-// TestClientTransports: the Go client does the same over HTTP and RESP, beside
+// TestClientTransports: the Go client behaves the same over HTTP and RESP, with
 // a server that speaks both.
 func TestClientTransports(t *testing.T) {
 	for name, scenario := range scenarios {
@@ -346,8 +348,8 @@ func TestClientTransports(t *testing.T) {
 	}
 }
 
-// TestClientBehindProxies: nothing but HTTP ever reaches a proxy, also one that
-// would pass a switch of protocols on, and clients behind it work as before.
+// TestClientBehindProxies: only HTTP ever reaches a proxy, even one that would
+// pass a protocol switch on, and clients behind it work as before.
 func TestClientBehindProxies(t *testing.T) {
 	f := newFickle(t, "default")
 	address, resp := serveFickle(t, f, service.Limits{}, true)
@@ -356,8 +358,8 @@ func TestClientBehindProxies(t *testing.T) {
 			web := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 			if careless {
 				web.ModifyResponse = func(r *http.Response) error {
-					r.Header.Set("Connection", "Upgrade")
-					r.Header.Set("Upgrade", "firn-resp")
+					r.Header.Set("Connection", "Firn-Upgrade")
+					r.Header.Set("Firn-Upgrade", "firn-resp")
 					return nil
 				}
 				web.FlushInterval = -1
@@ -399,7 +401,7 @@ func TestClientBehindProxies(t *testing.T) {
 	}
 }
 
-// A statusRecorder knows the status of an answer.
+// A statusRecorder records the status of an answer.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -412,7 +414,7 @@ func (r *statusRecorder) WriteHeader(status int) {
 
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// A wireListener keeps what was sent to it.
+// A wireListener records what was sent to it.
 type wireListener struct {
 	net.Listener
 	mu    sync.Mutex
@@ -445,7 +447,7 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bad is the first that came and is no request of HTTP without a body.
+// bad returns the first bytes that are not an HTTP request without a body.
 func (l *wireListener) bad() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/client/clienttest"
 )
 
-// How a program's test looks.
+// A test of a program.
 func TestServer(t *testing.T) {
 	one, two := clienttest.NewServer(t, &clienttest.Options{Node: 1}), clienttest.NewServer(t, &clienttest.Options{Node: 2})
 	c, err := client.New(client.Config{Servers: []string{one.URL, two.URL}})
@@ -91,7 +91,7 @@ func TestRequireToken(t *testing.T) {
 	}
 }
 
-// Every form of an answer, and the requests that the server refuses.
+// Every form of an answer, and the requests that the server rejects.
 func TestForms(t *testing.T) {
 	now := func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 	for _, test := range []struct{ method, target, accept, want string }{
@@ -136,11 +136,12 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// A clock that panics fails the request, as net/http recovers it, and no other.
+// A clock that panics fails only that request, because net/http recovers the
+// panic.
 func TestClockThatPanics(t *testing.T) {
 	var calls atomic.Int64
 	now := func() time.Time {
-		if calls.Add(1) == 2 { // NewHandler looks once
+		if calls.Add(1) == 2 { // NewHandler reads it once
 			panic(http.ErrAbortHandler)
 		}
 		return time.Now()
@@ -152,7 +153,7 @@ func TestClockThatPanics(t *testing.T) {
 	}
 	defer c.Close(context.Background())
 	if _, err := c.Sequencer("orders").NextBatch(t.Context(), 3); err != nil {
-		t.Error(err) // the client tries again
+		t.Error(err) // the client retries
 	}
 	if got := s.Requests(); got != 2 {
 		t.Errorf("%d requests, want one that failed and one more", got)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the user and the store's directory. DPKG_ROOT is where dpkg installs to, if not
-# to this system. deb: $1 is configure, and $2 the version before, if any.
-# rpm: $1 is how many versions are installed.
+# Creates the user and the store's directory. DPKG_ROOT is the root to which dpkg
+# installs, if it is not this system. deb: $1 is configure, and $2 the previous version,
+# if any. rpm: $1 is the number of installed versions.
 set -e
 root=${DPKG_ROOT:-}
 
@@ -19,7 +19,7 @@ fi
 
 if [ -z "$root" ] && [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	systemctl try-restart firn.service || true # only one that runs; the upgrade itself has succeeded
+	systemctl try-restart firn.service || true # only if it runs; the upgrade itself has succeeded
 fi
 
 case "$1:${2:-}" in

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Says what stays. deb: $1 is remove, purge, upgrade and others.
-# rpm: $1 is how many versions stay installed.
+# Prints what is kept. deb: $1 is remove, purge, upgrade and others.
+# rpm: $1 is the number of versions that stay installed.
 set -e
 root=${DPKG_ROOT:-}
 case "$1" in

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stops the service before its files go. deb: $1 is remove, upgrade or deconfigure.
-# rpm: $1 is how many versions stay installed.
+# Stops the service before its files are removed. deb: $1 is remove, upgrade or deconfigure.
+# rpm: $1 is the number of versions that stay installed.
 set -e
 case "$1" in
 remove | deconfigure | 0)

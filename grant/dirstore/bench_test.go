@@ -46,7 +46,7 @@ func BenchmarkCAS(b *testing.B) {
 	report(b, took)
 }
 
-// BenchmarkCASApart has eight goroutines, each with a key of its own.
+// BenchmarkCASApart has eight goroutines with their own keys.
 func BenchmarkCASApart(b *testing.B) {
 	s := open(b, b.TempDir())
 	ctx := context.Background()
@@ -67,8 +67,8 @@ func BenchmarkCASApart(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-// BenchmarkIncrement has four stores, which stand for processes, raise one
-// counter; refused tries are not counted.
+// BenchmarkIncrement makes four stores, in place of processes, raise one
+// counter; refused attempts are not counted.
 func BenchmarkIncrement(b *testing.B) {
 	dir := b.TempDir()
 	ctx := context.Background()
@@ -139,7 +139,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// filled makes a store with records.
+// filled creates a store with records.
 func filled(b *testing.B, n int) string {
 	dir := b.TempDir()
 	s := open(b, dir)

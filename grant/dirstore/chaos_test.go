@@ -28,7 +28,7 @@ import (
 //
 // It takes six seconds; FIRN_SOAK=10m has it run for ten minutes.
 func TestChaos(t *testing.T) {
-	t.Parallel() // it waits more than it works
+	t.Parallel() // it mostly waits
 	duration := 6 * time.Second
 	if testing.Short() {
 		duration = time.Second
@@ -61,7 +61,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// chaosKeys are few, so that the processes are in each other's way.
+// chaosKeys are few, so that the processes compete.
 var chaosKeys = []string{"chaos/a", "chaos/b", "chaos/c", "chaos/d", "chaos/e"}
 
 // A claim is a number of a counter.
@@ -72,8 +72,8 @@ type claim struct {
 
 // An attempt is one CAS of a process to a number.
 type attempt struct {
-	by      string // what it wrote beside the number
-	outcome string // "try" while it is under way, then "ok", "no" or "unknown"
+	by      string // what it wrote besides the number
+	outcome string // "try" while it is in progress, then "ok", "no" or "unknown"
 }
 
 // chaos is the parent of the processes.
@@ -81,7 +81,7 @@ type chaos struct {
 	t   *testing.T
 	dir string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	claims   map[claim][]*attempt
 	children []*chaosChild
 	ended    bool
@@ -100,7 +100,7 @@ type chaosChild struct {
 	gone   bool
 }
 
-// start starts a process, and takes down what it says.
+// start starts a process, and records its output.
 func (c *chaos) start(stops bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +146,8 @@ func (c *chaos) start(stops bool) {
 	})
 }
 
-// listen takes down what a process says, until it is gone. A line it wrote
-// before it was killed is still there to be read.
+// listen records the output of a process until it ends. A line that it wrote
+// before it was killed can still be read.
 func (c *chaos) listen(child *chaosChild, stdout io.Reader) {
 	var current *attempt
 	lines := bufio.NewScanner(stdout)
@@ -210,7 +210,7 @@ func (c *chaos) waitInside(child *chaosChild, at claim) {
 	_ = child.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// count returns the greatest number of each key that was acknowledged.
+// count returns the greatest acknowledged number of each key.
 func (c *chaos) count() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +229,7 @@ func (c *chaos) countLocked() map[string]int {
 	return greatest
 }
 
-// killOne kills one of the processes that count, and are not the one that stops
+// killOne kills one of the counting processes, but not the one that stops
 // inside its lock.
 func (c *chaos) killOne() {
 	c.mu.Lock()
@@ -244,7 +244,7 @@ func (c *chaos) killOne() {
 	}
 }
 
-// end kills all that are left, and waits until all is taken down.
+// end kills the remaining processes, and waits until their output is recorded.
 func (c *chaos) end() {
 	c.mu.Lock()
 	c.ended = true
@@ -257,7 +257,7 @@ func (c *chaos) end() {
 	c.wg.Wait()
 }
 
-// verify compares what the processes said with what is stored.
+// verify compares the output of the processes with the stored values.
 func (c *chaos) verify(s *Store) {
 	final := make(map[string]int)
 	for _, key := range chaosKeys {
@@ -317,16 +317,16 @@ func (c *chaos) verify(s *Store) {
 	}
 }
 
-// chaosValue takes a counter's value apart.
+// chaosValue parses a counter's value.
 func chaosValue(v []byte) (n int, by string) {
 	text, by, _ := strings.Cut(string(v), " ")
 	n, _ = strconv.Atoi(text)
 	return n, by
 }
 
-// count is what a process does: it raises counters, and says before and after
-// each CAS what it does and what came of it. A line is one write to a pipe, so
-// it is there whole or not at all.
+// count is the program of a process: it raises counters, and reports each CAS
+// before and after, with its result. A line is one write to a pipe, so it is
+// complete or absent.
 func count(stops bool) error {
 	go func() { // do not outlive the parent
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -375,7 +375,7 @@ func count(stops bool) error {
 }
 
 // A stoppingDisk stops its own process when it is armed, at the worst moment:
-// the lock is held, the new record is to be seen, and it is not durable yet.
+// the lock is held, and the new record is visible but not yet durable.
 type stoppingDisk struct {
 	disk
 	armed  bool

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// childEnv says, in processes that tests start, what they are to do.
+// childEnv is set in processes that tests start, to their task.
 const childEnv = "FIRN_DIRSTORE_CHILD"
 
 func TestMain(m *testing.M) {

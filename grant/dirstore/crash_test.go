@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/grant/storetest"
 )
 
-// A scenario is what a few processes do at once. It is run in every order of
-// their calls to the disk that the budgets allow, and at every call the power
+// A scenario is what a few processes do concurrently. It is run in every order
+// of their calls to the disk that the budgets allow. At every call the power
 // may fail, leaving any of the states that the disk may have then.
 type scenario struct {
 	name      string
@@ -32,7 +32,7 @@ type scenario struct {
 
 type script func(c *client)
 
-// A client is a thread's way to the store. It writes down what it saw.
+// A client is a thread's access to the store. It records what it has seen.
 type client struct {
 	run   *simRun
 	store *Store
@@ -84,7 +84,7 @@ func (c *client) cas(key, old, next string) {
 	c.end(r, err)
 }
 
-// list is as good as a Get of every key that it yields.
+// list is equivalent to a Get of every key that it yields.
 func (c *client) list(keys ...string) {
 	records := make(map[string]*record)
 	for _, key := range keys {
@@ -199,7 +199,7 @@ type simRun struct {
 	threads  []*simThread
 	clock    int64
 	history  []*record
-	errors   []string // that no call should return
+	errors   []string // errors that no call should return
 	trace    []string
 	mutant   mutant
 }
@@ -209,15 +209,15 @@ func (r *simRun) tick() int64 {
 	return r.clock
 }
 
-// disk returns what a process has of the world.
+// disk returns the disk as a process sees it.
 func (r *simRun) disk(p *simProcess) *simDisk {
 	return &simDisk{world: r.world, process: p, mutant: r.mutant, trace: func(call string) {
 		r.trace = append(r.trace, p.name+": "+call)
 	}}
 }
 
-// run goes through one order of the calls, which the explorer chooses, and
-// returns what is wrong with it.
+// run runs one order of the calls, chosen by the explorer, and returns what is
+// wrong with it.
 func (r *simRun) run() error {
 	files := []simImage{{markerName, markerForm + "1\n", true}, {lockPrefix, "", true}}
 	for key, value := range r.scenario.initial {
@@ -256,7 +256,7 @@ func (r *simRun) run() error {
 		if err := r.checker.check(r); err != nil {
 			return err
 		}
-		// Who waits for a lock looks again after a while.
+		// A thread that waits for a lock tries again after a while.
 		if slices.ContainsFunc(r.threads, func(t *simThread) bool {
 			return t.waits.get() != "" && !t.done.Load() && t.at.get() == "" && (r.world.locks[t.waits.get()] == nil || t.process.dead.Load())
 		}) {
@@ -320,7 +320,7 @@ func (r *simRun) run() error {
 	}
 }
 
-// kill ends a process at once. What it has done to files stays.
+// kill ends a process at once. Its changes to files stay.
 func (r *simRun) kill(p *simProcess) {
 	r.trace = append(r.trace, p.name+" is killed")
 	p.dead.Store(true)
@@ -334,7 +334,7 @@ func (r *simRun) kill(p *simProcess) {
 	}
 }
 
-// end lets all goroutines of a run end that are left.
+// end lets all remaining goroutines of a run end.
 func (r *simRun) end() {
 	for range 100 {
 		synctest.Wait()
@@ -356,7 +356,7 @@ func (r *simRun) end() {
 	}
 }
 
-// An explorer goes through all sequences of choices.
+// An explorer visits all sequences of choices.
 type explorer struct {
 	choices, limits []int
 	at              int
@@ -371,7 +371,7 @@ func (e *explorer) choose(n int) int {
 	return e.choices[e.at-1]
 }
 
-// next goes to the sequence after this one, if there is one.
+// next moves to the next sequence, if there is one.
 func (e *explorer) next() bool {
 	for n := len(e.choices) - 1; n >= 0; n-- {
 		if e.choices[n]++; e.choices[n] < e.limits[n] {
@@ -382,13 +382,13 @@ func (e *explorer) next() bool {
 	return false
 }
 
-// A checker looks at what the disk may hold, once at each situation.
+// A checker checks what the disk may hold, once in each situation.
 type checker struct {
 	seen                       map[string]bool
 	moments, states, recovered int
 }
 
-// check lets the power fail now, in every way, and looks at what is found.
+// check lets the power fail now, in every way, and checks the result.
 func (ch *checker) check(r *simRun) error {
 	if len(r.errors) > 0 {
 		return fmt.Errorf("a call fails: %s", r.errors[0])
@@ -434,9 +434,9 @@ func (ch *checker) first(situation string) bool {
 	return true
 }
 
-// recover opens a store on what the disk holds, and looks whether its values
-// follow from what was seen before. With again it lets the power fail once more
-// at every call meanwhile.
+// recover opens a store on the contents of the disk, and checks that its values
+// are consistent with what was seen before. If again is set, the power fails
+// once more at every call meanwhile.
 func (ch *checker) recover(r *simRun, state simState, history map[string][]storetest.Operation, again bool) error {
 	ch.recovered++
 	w := newWorld(state.files)
@@ -499,7 +499,7 @@ func (ch *checker) recover(r *simRun, state simState, history map[string][]store
 	return failure
 }
 
-// explore goes through all orders of a scenario, until one is wrong.
+// explore visits all orders of a scenario, until one is wrong.
 func explore(t *testing.T, sc scenario, m mutant, ch *checker) (orders int, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(explorer)
@@ -520,9 +520,9 @@ func explore(t *testing.T, sc scenario, m mutant, ch *checker) (orders int, err 
 	return orders, err
 }
 
-// TestCrashStates looks at every state that a loss of power may leave, at every
-// call of a few processes to the disk, in every order: what was acknowledged or
-// seen is there, what was not is there as a whole or not at all.
+// TestCrashStates checks every state that a loss of power may leave, at every
+// call of a few processes to the disk, in every order: everything acknowledged
+// or seen is present, and everything else is either complete or absent.
 //
 // With FIRN_SOAK set there are more orders, and it takes some minutes.
 func TestCrashStates(t *testing.T) {
@@ -561,8 +561,8 @@ func TestCrashStates(t *testing.T) {
 	}
 }
 
-// TestMutants leaves out one thing at a time of what the store does or needs.
-// The scenarios of TestCrashStates must notice each.
+// TestMutants omits one thing at a time that the store does or needs. The
+// scenarios of TestCrashStates must detect each.
 func TestMutants(t *testing.T) {
 	for m, name := range map[mutant]string{
 		noFileSync:     "one process replaces and creates",

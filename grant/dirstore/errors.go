@@ -28,7 +28,7 @@ var (
 
 	// ErrDamaged means that the file of a record does not contain what was
 	// written. The value is unknown, so the key can be neither read nor
-	// replaced. It is grant.ErrDamaged too.
+	// replaced. It also matches grant.ErrDamaged.
 	ErrDamaged error = damage("dirstore: damaged record")
 
 	// ErrFailed means that the disk has failed in a way that leaves its content
@@ -37,7 +37,7 @@ var (
 	ErrFailed = errors.New("dirstore: the disk has failed, and the store refuses all calls")
 )
 
-// A damage is an error that is grant.ErrDamaged too.
+// A damage is an error that also matches grant.ErrDamaged.
 type damage string
 
 func (d damage) Error() string { return string(d) }

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// storeWorld is a world with a store in it.
+// storeWorld returns a world with a store in it.
 func storeWorld(values map[string]string) *simWorld {
 	files := []simImage{{markerName, markerForm + "1\n", true}, {lockPrefix, "", true}}
 	for key, value := range values {
@@ -33,7 +33,7 @@ func openWorld(t *testing.T, w *simWorld) (*Store, *simDisk) {
 	return s, d
 }
 
-// wantValue reads with a store of its own.
+// wantValue reads with a separate store.
 func wantValue(t *testing.T, w *simWorld, key, want string) {
 	t.Helper()
 	s, _ := openWorld(t, w)
@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 			if key == "new" && old == "A" {
 				old = ""
 			}
-			// The calls of a CAS that succeeds, or is refused.
+			// The calls of a CAS that succeeds or is refused.
 			var calls []string
 			s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
 			d.trace = func(call string) { calls = append(calls, call) }
@@ -100,7 +100,7 @@ func TestFaults(t *testing.T) {
 							t.Errorf("%s leaves a temporary file", what)
 						}
 					}
-					// Service is refused after an fsync that failed, and only then.
+					// Calls are refused after a failed fsync, and only then.
 					_, err = s.Get(t.Context(), key)
 					if synced != errors.Is(err, ErrFailed) || synced != errors.Is(err, grant.ErrNotSent) {
 						t.Errorf("Get after %s = %v, want ErrFailed: %v", what, err, synced)
@@ -120,7 +120,7 @@ func TestFaults(t *testing.T) {
 	t.Logf("report: %d faults of single calls of a CAS", tested)
 }
 
-// A store that has failed says why, to all calls, for ever.
+// A store that has failed returns the reason from all calls, permanently.
 func TestFailed(t *testing.T) {
 	s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
 	d.fault = func(call string) error {
@@ -145,7 +145,7 @@ func TestFailed(t *testing.T) {
 			t.Errorf("call %d after an fsync has failed = %v, want ErrFailed, ErrNotSent and the reason", i, err)
 		}
 	}
-	// Another process writes it anew, and believes that.
+	// Another process writes it again, and trusts the result.
 	wantValue(t, d.world, "k", "B")
 }
 
@@ -177,8 +177,8 @@ func TestFailedWhileWaiting(t *testing.T) {
 	})
 }
 
-// A lock is waited for as long as the context allows, by one goroutine at a
-// time for all of the process, and Close ends that.
+// A call waits for a lock as long as its context allows, with one goroutine of
+// the process at a time, and Close ends the wait.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := storeWorld(map[string]string{"k": "A"})
@@ -279,8 +279,8 @@ func TestReaderWaits(t *testing.T) {
 	})
 }
 
-// Temporary files of processes that died go when the store is opened; that of a
-// process that is writing stays.
+// Temporary files of dead processes are removed when the store is opened; that
+// of a process that is writing stays.
 func TestSweep(t *testing.T) {
 	w := storeWorld(map[string]string{"k": "A"})
 	_, other := openWorld(t, w)
@@ -317,8 +317,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// hiddenRecords is a file system that does not show the names of records, as
-// some do for a moment while the record is replaced.
+// hiddenRecords is a file system that hides the names of records, as some do
+// for a moment while a record is replaced.
 type hiddenRecords struct{ disk }
 
 func (d hiddenRecords) names() ([]string, error) {
@@ -334,7 +334,7 @@ func TestListNeedsLocksOnly(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	// Those of keys that a CAS was refused for have a lock and no record.
+	// A key for which a CAS was refused has a lock but no record.
 	if ok, err := s.CAS(t.Context(), "nothing", []byte("x"), []byte("1")); ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -351,8 +351,8 @@ func TestListNeedsLocksOnly(t *testing.T) {
 	}
 }
 
-// TestCreationCrashes lets the power fail at every call of the creation of a
-// store. It can be created then, or is there.
+// TestCreationCrashes lets the power fail at every call while a store is
+// created. Afterwards it exists or can be created.
 func TestCreationCrashes(t *testing.T) {
 	states := make(map[string]bool)
 	var failed error
@@ -390,7 +390,7 @@ func TestCreationCrashes(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "k", nil, []byte("1")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	// What was acknowledged is in a store with its marker.
+	// Acknowledged values are in a store with its marker.
 	for _, state := range w.crashStates() {
 		s, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", false)
 		if err != nil {
@@ -404,7 +404,7 @@ func TestCreationCrashes(t *testing.T) {
 	t.Logf("report: %d crash states of creating a store", len(states))
 }
 
-// A file system on which a lock can be taken twice is refused.
+// A file system on which a lock can be taken twice is rejected.
 func TestLocksThatDoNotExclude(t *testing.T) {
 	d := &lyingLocks{&simDisk{world: storeWorld(nil)}}
 	if _, err := openDisk(d, "simulated", false); !errors.Is(err, ErrFileSystem) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The numbers are those of statfs(2); a few that matter, written again.
+// The numbers are those of statfs(2); this repeats a few important ones.
 func TestFileSystemOf(t *testing.T) {
 	for magic, want := range map[uint32]fileSystem{
 		0xEF53:     {"ext4", durable},

@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A hang is a disk that does not answer at some calls, until it ends.
+// A hang is a disk that does not answer some calls, until the hang ends.
 type hang struct {
 	at    func(call string) bool
 	ended chan struct{}
@@ -35,7 +35,7 @@ func (h *hang) trace(call string) {
 	}
 }
 
-// callsOfCAS are the calls that a CAS of key "k" from A to B makes of the disk.
+// callsOfCAS returns the calls to the disk of a CAS of key "k" from A to B.
 func callsOfCAS(t *testing.T) (calls []string) {
 	t.Helper()
 	s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
@@ -46,10 +46,11 @@ func callsOfCAS(t *testing.T) (calls []string) {
 	return calls
 }
 
-// TestHang has the disk hang at each call of a CAS. The caller gets away at its
-// deadline, and hears that nothing was sent just where that is so, whatever the
-// disk does later. Meanwhile no other process gets at the record, and other
-// records are served; afterwards no lock and no file is left.
+// TestHang makes the disk hang at each call of a CAS. The caller returns at its
+// deadline, with an error that matches grant.ErrNotSent exactly if nothing can
+// have changed, whatever the disk does later. Meanwhile no other process can
+// use the record, and other records are available; afterwards no lock and no
+// file is left.
 func TestHang(t *testing.T) {
 	for i, at := range callsOfCAS(t) {
 		t.Run(at, func(t *testing.T) {
@@ -68,7 +69,7 @@ func TestHang(t *testing.T) {
 				if took := time.Since(begin); took < limit || took > limit+answerTime {
 					t.Errorf("CAS with a context of %v took %v", limit, took)
 				}
-				// From the rename on it may be there.
+				// From the rename on, the value may be in place.
 				unknown := strings.HasPrefix(at, "rename ") || strings.HasPrefix(at, "sync directory") || strings.HasPrefix(at, "settle ")
 				switch {
 				case ok || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has not answered for 5s"):
@@ -125,7 +126,7 @@ func TestHangOfReads(t *testing.T) {
 				h := newHang(func(call string) bool { return call == "read "+recordPrefix+"k" || call == "names" })
 				defer h.end()
 				d.trace = h.trace
-				// Some callers are left, and those that come later fail at once.
+				// Some calls are abandoned, and later ones fail at once.
 				for i := range maxLeft + 3 {
 					begin := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -187,7 +188,7 @@ type closeCounter struct {
 
 func (c closeCounter) close() error { *c.closed++; return c.disk.close() }
 
-// A holder is a grant.Holder that uses all it may.
+// A holder is a grant.Holder that uses everything it may.
 type holder struct {
 	mu    sync.Mutex
 	until time.Time
@@ -309,7 +310,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		// So few that it reads all of them each time.
+		// So few that the member reads all of them each time.
 		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(holder), nil)
 		if err := k.Attach(t.Context()); err != nil {
 			t.Fatal(err)
@@ -325,7 +326,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		w.mu.Unlock()
 		time.Sleep(2 * config.Window)
 		if is, _ := k.Status(); !holds(is) || is.Node == was.Node || is.Err != nil {
-			t.Errorf("the member has %+v, want another number than %d", is, was.Node)
+			t.Errorf("the member has %+v, want a node ID other than %d", is, was.Node)
 		}
 		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -347,7 +348,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		begin := time.Now()
 		_, err = grant.Destroy(t.Context(), s, "orders", nil)
 		if took, least := time.Since(begin), config.MaxAhead+config.Window; err != nil || took < least || took > 2*least {
-			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may go on", err, took, least)
+			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may continue", err, took, least)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// The names are what is on people's disks. Do NOT make changes to them.
+// These names are on users' disks. Do NOT make changes to them.
 func TestFileName(t *testing.T) {
 	for key, want := range map[string]string{
 		"a":                      "a",

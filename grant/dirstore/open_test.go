@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// tree returns the names of all that is below a directory.
+// tree returns the names of everything below a directory.
 func tree(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -46,7 +46,7 @@ func write(t *testing.T, path, content string) {
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		make    func(t *testing.T, dir string) // what is there
+		make    func(t *testing.T, dir string) // creates the contents
 		path    string                         // below the directory
 		options Options
 		is      error
@@ -144,7 +144,7 @@ func TestCreate(t *testing.T) {
 			}
 		}
 	}
-	// From here on it is there, and opens without more.
+	// From here on it exists, and opens without options.
 	again, err := Open(path, &Options{AllowVolatile: true})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func stat(t *testing.T, path string) fs.FileInfo {
 	return info
 }
 
-// Many that create one store at once all get it.
+// If many processes create one store at once, all of them get it.
 func TestCreateAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "store")
 	const n = 16
@@ -234,7 +234,7 @@ func TestDamaged(t *testing.T) {
 				}
 				want("CAS", err)
 			}
-			// Where it is one of many, they are shown.
+			// If it is one of many, its text is shown.
 			var listed []string
 			values, manyErr := s.GetMany(ctx, []string{"v1/z", "v1/a"})
 			listErr := s.List(ctx, "v1/", func(key string, value []byte) bool {
@@ -269,8 +269,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A record of a long key that has been damaged is noticed by List too, though
-// its key is in it.
+// List also detects a damaged record of a long key, although the record
+// contains the key.
 func TestDamagedLongKey(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -380,7 +380,7 @@ func TestLockFileRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that was open when it was removed is not taken for the lock.
+	// A lock file that was open when it was removed is not used as the lock.
 	d := s.disk.(*dir)
 	l, err := d.lock("lock+b")
 	if err != nil {
@@ -401,7 +401,7 @@ func TestLockFileRemoved(t *testing.T) {
 	}
 }
 
-// A file that a process has left half written goes when the store is opened.
+// A partly written file of a dead process is removed when the store is opened.
 func TestSweepFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -452,7 +452,7 @@ func ExampleOpen() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	// A store that is not there is not made by accident.
+	// A missing store is not created by accident.
 	_, err = Open(filepath.Join(dir, "store"), &Options{AllowVolatile: true})
 	fmt.Println(errors.Is(err, ErrNoStore))
 

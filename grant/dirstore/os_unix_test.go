@@ -4,5 +4,5 @@ package dirstore
 
 import "syscall"
 
-// errNoRoom is what the system says of a full disk.
+// errNoRoom is the system's error for a full disk.
 var errNoRoom error = syscall.ENOSPC

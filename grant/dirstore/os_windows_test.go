@@ -1,4 +1,4 @@
 package dirstore
 
-// errNoRoom is what the system says of a full disk.
+// errNoRoom is the system's error for a full disk.
 var errNoRoom error = errorDiskFull

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// asNobody runs a role of this test binary as a user that is not root, and
-// returns what it prints.
+// asNobody runs a role of this test binary as a user other than root, and
+// returns its output.
 func asNobody(t *testing.T, role, dir string) string {
 	t.Helper()
 	exe, err := os.Executable()
@@ -26,7 +26,8 @@ func asNobody(t *testing.T, role, dir string) string {
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), childEnv+"="+role, "FIRN_DIRSTORE_DIR="+dir)
 	if os.Geteuid() == 0 {
-		// The binary lies where only root may look: the copy lies elsewhere.
+		// Only root may read the directory of the binary, so the user runs a
+		// copy.
 		data, err := os.ReadFile(exe)
 		if err != nil {
 			t.Fatal(err)
@@ -64,8 +65,8 @@ func tryStore() error {
 	return nil
 }
 
-// TestPermissions has a user who may not do all that is needed. The error says
-// at which file, and what would be right.
+// TestPermissions has a user who lacks permissions. The error contains the file
+// and what to do.
 func TestPermissions(t *testing.T) {
 	const right = "run them as one user, or give the directory to a group they share"
 	// If root runs this test, the other user is `nobody`. Otherwise both are
@@ -120,7 +121,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestGroup has a directory that a group may write: so may it every file.
+// TestGroup has a directory that is writable for a group: then every file is,
+// too.
 func TestGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -154,8 +156,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestUnsettledRecord finds a record as a process leaves it that is killed
-// between the rename and the fsync: read-only. It is written anew once.
+// TestUnsettledRecord finds a record left by a process that was killed between
+// the rename and the fsync: read-only. It is written again, once.
 func TestUnsettledRecord(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -179,8 +181,8 @@ func TestUnsettledRecord(t *testing.T) {
 	}
 }
 
-// TestRootForAnother: root uses the directory of another user, to fence it for
-// instance, and locks that user out of nothing.
+// TestRootForAnother: if root uses the directory of another user, for example
+// to fence it, that user keeps access to all files.
 func TestRootForAnother(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be root")

@@ -9,7 +9,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// The form is what is on people's disks. Do NOT make changes to it.
+// This format is on users' disks. Do NOT make changes to it.
 func TestEncodeRecord(t *testing.T) {
 	const want = "firn-record 1 crc32c=50c9306f key=17 value=4\nv1/orders/n/00042\na\nb\x00"
 	if got := encodeRecord("v1/orders/n/00042", []byte("a\nb\x00")); string(got) != want {
@@ -64,7 +64,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
 				t.Errorf("decodeRecord(%q) = %v, want ErrDamaged or ErrNewer", file, err)
 			}
-			// As a value it must come back.
+			// As a value it must be returned unchanged.
 			if grant.CheckValue(file) != nil {
 				return
 			}

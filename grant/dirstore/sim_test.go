@@ -13,31 +13,31 @@ import (
 )
 
 // A simWorld is a machine with one directory: what its processes see of it, and
-// what of that would be on the disk if the power failed now.
+// which of that would be on disk if the power failed now.
 type simWorld struct {
 	files  map[string]*simName
 	locks  map[string]*simLock // those that are taken
 	errors int                 // how many times writing the directory has failed
 
-	mu sync.Mutex // guards all of it, where several goroutines run at once
+	mu sync.Mutex // guards everything, if several goroutines run at once
 }
 
 // A simName is a name in the directory, and what it has named since it was last
-// durable: an inode, or nil where it named none. The first is what is on the
-// disk for certain, the last is what everybody sees. After a loss of power it
-// is any of them, whatever other names are: a rename may be there by half.
+// durable: an inode, or nil for none. The first entry is certainly on disk, the
+// last is what everything sees. After a loss of power it is any of them,
+// independently of other names: a rename may be half done.
 type simName struct {
 	was  []*simInode
-	lost int // the first so many were given up when writing the directory failed
+	lost int // the number of first entries that were given up when writing the directory failed
 }
 
 // A simInode is a file.
 type simInode struct {
 	data    []byte
 	synced  bool // the content is on the disk
-	lost    bool // writing it has failed: syncing it again succeeds and does nothing
+	lost    bool // writing it has failed: syncing it again succeeds but does nothing
 	settled bool
-	marked  bool // settled may or may not be on the disk
+	marked  bool // settled may or may not be on disk
 }
 
 func newWorld(files []simImage) *simWorld {
@@ -64,7 +64,7 @@ func (w *simWorld) put(name string, i *simInode) {
 	n.was = append(n.was, i)
 }
 
-// String tells two worlds apart in which a crash may leave different states.
+// String distinguishes worlds in which a crash may leave different states.
 func (w *simWorld) String() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(w.files)) {
@@ -95,14 +95,14 @@ type simImage struct {
 	settled bool
 }
 
-// A simState is what is on the disk after a crash. Two that are equal have the
+// A simState is the content of the disk after a crash. Equal states have the
 // same text.
 type simState struct {
 	files []simImage
 	text  string
 }
 
-// crashStates returns all that the disk may hold after the power fails now.
+// crashStates returns everything that the disk may hold if the power fails now.
 func (w *simWorld) crashStates() []simState {
 	states := []simState{{}}
 	for _, name := range slices.Sorted(maps.Keys(w.files)) {
@@ -164,12 +164,12 @@ type simProcess struct {
 type simThread struct {
 	process *simProcess
 	resume  chan simDecision
-	at      note // the call that it stands before, or ""
+	at      note // the call before which it stopped, or ""
 	waits   note // the lock that it could not take
 	done    atomic.Bool
 }
 
-// A note is a string. It is atomic for those threads that a timer wakes.
+// A note is a string. It is atomic for threads that a timer wakes.
 type note struct{ v atomic.Value }
 
 func (n *note) set(s string) { n.v.Store(s) }
@@ -179,7 +179,8 @@ func (n *note) get() string {
 	return s
 }
 
-// simThreads knows which thread a goroutine is: a disk is not told who calls.
+// simThreads knows the thread of each goroutine, because a disk does not know
+// its caller.
 type simThreads struct {
 	only        *simThread // of a process with one thread
 	mu          sync.Mutex
@@ -200,7 +201,7 @@ func (ts *simThreads) add(t *simThread) {
 
 func (ts *simThreads) current() *simThread {
 	if ts.only != nil {
-		return ts.only // to ask for the goroutine takes long
+		return ts.only // finding the goroutine takes long
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -215,7 +216,7 @@ const (
 	die
 )
 
-// A simDisk is the disk as a thread of a process has it. Calls of a dead
+// A simDisk is the disk as a thread of a process sees it. Calls of a dead
 // process do nothing.
 type simDisk struct {
 	world   *simWorld
@@ -227,8 +228,7 @@ type simDisk struct {
 	shared  *simDirectory           // for the mutant of that name
 }
 
-// A mutant leaves out something of what the store needs of its disk, or of what
-// it does.
+// A mutant omits something that the store does or needs from its disk.
 type mutant string
 
 const (
@@ -452,7 +452,7 @@ func (f *simFile) Close() error { return nil }
 // A simDirectory is one opening of the directory.
 type simDirectory struct {
 	disk *simDisk
-	told int  // how many errors this opening has been told of, or was opened after
+	told int  // how many errors this opening has reported, or preceded it
 	deaf bool // Sync does nothing
 }
 
@@ -468,7 +468,7 @@ func (f *simDirectory) Sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		// What was to be written is given up, and counts as written.
+		// Unwritten data is given up, and counts as written.
 		for _, n := range w.files {
 			n.lost = len(n.was)
 		}
@@ -480,7 +480,7 @@ func (f *simDirectory) Sync() error {
 		return err
 	}
 	for _, n := range w.files {
-		if len(n.was) > n.lost { // named something else since
+		if len(n.was) > n.lost { // it has named something else since
 			n.was, n.lost = n.was[len(n.was)-1:], 0
 		}
 	}

@@ -390,8 +390,8 @@ func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
 	return shown(value, err)
 }
 
-// shown is the value of one of many keys: for a damaged record, the text of the
-// error.
+// shown returns the value of one of many keys or, for a damaged record, the
+// text of the error.
 func shown(value []byte, err error) ([]byte, error) {
 	if errors.Is(err, ErrDamaged) {
 		return []byte(err.Error()), nil

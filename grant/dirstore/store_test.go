@@ -9,7 +9,7 @@ import (
 	"github.com/firnid/firn/grant/storetest"
 )
 
-// forTests creates a store wherever the temporary directory is.
+// forTests creates a store on any file system of the temporary directory.
 func forTests() *Options { return &Options{Create: true, AllowVolatile: true} }
 
 func open(t testing.TB, path string) *Store {

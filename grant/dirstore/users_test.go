@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// Two users of the tests, and the group that both are in. They need no entry
-// in the system's lists.
+// Two users of the tests, and the group of both. They need no entry in the
+// system's lists.
 const (
 	userA, userB = 64001, 64002
 	sharedGroup  = 64010
 	counters     = 200
 )
 
-// shared makes a directory that belongs to sharedGroup, with mode 2770, and
+// shared creates a directory that belongs to sharedGroup, with mode 2770, and
 // beside it a copy of this binary that the users may run.
 func shared(t *testing.T) (dir string) {
 	t.Helper()
@@ -53,8 +53,8 @@ func shared(t *testing.T) (dir string) {
 	return dir
 }
 
-// asUser starts a process of a user, who is in sharedGroup. What it prints is
-// complete when wait has returned.
+// asUser starts a process of a user in sharedGroup. Its output is complete when
+// wait has returned.
 func asUser(t *testing.T, uid uint32, role, dir string) (out *bytes.Buffer, wait func()) {
 	t.Helper()
 	out = new(bytes.Buffer)
@@ -69,15 +69,15 @@ func asUser(t *testing.T, uid uint32, role, dir string) (out *bytes.Buffer, wait
 }
 
 // shareStore is a role: it adds one to each of many counters. All processes
-// come to each at about the same time, so that they make its files at the same
-// time.
+// reach each of them at about the same time, so that they create its files at
+// the same time.
 func shareStore() error {
 	syscall.Umask(0o077) // the strictest
 	dir := os.Getenv("FIRN_DIRSTORE_DIR")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i := range counters {
-		// Each opens it anew, as short commands do.
+		// Each opens the store again, as short commands do.
 		s, err := Open(dir, &Options{AllowVolatile: true, Create: true})
 		if err != nil {
 			return fmt.Errorf("open: %w", err)
@@ -110,7 +110,7 @@ func shareStore() error {
 }
 
 // TestTwoUsers: two users share a directory that belongs to a group of both,
-// with mode 2770, whatever their umask is, and lose no write of each other's.
+// with mode 2770, with any umask, and lose none of each other's writes.
 func TestTwoUsers(t *testing.T) {
 	dir := shared(t)
 	var out []*bytes.Buffer
@@ -142,9 +142,8 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
-// TestUnsharedLock finds a lock as a user leaves it who is killed before it is
-// given to the group. Others are refused; the next process of that user shares
-// it.
+// TestUnsharedLock finds a lock left by a user who was killed before giving it
+// to the group. Others are rejected; the next process of that user shares it.
 func TestUnsharedLock(t *testing.T) {
 	dir := shared(t)
 	s := open(t, dir)

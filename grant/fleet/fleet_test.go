@@ -42,7 +42,7 @@ func usualPlan(processes, bits int, window time.Duration) plan {
 	}
 }
 
-// run does what a plan says, and fails where something happened that must not.
+// run runs a plan, and fails after a violation.
 func run(t *testing.T, what string, p plan) map[string]stepReport {
 	t.Helper()
 	outage := make(map[string]bool)
@@ -66,7 +66,7 @@ func run(t *testing.T, what string, p plan) map[string]stepReport {
 	}
 	for _, s := range r.Steps {
 		steps[s.Name] = s
-		if outage[s.Name] { // how long it lasted for all is known now
+		if outage[s.Name] { // the time until all had IDs is known now
 			t.Logf("report: %s: %v", name, s)
 		}
 	}
@@ -81,8 +81,8 @@ func run(t *testing.T, what string, p plan) map[string]stepReport {
 	return steps
 }
 
-// TestFleet is what docs/scale.md says of fleets. There are twice as many node
-// IDs as processes.
+// TestFleet verifies the statements of docs/scale.md about fleets. There are
+// twice as many node IDs as processes.
 func TestFleet(t *testing.T) {
 	processes, bits := size()
 	t.Run("window of 60 s", func(t *testing.T) { testFleet(t, usualPlan(processes, bits+1, time.Minute)) })
@@ -91,9 +91,9 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestKubernetesFleet is a thousand processes on a Kubernetes API server, with
-// its usual window and with that of other stores. There are twice as many node
-// IDs.
+// TestKubernetesFleet is a thousand processes with a Kubernetes API server,
+// with its default window and with that of other stores. There are twice as
+// many node IDs.
 func TestKubernetesFleet(t *testing.T) {
 	windows := []time.Duration{time.Minute}
 	if soak() {
@@ -111,28 +111,27 @@ func TestKubernetesFleet(t *testing.T) {
 func testFleet(t *testing.T, p plan) {
 	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 
-	// 3N/W writes. A read of where the store is comes with each, and with each
-	// read of the configuration, of which there is one in 15 to 20 seconds.
+	// 3N/W writes. A read of the lineage comes with each, and with each read of
+	// the configuration, of which there is one in 15 to 20 seconds.
 	n := float64(p.Processes)
 	want := 3 * n / p.Window.Seconds()
 	if s := steps["running"]; math.Abs(s.Writes.Mean/want-1) > 0.05 || s.Reads.Mean < want+n/20 || s.Reads.Mean > want+2*n/15 || len(s.Waits) > 0 {
 		t.Errorf("running: %v; want %.0f writes and %.0f to %.0f reads in a second", s, want, want+n/20, want+2*n/15)
 	}
-	// Those who are replaced wait for some round trips, and hardly anybody is
-	// refused.
+	// Replaced processes wait for some round trips, and few claims are refused.
 	if s := steps["rollout"]; s.Wait(0.99) > time.Second || s.Count[readAll] > 0 || s.Count[refused] > p.Processes/100 {
 		t.Errorf("%v; want IDs within a second, and no lists", s)
 	}
-	// Everybody has at least 60 % of a window when an outage begins, but for who
-	// has just started to renew.
+	// All have at least 60 % of a window when an outage begins, except those
+	// that have just started to renew.
 	if s := steps["short outage"]; len(s.Waits) > 0 {
 		t.Errorf("%d processes stood without IDs", len(s.Waits))
 	}
 	if s := steps["long outage"]; len(s.Waits) != p.Processes {
 		t.Errorf("%d processes stood without IDs in an outage that is longer than the window, want all", len(s.Waits))
 	}
-	// The tries of a process are at least half of the longest wait apart, so the
-	// peak is bounded; and so is it by what the store can do.
+	// The attempts of a process are at least half of the longest wait apart, so
+	// the peak is bounded; it is also bounded by the capacity of the store.
 	most := min(float64(p.Processes)/2.5+2*want, 1/p.Store.Write.Seconds())
 	for _, name := range []string{"after the short one", "after the long one"} {
 		if s := steps[name]; s.Writes.Peak > most {
@@ -141,8 +140,8 @@ func testFleet(t *testing.T, p plan) {
 	}
 }
 
-// TestNoRoom: there are just as many numbers as processes, so that everybody
-// looks for a needle, and those who crash keep others out for a window.
+// TestNoRoom: there are just as many node IDs as processes, so all search for
+// the last ones, and those of crashed processes are blocked for a window.
 func TestNoRoom(t *testing.T) {
 	processes, bits := 1<<9, 9
 	switch {
@@ -163,7 +162,7 @@ func TestSilent(t *testing.T) {
 	run(t, "no answers in an outage", p)
 }
 
-// TestSame: a seed does the same every time.
+// TestSame: a seed gives the same run every time.
 func TestSame(t *testing.T) {
 	p := usualPlan(200, 8, time.Minute)
 	first, err := runPlan(p)

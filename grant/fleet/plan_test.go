@@ -8,43 +8,42 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A plan is what a fleet goes through: it starts, runs, and then goes through
-// the Steps. Fields that are zero mean what they say there.
+// A plan is what happens to a fleet: it starts, runs, and then goes through the
+// Steps. Zero fields mean the defaults given for them.
 type plan struct {
 	Seed      uint64
 	Processes int
 	NodeBits  int           // of the layout, so there are 1<<NodeBits node IDs
 	Window    time.Duration // of the sequencer; zero is 60 seconds
-	Skew      time.Duration // clocks are wrong by up to this, to both sides
-	StartOver time.Duration // the processes start at moments by chance within this; zero is all at once
+	Skew      time.Duration // clocks are wrong by up to this in either direction
+	StartOver time.Duration // the processes start at random moments within this time; zero means all at once
 	Store     pace
 	Steps     []step
 
-	// Told is called at the end of every step with what is known of it by then; it
-	// may be nil.
+	// Told is called at the end of every step with its report; it may be nil.
 	Told func(stepReport)
 }
 
-// A pace says how long the simulated store takes. It does one thing at a time.
+// A pace is the speed of the simulated store, which does one thing at a time.
 type pace struct {
-	Way      time.Duration // of a request, and of its answer: half to three halves of this, by chance
+	Way      time.Duration // of a request, and of its answer: half to three halves of this, at random
 	Read     time.Duration // a read of any number of keys
-	Key      time.Duration // each key of a read or of a list, beside
+	Key      time.Duration // each key of a read or a list, in addition
 	Write    time.Duration // a compare-and-swap, applied or not
-	Blind    bool          // it has no grant.Lineage; else there are reads of it before writes, and before the configuration is read
+	Blind    bool          // it has no grant.Lineage; otherwise it is read before writes and before the configuration is read
 	Stubborn bool          // it also handles requests that were abandoned before their turn
-	Silent   bool          // in an outage nothing is answered; else requests are refused at once
+	Silent   bool          // in an outage nothing is answered; otherwise requests are refused at once
 }
 
-// etcd is about the pace of an etcd of three members on two shared cores; see
-// docs/scale.md.
+// etcd is roughly the pace of an etcd with three members on two shared cores;
+// see docs/scale.md.
 func etcd() pace {
 	return pace{
 		Way: 250 * time.Microsecond, Read: 60 * time.Microsecond, Key: time.Microsecond, Write: 120 * time.Microsecond,
 	}
 }
 
-// kubernetes is about the pace of an API server and its etcd on two shared
+// kubernetes is roughly the pace of an API server and its etcd on two shared
 // cores, where each key is a request, and a compare-and-swap two; see
 // docs/scale.md.
 func kubernetes() pace {
@@ -53,24 +52,24 @@ func kubernetes() pace {
 	}
 }
 
-// A step is a part of a plan. Exactly one field beside Lasts is set; with none
-// the fleet just runs.
+// A step is a part of a plan. Exactly one field besides Lasts is set; if none
+// is, the fleet just runs.
 type step struct {
 	Name  string
-	Lasts time.Duration // and then until Settle is met
+	Lasts time.Duration // then until Settle is met
 
 	Replace *rollout // every process is replaced within Lasts
 	Outage  bool     // the store does not answer
 
-	// Settle has the step last until all processes have IDs, but no longer than
+	// Settle extends the step until all processes have IDs, but no longer than
 	// this beyond Lasts.
 	Settle time.Duration
 }
 
-// A rollout says how processes are replaced.
+// A rollout defines how processes are replaced.
 type rollout struct {
-	Crash float64       // the share of the old ones that crash; others give their number back
-	Surge bool          // the new one has its first ID before the old one ends; else the old one ends first
+	Crash float64       // the share of the old ones that crash; others give their node ID back
+	Surge bool          // the new one has its first ID before the old one ends; otherwise the old one ends first
 	Gap   time.Duration // from the end of the old one to the start of the new one, without Surge
 }
 
@@ -79,7 +78,7 @@ type kind int
 
 // The kinds of requests.
 const (
-	readLineage kind = iota // a read of where the store is in its history
+	readLineage kind = iota // a read of the lineage
 	readClock               // a read of the store's clock
 	readConfig              // a read of the configuration
 	readSome                // a read of some records
@@ -92,13 +91,13 @@ const (
 
 var kindNames = [kinds]string{"lineage", "clock", "config", "pick", "get", "list", "applied", "refused"}
 
-// String is the kind in a word.
+// String returns the kind as a word.
 func (k kind) String() string { return kindNames[k] }
 
 // IsWrite reports whether it is a compare-and-swap.
 func (k kind) IsWrite() bool { return k >= applied }
 
-// A report is what a run has shown.
+// A report is the result of a run.
 type report struct {
 	Plan      plan
 	Steps     []stepReport // the first is the start of all
@@ -106,35 +105,36 @@ type report struct {
 	Acquired  int // node IDs
 	Renewed   int // windows
 	Alarms    int
-	Trace     uint64 // hash of all that happened
-	Violation string // what must not be; "" where all held
+	Trace     uint64 // hash of everything that happened
+	Violation string // a violated condition, or ""
 }
 
-// A stepReport is what one step has shown.
+// A stepReport is the result of one step.
 type stepReport struct {
 	Name    string
 	Lasted  time.Duration
-	Settled bool          // all had IDs when it ended
-	Without int           // that had none then
-	All     time.Duration // from its beginning until none stood without, for the last time; 0 if none ever did
-	Count   [kinds]int    // requests that the store did
-	Keys    int           // that were read, by picks and lists
-	Missed  int           // requests that the store did not answer, or refused, being away
+	Settled bool          // all had IDs at its end
+	Without int           // processes without IDs then
+	All     time.Duration // from its beginning until all had IDs, for the last time; 0 if none ever lacked them
+	Count   [kinds]int    // requests that the store handled
+	Keys    int           // keys read by picks and lists
+	Missed  int           // requests that the store did not answer, or refused, because it was down
 	Late    int           // requests whose turn came after they were abandoned
-	Reads   rate          // requests in a second
-	Writes  rate          // requests in a second
-	Queue   time.Duration // the longest that a request waited for its turn
+	Reads   rate          // requests per second
+	Writes  rate          // requests per second
+	Queue   time.Duration // the longest wait of a request for its turn
 
-	// Who began to stand without IDs in this step: from the start of a process, or
-	// from the end of its window, to its next ID.
+	// Processes whose time without IDs began in this step: from the start of a
+	// process, or from the end of its window, to its next ID.
 	Waits       []time.Duration // in ascending order
 	WithoutMost int             // at the same time
 }
 
-// A rate is requests in a second of virtual time.
+// A rate is requests per second of virtual time.
 type rate struct{ Mean, Peak float64 }
 
-// Wait is the wait that a part of the waits do not exceed: 0.5 is the median.
+// Wait returns the wait that a part of the waits do not exceed: 0.5 is the
+// median.
 func (r stepReport) Wait(part float64) time.Duration {
 	if len(r.Waits) == 0 {
 		return 0
@@ -142,7 +142,7 @@ func (r stepReport) Wait(part float64) time.Duration {
 	return r.Waits[min(len(r.Waits)-1, int(part*float64(len(r.Waits))))]
 }
 
-// String is the report in a line.
+// String returns the report as a line.
 func (r stepReport) String() string {
 	text := fmt.Sprintf("%s, %v", r.Name, r.Lasted.Round(100*time.Millisecond))
 	if r.Reads.Peak > 0 || r.Writes.Peak > 0 {
@@ -176,7 +176,7 @@ func (r stepReport) String() string {
 	return text
 }
 
-// short is d with two or three digits.
+// short rounds d to two or three digits.
 func short(d time.Duration) time.Duration {
 	switch {
 	case d < 10*time.Millisecond:
@@ -187,7 +187,7 @@ func short(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
-// layout is that of a plan: 64 bits, of which 41 are milliseconds.
+// layout returns the layout of a plan: 64 bits, of which 41 are milliseconds.
 func (p plan) layout() (firn.Layout, error) {
 	return firn.ParseLayout(fmt.Sprintf("bits=time:41.node:%d.seq:%d,unit=1ms,epoch=2020-01-01T00:00:00Z", p.NodeBits, 22-p.NodeBits))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/internal/simkit"
 )
 
-// A process makes IDs, and does what a grant.Keeper does. It always wants IDs:
-// it makes one whenever anything happens to it.
+// A process makes IDs, and behaves like a grant.Keeper. It always wants IDs: it
+// makes one whenever anything happens to it.
 type process struct {
 	place  int
 	m      *grant.Machine
@@ -23,18 +23,18 @@ type process struct {
 	claim  *claim
 	grants map[uint64]int64 // the latest mark applied, ms, of each number it had
 
-	asked  int64 // µs: when the store was last asked where it is; it has answered
-	timer  int   // the one that counts
-	expiry int   // likewise
+	asked  int64 // µs: when the store last returned its lineage
+	timer  int   // the current one
+	expiry int   // the current one
 	gone   bool
 	ending bool
-	ended  func() // when the number was given back
+	ended  func() // when the node ID was given back
 	first  func() // when the first ID was made
-	since  int64  // µs: it stands without IDs since then; -1 if it has them
+	since  int64  // µs: without IDs since then; -1 if it has them
 	waits  int    // the step in which that began
 }
 
-// A claim is what the machine wanted to write, and what became of it.
+// A claim is a write that the machine requested, and its result.
 type claim struct {
 	next    []byte
 	applied bool
@@ -48,11 +48,11 @@ func (p *process) granted(node int, until int64) {
 // clock is the process's clock in ms.
 func (w *world) clock(p *process) int64 { return begins + w.Now/1000 + p.offset }
 
-// mono is a clock that never goes back.
+// mono returns a clock that never goes back.
 func (w *world) mono() int64 { return w.Now/1000 + 1 }
 
-// start starts a process in a place of the fleet. first is called when it has
-// made its first ID; it may be nil.
+// start starts a process in a place of the fleet. first is called after its
+// first ID; it may be nil.
 func (w *world) start(place int, first func()) {
 	p := &process{place: place, since: -1, asked: -lineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
@@ -63,8 +63,8 @@ func (w *world) start(place int, first func()) {
 	w.open(p)
 }
 
-// open is what sequencer.Open does first: it looks whether there is a
-// sequencer. A process that cannot do that begins again.
+// open is the first step of sequencer.Open: it looks up the sequencer. A
+// process that fails to do so tries again.
 func (w *world) open(p *process) {
 	w.request(p, grant.Action{Kind: grant.Get, Key: w.configKey}, false, w.Now+5_000_000, func(e grant.Event) {
 		switch {
@@ -90,7 +90,7 @@ func (w *world) crash(p *process) {
 	w.waited(p)
 }
 
-// stop gives a process's number back and ends it, at the latest after ten
+// stop gives a process's node ID back and ends it, at the latest after ten
 // seconds.
 func (w *world) stop(p *process, then func()) {
 	if p.gone {
@@ -109,7 +109,7 @@ func (w *world) stop(p *process, then func()) {
 	w.tell(p, grant.Event{Kind: grant.Release})
 }
 
-// stand notes that a process stands without IDs from now on.
+// stand records that a process has no IDs from now on.
 func (w *world) stand(p *process) {
 	if p.since >= 0 || p.ending || p.gone {
 		return
@@ -119,7 +119,7 @@ func (w *world) stand(p *process) {
 	w.step.WithoutMost = max(w.step.WithoutMost, w.without)
 }
 
-// waited notes that it no longer does.
+// waited records that it has IDs again.
 func (w *world) waited(p *process) {
 	if p.since < 0 {
 		return
@@ -157,7 +157,7 @@ func (w *world) tell(p *process, e grant.Event) {
 	}
 }
 
-// act does what a grant.Keeper does.
+// act performs an action like a grant.Keeper.
 func (w *world) act(p *process, a grant.Action) {
 	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	switch {
@@ -211,9 +211,8 @@ func (w *world) act(p *process, a grant.Action) {
 // lineageFor is that of a grant.Keeper, in µs.
 const lineageFor = 1_000_000
 
-// ask makes a request, as a grant.Keeper does it: the store is asked where it
-// is before a write, and before the configuration is read, unless that was just
-// done.
+// ask makes a request like a grant.Keeper: it asks for the lineage before a
+// write, and before the configuration is read, unless it has just done so.
 func (w *world) ask(p *process, a grant.Action) {
 	if a.Kind == grant.CAS && simkit.Field(a.Next, `"state":`) == "held" {
 		p.claim = &claim{next: a.Next}
@@ -245,8 +244,8 @@ func (w *world) ask(p *process, a grant.Action) {
 	})
 }
 
-// begin takes a grant into use, and checks that it is one: written in the store
-// by this process, and not below the mark that it replaced.
+// begin starts to use a grant, and checks that it is valid: written in the
+// store by this process, and not below the mark that it replaced.
 func (w *world) begin(p *process, a grant.Action) {
 	w.report.Acquired++
 	switch c := p.claim; {
@@ -275,7 +274,7 @@ func (w *world) begin(p *process, a grant.Action) {
 	w.hasUntil(p, a.Until)
 }
 
-// hasUntil notes when the window ends.
+// hasUntil records when the window ends.
 func (w *world) hasUntil(p *process, until int64) {
 	mine := w.Token()
 	p.expiry = mine
@@ -289,8 +288,8 @@ func (w *world) hasUntil(p *process, until int64) {
 	}
 }
 
-// draw makes an ID and checks it. Where the window does not have it, the
-// process stands without, and asks for another one.
+// draw makes an ID and checks it. If the window has none, the process is
+// without IDs, and asks for another window.
 func (w *world) draw(p *process) {
 	if p.gone || p.ending {
 		return

@@ -13,24 +13,24 @@ import (
 	"github.com/firnid/firn/internal/simkit"
 )
 
-// perSecond is what the store did in a second.
+// A perSecond is the load of the store in a second.
 type perSecond struct{ reads, writes int }
 
-// A store is the simulated one. Times are in virtual microseconds.
+// A store is the simulated store. Times are in virtual microseconds.
 type store struct {
 	config  []byte
 	records [][]byte // by node ID
 	marks   []mark   // likewise
-	busy    int64    // it does what came before until then
+	busy    int64    // busy with earlier requests until then
 	down    bool
 	seconds []perSecond
 }
 
-// mark is what the oracles know of a record.
+// A mark is the oracles' knowledge of a record.
 type mark struct {
 	owner string
 	until int64 // ms
-	taken int64 // ms, exclusive end of all IDs made of this number
+	taken int64 // ms, exclusive end of all IDs made with this node ID
 	spans []*span
 }
 
@@ -40,7 +40,7 @@ type span struct{ lo, hi int64 }
 
 var errRefused = fmt.Errorf("%w: fleet: the store is away", grant.ErrNotSent)
 
-// numberOf is the node ID of a key, or -1.
+// numberOf returns the node ID of a key, or -1.
 func (w *world) numberOf(key string) int {
 	digits, ok := strings.CutPrefix(key, w.prefix)
 	if !ok {
@@ -54,7 +54,7 @@ func (w *world) numberOf(key string) int {
 	return n
 }
 
-// request asks the store, and calls answer with what comes back, once: with
+// request asks the store, and calls answer with the result, once: with
 // context.DeadlineExceeded at the deadline if that is earlier.
 func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64, answer func(grant.Event)) {
 	sent := w.Now
@@ -98,7 +98,7 @@ func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64
 	})
 }
 
-// way is how long a request or an answer is under way.
+// way returns how long a request or an answer takes.
 func (w *world) way() int64 {
 	most := w.plan.Store.Way.Microseconds()
 	return most/2 + w.Rand.Int64N(most+1)
@@ -118,7 +118,7 @@ func (w *world) count(k kind, keys int) {
 	}
 }
 
-// execute does a request at the store, at this moment.
+// execute handles a request at the store, at this moment.
 func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys int) {
 	s := &w.store
 	get := func(key string) []byte {
@@ -149,7 +149,7 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys
 		}
 		return e, readAll, len(e.Keys)
 	case grant.Time:
-		e.Time, e.Within = begins+w.Now/1000, 1000 // as an HTTP server says it, in seconds
+		e.Time, e.Within = begins+w.Now/1000, 1000 // in seconds, like an HTTP server
 		return e, readClock, 0
 	case grant.CAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {

@@ -24,7 +24,7 @@ type world struct {
 	layout firn.Layout
 	window int64 // ms
 	report report
-	step   *stepReport // under way
+	step   *stepReport // in progress
 	from   int64       // when it began
 
 	store     store
@@ -32,16 +32,16 @@ type world struct {
 	keys      []string
 	configKey string
 
-	running []*process // one for each place in the fleet: the newest
-	without int        // processes that stand without IDs
-	toCome  int        // replacements
+	running []*process // the newest one for each place in the fleet
+	without int        // processes without IDs
+	toCome  int        // future replacements
 	ids     []firn.ID
 }
 
-// after has something done d from now.
+// after schedules do for d from now.
 func (w *world) after(d time.Duration, do func()) { w.After(d.Microseconds(), do) }
 
-// upTo is a duration by chance.
+// upTo returns a random duration.
 func (w *world) upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -58,7 +58,7 @@ func (w *world) until(end int64, done func() bool) {
 	}
 }
 
-// runPlan does what a plan says. An error is one of the plan.
+// runPlan runs a plan. Its errors are errors in the plan.
 func runPlan(p plan) (report, error) {
 	w := &world{World: simkit.NewWorld(p.Seed, 0xf1ee7, 0), plan: p}
 	if p.Window == 0 {
@@ -123,7 +123,7 @@ func (w *world) do(s step, begin func()) {
 			return w.without == 0 && w.toCome == 0
 		})
 	}
-	if rest := w.Now % 1e6; rest > 0 { // seconds belong to one step
+	if rest := w.Now % 1e6; rest > 0 { // each second belongs to one step
 		w.until(w.Now+1e6-rest, func() bool { return false })
 	}
 	w.step.Lasted = time.Duration(w.Now-w.from) * time.Microsecond
@@ -148,7 +148,7 @@ func (w *world) do(s step, begin func()) {
 	}
 }
 
-// finish looks at all IDs once more, and ends the waits that have no end.
+// finish checks all IDs once more, and ends the waits that have no end.
 func (w *world) finish() {
 	for _, p := range w.running {
 		if p != nil && p.since >= 0 {

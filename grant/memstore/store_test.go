@@ -16,8 +16,8 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) })
 }
 
-// What the contract leaves open and this Store promises: Watch tells of every
-// change, of several once, and ends with the store.
+// Properties of this Store that the contract does not require: Watch reports
+// every change, several at once, and ends with the store.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s memstore.Store
@@ -69,7 +69,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A List yields what was there when it was called, whatever happens meanwhile.
+// A List yields the values at the time of the call, whatever happens meanwhile.
 func TestListIsOfOneMoment(t *testing.T) {
 	var s memstore.Store
 	ctx := t.Context()

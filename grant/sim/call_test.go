@@ -31,7 +31,7 @@ const (
 	callPurge
 	callFence
 	callRepair
-	callUpgrade // of records of version 1
+	callUpgrade // from version 1 of the records
 	calls
 )
 
@@ -40,24 +40,23 @@ var callNames = [calls]string{
 	"Destroy", "Purge", "Fence", "Repair", "Upgrade",
 }
 
-// String is the call in words.
+// String returns the call in words.
 func (c call) String() string { return callNames[c] }
 
-// tools are what a process makes IDs with, beside its generator.
+// tools are what a process makes IDs with, besides its generator.
 type tools struct {
 	ahead      time.Duration // MaxAhead of g
 	cursor     *firn.Cursor
 	cursorOf   *firn.Generator
 	prefetcher *firn.Prefetcher
 	fetchedOf  *format
-	sealed     []*firn.Generator // the last ones
+	sealed     []*firn.Generator // the most recent ones
 	cursors    []*firn.Cursor    // of them
 	self       int               // as a member, for others
 	address    int
 }
 
-// retire keeps a generator that was sealed, as a program may: nothing comes of
-// it.
+// retire keeps a sealed generator, as a program may: it makes no more IDs.
 func (p *member) retire() {
 	const most = 2
 	p.sealed = append(p.sealed, p.g)
@@ -139,7 +138,8 @@ func (w *world) single(p *member) {
 			continue
 		}
 		if errors.Is(err, firn.ErrGrantOver) {
-			// A call waits for the answer, so it fails only if none comes soon.
+			// A call waits for the answer, so it fails only if none arrives
+			// soon.
 			w.step(p, grant.Event{Kind: grant.Demand})
 			w.alive(p, 3*second, func() { w.again(p, fine) })
 		}
@@ -166,7 +166,7 @@ func (w *world) again(p *member, fine bool) {
 	}
 }
 
-// tried counts an ID that was wanted while nothing was amiss.
+// tried counts an ID that was wanted while all was well.
 func (w *world) tried(ok bool) {
 	tries, failed := &w.res.Tries, &w.res.Failed
 	if w.besieged {
@@ -178,8 +178,8 @@ func (w *world) tried(ok bool) {
 	}
 }
 
-// waiting makes a call that may have to wait: for the clock, or for a window.
-// It gives up after some tries.
+// waiting makes a call that may have to wait, for the clock or for a window. It
+// gives up after some attempts.
 func (w *world) waiting(p *member, c call, tries int, try func(g *firn.Generator) error) {
 	err := error(firn.ErrGrantOver)
 	if p.g != nil {
@@ -201,7 +201,7 @@ func (w *world) waiting(p *member, c call, tries int, try func(g *firn.Generator
 	}
 }
 
-// reserve reserves IDs: a few, or as many as may be, and then again and again.
+// reserve reserves IDs: a few, or as many as possible, and then repeatedly.
 func (w *world) reserve(p *member) {
 	f := p.formatOr(w)
 	all := w.window() / f.unit << f.seq
@@ -265,8 +265,7 @@ func (w *world) fillSome(p *member) {
 	})
 }
 
-// useCursor makes IDs by a cursor, and tries those of generators that are
-// sealed.
+// useCursor makes IDs with a cursor, and tries cursors of sealed generators.
 func (w *world) useCursor(p *member) {
 	for i, c := range p.cursors {
 		if id, err := c.TryNext(); err == nil {
@@ -316,8 +315,8 @@ func (s source) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return b, err
 }
 
-// usePrefetcher hands out IDs that were fetched, now or long ago, under this
-// grant or an earlier one.
+// usePrefetcher hands out IDs that were fetched just now or long ago, under
+// this grant or an earlier one.
 func (w *world) usePrefetcher(p *member) {
 	if p.prefetcher == nil || p.f != nil && p.fetchedOf != p.f {
 		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, int(w.upTo(50)), 0), p.f
@@ -338,7 +337,7 @@ func (w *world) pieceOf(f *format, id firn.ID) piece {
 	return piece{w.number(f.key(node)), f, slot, slot + 1}
 }
 
-// take checks an ID that was taken; it is returned at once or after a pause.
+// take checks an ID that was taken. It is returned at once or after a pause.
 func (w *world) take(p *member, id firn.ID) { w.hand(p, w.took(p, id, id, 1)) }
 
 // takeBatch checks a batch that was taken.
@@ -357,7 +356,7 @@ func (w *world) takeBatch(p *member, b firn.Batch, n int) piece {
 	return x
 }
 
-// hand gives IDs to who has called, at once or after a pause.
+// hand returns IDs to the caller, at once or after a pause.
 func (w *world) hand(p *member, x piece) {
 	if !w.Chance(w.focus.Paused) {
 		w.give(p, x)
@@ -372,7 +371,7 @@ func (w *world) hand(p *member, x piece) {
 	})
 }
 
-// giveTaken gives what was taken some time ago, or by another.
+// giveTaken returns IDs that were taken some time ago, or by another member.
 func (w *world) giveTaken(p *member, x piece) {
 	if !w.tookIt(x) {
 		w.Fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)

@@ -21,7 +21,7 @@ func (w *world) clone(p *member) {
 	status := p.m.Status()
 	hi := status.Until * ms
 	if p.request != 0 {
-		hi += 2 * w.longest // a renewal may be under way, and be adopted by both
+		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both
 	}
 	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
 	w.hangUp(other)
@@ -47,7 +47,7 @@ func (w *world) clone(p *member) {
 	w.alive(other, 1, func() { w.copyWorks(other) })
 }
 
-// copyWorks has the copy of a process make IDs, often.
+// copyWorks makes the copy of a process make IDs, usually.
 func (w *world) copyWorks(p *member) {
 	w.use(p)
 	w.alive(p, w.upTo(second), func() { w.copyWorks(p) })

@@ -10,15 +10,15 @@ const (
 	pausedCall     fault = iota // between taking an ID and returning it
 	lateSeal                    // between deciding to seal and sealing
 	stopped                     // the whole process, for up to 5 minutes
-	crashed                     // memory lost, started again
-	released                    // given back in good order, and attached again
+	crashed                     // memory lost, and restarted
+	released                    // the node ID is given back properly, and the process attaches again
 	clockStep                   // up to a minute
 	clockSet                    // up to an hour
 	clockDrift                  // of up to 200 ppm
 	clockSkew                   // up to two minutes, all the time
 	clock2050                   // for a while
 	clockYear                   // a process that starts a year ahead, and soon ends
-	clockCoarse                 // it has whole seconds
+	clockCoarse                 // it shows whole seconds
 	storeClock                  // it is wrong
 	partition                   // of one member from the store
 	outage                      // of the store
@@ -27,23 +27,23 @@ const (
 	lostAnswer                  //
 	lateCAS                     // applied after its sender has given up
 	lag                         // of the standby
-	notDurable                  // a write that all can read and the standby does not have
-	failover                    // to a standby that lacks some of these
-	oldPrimary                  // a request to the primary that was replaced
-	lineageFailed               // the store does not say where it is
+	notDurable                  // a write that is visible to all but missing on the standby
+	failover                    // to a standby that lacks some of these writes
+	oldPrimary                  // a request to the replaced primary
+	lineageFailed               // the store does not return its lineage
 	restore                     // of the store from a backup, with a fence
 	lateFence                   // the members are back before the fence
-	halfFence                   // a fence that is stopped and run again
-	shortFence                  // a fence that knows a shorter window than there was
-	fenced                      // a store that never went back
+	halfFence                   // a fence that is interrupted and run again
+	shortFence                  // a fence with a shorter window than there was
+	fenced                      // of a store that never went back
 	younger                     // the sequencer was created after the backup
 	clone                       // of a running process
 	detachedAll                 // and attached
 	destroyedAll                // and created again
 	changed                     // created again with another window, or purged and created with another layout
 	operatorLost                // an operator's request, or its answer
-	reusedAddress               // a hop comes to another member than it is for
-	foreignAddress              // a hop comes to a server of another store
+	reusedAddress               // a hop reaches a member other than the intended one
+	foreignAddress              // a hop reaches a server of another store
 	faults
 )
 
@@ -55,10 +55,10 @@ var faultNames = [faults]string{
 	"reused address", "foreign address",
 }
 
-// String is the fault in words.
+// String returns the fault in words.
 func (f fault) String() string { return faultNames[f] }
 
-// disturb does something bad, and comes again.
+// disturb causes a fault, and schedules the next one.
 func (w *world) disturb() {
 	w.After(w.upTo(w.focus.Every), w.disturb)
 	p := w.members[w.Rand.IntN(len(w.members))]
@@ -67,7 +67,7 @@ func (w *world) disturb() {
 	}
 	f := fault(w.Rand.IntN(int(faults)))
 	if w.Chance(0.05) {
-		f = restore // it takes two, one to make a backup
+		f = restore // the first backup must come before a restore
 	}
 	if of := w.focus.Faults; len(of) > 0 && w.Chance(0.5) {
 		f = of[w.Rand.IntN(len(of))]
@@ -108,7 +108,7 @@ func (w *world) disturb() {
 	}
 }
 
-// release has a member give its number back, and attach again.
+// release makes a member give its node ID back, and attach again.
 func (w *world) release(p *member) {
 	if !p.attached {
 		return
@@ -130,7 +130,7 @@ func (w *world) disturbClock(p *member, f fault) {
 		return
 	}
 	if !w.wild || f == clock2050 && (p.id < 2 || w.res.Faults[f] > 1) {
-		return // a number that was used in 2050 is of no use to others before
+		return // a node ID that was used in 2050 is useless to others before then
 	}
 	w.fault(f)
 	p.disturbed = w.Now
@@ -143,7 +143,7 @@ func (w *world) disturbClock(p *member, f fault) {
 		was := p.offset
 		p.offset = in2050 - w.Now
 		life := p.life
-		w.After(w.upTo(minute), func() { // also while it is stopped
+		w.After(w.upTo(minute), func() { // even while it is stopped
 			if p.life == life {
 				p.offset, p.disturbed = was, w.Now
 			}

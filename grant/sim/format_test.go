@@ -7,8 +7,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A format is a layout, and what the oracles know of it by themselves: they do
-// not take IDs apart with the code that put them together.
+// A format is a layout, with the oracles' own knowledge of it: they do not
+// decompose IDs with the code that composed them.
 type format struct {
 	name        string
 	layout      firn.Layout
@@ -20,7 +20,7 @@ type format struct {
 }
 
 // formats are the layouts: with few sequence bits, so that bursts run ahead of
-// the clock, and with few nodes, so that these change hands.
+// the clock, and with few nodes, so that node IDs change owners.
 var formats = []*format{
 	newFormat("1ms", 44, 3, 4, false, time.Millisecond, "1970-01-01T00:00:00Z", time.Second),
 	newFormat("1960", 44, 3, 4, true, time.Millisecond, "1960-01-01T00:00:00Z", time.Second),
@@ -75,8 +75,8 @@ func formatFor(l firn.Layout) *format {
 	panic("sim: no format of layout " + l.String())
 }
 
-// anyFormat is a format that this world has times for, and numbers enough where
-// none is to lack.
+// anyFormat returns a format that can represent this world's times, with enough
+// node IDs unless a shortage is wanted.
 func (w *world) anyFormat() *format {
 	for {
 		f := formats[w.Rand.IntN(len(formats))]
@@ -88,7 +88,7 @@ func (w *world) anyFormat() *format {
 
 func (f *format) nodes() uint64 { return 1 << f.node }
 
-// split takes an ID apart.
+// split decomposes an ID.
 func (f *format) split(id firn.ID) (node, slot uint64) {
 	v := uint64(id)
 	tick := v >> (f.node + f.seq)
@@ -99,8 +99,8 @@ func (f *format) split(id firn.ID) (node, slot uint64) {
 	return node, tick<<f.seq | seq
 }
 
-// time is when the tick of a slot begins.
+// time returns when the tick of a slot begins.
 func (f *format) time(slot uint64) int64 { return f.epoch + int64(slot>>f.seq)*f.unit }
 
-// key is the key of a node ID's record.
+// key returns the key of a node ID's record.
 func (f *format) key(node uint64) string { return f.keys[node] }

@@ -11,19 +11,19 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A stage is a world in which nothing happens but what an incident's script
-// says: the machines, the generators, the store and the oracles are those of
-// the runs.
+// A stage is a world in which only the script of an incident happens. The
+// machines, the generators, the store and the oracles are the same as in the
+// simulator's runs.
 type stage struct{ *world }
 
-// wrong says that the mistake of an incident is not one of package mutant: the
-// script makes it, where it is asked to.
+// wrong means that the mistake of an incident is not one of package mutant: the
+// script makes it on request.
 const wrong = mutant.None
 
-// incidents are what has given duplicates elsewhere, event by event. Each has
-// the mistake that was made there; with it the same script must be noticed, and
-// so every script can fail. sequencer.TestHistoric plays some of them with
-// goroutines, over what people use.
+// incidents are the causes of duplicates in other systems, event by event. Each
+// has the mistake that was made there. With the mistake, the same script must
+// be detected, so every script can fail. sequencer.TestHistoric runs some of
+// them with goroutines, on the public API.
 var incidents = []struct {
 	name    string
 	mistake mutant.Mutant
@@ -47,8 +47,8 @@ var incidents = []struct {
 }
 
 // TestHistoric: what went wrong elsewhere does not go wrong here, and would be
-// noticed. Mistakes of package mutant need its tag: TestMutants runs this with
-// it.
+// detected. Mistakes of package mutant need its tag: TestMutants runs this test
+// with it.
 func TestHistoric(t *testing.T) {
 	noticed := 0
 	for _, incident := range incidents {
@@ -85,12 +85,12 @@ func TestHistoric(t *testing.T) {
 	}
 }
 
-// process starts a process that may have the numbers from lo to hi.
+// process starts a process that may take the node IDs from lo to hi.
 func (s stage) process(lo, hi uint64) *member { return s.slow(lo, hi, 0) }
 
-// slow starts a process whose clock is behind by some ms.
+// slow starts a process whose clock is some ms behind.
 func (s stage) slow(lo, hi uint64, behind int64) *member {
-	s.Now += ms // no two start in one moment
+	s.Now += ms // no two start at the same moment
 	p := newMember(len(s.members))
 	p.only = &[2]uint64{lo, hi}
 	p.offset = -behind * ms
@@ -99,7 +99,7 @@ func (s stage) slow(lo, hi uint64, behind int64) *member {
 	return p
 }
 
-// answer does the request of a process, and answers it.
+// answer handles the request of a process, and answers it.
 func (s stage) answer(p *member) {
 	a := *p.waiting
 	p.waiting = nil
@@ -107,13 +107,13 @@ func (s stage) answer(p *member) {
 	p.answer(e)
 }
 
-// lose answers a request with a timeout; it is not done.
+// lose answers a request with a timeout; the request has no effect.
 func (s stage) lose(p *member) {
 	p.waiting = nil
 	p.answer(grant.Event{Err: context.DeadlineExceeded})
 }
 
-// settle answers all that some processes ask.
+// settle answers all requests of some processes.
 func (s stage) settle(all ...*member) {
 	for _, p := range all {
 		for n := 0; p.waiting != nil; n++ {
@@ -126,7 +126,7 @@ func (s stage) settle(all ...*member) {
 	}
 }
 
-// sleep lets time pass, with timers, while some processes have the store.
+// sleep lets time pass, with timers, while some processes can reach the store.
 func (s stage) sleep(d int64, connected ...*member) {
 	end := s.Now + d*ms
 	s.settle(connected...)
@@ -136,8 +136,8 @@ func (s stage) sleep(d int64, connected ...*member) {
 	s.Now = end
 }
 
-// make makes up to n IDs, and tells how many there were. Where the window does
-// not allow one, the process asks for more.
+// make makes up to n IDs, and returns their number. If the window does not
+// allow an ID, the process asks for more.
 func (s stage) make(p *member, n int) (made int) {
 	for made < n && s.Violation == "" {
 		if p.g == nil {
@@ -155,7 +155,8 @@ func (s stage) make(p *member, n int) (made int) {
 	return made
 }
 
-// busy makes IDs for a while, in steps of 100 ms, while all have the store.
+// busy makes IDs for a while, in steps of 100 ms, while all processes can reach
+// the store.
 func (s stage) busy(d int64, all ...*member) (made []int) {
 	made = make([]int, len(all))
 	for end := s.Now + d*ms; s.Now < end; s.sleep(100, all...) {
@@ -168,7 +169,7 @@ func (s stage) busy(d int64, all ...*member) (made []int) {
 }
 
 // renewing makes IDs until a process asks for a longer window, and leaves that
-// request under way.
+// request unanswered.
 func (s stage) renewing(p *member) {
 	for range 1000 {
 		if s.make(p, 1); p.waiting != nil {
@@ -179,15 +180,14 @@ func (s stage) renewing(p *member) {
 	s.setup(p.waiting != nil && p.waiting.Kind == grant.CAS, "a renewal is under way")
 }
 
-// setup checks what a script rests on.
+// setup checks a precondition of a script.
 func (s stage) setup(ok bool, what string) {
 	if !ok {
 		s.Fail("setup: it does not come to it that %s", what)
 	}
 }
 
-// passOn waits until a process has the number that another one had, and IDs of
-// it.
+// passOn waits until a process has the node ID of another one, and IDs of it.
 func (s stage) passOn(to *member) {
 	for range 100 {
 		if s.sleep(1000, to); s.holds(to) {
@@ -197,7 +197,7 @@ func (s stage) passOn(to *member) {
 	s.setup(s.make(to, 50) == 50, "the number passes on")
 }
 
-// promise checks what the protocol promises.
+// promise checks a promise of the protocol.
 func (s stage) promise(ok bool, what string) {
 	if !ok {
 		s.Fail("promise: it does not hold that %s", what)
@@ -208,7 +208,7 @@ func (s stage) release(p *member) {
 	p.attached = false
 	s.step(p, grant.Event{Kind: grant.Release})
 	for range 3 {
-		s.sleep(0, p) // what is under way, and the seal
+		s.sleep(0, p) // requests in progress, and the seal
 	}
 }
 
@@ -220,22 +220,21 @@ func (s stage) attach(p *member) {
 
 func (s stage) holds(p *member) bool { return p.m.Status().Phase == grant.Holding }
 
-// save and fail over: the store goes back to what it was.
+// save and fail over: the store goes back to an earlier state.
 func (s stage) save() { s.store.save() }
 
 func (s stage) failOver() { s.restore() }
 
-// record is what the store has of number 0.
+// record returns the record of node ID 0.
 func (s stage) record() string { return string(s.store.values[s.key(0)]) }
 
-// There the window of timestamps was written without asking who leads, so a
-// leader that had been replaced moved it.
-// https://github.com/tikv/pd/issues/9157 Here a renewal compares the record's
-// bytes, and the successor has changed them.
+// There, the window of timestamps was written without checking who leads, so a
+// replaced leader moved it. https://github.com/tikv/pd/issues/9157 Here, a
+// renewal compares the record's bytes, and the successor has changed them.
 func staleLeader(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
-	s.renewing(a) // and now a stands still
+	s.renewing(a) // now a is suspended
 	b := s.process(0, 0)
 	s.passOn(b)
 	before := s.record()
@@ -266,17 +265,16 @@ func earlierTerm(s stage, _ bool) {
 	}
 }
 
-// There two tablets took themselves for the primary, each with a block of the
-// sequence in its memory. https://github.com/vitessio/vitess/issues/3116 Here
-// the second gets nothing while the first may use its window, and begins above
-// it.
+// There, two tablets both believed to be the primary, each with a block of the
+// sequence in memory. https://github.com/vitessio/vitess/issues/3116 Here, the
+// second gets nothing while the first may use its window, and begins above it.
 func twoPrimaries(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
 	until := a.m.Status().Until * ms
 	s.sleep(2000)
-	a.drift, a.driftAt = -1, s.Now // a is cut off, and its clock stands
+	a.drift, a.driftAt = -1, s.Now // a is cut off, and its clock stands still
 	b := s.process(0, 0)
 	for s.Now <= until {
 		s.settle(b)
@@ -301,7 +299,7 @@ func firstStart(s stage, mistaken bool) {
 	s.setup(a.waiting.Old == nil && b.waiting.Old == nil, "both have seen an empty store")
 	s.answer(a)
 	if mistaken {
-		b.waiting.Old = s.store.values[s.key(0)] // written whatever is there
+		b.waiting.Old = s.store.values[s.key(0)] // written over any record
 	}
 	s.answer(b)
 	s.settle(a, b)
@@ -309,10 +307,10 @@ func firstStart(s stage, mistaken bool) {
 	s.promise(made[0] > 0 && made[1] == 0, "the first has the number")
 }
 
-// There the check of the registered clock threw, and what caught it took a
-// number from a local file and returned success
-// (SnowflakeZookeeperHolder.init). Here a claim whose result is not known is
-// read, and it is another's.
+// There, the check of the registered clock threw an exception, and its handler
+// took a number from a local file and returned success
+// (SnowflakeZookeeperHolder.init). Here, a claim with an unknown result is
+// read, and it belongs to another process.
 func swallowed(s stage, _ bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	for a.waiting.Kind != grant.CAS {
@@ -325,9 +323,9 @@ func swallowed(s stage, _ bool) {
 	s.promise(made[0] == 0 && made[1] > 0, "who wrote first has the number")
 }
 
-// There the sequence began anew whenever the clock's tick was another, also an
-// earlier one: 30 of 80 IDs were made twice over a step of 2 ms (measured).
-// Here the word of a term only grows; a clock that is behind pulls nothing
+// There, the sequence restarted whenever the clock's tick was different, even
+// an earlier one: 30 of 80 IDs were made twice over a step of 2 ms (measured).
+// Here, the word of a term only grows; a clock that is behind pulls nothing
 // back.
 func clockBack(s stage, _ bool) {
 	a := s.process(0, 0)
@@ -341,15 +339,15 @@ func clockBack(s stage, _ bool) {
 	}
 }
 
-// There close deletes the claim without looking whose it is, and so a third
-// process gets a number that the second has. Here what is given back is
-// compared too: an owner that was replaced leaves it alone.
+// There, close deletes the claim without checking its owner, so a third process
+// gets a number that the second has. Here, giving back also compares: a
+// replaced owner leaves the record alone.
 func closeForeign(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
 	b := s.process(0, 0)
-	s.passOn(b) // a stands still
+	s.passOn(b) // a is suspended
 	s.release(a)
 	c := s.process(0, 0)
 	s.settle(c)
@@ -358,9 +356,9 @@ func closeForeign(s stage, _ bool) {
 	s.promise(made[0] > 0 && made[1] == 0, "the second has the number, and the third has not")
 }
 
-// There the two halves of a cluster gave the same numbers to those who joined.
-// https://github.com/hazelcast/hazelcast/issues/11967
-// Here who has no store has what is left of a window, whatever it believes.
+// There, the two halves of a cluster gave the same numbers to joining members.
+// https://github.com/hazelcast/hazelcast/issues/11967 Here, a member without a
+// store has only the rest of its window, whatever it believes.
 func splitBrain(s stage, _ bool) {
 	a, b := s.process(0, 1), s.process(0, 1)
 	s.settle(a, b)
@@ -392,9 +390,9 @@ func splitBrain(s stage, _ bool) {
 	s.setup(joined != nil && s.holds(joined) && joined.t.node == b.t.node, "the number has passed on")
 }
 
-// There a generator knows the clock and nothing else, so that all of them,
-// started anew with the clock set back, make again what they made. hazelcast
-// 17975, cockroach 13441 Here the records know what was used.
+// There, a generator knows only the clock, so if all are restarted with the
+// clock set back, they repeat their IDs. hazelcast 17975, cockroach 13441 Here,
+// the records contain what was used.
 func allRestart(s stage, _ bool) {
 	for _, behind := range []int64{0, 300, 700} {
 		var all []*member
@@ -415,9 +413,9 @@ func allRestart(s stage, _ bool) {
 	s.promise(s.busy(10_000, p)[0] == 0, "an hour back there are no IDs")
 }
 
-// There numbers belong to sessions, and nothing compares the clock with the
-// session's end when an ID is made.
-// https://github.com/cockroachdb/cockroach/issues/90459 Here every slot is
+// There, numbers belong to sessions, and making an ID does not compare the
+// clock with the session's end.
+// https://github.com/cockroachdb/cockroach/issues/90459 Here, every slot is
 // below its window's end, however late it is by other clocks.
 func sessionOver(s stage, _ bool) {
 	a := s.process(0, 0)
@@ -425,7 +423,7 @@ func sessionOver(s stage, _ bool) {
 	s.make(a, 50)
 	s.sleep(a.m.Status().Until - 300 - s.Now/ms)
 	a.waiting = nil                // a renewal without a caller
-	a.drift, a.driftAt = -1, s.Now // its clock stands from here on
+	a.drift, a.driftAt = -1, s.Now // its clock stands still from here on
 	b := s.process(0, 0)
 	s.passOn(b)
 	made := s.make(a, 20_000)
@@ -463,10 +461,10 @@ func slowerClock(s stage, _ bool) {
 	s.promise(s.busy(20_000, b)[0] > 0, "the next one has the number, and IDs")
 }
 
-// There the counter is behind when an asynchronous replica takes over, and the
-// same shard's number is used (icicle, README; so it is with any Redis). Here
-// the store is fenced: nothing begins before the end of what may have been
-// granted.
+// There, the counter is behind when an asynchronous replica takes over, and the
+// same shard's number is used (icicle, README; the same holds for any Redis).
+// Here, the store is fenced: nothing begins before the end of what may have
+// been granted.
 func staleReplica(s stage, _ bool) {
 	s.save()
 	a := s.process(0, 0)
@@ -481,14 +479,14 @@ func staleReplica(s stage, _ bool) {
 	s.promise(made[0]+made[1] > 0, "after the floor there are IDs again")
 }
 
-// The model's finding, of a restore where only a floor was set: an owner that
-// had been replaced finds its own record again, and renews it. Here a fence
-// gives every record new bytes.
+// Found by the model, for a restore in which only a floor was set: a replaced
+// owner finds its own record again, and renews it. Here, a fence gives every
+// record new bytes.
 func replacedOwner(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.save()
-	s.renewing(a) // and now a stands still
+	s.renewing(a) // now a is suspended
 	b := s.process(0, 0)
 	s.passOn(b)
 	s.failOver()
@@ -498,16 +496,16 @@ func replacedOwner(s stage, _ bool) {
 	s.promise(made[1] > 0, "the new owner has what is left of its window")
 }
 
-// There a store that was restored counts its revisions from where the backup
-// was made, and a comparison of revisions takes another content for the same.
-// etcd 16028 Here contents are compared, and no two are equal.
+// There, a restored store counts its revisions from the backup on, and a
+// comparison of revisions mistakes another content for the same. etcd 16028
+// Here, contents are compared, and no two are equal.
 func revisionsAgain(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.save()
 	s.renewing(a)
-	s.settle(a)   // the revision after the backup's, which the fence's will be
-	s.renewing(a) // compared with that one; and now a stands still
+	s.settle(a)   // the revision after the backup's, which the fence will reuse
+	s.renewing(a) // compared with that one; now a is suspended
 	b := s.process(0, 0)
 	s.passOn(b)
 	s.failOver()

@@ -12,13 +12,13 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// member is a process, or the place of one: what starts after a crash is
-// another.
+// A member is a process, or its successors in the same place: after a crash,
+// another process starts.
 type member struct {
 	id            int
-	pinned, upper bool       // may take one number; those of the upper part
+	pinned, upper bool       // may take one node ID; those of the upper part
 	loops         bool       // its clock is a year ahead, and it does not live long
-	only          *[2]uint64 // the numbers that it may take, byHand
+	only          *[2]uint64 // the node IDs that it may take, if byHand
 
 	process
 }
@@ -26,22 +26,22 @@ type member struct {
 // A process is everything that ends with a crash. Times are those of the world,
 // and never stands for none.
 type process struct {
-	life  int   // which one it is: what was for another does nothing
-	began int64 // when it did
+	life  int   // identifies the process: events for another one are ignored
+	began int64 // when it started
 
 	m *grant.Machine
-	g *firn.Generator // nil while there is no grant
+	g *firn.Generator // nil without a grant
 	f *format         // of g
 	t *term           // what g uses
 
 	mark     time.Time     // what sealed generators have used
 	asked    *grant.Action // the last claim or renewal
 	owner    string        // of the last claim
-	late     bool          // the number was acquired when the sequencer had ended
-	last     uint64        // the slot that was taken last
+	late     bool          // the node ID was acquired after the sequencer had ended
+	last     uint64        // the last slot taken
 	lastOf   *format
 	attached bool
-	numbers  [2]uint64 // that it may take, both inclusive
+	numbers  [2]uint64 // the range that it may take, both inclusive
 
 	// The clock, against true time.
 	offset  int64
@@ -49,31 +49,31 @@ type process struct {
 	driftAt int64
 	grain   int64 // 0 means the finest
 
-	stopped   int64 // does nothing before
-	cut       int64 // does not reach the store before
-	shaky     int64 // when a request was lost or slow
-	disturbed int64 // when clock or network were touched last, or will be in order again
+	stopped   int64 // suspended until then
+	cut       int64 // cut off from the store until then
+	shaky     int64 // when a request was last lost or slow
+	disturbed int64 // when clock or network were last disturbed, or will be in order again
 
-	request   int   // the request under way, 0 if none
-	timer     int   // the timer that is not replaced
-	shown     int64 // the revision of the store, as it said last
-	settled   int64 // the greatest that a write that was applied has followed
-	settledAt int64 // when it said so
-	revision  int64 // the greatest of these that the store has shown since
+	request   int   // the request in progress, 0 if none
+	timer     int   // the current timer
+	shown     int64 // the last revision that the store returned
+	settled   int64 // the greatest revision that was followed by an applied write
+	settledAt int64 // when that was returned
+	revision  int64 // the greatest of these that the store has returned since
 	revised   int64 // when it did
-	floor     int64 // the latest that it has read, in ms
-	floorRead int64 // when it has
+	floor     int64 // the latest floor that it has read, in ms
+	floorRead int64 // when it did
 
-	tools // what a program makes IDs with, beside the generator
+	tools // what a program makes IDs with, besides the generator
 
-	waiting *grant.Action // the request under way, byHand
+	waiting *grant.Action // the request in progress, if byHand
 	answer  func(grant.Event)
 }
 
-// newMember is a place that no process has had.
+// newMember returns a place without a process.
 func newMember(id int) *member { return &member{id: id, process: process{cut: never}} }
 
-// end ends a process. The next one has the same clock, network and place.
+// end ends a process. Its successor has the same clock, network and place.
 func (w *world) end(p *member) {
 	w.hangUp(p)
 	p.process = process{
@@ -82,7 +82,7 @@ func (w *world) end(p *member) {
 	}
 }
 
-// start starts a process anew, once it can read the configuration.
+// start starts a new process, once it can read the configuration.
 func (w *world) start(p *member) {
 	w.end(p)
 	if !w.byHand && (w.store.down > w.Now || p.cut > w.Now || w.unfenced) {
@@ -125,7 +125,7 @@ func (w *world) start(p *member) {
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {
-		config := w.config // what package sequencer does
+		config := w.config // as package sequencer does
 		set.Config = &config
 	}
 	p.m = grant.NewMachine(set)
@@ -137,7 +137,7 @@ func (w *world) start(p *member) {
 	w.alive(p, 1, func() { w.work(p) })
 }
 
-// work has a process make IDs, now and then.
+// work makes a process make IDs from time to time.
 func (w *world) work(p *member) {
 	w.use(p)
 	gap := w.upTo(w.focus.Busy)
@@ -153,7 +153,7 @@ func (w *world) crash(p *member, later int64) {
 	w.alive(p, later, func() { w.start(p) })
 }
 
-// loop starts a process again and again.
+// loop restarts a process repeatedly.
 func (w *world) loop(p *member) {
 	w.start(p)
 	w.After(w.upTo(20*second), func() {
@@ -163,8 +163,8 @@ func (w *world) loop(p *member) {
 	})
 }
 
-// alive runs do after a while, unless the process has ended by then. One that
-// is stopped does it when it continues.
+// alive runs do after a while, unless the process has ended by then. A
+// suspended process runs it when it continues.
 func (w *world) alive(p *member, d int64, do func()) {
 	life := p.life
 	w.After(d, func() {
@@ -178,7 +178,7 @@ func (w *world) alive(p *member, d int64, do func()) {
 	})
 }
 
-// clock is a member's clock.
+// clock returns a member's clock.
 func (w *world) clock(p *member) int64 {
 	t := w.Now + p.offset + int64(p.drift*float64(w.Now-p.driftAt))
 	if p.grain > 0 {
@@ -187,10 +187,10 @@ func (w *world) clock(p *member) int64 {
 	return t
 }
 
-// mono is the time since the world began, by a clock that never goes back.
+// mono returns the time since the world began, by a clock that never goes back.
 func (w *world) mono() time.Duration { return time.Duration(w.Now-w.begins) * time.Microsecond }
 
-// used is what a Holder says of it.
+// used returns what a Holder returns as Used.
 func (p *member) used() time.Time {
 	t := p.mark
 	if p.g != nil {
@@ -201,7 +201,7 @@ func (p *member) used() time.Time {
 	return t
 }
 
-// step passes an event to a member's machine, when the process runs.
+// step passes an event to a member's machine, if the process runs.
 func (w *world) step(p *member, e grant.Event) {
 	if p.stopped > w.Now {
 		w.alive(p, 0, func() { w.step(p, e) })
@@ -213,7 +213,7 @@ func (w *world) step(p *member, e grant.Event) {
 	}
 }
 
-// act does what a Keeper does.
+// act performs an action like a Keeper.
 func (w *world) act(p *member, a grant.Action) {
 	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	for _, c := range []byte(a.Key) {
@@ -247,8 +247,8 @@ func (w *world) act(p *member, a grant.Action) {
 	case a.Kind == grant.Alarm:
 		w.alarm(p, a.Alarm)
 	case a.Kind == grant.Report && errors.Is(a.Status.Err, grant.ErrMismatch):
-		// Its configuration is that of an earlier life of the sequencer, and so an
-		// operator starts it anew.
+		// Its configuration belongs to an earlier life of the sequencer, so an
+		// operator restarts it.
 		late := w.upTo(2 * minute)
 		p.disturbed = max(p.disturbed, w.Now+late)
 		w.alive(p, late, func() { w.crash(p, w.upTo(second)) })
@@ -268,8 +268,8 @@ func (w *world) alarm(p *member, i grant.AlarmInfo) {
 	}
 }
 
-// begin takes a grant into use, and checks that it is one: written in the store
-// by this member, and above the mark that it replaced.
+// begin starts to use a grant, and checks that it is valid: written in the
+// store by this member, and above the mark that it replaced.
 func (w *world) begin(p *member, a grant.Action) {
 	w.res.Acquired++
 	w.checkBegin(p, a)
@@ -294,7 +294,7 @@ func (w *world) begin(p *member, a grant.Action) {
 	}
 }
 
-// formatOr is the format of a process's generator, or the world's.
+// formatOr returns the format of a process's generator, or the world's.
 func (p *member) formatOr(w *world) *format {
 	if p.f != nil {
 		return p.f
@@ -306,7 +306,7 @@ func (w *world) options(p *member) *firn.Options {
 	return &firn.Options{Now: func() time.Time { return time.UnixMicro(w.clock(p)) }, MaxAhead: p.ahead}
 }
 
-// extend makes a member's window longer.
+// extend extends a member's window.
 func (w *world) extend(p *member, a grant.Action) {
 	w.res.Renewals++
 	until := a.End()
@@ -349,7 +349,7 @@ func (w *world) ask(p *member, a grant.Action) {
 				// An attempt with an unknown result is repeated unchanged.
 				x.clock = max(x.clock, w.of(p.asked.Next).clock)
 			}
-			p.asked = &a // before a Begin, the last one is the claim
+			p.asked = &a // before a Begin, the last request is the claim
 		}
 	}
 	answer := func(e grant.Event) {
@@ -409,14 +409,15 @@ func (w *world) ask(p *member, a grant.Action) {
 	})
 }
 
-// whereIsIt asks the store where it is, before what a Keeper asks it for. It is
-// not ok if the request must not be made; the event says why.
+// whereIsIt asks the store for its lineage, in the situations in which a Keeper
+// does. ok is false if the request must not be made; the event contains the
+// reason.
 func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 	switch {
 	case !w.lineage || a.Kind != grant.CAS && !readsConfig(a):
 		return e, true
 	case p.revised != never && w.Now-p.revised < second:
-		return e, true // it has just said so
+		return e, true // it has just answered that
 	case w.Chance(0.01), w.unfenced && w.Chance(w.focus.Silent):
 		w.fault(lineageFailed)
 		p.shaky = w.Now
@@ -448,9 +449,9 @@ func readsConfig(a grant.Action) bool {
 	return a.Key == configKey || slices.Contains(a.Keys, configKey)
 }
 
-// fine reports whether a member should have its IDs: it is attached, its clock
-// is right, and for a while nothing has come between it, its clock and the
-// store.
+// fine reports whether a member should get its IDs: it is attached, its clock
+// is right, and for a while there were no disturbances between it, its clock
+// and the store.
 func (w *world) fine(p *member) bool {
 	const a = 20 * second
 	clock := w.clock(p)
@@ -460,19 +461,19 @@ func (w *world) fine(p *member) bool {
 	case max(w.closing, w.store.down, p.cut, p.began, p.shaky) >= w.Now-a || p.disturbed >= w.Now-2*minute:
 		return false
 	case clock/ms < w.floor()+60_000:
-		return false // numbers are of no use yet
+		return false // node IDs cannot be used yet
 	case clock < w.Now-9*second || clock > w.Now+9*second || p.used().UnixMicro() > clock+2*w.window():
-		return false // or it was wrong, and the process has used times that are to come
+		return false // or it was wrong, and the process has used future times
 	case w.clockOff != 0 && (w.wild || p.numbers[0] == p.numbers[1]):
-		return false // it sees no clocks, or not enough, that say that the store's is wrong
+		return false // it does not see enough clocks to know that the store's is wrong
 	}
 	return true
 }
 
-// free reports whether there is a number that a member might have.
+// free reports whether a member might get a node ID.
 func (w *world) free(p *member) bool {
 	if w.besieged {
-		return true // there are more numbers than members
+		return true // there are more node IDs than members
 	}
 	f := formatFor(w.config.Layout)
 	now := w.clock(p) / ms

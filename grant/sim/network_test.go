@@ -17,8 +17,8 @@ type network struct {
 	last    int     // the last member
 }
 
-// A host is what answers at an address: a member, or a server of another store
-// that has a sequencer of the same name, or nothing.
+// A host is what answers at an address: a member, a server of another store
+// with a sequencer of the same name, or nothing.
 type host struct {
 	p       *member
 	life    int
@@ -33,10 +33,10 @@ type entry struct {
 	at      int64
 }
 
-// entryLife is how long a record counts.
+// entryLife is how long a record is valid.
 const entryLife = 30 * second
 
-// listen gives a process an address, which another may have had just before.
+// listen gives a process an address, which another one may have just had.
 func (w *world) listen(p *member) {
 	n := &w.net
 	n.last++
@@ -66,8 +66,8 @@ func (w *world) announce(p *member) {
 	w.net.entries = append(w.net.entries, entry{p.self, p.address, w.Now})
 }
 
-// hangUp ends a process's server. A server of another store may come to be
-// there.
+// hangUp ends a process's server. A server of another store may take its
+// address.
 func (w *world) hangUp(p *member) {
 	if p.self == 0 {
 		return
@@ -87,7 +87,7 @@ func (w *world) hangUp(p *member) {
 	w.After(w.upTo(minute), func() { w.net.hosts[address] = host{} })
 }
 
-// forward has a process ask others for IDs.
+// forward makes a process ask others for IDs.
 func (w *world) forward(p *member) {
 	var all []entry
 	for _, e := range w.net.entries {
@@ -100,7 +100,7 @@ func (w *world) forward(p *member) {
 	w.hop(p, all[:min(targets, len(all))], int(w.upTo(100)))
 }
 
-// hop asks the first of some servers, and the others if it does not help.
+// hop asks the first of some servers, and then the others if that fails.
 func (w *world) hop(p *member, all []entry, n int) {
 	if len(all) == 0 {
 		return
@@ -130,7 +130,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 	})
 }
 
-// answerHop has a member make IDs for another one. It does not ask a third.
+// answerHop makes a member make IDs for another one. It does not ask a third.
 func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 	if q.self != to.member {
 		w.fault(reusedAddress)

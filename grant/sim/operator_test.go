@@ -13,15 +13,15 @@ import (
 
 func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
 
-// admin are the options of an operator, whose clock is right.
+// admin returns the options of an operator, whose clock is right.
 func (w *world) admin() *grant.AdminOptions { return &grant.AdminOptions{Now: w.time} }
 
-// create creates the sequencer as the world begins.
+// create creates the sequencer at the beginning of the world.
 func (w *world) create() {
 	w.announced(w.config)
 	at := w.time()
 	if w.Chance(0.5) {
-		at = at.Add(-48 * time.Hour) // a fence takes what is younger for too young to know
+		at = at.Add(-48 * time.Hour) // so that a fence does not consider it too young
 	}
 	if _, err := grant.Create(done, operator{w, true}, name, w.config, at); err != nil {
 		w.Fail("create: %v", err)
@@ -32,7 +32,7 @@ func (w *world) create() {
 	}
 }
 
-// age makes the configuration one of version 1, as an older program wrote it.
+// age changes the configuration to version 1, as written by an older program.
 func (w *world) age() {
 	text := string(w.store.values[configKey])
 	text = strings.Replace(text, `"v":2`, `"v":1`, 1)
@@ -47,19 +47,19 @@ func (w *world) created(c grant.Config) {
 	w.known = max(w.known, c.Window)
 }
 
-// announced notes a configuration that members may soon read.
+// announced records a configuration that members may soon read.
 func (w *world) announced(c grant.Config) {
 	w.longest = max(w.longest, (c.MaxAhead + c.Window).Microseconds())
 	w.widest = max(w.widest, c.Window)
 }
 
-// unclear reports whether an operator has to run the same command again.
+// unclear reports whether an operator must repeat the command.
 func unclear(err error) bool {
 	return errors.Is(err, errLost) || errors.Is(err, grant.ErrNotSent) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// insist does something as an operator does: again, a little later, while the
-// answer is not clear. then gets the last error.
+// insist repeats an operation, as an operator would, until its result is clear.
+// then gets the last error.
 func (w *world) insist(do func() error, then func(error)) {
 	w.operating = w.Now + 10*minute
 	var again func()
@@ -91,7 +91,7 @@ func (w *world) empty(f fault) {
 	w.finish(f)
 }
 
-// finish takes the sequencer to its end: detached, or destroyed.
+// finish moves the sequencer to its last state: detached or destroyed.
 func (w *world) finish(f fault) {
 	w.closing = w.Now + year
 	w.insist(func() error {
@@ -102,7 +102,7 @@ func (w *world) finish(f fault) {
 		if f == detachedAll {
 			call = grant.DetachAll
 		}
-		_, err := call(done, operator{w: w}, name, w.admin()) // one step at a time: what waits is called again
+		_, err := call(done, operator{w: w}, name, w.admin()) // one step at a time: an operation that waits is called again
 		if errors.Is(err, context.Canceled) {
 			err = errLost
 		}
@@ -110,7 +110,7 @@ func (w *world) finish(f fault) {
 	}, func(err error) {
 		switch {
 		case errors.Is(err, grant.ErrDestroyed), errors.Is(err, grant.ErrNotFound):
-			return // the store went back, and what it has now is seen by attend
+			return // the store went back, and attend handles its current state
 		case err != nil:
 			w.Fail("%v: %v", f, err)
 			return
@@ -122,7 +122,7 @@ func (w *world) finish(f fault) {
 	})
 }
 
-// revive makes a sequencer usable again that was detached or destroyed.
+// revive makes a sequencer usable again after it was detached or destroyed.
 func (w *world) revive(f fault) {
 	w.ended = false
 	if f == detachedAll {
@@ -172,8 +172,8 @@ func (w *world) attachAll() error {
 	return err
 }
 
-// attend looks after the sequencer: where the store went back, it is in a state
-// that no operator works on.
+// attend looks after the sequencer: if the store went back, no operator may be
+// working on its state.
 func (w *world) attend() {
 	w.After(minute, w.attend)
 	if s := w.store; w.operating > w.Now || w.unfenced || s.down > w.Now || s.standby != nil || s.old != nil {
@@ -203,7 +203,7 @@ func (w *world) attend() {
 	}
 }
 
-// upgrade has records written in the newest version from now on.
+// upgrade makes members write records in the newest version.
 func (w *world) upgrade() {
 	w.insist(func() error {
 		if w.unfenced {
@@ -218,7 +218,7 @@ func (w *world) upgrade() {
 	})
 }
 
-// repair gives back what wrong clocks have spoiled.
+// repair gives back what wrong clocks have blocked.
 func (w *world) repair() {
 	w.insist(func() error {
 		if w.unfenced {
@@ -236,7 +236,7 @@ func (w *world) repair() {
 	})
 }
 
-// disturbStore makes a backup, or puts the last one in the store's place.
+// disturbStore makes a backup, or restores the last one.
 func (w *world) disturbStore() {
 	if w.wild || w.besieged || w.unfenced {
 		return
@@ -253,15 +253,15 @@ func (w *world) disturbStore() {
 	}
 }
 
-// restore puts the backup in the store's place, and has it fenced. Clients are
-// cut off before, and come back after, or before if they will notice.
+// restore restores the backup, and has it fenced. Clients are cut off before,
+// and come back after the fence, or before it if they will detect the restore.
 func (w *world) restore() {
 	s := w.store
 	if w.unfenced || s.backup == nil {
 		return
 	}
 	w.fault(restore)
-	w.ended = false // as it may not have been when the backup was made
+	w.ended = false // it may not have ended yet when the backup was made
 	b := s.backup
 	if !w.byHand && !w.focus.Brief && w.Chance(0.5) {
 		b = s.first
@@ -304,9 +304,8 @@ func (w *world) restore() {
 	})
 }
 
-// allKnow reports whether all members will notice that the store is what it
-// was: where it says where it is in its history, and they have heard of a later
-// time.
+// allKnow reports whether all members will detect that the store went back: it
+// returns its lineage, and they have seen a later revision.
 func (w *world) allKnow(b *backup) bool {
 	for _, p := range w.members {
 		if p.m != nil && p.revision <= b.revision {

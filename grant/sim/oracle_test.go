@@ -14,15 +14,15 @@ import (
 	"github.com/firnid/firn/internal/simkit"
 )
 
-// records is what the oracles know: what became of every write, and who has
-// taken and given what. None of it is known to the members.
+// records is the knowledge of the oracles: the result of every write, and
+// everything taken and returned. Members do not have it.
 type records struct {
 	numbers map[string]*number  // by key
-	written map[string]*written // every record that was wanted to be written, by its bytes
+	written map[string]*written // every record that a member tried to write, by its bytes
 	cloned  []cloning
 	floorOf *byte // the configuration whose floor is floorIs
 	floorIs int64
-	stale   int64 // reads may come from an old primary, until then
+	stale   int64 // until then, reads may come from an old primary
 }
 
 func newRecords() records {
@@ -32,16 +32,16 @@ func newRecords() records {
 // never is a time before all others, and the mark of a number without a record.
 const never = math.MinInt64
 
-// A number is what is known of a node ID.
+// A number is the oracles' knowledge of a node ID.
 type number struct {
 	key      string
 	spans    []*span             // what was taken, in each term
-	taken    int64               // exclusive end of all that was taken
+	taken    int64               // exclusive end of everything taken
 	granted  map[string]*granted // by owner
-	most     int64               // the latest mark that was ever granted, in ms
+	most     int64               // the latest mark ever granted, in ms
 	given    map[*format]*slots
 	repaired bool         // times before those of the last terms may be taken
-	excused  []interval64 // what may be taken and given again
+	excused  []interval64 // what may be taken and returned twice
 }
 
 // An interval64 is the times from lo on and below hi, in µs.
@@ -51,7 +51,7 @@ func (n *number) excuses(t int64) bool {
 	return slices.ContainsFunc(n.excused, func(i interval64) bool { return i.lo <= t && t < i.hi })
 }
 
-// A granted is what an owner was granted of a number.
+// A granted is what an owner was granted.
 type granted struct{ until int64 } // in ms
 
 func (w *world) number(key string) *number {
@@ -72,12 +72,12 @@ func (n *number) grant(owner string) *granted {
 	return g
 }
 
-// A term is what a generator uses, from begin to seal or the next begin.
+// A term is what a generator uses from begin to seal, or to the next begin.
 type term struct {
 	node    uint64
 	number  *number
 	from    int64 // in µs
-	began   int64 // when it did
+	began   int64 // when it began
 	granted *granted
 	span    *span
 }
@@ -104,25 +104,25 @@ type cloning struct {
 	lo, hi int64
 }
 
-// written is a record, and what became of it.
+// A written is a record and the result of writing it.
 type written struct {
 	record
 	applied bool
 	base    int64 // the mark that its owner's claim replaced
 	floor   int64 // of the sequencer, when it was applied
-	late    bool  // applied when the sequencer had ended
-	clock   int64 // its writer's, in ms, when it was to be written
+	late    bool  // applied after the sequencer had ended
+	clock   int64 // its writer's clock, in ms, when the write was requested
 }
 
-// record is what the oracles read in a node's record. Times are in ms.
+// A record is what the oracles read in a node's record. Times are in ms.
 type record struct {
 	Owner   string
 	Until   int64
 	State   string
-	Spoiled [2]int64 // what no window reaches into
+	Spoiled [2]int64 // no window reaches into it
 }
 
-// of is what is known of a record. It is read once.
+// of returns the knowledge about a record, which is parsed once.
 func (w *world) of(value []byte) *written {
 	x := w.written[string(value)]
 	if x == nil {
@@ -149,7 +149,7 @@ func (w *world) integer(value []byte, name string) int64 {
 	return n
 }
 
-// floor is that of the sequencer, in ms.
+// floor returns the floor of the sequencer, in ms.
 func (w *world) floor() int64 {
 	value := w.store.values[configKey]
 	if len(value) == 0 {
@@ -161,8 +161,8 @@ func (w *world) floor() int64 {
 	return w.floorIs
 }
 
-// floorIn is the floor that a configuration has, or never. In version 1, 0 says
-// that it has none.
+// floorIn returns the floor in a configuration, or never. In version 1, 0 means
+// no floor.
 func floorIn(config []byte) int64 {
 	n, err := strconv.ParseInt(simkit.Field(config, `"floor":`), 10, 64)
 	if err != nil || n == 0 && simkit.Field(config, `"v":`) == "1" {
@@ -174,7 +174,7 @@ func floorIn(config []byte) int64 {
 // held reports whether its owner may use the number.
 func (r record) held() bool { return r.State == "held" || r.State == "closing" }
 
-// applied notes that a write was applied, and checks it: here windows are made.
+// applied records and checks an applied write: this is where windows are made.
 func (w *world) applied(k string, before, next []byte, by *member) {
 	if !strings.HasPrefix(k, prefix) {
 		return
@@ -211,8 +211,8 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	}
 }
 
-// checkMark checks that what was taken of a number, by whomever, lies below its
-// mark or the floor, or where no window will ever be.
+// checkMark checks that everything taken of a node ID, by any member, lies
+// below its mark or the floor, or where no window will ever be.
 func (w *world) checkMark(n *number, r record, floor int64) {
 	for _, s := range n.spans {
 		if s.hi > max(r.Until, floor)*ms && (s.lo < r.Spoiled[0]*ms || s.hi > r.Spoiled[1]*ms) && !n.excuses(s.hi-1) {
@@ -228,8 +228,8 @@ func floorDiv(a, b int64) int64 {
 	return a / b
 }
 
-// checkBegin checks that a grant that is about to be used is one: written in
-// the store by this member, and above the mark that it replaced.
+// checkBegin checks that a grant is valid before it is used: written in the
+// store by this member, and above the mark that it replaced.
 func (w *world) checkBegin(p *member, a grant.Action) {
 	if p.asked == nil {
 		w.Fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
@@ -306,7 +306,7 @@ func (w *world) note(p *member, x piece) {
 	}
 }
 
-// tookIt reports whether a member of this sequencer has taken what is given.
+// tookIt reports whether a member of this sequencer has taken the piece.
 func (w *world) tookIt(x piece) bool {
 	return slices.ContainsFunc(x.n.spans, func(s *span) bool { return s.lo <= x.begins() && x.ends() <= s.hi })
 }
@@ -338,12 +338,12 @@ func (w *world) mayRepeat(x piece) bool {
 	return x.n.excuses(t)
 }
 
-// checkFence checks that nothing that was granted before a fence ends above
-// what may be granted after it. Where the fence did not know the longest
-// window, what lies above may be granted again: members that hear of it stop.
+// checkFence checks that nothing granted before a fence ends above what may be
+// granted after it. If the fence did not know the longest window, what lies
+// above may be granted again: members that learn of it stop.
 func (w *world) checkFence(knew bool) {
 	if w.wild || w.besieged {
-		return // it asks for clocks that are right
+		return // it requires correct clocks
 	}
 	floor := w.floor()
 	for _, key := range slices.Sorted(maps.Keys(w.numbers)) {
@@ -359,7 +359,7 @@ func (w *world) checkFence(knew bool) {
 	}
 }
 
-// heard notes what a member has read of the configuration.
+// heard records what a member has read of the configuration.
 func (w *world) heard(p *member, a grant.Action, e grant.Event) {
 	if e.Err != nil || !readsConfig(a) {
 		return
@@ -369,8 +369,8 @@ func (w *world) heard(p *member, a grant.Action, e grant.Event) {
 	}
 }
 
-// checkHeard checks that a member uses nothing above the floor of a fence of
-// what it held before, once it has heard of the fence or might have.
+// checkHeard checks that a member, once it has learned of a fence or might
+// have, uses nothing above the floor that it held before.
 func (w *world) checkHeard(p *member, x piece) {
 	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
 	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {
@@ -385,7 +385,7 @@ func (w *world) checkHeard(p *member, x piece) {
 	}
 }
 
-// stalled checks that members had their IDs.
+// stalled checks that members got their IDs.
 func (w *world) stalled() {
 	if r := w.res; r.Failed > 100 && r.Failed > r.Tries/4 {
 		w.Fail("stalled: %d of %d IDs that were wanted while nothing was amiss were not had", r.Failed, r.Tries)

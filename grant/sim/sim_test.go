@@ -20,9 +20,9 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run this seed alone (TestSeed)")
 
-// runs is how many runs of how many hours are made. With FIRN_SOAK=1 they take
-// some hours: two cores do 15 to 30 hours of the world in a second. With
-// FIRN_SOAK=30m as many are made as half an hour has time for.
+// runs returns the number of runs, and their hours. With FIRN_SOAK=1 they take
+// some hours: two cores simulate 15 to 30 hours of the world per second. With
+// FIRN_SOAK=30m there are as many as fit into half an hour.
 func runs() (seeds uint64, hours int) {
 	if soakTime() > 0 {
 		return math.MaxUint64, 5
@@ -36,7 +36,7 @@ func runs() (seeds uint64, hours int) {
 	return usualRuns, 5
 }
 
-// usualRuns is how many runs a test makes in less than a minute.
+// usualRuns is the number of runs of a test in less than a minute.
 const usualRuns = 100
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
@@ -50,8 +50,8 @@ func soakTime() time.Duration {
 // inParallel calls do for the seeds 1 to n.
 func inParallel(n uint64, do func(seed uint64)) { inTime(n, 0, do) }
 
-// inTime calls do for the seeds 1 to n, and begins none after so long a time,
-// which is without end if it is 0. It returns how many there were.
+// inTime calls do for the seeds 1 to n, and begins none after the limit, unless
+// it is 0. It returns the number of calls.
 func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run is small, and makes much garbage
 	seeds := make(chan uint64)
@@ -72,7 +72,7 @@ func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 	return done
 }
 
-// TestSimulator holds what docs/protocol.md promises against faults of all
+// TestSimulator checks the promises of docs/protocol.md under faults of all
 // kinds.
 func TestSimulator(t *testing.T) {
 	seeds, hours := runs()
@@ -91,7 +91,7 @@ func TestSimulator(t *testing.T) {
 	var kinds, made []string
 	for f, n := range sum.Faults {
 		kinds = append(kinds, fmt.Sprintf("%v %d", fault(f), n))
-		if n == 0 && seeds >= usualRuns { // fewer need not have them all
+		if n == 0 && seeds >= usualRuns { // fewer runs need not cover all
 			t.Errorf("the fault %v never happened", fault(f))
 		}
 	}
@@ -123,7 +123,7 @@ func TestSimulator(t *testing.T) {
 	}
 }
 
-// add adds what another run has shown.
+// add adds the result of another run.
 func (r *result) add(other result) {
 	r.Hours += other.Hours
 	for _, n := range []struct {
@@ -146,7 +146,7 @@ func (r *result) add(other result) {
 
 func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of, 1)) }
 
-// TestDeterminism: a seed does the same every time.
+// TestDeterminism: a seed gives the same run every time.
 func TestDeterminism(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {
@@ -173,8 +173,8 @@ func TestSeed(t *testing.T) {
 }
 
 // A mistake is one of package mutant: what it breaks, and the focus in which it
-// shows soon; without one it shows in any run. One that no simulation sees, as
-// it is made outside of the Machine, names the test that does.
+// shows soon; without one it shows in any run. A mistake that no simulation
+// detects, because it is made outside the Machine, names the test that does.
 type mistake struct {
 	breaks    string
 	focus     focus
@@ -183,12 +183,11 @@ type mistake struct {
 
 // mistakes are those of package mutant.
 //
-// Two are made on the generator's side of the simulator. "tick at until" moves
-// the limit by a tick, which is what a term does whose test is slot's tick <=
-// until; "slot across terms" composes a slot that was taken before anew.
-// "target unchecked", "lineage ignored" and "revision on read" are made in the
-// simulator's model of a server and of a Keeper, the latter two in the Keeper
-// too.
+// Two are made in the generator's part of the simulator. "tick at until" moves
+// the limit by a tick, like a term with the test slot's tick <= until; "slot
+// across terms" composes an earlier slot again. "target unchecked", "lineage
+// ignored" and "revision on read" are made in the simulator's model of a server
+// and of a Keeper, the latter two also in the Keeper.
 var mistakes = map[mutant.Mutant]mistake{
 	mutant.StartAtClock:     {breaks: "lemma 2: from is the clock, not max(clock, mark, floor)"},
 	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
@@ -300,9 +299,9 @@ func TestFocuses(t *testing.T) {
 	}
 }
 
-// TestMutants switches on one deliberate mistake at a time, and wants an oracle
-// or a test to notice it. Mistakes are compiled in with a tag, so it builds
-// itself with that. The table is in the output of go test -v.
+// TestMutants enables one deliberate mistake at a time, and expects an oracle
+// or a test to detect it. Mistakes are compiled in with a tag, so the test
+// builds itself with it. The table is in the output of go test -v.
 func TestMutants(t *testing.T) {
 	if mutant.Enabled {
 		testMutants(t)

@@ -2,20 +2,20 @@ package sim
 
 import "sort"
 
-// slots is a set of slots, as intervals in order that do not touch. Most of
-// what is added lies above all that is there.
+// slots is a set of slots, as ordered intervals that do not touch. Most
+// additions lie above all existing slots.
 type slots struct{ all []interval }
 
 type interval struct{ lo, hi uint64 }
 
-// add adds the slots [lo, hi). If one of them was there before, it returns it.
+// add adds the slots [lo, hi). If one of them was already there, it returns it.
 func (s *slots) add(lo, hi uint64) (again uint64, twice bool) {
 	n := len(s.all)
 	if n == 0 || s.all[n-1].hi < lo {
 		s.all = append(s.all, interval{lo, hi})
 		return 0, false
 	}
-	// The intervals [i, j) touch what is added, and become one with it.
+	// The intervals [i, j) touch the new one and are merged with it.
 	i := n - 1
 	if s.all[i].lo > lo {
 		i = sort.Search(n, func(i int) bool { return s.all[i].hi >= lo })

@@ -13,37 +13,37 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A store is the database. Where it has a standby, a write counts as applied
-// when the standby has it: a lag means that writes are visible at once and
-// durable later, or never, if the standby takes the primary's place.
+// A store is the database. If it has a standby, a write counts as applied when
+// the standby has it: with a lag, writes are visible at once and durable later,
+// or never, if the standby replaces the primary.
 type store struct {
 	w        *world
 	values   map[string][]byte
-	revision int64 // of all, and of keys and values: for mutant.CompareRevision alone
+	revision int64 // of all writes, and of keys and values: only for mutant.CompareRevision
 	rev      map[string]int64
 	revOf    map[string]int64
 
 	epoch    int   // of connections: a request of an earlier one gets no answer
-	down     int64 // it does not answer before
-	restored int64 // when a backup was put in its place last
+	down     int64 // it does not answer until then
+	restored int64 // when a backup was last restored
 
-	standby map[string][]byte // what the standby has, while it lags behind
+	standby map[string][]byte // the values of the standby while it lags behind
 	durable int64             // its revision
-	knew    time.Duration     // and the longest window that it knows of
-	lagging []write           // what it has not, in order
+	knew    time.Duration     // and the longest window in it
+	lagging []write           // the writes that it lacks, in order
 	old     map[string][]byte // the values of a replaced primary that still runs; nil if there is no such server
 	backup  *backup           // the last one
 	first   *backup           // and the first
 }
 
-// A write is one that was applied on the primary alone.
+// A write is a write applied only on the primary.
 type write struct {
 	key          string
 	before, next []byte
 	by           *member
 }
 
-// A backup is what the store was at some time.
+// A backup is an earlier state of the store.
 type backup struct {
 	values   map[string][]byte
 	rev      map[string]int64
@@ -55,8 +55,8 @@ func newStore(w *world) *store {
 	return &store{w: w, down: never, restored: never, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
 }
 
-// do does a request at this moment; by is nil where an operator makes it. It is
-// not answered where a write waits for a standby that does not have it.
+// do handles a request at this moment; by is nil for an operator. There is no
+// answer while a write waits for a standby that lacks it.
 func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 	values := s.values
 	isOld := s.old != nil && s.w.Chance(0.3)
@@ -108,7 +108,7 @@ func (s *store) cas(k string, old, next []byte, by *member) bool {
 	case mutant.On(mutant.CompareRevision) && old != nil && now != nil:
 		same = s.revOf[string(old)] == s.rev[k]
 	case (mutant.On(mutant.BlindRenewal) || mutant.On(mutant.ReleaseForeign)) && string(old) == "*":
-		same = true // that is how these two say that they do not compare
+		same = true // this is how these two mistakes skip the comparison
 	}
 	if !same {
 		return false
@@ -127,7 +127,7 @@ func (s *store) cas(k string, old, next []byte, by *member) bool {
 	return true
 }
 
-// lag has the standby fall behind, for a while.
+// lag makes the standby fall behind for a while.
 func (s *store) lag() {
 	if s.standby != nil || s.old != nil {
 		return
@@ -149,7 +149,7 @@ func (s *store) lag() {
 	}
 }
 
-// catchUp has the standby get what it lacks, and so it is applied.
+// catchUp gives the standby the writes that it lacks, which are then applied.
 func (s *store) catchUp() {
 	waiting := s.lagging
 	s.standby, s.lagging = nil, nil
@@ -158,8 +158,8 @@ func (s *store) catchUp() {
 	}
 }
 
-// failOver puts the standby in the primary's place. What it lacks is lost. The
-// old primary may run for a while, and be reached by some.
+// failOver makes the standby the primary. What it lacks is lost. The old
+// primary may run for a while, and be reachable for some members.
 func (s *store) failOver() {
 	w := s.w
 	w.fault(failover)
@@ -183,7 +183,7 @@ func (s *store) failOver() {
 	}
 }
 
-// save makes a backup, of what is durable.
+// save makes a backup of the durable values.
 func (s *store) save() {
 	values, revision, known := s.values, s.revision, s.w.known
 	if s.standby != nil {
@@ -195,7 +195,7 @@ func (s *store) save() {
 	}
 }
 
-// restore puts a backup in the store's place.
+// restore restores a backup.
 func (s *store) restore(b *backup) {
 	s.epoch++
 	s.restored = s.w.Now
@@ -204,8 +204,8 @@ func (s *store) restore(b *backup) {
 	s.standby, s.lagging, s.old = nil, nil, nil
 }
 
-// operator is the store as an operator has it: at once, and where sure is not
-// set, with requests that are lost.
+// operator is the store as an operator uses it: without delays and, if sure is
+// not set, with lost requests.
 type operator struct {
 	w    *world
 	sure bool

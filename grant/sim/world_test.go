@@ -8,31 +8,31 @@ import (
 	"github.com/firnid/firn/internal/simkit"
 )
 
-// A result is what a run has shown.
+// A result is the result of a run.
 type result struct {
 	Seed     uint64
-	World    string // what was fixed for the run, in words
+	World    string // the shape of the run, in words
 	Hours    float64
 	IDs      int
-	Reserved int // in pieces of more than 1000, and not in IDs
+	Reserved int // pieces of more than 1000 IDs
 	Renewals int
 	Acquired int
 	Alarms   int
 	Faults   [faults]int
 	Calls    [calls]int
 
-	Tries  int // to make an ID while the store was reachable, the clock sane and nothing else amiss
+	Tries  int // attempts to make an ID while the store was reachable, the clock sane and all else well
 	Failed int // of these
 
-	// The same in the worlds where a host whose clock is a year ahead starts
-	// again and again.
+	// The same in worlds in which a host whose clock is a year ahead restarts
+	// repeatedly.
 	BesiegedTries, BesiegedFailed int
 
-	Trace     uint64 // hash of all that happened
-	Violation string // "" where all held
+	Trace     uint64 // hash of everything that happened
+	Violation string // the first violation, or ""
 }
 
-// The world's time is in µs: as fine as the finest ticks need.
+// The world's time is in µs, as fine as the finest ticks require.
 const (
 	ms     = int64(1000)
 	second = 1000 * ms
@@ -56,15 +56,15 @@ type world struct {
 	begins int64
 	res    result
 
-	// byHand says that requests wait until a test answers them, and that nothing
-	// happens by chance: see TestHistoric.
+	// byHand makes requests wait until a test answers them, and excludes random
+	// events: see TestHistoric.
 	byHand bool
 
 	shape
 	focus focus
 
 	store   *store
-	config  grant.Config  // of the sequencer, as it was created last
+	config  grant.Config  // of the sequencer at its last creation
 	longest int64         // the longest MaxAhead + Window that it ever had, in µs
 	widest  time.Duration // the longest Window
 	known   time.Duration // the longest Window that the store knows of
@@ -74,44 +74,44 @@ type world struct {
 	operating int64 // an operator is at work until then
 	unfenced  bool  // the store went back, and was not fenced yet
 	fenced    int64 // when members could reach the store after the last fence
-	closing   int64 // members may not hold a number before, as it is detached or destroyed
-	ended     bool  // detach or destroy has returned, and no member may hold a number
+	closing   int64 // until then, members may not hold a node ID, because the sequencer is being detached or destroyed
+	ended     bool  // detach or destroy has returned, and no member may hold a node ID
 
 	records
 }
 
-// A shape is what is fixed for a run.
+// A shape is the part of a world that is fixed for a run.
 type shape struct {
-	*format        // the layout that the sequencer has first
-	wild     bool  // clocks may do anything; a restore asks for sane ones
+	*format        // the first layout of the sequencer
+	wild     bool  // clocks may do anything; a restore requires sane ones
 	skewed   bool  // sane clocks differ by some seconds
-	standby  bool  // the store has one, and so writes are visible before they are durable
-	lineage  bool  // the store knows when it went back
-	besieged bool  // a host whose clock is a year ahead starts again and again
+	standby  bool  // the store has one, so writes are visible before they are durable
+	lineage  bool  // the store detects that it went back
+	besieged bool  // a host whose clock is a year ahead restarts repeatedly
 	spoiled  bool  // the same, but it was allowed to take node IDs anyway
-	clock    bool  // the store tells its time
-	old      bool  // its records are of version 1 at first
-	clockOff int64 // by how much that is wrong
+	clock    bool  // the store returns its time
+	old      bool  // its records have version 1 at first
+	clockOff int64 // error of the store's clock
 }
 
-// A focus makes some faults frequent, and others close to each other, so that
-// what needs several of them happens soon. What must hold is the same.
+// A focus makes some faults frequent, and others close together, so that
+// situations which need several of them happen soon. The checks are the same.
 type focus struct {
-	Faults []fault // half of all are of these; none means that all are as frequent
-	Calls  []call  // half of all are of these
+	Faults []fault // half of all are among these; if empty, all are equally frequent
+	Calls  []call  // half of all are among these
 	World  string  // a shape, see shapes; "" means one of several
 	Format string  // a layout, see formats; "" means one of several
 	Begin  int64   // in µs; 0 means one of several
 	Window int64   // of the sequencer, in ms; 0 means one of several
 	Every  int64   // the longest time between two faults, in ms; 0 means 4 minutes
 	Busy   int64   // the longest time between two calls, in ms; 0 means 10 seconds
-	Step   int64   // the longest clock step, in ms, also where the store is restored; 0 means a minute, and not there
-	Paused float64 // how many calls are paused; 0 means one of a thousand
-	Slow   float64 // how many requests are slow; 0 means one of a hundred
+	Step   int64   // the longest clock step, in ms, also at a restore; 0 means a minute, and none at a restore
+	Paused float64 // the share of calls that are paused; 0 means one in a thousand
+	Slow   float64 // the share of requests that are slow; 0 means one in a hundred
 	Delay  int64   // the longest time that a slow one takes, in ms; 0 means a minute
-	Silent float64 // how often a store that went back does not say where it is, where it can, beside once in a hundred
-	Coarse bool    // all clocks have whole seconds
-	Brief  bool    // a restore is fast, and its backup is of a moment before
+	Silent float64 // how often a store that went back does not return its lineage, in addition to once in a hundred
+	Coarse bool    // all clocks show whole seconds
+	Brief  bool    // a restore is fast, and its backup is recent
 }
 
 func (f focus) fill() focus {
@@ -134,7 +134,7 @@ func (f focus) fill() focus {
 	return f
 }
 
-// shapes are the worlds that a focus can ask for.
+// shapes are the worlds that a focus can name.
 var shapes = map[string]shape{
 	"":                 {},
 	"wild":             {wild: true},
@@ -147,7 +147,7 @@ var shapes = map[string]shape{
 	"besieged, clock":  {besieged: true, clock: true},
 }
 
-// choose chooses the shape of a seed's run, and when it begins.
+// choose chooses the shape of a seed's run, and its beginning.
 func (w *world) choose() {
 	seed := w.res.Seed
 	w.shape = shape{wild: seed%2 == 0 && !w.focus.Brief, skewed: seed%8 == 1, standby: seed%4 >= 2, lineage: seed%8 == 3, besieged: seed%16 == 5, spoiled: seed%16 == 4 && !w.focus.Brief}
@@ -158,7 +158,7 @@ func (w *world) choose() {
 	w.begins = begins
 	switch seed % 8 {
 	case 5:
-		w.begins = -w.upTo(2 * hour) // and 1970 comes soon
+		w.begins = -w.upTo(2 * hour) // so that 1970 comes soon
 	case 6:
 		w.begins = -3 * year
 	case 7:
@@ -203,7 +203,7 @@ func (s shape) words() (all []string) {
 
 func stamp(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// anyConfig is a configuration for a layout.
+// anyConfig returns a configuration for a layout.
 func (w *world) anyConfig(f *format) grant.Config {
 	c := grant.Config{Layout: f.layout, MaxAhead: f.ahead}
 	windows := []time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute}
@@ -211,13 +211,13 @@ func (w *world) anyConfig(f *format) grant.Config {
 	return c
 }
 
-// window is the length of a window in µs.
+// window returns the length of a window in µs.
 func (w *world) window() int64 { return w.config.Window.Microseconds() }
 
-// begins is when most worlds do: in 2001.
+// begins is the beginning of most worlds: in 2001.
 const begins = 1_000_000_000 * second
 
-// run does the run of a seed.
+// run runs the world of a seed.
 func run(seed uint64, hours int) result { return runWith(seed, hours, focus{}) }
 
 // runWith is run with a focus.
@@ -225,7 +225,7 @@ func runWith(seed uint64, hours int, focus focus) result {
 	w := newWorld(seed, focus)
 	w.choose()
 	if w.Chance(0.3) {
-		w.store.save() // and so a restore may be to a time before there was a sequencer
+		w.store.save() // so that a restore may go back to before the sequencer existed
 	}
 	w.create()
 	for i := range processes {

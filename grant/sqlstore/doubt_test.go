@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// unknown fails the test unless a CAS has an unknown result, whose error has
-// the words.
+// unknown fails the test unless a CAS has an unknown result whose error
+// contains the words.
 func unknown(t *testing.T, ok bool, err error, words string) {
 	t.Helper()
 	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), words) {
@@ -21,8 +21,8 @@ func unknown(t *testing.T, ok bool, err error, words string) {
 	}
 }
 
-// TestWarnings: a CAS that was applied with a warning is unknown, and one after
-// it that was applied without is not.
+// TestWarnings: a CAS that was applied with a warning has an unknown result,
+// and a later one without a warning does not.
 func TestWarnings(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -57,8 +57,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestTimeline: a server that another was promoted in place of is not believed
-// once the other has been seen, and no CAS of it is known to be durable.
+// TestTimeline: after a promoted server has been seen, the one that it replaced
+// is no longer trusted, and no CAS there is known to be durable.
 func TestTimeline(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -92,7 +92,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestSettle: a CAS is unknown if the server does not say what it is after it.
+// TestSettle: the result of a CAS is unknown if the server does not return its
+// state afterwards.
 func TestSettle(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -113,8 +114,8 @@ func TestSettle(t *testing.T) {
 	unknown(t, ok, err, "connection reset")
 }
 
-// TestWatch: what becomes dangerous is reported once, and so is its end; Close
-// ends it.
+// TestWatch: a new danger is reported once, and so is its end; Close ends the
+// reports.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

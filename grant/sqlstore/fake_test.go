@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A fake is a database with one table, as a driver shows it. It understands the
-// statements of PostgreSQL's dialect.
+// A fake is a database with one table, as presented by a driver. It understands
+// the statements of PostgreSQL's dialect.
 type fake struct {
 	mu       sync.Mutex
 	rows     map[string]fakeRow // nil while there is no table
@@ -28,10 +28,10 @@ type fake struct {
 	standbys string    // synchronous_standby_names
 	replicas int64
 	others   string   // processes that confirm commits without being standbys
-	warned   []string // what the driver has got, see warnings
+	warned   []string // the warnings that the driver has received; see warnings
 
-	// fault is asked before a statement, with its first word, and may fail it. It
-	// applies the statement itself where a test wants that.
+	// fault is called before a statement, with its first word, and may make it
+	// fail. It applies the statement itself if a test wants that.
 	fault func(what string, apply func()) error
 }
 
@@ -75,7 +75,7 @@ func (f *fake) ask(what string, apply func()) error {
 func (f *fake) Driver() driver.Driver { return nil }
 
 // A fakeConn is one connection. In a transaction it keeps what it replaced, to
-// put it back.
+// restore it.
 type fakeConn struct {
 	f    *fake
 	inTx bool
@@ -124,7 +124,7 @@ func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New
 func (c *fakeConn) Close() error                        { return nil }
 func (c *fakeConn) Begin() (driver.Tx, error)           { c.inTx, c.undo = true, nil; return c, nil }
 
-// text is an argument as bytes, whichever way it came.
+// text returns an argument as bytes, in whichever form it came.
 func text(v driver.NamedValue) []byte {
 	switch v := v.Value.(type) {
 	case string:
@@ -278,7 +278,7 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// store opens a Store over the fake, and makes its table.
+// store opens a Store over the fake, and creates its table.
 func (f *fake) store(t *testing.T) *Store {
 	t.Helper()
 	s, err := New(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true, Warnings: warnings})

@@ -59,9 +59,10 @@ func MySQL(number func(error) uint16) *Dialect {
 		},
 		begin:  "ROLLBACK",
 		commit: "COMMIT",
-		// A privileged user can write even to a server that is read_only: to one that
-		// was replaced, over an older connection. The server is asked after the commit,
-		// because the setting may have changed while the statement was executed.
+		// A privileged user can write even to a server that is read_only: to one
+		// that was replaced, over an older connection. The server is asked after
+		// the commit, because the setting may have changed while the statement
+		// was executed.
 		settle:     "SELECT {P}, TRUE",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },
@@ -269,7 +270,7 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 		found = append(found, finding{what: "replicas", text: "MariaDB has replicas: " + repeat})
 	}
 	if status["slave_running"] == "ON" {
-		// Most replicas are not read_only unless they are set so.
+		// Most replicas are read_only only if configured.
 		found = append(found, finding{what: "replica", text: "this MariaDB replicates from another server, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one"})
 	}
 	m.known, m.alone = true, alone

@@ -147,8 +147,8 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	case rules != "":
 		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
 	case subscriptions != "":
-		// It takes writes, and does not report that it is a replica.
-		return fmt.Errorf("%w: table %s is a copy, which the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
+		// It accepts writes, and does not report that it is a replica.
+		return fmt.Errorf("%w: table %s is a copy that the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
 			ErrReplica, table, subscriptions, subscriptions)
 	case foreign != "":
 		return fmt.Errorf("%w: table %s has constraints that depend on other rows: drop %s", ErrSchema, table, foreign)

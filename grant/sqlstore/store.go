@@ -351,8 +351,8 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// empty is the error of a key with a value that no Store writes. Without it, a
-// caller would take the key for absent.
+// empty returns the error of a key with an empty value, which no Store writes.
+// Without it, the key would look absent.
 func (s *Store) empty(key string) error {
 	return fmt.Errorf("%w: sqlstore: key %q in table %s has an empty value: another program writes to it: %w", grant.ErrNotSent, key, s.table, grant.ErrDamaged)
 }
@@ -573,8 +573,8 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// shown is the value of one of many keys: for an empty one, the text of the
-// error.
+// shown returns the value of one of many keys or, for an empty one, the text of
+// the error.
 func (s *Store) shown(r row) []byte {
 	if len(r.value) == 0 {
 		return []byte(s.empty(r.key).Error())

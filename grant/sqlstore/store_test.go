@@ -12,8 +12,9 @@ import (
 	"github.com/firnid/firn/grant/storetest"
 )
 
-// TestStore: the statements and what is made of their results, over a database
-// that is a map. Package stores of the server's module has the real ones.
+// TestStore: the statements and how their results are evaluated, with a
+// database that is a map. Package stores in the module server tests with real
+// ones.
 func TestStore(t *testing.T) {
 	databases := make(map[grant.Store]*fake)
 	open := func(t *testing.T, f *fake) grant.Store {
@@ -26,8 +27,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestUnknown: what each kind of failure of a CAS is taken for, and whether it
-// is sent again.
+// TestUnknown: how each kind of failure of a CAS is evaluated, and whether the
+// CAS is sent again.
 func TestUnknown(t *testing.T) {
 	lost := errors.New("connection reset")
 	const (
@@ -38,11 +39,11 @@ func TestUnknown(t *testing.T) {
 	)
 	for _, test := range []struct {
 		name string
-		// fault is called with the number of the try, from 1 on.
+		// fault is called with the number of the attempt, from 1 on.
 		fault func(try int, apply func()) error
 		what  string // CONNECT or UPDATE
 		want  string
-		value string // what the key has in the end
+		value string // the final value of the key
 		tries int
 	}{
 		{"nobody there", func(int, func()) error { return lost }, "CONNECT", certain, "0", 1},
@@ -100,7 +101,7 @@ func TestUnknown(t *testing.T) {
 			if ok, err := s.CAS(t.Context(), "a", nil, []byte("0")); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			s.db.SetMaxIdleConns(0) // so that each try connects
+			s.db.SetMaxIdleConns(0) // so that each attempt connects
 			tries := 0
 			f.mu.Lock()
 			f.fault = func(what string, apply func()) error {
@@ -132,7 +133,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestNew: what is wrong with a database is said, and it is not used.
+// TestNew: a problem with a database is reported, and the database is not used.
 func TestNew(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -164,7 +165,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestReplica: a database that becomes a replica gives no old values.
+// TestReplica: a database that becomes a replica returns no stale values.
 func TestReplica(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -184,8 +185,8 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// TestFailover: a connection to what is the primary no more is thrown away, and
-// another one is used.
+// TestFailover: a connection to a former primary is discarded, and another one
+// is used.
 func TestFailover(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -222,8 +223,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestReads: they are done again where the connection was dead, or others in
-// the way.
+// TestReads: reads are repeated if the connection was dead, or after conflicts
+// with others.
 func TestReads(t *testing.T) {
 	for _, first := range []error{driver.ErrBadConn, fakeError("40001")} {
 		f := newFake()
@@ -264,7 +265,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestCheck: what is dangerous is said, and used all the same.
+// TestCheck: dangers are reported, but do not prevent the use of the database.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		standbys, commit string
@@ -274,7 +275,7 @@ func TestCheck(t *testing.T) {
 		{"", "on", 0, ""},
 		{"", "on", 1, "waits for none"},
 		{"a", "on", 1, ""},
-		{"a", "local", 1, ""}, // a CAS waits all the same
+		{"a", "local", 1, ""}, // a CAS still waits
 		{"a", "off", 1, "synchronous_commit is off"},
 	} {
 		f := newFake()
@@ -288,7 +289,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestLineage: it grows with every CAS, and another table is another.
+// TestLineage: the revision grows with every CAS, and another table has another
+// identity.
 func TestLineage(t *testing.T) {
 	s, other := newFake().store(t), newFake().store(t)
 	name, before, err := s.Lineage(t.Context())
@@ -314,8 +316,8 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// TestEmptyValue: an empty value is damaged. A caller would take it for an
-// absent one.
+// TestEmptyValue: an empty value counts as damaged. Otherwise the key would
+// look absent.
 func TestEmptyValue(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -341,7 +343,7 @@ func TestEmptyValue(t *testing.T) {
 	}
 }
 
-// TestSharedDatabase: Close leaves a database open that is not its own.
+// TestSharedDatabase: Close does not close a database that it does not own.
 func TestSharedDatabase(t *testing.T) {
 	db := newFake().open()
 	defer db.Close()
@@ -357,7 +359,7 @@ func TestSharedDatabase(t *testing.T) {
 	}
 }
 
-// TestLeftOpen: a CAS on a connection that its last user has left inside a
+// TestLeftOpen: a CAS on a connection that its last user left inside a
 // transaction is not committed, and so not applied. The connection is not used
 // again.
 func TestLeftOpen(t *testing.T) {

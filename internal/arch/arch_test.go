@@ -9,15 +9,16 @@ import (
 	"testing"
 )
 
-// here is what findings name as the place of the table and the exceptions.
+// here is the file that findings name as the place of the table and of the
+// exceptions.
 const here = "internal/arch/arch_test.go"
 
-// imports is the way imports run: firn ← grant ← sequencer ← service ←
+// imports is the direction of imports: firn ← grant ← sequencer ← service ←
 // {protocols} ← server ← cmd, grant ← {stores} ← server/stores, and firn ←
-// client. Every package of the repository has a line of its own.
+// client. Every package of the repository has its own line.
 //
-// A line lists packages of the repository only. What may be imported from
-// elsewhere is another rule: nothing, in the root module.
+// A line lists only packages of the repository. Imports from elsewhere are
+// covered by another rule: the root module has none.
 var imports = []importLine{
 	// The library. Its internal packages are leaves.
 	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/mutant"}},
@@ -56,13 +57,13 @@ var imports = []importLine{
 	{pattern: "client", imports: []string{"."}, tests: []string{"client/clienttest"}},
 	{pattern: "client/clienttest", imports: []string{".", "client"}},
 
-	// Other modules: whatever is published. That they never import what is
-	// internal to the root module is part of the rule.
+	// Other modules may import everything that is published. They never import
+	// internal packages of the root module; that is part of the rule.
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
 	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
 	{pattern: "kubestore/kubetest"},
-	// The server. What protocols speak to is service; protocols are leaves, and
-	// none imports another. Package server assembles them.
+	// The server. Protocols talk to service; they are leaves, and none imports
+	// another. Package server assembles them.
 	{
 		pattern: "server/service",
 		imports: []string{".", "grant", "sequencer", "server/auth", "server/config", "server/inspect", "server/members"},
@@ -99,7 +100,7 @@ var imports = []importLine{
 		imports: []string{".", "grant", "sequencer", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service", "server/textfmt"},
 		tests:   []string{"grant/memstore", "server/auth", "server/nettest", "server/rpcapi"},
 	},
-	// What protocols and service are made with.
+	// Building blocks of the protocols and of service.
 	{pattern: "server/auth", imports: []string{"server/config"}},
 	{pattern: "server/config", imports: []string{".", "grant"}},
 	{pattern: "server/inspect", imports: []string{"."}},
@@ -123,16 +124,16 @@ var imports = []importLine{
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
 	{pattern: "server/tracing/tracingtest"},
-	// Stores are known here alone.
+	// Only this package knows the stores.
 	{
 		pattern: "server/stores",
 		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
-	// Programs that take a node ID of a store.
+	// Programs that take a node ID from a store.
 	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer", "server/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore"}},
-	// The server, tests of whole ones, and the command.
+	// The server, tests of complete ones, and the command.
 	{
 		pattern: "server",
 		imports: []string{
@@ -158,7 +159,7 @@ var imports = []importLine{
 }
 
 // noExample names the exported types of the root package that need no example
-// of their own, and says why. An example that a reason names must exist.
+// of their own, with the reason. An example named in a reason must exist.
 var noExample = map[string]string{
 	"AnyID":         "the constraint of the generic types",
 	"BatchOf":       "the generic form of Batch and Batch128",
@@ -175,7 +176,7 @@ var noExample = map[string]string{
 	"Options":       "in Example and ExampleGenerator_TryNext",
 	"WaitError":     "in ExampleGenerator_TryNext",
 	"RangeError":    "in ExampleNodePart",
-	"ParseError":    "its text says all there is to say",
+	"ParseError":    "its text contains everything",
 	"PrefetchStats": "in ExamplePrefetcher",
 	"Source":        "in ExamplePrefetcher",
 	"Batch":         "in ExampleGenerator_NextBatch and ExampleRun",
@@ -185,8 +186,8 @@ func TestImports(t *testing.T) {
 	report(t, checkImports(repository(t), imports, here+" (imports)"))
 }
 
-// TestTable: each line is that of one package, and the table names no package
-// that does not exist.
+// TestTable: each line is for one package, and the table names no package that
+// does not exist.
 func TestTable(t *testing.T) {
 	r := repository(t)
 	for i, line := range imports {
@@ -228,7 +229,7 @@ func TestVariables(t *testing.T) {
 	report(t, checkVariables(repository(t)))
 }
 
-// TestLoad shows that the rules look at something.
+// TestLoad shows that the rules see files.
 func TestLoad(t *testing.T) {
 	r := repository(t)
 	report(t, r.broken)

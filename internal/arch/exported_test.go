@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file of exported names")
 
-// published are the modules whose packages others import, by directory. That of
-// the server has no promise but package server's.
+// published lists the modules whose packages others import, by directory. In
+// the module server, only package server has a stable API.
 var published = []string{".", "etcdstore", "kubestore"}
 
 // TestExported compares the exported names of every public package with a
@@ -43,7 +43,7 @@ func TestExported(t *testing.T) {
 	}
 }
 
-// difference says which lines are in one text only.
+// difference returns the lines that are in only one of two texts.
 func difference(want, got string) (findings []string) {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for _, line := range b {
@@ -59,8 +59,8 @@ func difference(want, got string) (findings []string) {
 	return findings
 }
 
-// exported lists the exported names of all public packages of some modules, a
-// line each: constants, functions, types, fields, methods.
+// exported lists the exported names of all public packages of some modules, one
+// per line: constants, functions, types, fields, methods.
 func exported(r *repo, modules []string) string {
 	var b strings.Builder
 	c := &checker{repo: r, done: make(map[string]*types.Package)}
@@ -78,8 +78,8 @@ func (p *pkg) importPath() string {
 	return path.Join(p.module.path, strings.TrimPrefix(strings.TrimPrefix(p.dir, p.module.dir), "/"))
 }
 
-// A checker finds the types of the repository's packages from their source
-// alone. Packages of others are empty: what they promote is not seen.
+// A checker determines the types of the repository's packages from their source
+// alone. Packages of others are empty: names that they promote are not visible.
 type checker struct {
 	repo *repo
 	done map[string]*types.Package
@@ -104,7 +104,7 @@ func (c *checker) check(p *pkg) *types.Package {
 	return checked
 }
 
-// Import is that of types.Importer.
+// Import implements types.Importer.
 func (c *checker) Import(name string) (*types.Package, error) {
 	for _, p := range c.repo.packages {
 		if p.importPath() == name {
@@ -114,7 +114,7 @@ func (c *checker) Import(name string) (*types.Package, error) {
 	return nil, errors.New("a package of others")
 }
 
-// namesOf lists what a package exports.
+// namesOf returns the exported names of a package.
 func namesOf(p *types.Package) (names []string) {
 	for _, name := range p.Scope().Names() {
 		o := p.Scope().Lookup(name)
@@ -139,7 +139,7 @@ func namesOf(p *types.Package) (names []string) {
 	return names
 }
 
-// membersOf lists the exported fields and methods of a type.
+// membersOf returns the exported fields and methods of a type.
 func membersOf(name string, t types.Type) (names []string) {
 	switch u := t.Underlying().(type) {
 	case *types.Struct:
@@ -165,8 +165,8 @@ func membersOf(name string, t types.Type) (names []string) {
 	return names
 }
 
-// TestExportedSees checks that every kind of name is found, and one that an
-// unexported type promotes.
+// TestExportedSees checks that every kind of name is found, including one that
+// an unexported type promotes.
 func TestExportedSees(t *testing.T) {
 	r := tree(t, map[string]string{"m.go": `package m
 

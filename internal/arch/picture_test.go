@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPicture holds the picture of packages in ARCHITECTURE.md to the code.
+// TestPicture compares the picture of packages in ARCHITECTURE.md with the
+// code.
 func TestPicture(t *testing.T) {
 	r := repository(t)
 	i := slices.IndexFunc(r.texts, func(f textFile) bool { return f.name == "ARCHITECTURE.md" })
@@ -24,9 +25,9 @@ var (
 	quotedWord   = regexp.MustCompile("`([^`]+)`")
 )
 
-// checkPicture finds what is wrong with a picture of packages: a line of it
-// names packages, which import those of lower lines only. Packages that only
-// tests use are named below it.
+// checkPicture finds errors in a picture of packages: each line of it names
+// packages, which import only those of lower lines. Packages that only tests
+// use are named below it.
 func checkPicture(r *repo, page string) (findings []string) {
 	find := func(format string, args ...any) {
 		findings = append(findings, "ARCHITECTURE.md: "+fmt.Sprintf(format, args...))
@@ -45,7 +46,7 @@ func checkPicture(r *repo, page string) (findings []string) {
 				if k == 0 || strings.Contains(dir, "/") {
 					find("the picture names %s, which is not a package", dir)
 				}
-				break // what the line says of them
+				break // the description of the packages
 			}
 			if _, again := level[dir]; again {
 				find("the picture names %s twice", dir)
@@ -92,11 +93,11 @@ func checkPicture(r *repo, page string) (findings []string) {
 
 var fenced = regexp.MustCompile("(?s)```.*?```")
 
-// pathLike is what a page means as a file or a directory.
+// pathLike matches words of a page that denote a file or a directory.
 var pathLike = regexp.MustCompile(`^([a-z0-9_.-]+/)*[a-z0-9_*-]+(\.(go|md|txt|json|pml|sh)|/)$|^[a-z0-9]+(/[a-z0-9]+)+$`)
 
-// names reports whether a word means a file, or a directory that it is in: by
-// its path, or by the end of it.
+// names reports whether a word denotes a file, or a directory that contains it,
+// by its path or by the end of its path.
 func names(word, file string) bool {
 	if !strings.Contains(word, ".") {
 		return strings.Contains("/"+file, "/"+strings.TrimSuffix(word, "/")+"/")

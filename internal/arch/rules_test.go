@@ -17,11 +17,11 @@ import (
 )
 
 // The rules read files, not packages: every file counts, whatever its build
-// constraints, so that a rule cannot be passed on one system and broken on
-// another. Each rule takes a repo and returns its findings, one line each;
-// none means that the rule is kept.
+// constraints, so that a rule cannot hold on one system and fail on another.
+// Each rule takes a repo and returns its findings, one per line; no findings
+// mean that the rule holds.
 
-// A repo is what the rules look at: the Go files of all modules below one
+// A repo is the input of the rules: the Go files of all modules below one
 // directory, and the text of the other files.
 type repo struct {
 	modules  []module
@@ -35,7 +35,7 @@ type module struct {
 	dir  string // of go.mod, slash-separated, "." for the repository's root
 	path string // its module path
 	mod  string // its text
-	sum  bool   // a go.sum stands beside it
+	sum  bool   // there is a go.sum next to it
 }
 
 // A pkg is one directory with Go files.
@@ -48,7 +48,7 @@ type pkg struct {
 type goFile struct {
 	name      string // path from the repository's root
 	test      bool   // its name ends in _test.go
-	ignored   bool   // built by hand only: constraint "ignore"
+	ignored   bool   // only built by hand: constraint "ignore"
 	generated bool
 	syntax    *ast.File
 	fset      *token.FileSet
@@ -59,7 +59,7 @@ type textFile struct {
 	text string
 }
 
-// imports returns the import paths of f with the positions they stand at.
+// imports returns the import paths of f with their positions.
 func (f *goFile) imports() map[string]string {
 	m := make(map[string]string)
 	for _, spec := range f.syntax.Imports {
@@ -86,9 +86,9 @@ func (p *pkg) name() string {
 	return strings.TrimSuffix(p.files[0].syntax.Name.Name, "_test")
 }
 
-// load reads the repository in fsys. It leaves out directories named bin and
-// build, and names that begin with a dot or an underscore, except the few
-// hidden names that are written by hand. Go files in testdata are data.
+// load reads the repository in fsys. It omits directories named bin and build,
+// and names that begin with a dot or an underscore, except the few hidden files
+// that are written by hand. Go files in testdata are data.
 func load(fsys fs.FS) (*repo, error) {
 	r := new(repo)
 	byDir := make(map[string]*pkg)
@@ -157,7 +157,8 @@ func load(fsys fs.FS) (*repo, error) {
 		return nil, err
 	}
 	slices.SortFunc(r.packages, func(a, b *pkg) int { return strings.Compare(a.dir, b.dir) })
-	// The longest directory first: the module of a file is the nearest go.mod.
+	// The longest directory first: a file belongs to the module with the
+	// nearest go.mod.
 	slices.SortFunc(r.modules, func(a, b module) int { return depth(b.dir) - depth(a.dir) })
 	for _, p := range r.packages {
 		i := slices.IndexFunc(r.modules, func(m module) bool { return below(p.dir, m.dir) })
@@ -203,7 +204,8 @@ func hasIgnoreTag(f *ast.File) bool {
 			if !constraint.IsGoBuild(c.Text) {
 				continue
 			}
-			// Every tag is on but "ignore": what is then off needs it.
+			// Every tag is set but "ignore": a file that is still excluded
+			// needs it.
 			x, err := constraint.Parse(c.Text)
 			if err == nil && !x.Eval(func(tag string) bool { return tag != "ignore" }) &&
 				x.Eval(func(string) bool { return true }) {
@@ -231,15 +233,15 @@ func (r *repo) dirOf(importPath string) (dir string, m module, ok bool) {
 	return "", module{}, false
 }
 
-// An importLine says what the packages that match pattern may import.
+// An importLine defines what the packages that match pattern may import.
 //
 // A pattern is a directory from the repository's root, "." for the root
-// package. "dir/..." is dir and all below it; "dir/*" is each directory just
-// below dir.
+// package. "dir/..." matches dir and everything below it; "dir/*" matches each
+// directory directly below dir.
 type importLine struct {
 	pattern string
 	imports []string // patterns of what it may import
-	tests   []string // and what its _test.go files may import besides
+	tests   []string // what its _test.go files may import in addition
 }
 
 func matches(pattern, dir string) bool {
@@ -256,8 +258,8 @@ func matchesAny(patterns []string, dir string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, dir) })
 }
 
-// checkImports holds every import of one of the repository's packages by
-// another against the table. The first line that matches a package is its own.
+// checkImports compares every import between packages of the repository with
+// the table. The first line that matches a package applies.
 func checkImports(r *repo, table []importLine, where string) (findings []string) {
 	for _, p := range r.packages {
 		i := slices.IndexFunc(table, func(l importLine) bool { return matches(l.pattern, p.dir) })
@@ -306,8 +308,8 @@ func (l importLine) allowed(test bool) string {
 	return strings.Join(all, ", ")
 }
 
-// checkZeroDependencies holds the root module to the standard library: in its
-// go.mod, and in every import, tests included.
+// checkZeroDependencies checks that the root module uses only the standard
+// library: in its go.mod, and in every import, tests included.
 func checkZeroDependencies(r *repo) (findings []string) {
 	i := slices.IndexFunc(r.modules, func(m module) bool { return m.dir == "." })
 	if i < 0 {
@@ -356,12 +358,12 @@ func checkZeroDependencies(r *repo) (findings []string) {
 	return findings
 }
 
-// checkPackageComments wants each package's comment in exactly one file, in
-// the usual form, and attached to the package clause.
+// checkPackageComments checks that each package's comment is in exactly one
+// file, in the usual form, and attached to the package clause.
 func checkPackageComments(r *repo) (findings []string) {
 	for _, p := range r.packages {
 		if !slices.ContainsFunc(p.files, func(f *goFile) bool { return !f.ignored }) {
-			continue // programs to be run by hand, no package
+			continue // programs to be run by hand
 		}
 		name := p.name()
 		want := "Package " + name
@@ -431,10 +433,10 @@ func looseComment(f *goFile) (at string, ok bool) {
 	return "", false
 }
 
-// vagueNames are package names that say nothing of what is inside.
+// vagueNames are package names that do not describe the contents.
 var vagueNames = []string{"util", "utils", "common", "types", "helper", "helpers"}
 
-// checkNames refuses packages with a name that says nothing.
+// checkNames rejects packages with a vague name.
 func checkNames(r *repo) (findings []string) {
 	for _, p := range r.packages {
 		base := path.Base(p.dir)
@@ -455,12 +457,12 @@ func checkNames(r *repo) (findings []string) {
 // assembled here so that this file follows the rule itself.
 var outsidePath = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.~})%*/-]|//)(/(?:` + strings.Join([]string{"work", "home", "root", "Users"}, "|") + `)/)`)
 
-// outsideTexts are texts that speak of the place where the repository was, and
-// not of the repository.
+// outsideTexts are texts about the environment in which the repository was
+// written.
 var outsideTexts = []string{".." + "/shared", "proxy.golang" + ".org"}
 
-// checkSelfContained wants the files to speak of the repository alone, so that
-// they hold on every machine.
+// checkSelfContained checks that the files do not depend on a particular
+// machine.
 func checkSelfContained(r *repo) (findings []string) {
 	for _, f := range r.texts {
 		n := 0
@@ -485,10 +487,10 @@ func checkSelfContained(r *repo) (findings []string) {
 	return findings
 }
 
-// checkExamples wants a runnable example for every exported type of the root
-// package: a function ExampleT or ExampleT_… with an Output comment. A type in
-// except goes without; the map says why, and an example that it names must
-// exist. An exception that is not needed is a finding too.
+// checkExamples checks that every exported type of the root package has a
+// runnable example: a function ExampleT or ExampleT_… with an Output comment. A
+// type in except needs none; the map contains the reason, and an example that
+// it names must exist. An unnecessary exception is a finding too.
 func checkExamples(r *repo, except map[string]string, where string) (findings []string) {
 	i := slices.IndexFunc(r.packages, func(p *pkg) bool { return p.dir == "." })
 	if i < 0 {
@@ -563,9 +565,9 @@ func checkExamples(r *repo, except map[string]string, where string) (findings []
 
 var exampleName = regexp.MustCompile(`\bExample[A-Z_][A-Za-z0-9_]*`)
 
-// checkVariables refuses exported variables of a package, which any importer
-// could assign. Errors (Err…) are the one exception: the language has no other
-// way to write them.
+// checkVariables rejects exported variables of a package, because any importer
+// could assign to them. Errors (Err…) are the only exception: the language has
+// no other way to write them.
 func checkVariables(r *repo) (findings []string) {
 	for _, p := range r.packages {
 		for _, f := range p.files {

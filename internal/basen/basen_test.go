@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// all returns every Base there is, by a name for messages.
+// all returns every Base, with a name for messages.
 func all() map[string]Base {
 	m := map[string]Base{"hex": Hex(), "crockford": Crockford(), "bitcoin": Bitcoin()}
 	for n := Min; n <= Max; n++ {
@@ -49,7 +49,7 @@ func numbers(n int) [][2]uint64 {
 
 // bigText returns the text of v in the base of x, computed by math/big.
 func bigText(x Base, v *big.Int) string {
-	const from = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // math/big's
+	const from = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // the digits of math/big
 	alphabet := x.Alphabet()
 	return strings.Map(func(r rune) rune {
 		return rune(alphabet[strings.IndexRune(from, r)])
@@ -98,7 +98,7 @@ func TestAgainstBig(t *testing.T) {
 }
 
 // One more than the greatest number has the same number of digits in most
-// bases, and must be refused in all.
+// bases, and must be rejected in all of them.
 func TestOverflow(t *testing.T) {
 	for name, x := range all() {
 		for _, size := range []uint{64, 128} {
@@ -224,7 +224,7 @@ func TestTables(t *testing.T) {
 		for c := range 256 {
 			want := strings.IndexByte(alphabet, byte(c))
 			if want < 0 && (x.N() <= 36) {
-				// Either case, where only one is a digit.
+				// Either case, if only one is a digit.
 				want = strings.IndexByte(strings.ToLower(alphabet), byte(c))
 				if want < 0 {
 					want = strings.IndexByte(strings.ToUpper(alphabet), byte(c))

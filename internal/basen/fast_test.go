@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// slow reads s digit by digit.
+// slow parses s digit by digit.
 func slow(s []byte, x Base, width int) (hi, lo uint64, ok bool) {
 	if len(s) == 0 || len(s) > width {
 		return 0, 0, false
 	}
-	// In base 2^16, so that nothing overflows unseen.
+	// In base 2^16, so that no overflow goes unnoticed.
 	var limbs [9]uint64
 	for _, c := range s {
 		i := strings.IndexByte(x.Alphabet(), c)
@@ -42,8 +42,8 @@ func slow(s []byte, x Base, width int) (hi, lo uint64, ok bool) {
 	return hi, lo, true
 }
 
-// TestQuickWays: the quick ways read and write what the plain ones do, also
-// what is nearly right.
+// TestQuickWays: the fast functions read and write the same as the general
+// ones, even for almost valid texts.
 func TestQuickWays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	near := []byte("0/:9@A[Z`a{z-GgFfIiLlOoUu1\x00\x7f\x80\xb0\xff")
@@ -73,7 +73,7 @@ func TestQuickWays(t *testing.T) {
 			}
 			text := bytes.Clone(test.text)
 			switch r.IntN(5) {
-			case 0: // as it is
+			case 0: // unchanged
 			case 1:
 				text[r.IntN(len(text))] = near[r.IntN(len(near))]
 			case 4:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// at is a sample of a counter that makes 3 of a nanosecond and is offset.
+// at returns a sample of a counter with 3 counts per nanosecond and an offset.
 func at(t time.Duration, offset uint64) sample {
 	return sample{lo: 3*uint64(t) - 60 + offset, hi: 3*uint64(t) + 60 + offset, at: t}
 }

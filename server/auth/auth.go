@@ -1,8 +1,9 @@
-// Package auth knows who may do what: tokens and certificates, with roles.
+// Package auth decides what a client may do: tokens and certificates, with
+// roles.
 //
-// A token is "firn_" and 43 characters of base62, of 256 random bits. Files
-// hold only its SHA-256, which is enough to know it and not to use it; as a
-// token is random, nothing slower than SHA-256 is needed.
+// A token is "firn_" followed by 43 base62 digits, which encode 256 random
+// bits. Files hold only its SHA-256: it identifies the token but cannot be used
+// in its place. Because a token is random, a fast hash is enough.
 package auth
 
 import (
@@ -30,27 +31,28 @@ import (
 	"github.com/firnid/firn/server/config"
 )
 
-// A Role is what a client may do. Each may do one thing, but for admin.
+// A Role is what a client may do. Read and Generate do not include each other;
+// Admin includes both.
 type Role string
 
 // The roles.
 const (
-	Generate Role = "generate" // take IDs and read what IDs say; it sees nothing of the fleet
-	Read     Role = "read"     // see sequencers, members and metrics, and read what IDs say; it takes no IDs
+	Generate Role = "generate" // take and inspect IDs; not see the fleet
+	Read     Role = "read"     // see sequencers, members and metrics, inspect IDs; not take them
 	Admin    Role = "admin"    // everything
 )
 
-// prefix is how a token begins, so that scanners for secrets find it in what is
+// prefix begins every token, so that secret scanners find tokens that were
 // published by mistake.
 const prefix = "firn_"
 
-// digits of base62, as everywhere in Firn.
+// digits are the base62 digits that all of Firn uses.
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// length is how many digits 256 bits take.
+// length is the number of base62 digits of 256 bits.
 const length = 43
 
-// NewToken returns a token, and the hash of it that a file of tokens has.
+// NewToken returns a token and its hash, which goes into a token file.
 func NewToken() (token, hash string) {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -65,43 +67,42 @@ func NewToken() (token, hash string) {
 	return token, Hash(token)
 }
 
-// Hash is what a file of tokens has of a token: its SHA-256, in hexadecimal.
+// Hash returns the SHA-256 of a token in hexadecimal, as a token file has it.
 func Hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// A Principal is who a client is. It does not change.
+// A Principal is an authenticated client. It is immutable.
 type Principal struct {
 	Name       string
 	Role       Role
 	sequencers []string // patterns; empty means all
-	creates    int      // sequencers that it may create by using them
+	creates    int      // how many sequencers it may create by using them
 	sum        [sha256.Size]byte
 	subject    subject // of a certificate, if there is no token
 	expires    time.Time
-	used       *atomic.Bool // set when a token that is being replaced is used; nil for others
+	used       *atomic.Bool // set when a token that is being replaced is used; nil for other tokens
 }
 
-// A subject is a name in a certificate. Its zero value is none.
+// A subject is a name in a certificate. The zero value means no name.
 type subject struct {
-	kind string // uri, dns or cn: the key of the file
+	kind string // uri, dns or cn, as in the token file
 	name string
 }
 
-// defaultCreates is how many sequencers an entry may create by using them, if
-// it does not say: more than an application names, and too few to fill a
-// server.
+// defaultCreates is how many sequencers an entry without create may create by
+// using them: more than an application names, and too few to fill a server.
 const defaultCreates = 1000
 
-// maxCreates bounds what an entry may say: the names are remembered.
+// maxCreates bounds create: the server remembers every name.
 const maxCreates = 100_000
 
-// Ends reports whether the principal expires at some time.
+// Ends reports whether the principal has an expiry time.
 func (p *Principal) Ends() bool { return !p.expires.IsZero() }
 
-// May reports whether the principal may do something, with the sequencer that
-// is named; "" names none.
+// May reports whether the principal may perform an action on the named
+// sequencer; "" names no sequencer.
 func (p *Principal) May(do Action, sequencer string) bool {
 	switch do {
 	case Take:
@@ -130,18 +131,17 @@ func (p *Principal) covers(sequencer string) bool {
 	return false
 }
 
-// A Set is all principals. It does not change, and is safe for use by many
-// goroutines at once.
+// A Set is a set of principals. It is immutable, and safe for concurrent use.
 type Set struct {
-	all       []*Principal // one for each hash or certificate
+	all       []*Principal // one per hash or certificate
 	entries   int
 	byToken   map[[sha256.Size]byte]*Principal
 	bySubject map[subject]*Principal
-	anyone    bool // with a verified certificate takes IDs
+	anyone    bool // with a verified certificate may take IDs
 }
 
-// anyCertificate lets everyone take IDs who has a verified certificate, and do
-// nothing else.
+// anyCertificate allows every client with a verified certificate to take IDs,
+// and nothing more.
 var anyCertificate = &Set{anyone: true}
 
 // add adds a principal.
@@ -157,15 +157,14 @@ func (s *Set) add(p *Principal) {
 	}
 }
 
-// Token returns who knows a token. It is found by its hash: how long that takes
-// says nothing about the tokens that are known, as nobody finds a token by a
-// part of its hash.
+// Token returns the principal of a token. Looking it up by hash leaks nothing
+// through timing: a client cannot search for a hash digit by digit.
 func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
 	return alive(s.byToken[sha256.Sum256([]byte(token))], now)
 }
 
-// Replaced returns the names of the entries whose replaced token was used since
-// the last call.
+// Replaced returns the names of the entries whose old token was used since the
+// last call.
 func (s *Set) Replaced() (names []string) {
 	for _, p := range s.all {
 		if p.used != nil && p.used.Swap(false) {
@@ -175,17 +174,16 @@ func (s *Set) Replaced() (names []string) {
 	return names
 }
 
-// note remembers that a token that is being replaced was used.
+// note records that a token that is being replaced was used.
 func (p *Principal) note() {
 	if p.used != nil && !p.used.Load() {
 		p.used.Store(true)
 	}
 }
 
-// Certificate returns whose certificate this is, which must have been verified.
-// Each of its names is compared with entries for names of that kind alone: what
-// one authority puts into a common name, another may take care of in a URI
-// only.
+// Certificate returns the principal of a certificate, which must have been
+// verified. Each name is compared only with entries of its kind: an authority
+// that controls URIs may let clients choose their common name.
 func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool) {
 	if s.anyone {
 		return certified(c), true
@@ -198,8 +196,7 @@ func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool)
 	return nil, false
 }
 
-// subjectsOf are the names in a certificate, those that are most specific
-// first.
+// subjectsOf yields the names in a certificate, the most specific kind first.
 func subjectsOf(c *x509.Certificate) iter.Seq[subject] {
 	return func(yield func(subject) bool) {
 		for _, u := range c.URIs {
@@ -218,7 +215,7 @@ func subjectsOf(c *x509.Certificate) iter.Seq[subject] {
 	}
 }
 
-// certified is who has a certificate where no file says more.
+// certified returns the principal of a certificate if there is no token file.
 func certified(c *x509.Certificate) *Principal {
 	p := &Principal{Name: "certificate", Role: Generate, creates: defaultCreates}
 	for of := range subjectsOf(c) {
@@ -235,35 +232,35 @@ func alive(p *Principal, now time.Time) (*Principal, bool) {
 	return p, true
 }
 
-// Len is how many entries there are.
+// Len returns the number of entries.
 func (s *Set) Len() int { return s.entries }
 
-// maxFile bounds a file of tokens.
+// maxFile bounds the size of a token file.
 const maxFile = 4 << 20
 
-// maxFaults bounds what is said of one: what is no file of tokens has faults
-// everywhere.
+// maxFaults bounds how many faults Parse reports: a file that is not a token
+// file has one in every line.
 const maxFaults = 50
 
-// Parse reads a file of tokens:
+// Parse reads a token file:
 //
 //	tokens:
 //	  - name: billing
 //	    sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
 //	    role: generate
-//	    sequencers: ["orders", "invoices-*"]   # all, if it is left out
-//	    expires: 2027-01-01T00:00:00Z          # never, if it is left out
-//	    create: 20                             # sequencers that it may create by using them; 1000 if it is left out
+//	    sequencers: ["orders", "invoices-*"]   # default: all
+//	    expires: 2027-01-01T00:00:00Z          # default: never
+//	    create: 20                             # may create so many; default: 1000
 //	  - name: web
-//	    sha256: [2c26…, fcde…]                 # the old token and the new one, while it is rotated
+//	    sha256: [2c26…, fcde…]                 # old and new token, during rotation
 //	    role: generate
 //	  - name: ops
-//	    dns: ops.example.com                   # a name in a client's certificate: uri, dns or cn
+//	    dns: ops.example.com                   # certificate name: uri, dns or cn
 //	    role: admin
 //
-// A file that lets nobody in says so, with tokens: []; one that is empty is an
-// error, as it may have been cut off. All that is wrong is reported at once,
-// with lines of the file that is named.
+// The list of a file that allows no client must be written as tokens: []. An
+// empty file is an error, because it may have been cut off. Parse reports all
+// faults at once, with their lines in the named file.
 func Parse(data []byte, file string) (*Set, error) {
 	entries, err := read(data, file)
 	if err != nil {
@@ -278,10 +275,10 @@ func Parse(data []byte, file string) (*Set, error) {
 	return s, nil
 }
 
-// read is Parse, as entries.
+// read is Parse, but returns entries.
 func read(data []byte, file string) ([]*entry, error) {
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: it has more than %d MiB", file, maxFile>>20)
+		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
 	}
 	var doc, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -306,12 +303,12 @@ func read(data []byte, file string) ([]*entry, error) {
 			continue
 		}
 		if line, ok := names[e.Name]; ok {
-			fault(n, "the name %q is that of line %d too", e.Name, line)
+			fault(n, "name %q is already used on line %d", e.Name, line)
 		}
 		names[e.Name] = n.Line
 		for _, key := range e.keys() {
 			if line, ok := seen[key]; ok {
-				fault(n, "this token or certificate is that of line %d too", line)
+				fault(n, "this token or certificate is already used on line %d", line)
 			}
 			seen[key] = n.Line
 		}
@@ -319,12 +316,12 @@ func read(data []byte, file string) ([]*entry, error) {
 	}
 	switch err := d.Decode(&more); {
 	case err == nil:
-		fault(&more, "a second document begins here: there is one, and all tokens are in it")
+		fault(&more, "second YAML document: put all tokens into one")
 	case err != io.EOF:
 		faults = append(faults, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	if left > 0 {
-		faults = append(faults, fmt.Errorf("%s: and %d faults more", file, left))
+		faults = append(faults, fmt.Errorf("%s: and %d more", file, left))
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
@@ -332,8 +329,8 @@ func read(data []byte, file string) ([]*entry, error) {
 	return entries, nil
 }
 
-// emptyFile is said of a file without a list.
-const emptyFile = "there are no tokens here: if nobody is to do anything, write tokens: []"
+// emptyFile is the error for a file without a list.
+const emptyFile = "no tokens found: to allow no client, write tokens: []"
 
 // listOf finds the list of tokens in a document.
 func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node {
@@ -343,7 +340,7 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
-		fault(top, "it begins with tokens:")
+		fault(top, "the file must begin with tokens:")
 		return nil
 	}
 	var list []*yaml.Node
@@ -352,13 +349,13 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 		key, value := top.Content[i], top.Content[i+1]
 		switch {
 		case key.Value != "tokens":
-			fault(key, "there is no key %q here: there is tokens", key.Value)
+			fault(key, "unknown key %q: the only key here is tokens", key.Value)
 		case first != 0:
-			fault(key, "tokens is on line %d too", first)
+			fault(key, "tokens is already on line %d", first)
 		case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
 			fault(value, "%s", emptyFile)
 		case value.Kind != yaml.SequenceNode:
-			fault(value, "tokens is a list: each begins with a dash")
+			fault(value, "tokens must be a list: each entry begins with a dash")
 		default:
 			list = append(list, value.Content...)
 		}
@@ -369,21 +366,21 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 	return list
 }
 
-// A File is a Set that is read again when its file has changed. It must be made
-// by Open, and is safe for use by many goroutines at once.
+// A File is a Set that can be reloaded when its file has changed. It must be
+// made by Open, and is safe for concurrent use.
 type File struct {
 	path string
 	set  atomic.Pointer[Set]
 
-	mu   sync.Mutex  // guards what follows
-	info fs.FileInfo // of what was read last, or nil
-	read time.Time   // when
+	mu   sync.Mutex  // guards the fields below
+	info fs.FileInfo // of the version read last, or nil
+	read time.Time   // when it was read
 	sum  [sha256.Size]byte
-	gone bool // it was said that the file cannot be read
+	gone bool // the caller knows that the file cannot be read
 }
 
-// Open reads a file of tokens. warn is told in a sentence what others may do
-// with it.
+// Open reads a token file. It passes warn a sentence if the file's mode lets
+// other users read or change it.
 func Open(path string, warn func(string)) (*File, error) {
 	f := &File{path: path}
 	info, err := os.Stat(path)
@@ -401,26 +398,27 @@ func Open(path string, warn func(string)) (*File, error) {
 	return f, nil
 }
 
-// modeFault says what is wrong with the mode of a file of tokens, if anything.
-// To read one is no break-in, as nobody finds a token by its hash; but it says
-// who may do what. Windows has no such modes.
+// modeFault says what is wrong with the mode of a token file, or returns "". A
+// readable file reveals no token, as hashes cannot be reversed, but it shows
+// what each client may do. Windows has no such modes.
 func modeFault(path string, mode fs.FileMode) string {
 	switch mode = mode.Perm(); {
 	case runtime.GOOS == "windows":
 	case mode&0o022 != 0:
-		return fmt.Sprintf("%s may be written by others (mode %04o): whoever can, can let themselves in; chmod go-w", path, mode)
+		return fmt.Sprintf("%s is writable by other users (mode %04o): they can grant themselves access; run chmod go-w", path, mode)
 	case mode&0o044 != 0:
-		return fmt.Sprintf("%s may be read by others (mode %04o): they see who may do what, though no token; chmod 600", path, mode)
+		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; run chmod 600", path, mode)
 	}
 	return ""
 }
 
-// Set is what the file said when it was read last.
+// Set returns the principals of the last version that was read without an
+// error.
 func (f *File) Set() *Set { return f.set.Load() }
 
 // Reload reads the file again if it has changed, and reports whether it has.
-// After an error all is as it was; changed is then true once for each change,
-// and once where the file is gone.
+// After an error the previous Set remains; changed is then true once for each
+// change, and once when the file has gone.
 func (f *File) Reload() (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -435,9 +433,10 @@ func (f *File) Reload() (changed bool, err error) {
 	return f.load()
 }
 
-// coarse is how long a file's time may stand still while the file changes. What
-// was read sooner after it is compared itself, as one hash may have been put
-// for another.
+// coarse is the longest time for which a file system may give changed files the
+// same time. A file that was read so soon after its last change is read again
+// and its contents are compared: one hash may have replaced another of the same
+// size.
 const coarse = 3 * time.Second
 
 func (f *File) isGone() (first bool) {
@@ -453,19 +452,19 @@ func (f *File) load() (changed bool, err error) {
 	if info.Size() > maxFile {
 		changed = f.info == nil || info.Size() != f.info.Size()
 		f.info, f.gone = info, false
-		return changed, fmt.Errorf("%s: it has more than %d MiB", f.path, maxFile>>20)
+		return changed, fmt.Errorf("%s: larger than %d MiB", f.path, maxFile>>20)
 	}
 	read := time.Now()
 	data, err := os.ReadFile(f.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w: it must be readable by the user that runs firn", err)
+			err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)
 		}
 		return f.isGone(), err
 	}
 	sum := sha256.Sum256(data)
 	same := f.info != nil && !f.gone && sum == f.sum
-	// What was looked at counts also where it is wrong, so that it is said once.
+	// Remember an invalid version too, so that it is reported once.
 	f.info, f.read, f.sum, f.gone = info, read, sum, false
 	if same {
 		return false, nil

@@ -112,7 +112,7 @@ tokens:
 	}
 }
 
-// TestMayReadAll: who sees only some sequencers does not see what is about all
+// TestMayReadAll: a principal of some sequencers does not see what concerns all
 // of them.
 func TestMayReadAll(t *testing.T) {
 	for _, row := range []struct {
@@ -136,31 +136,31 @@ func TestParseFaults(t *testing.T) {
 	token, hash := NewToken()
 	for _, test := range []struct{ text, want string }{
 		{"tokens: [", "f: "},
-		{"[]", "f:1: it begins with tokens:"},
-		{"tokns: []", `f:1: there is no key "tokns"`},
-		{"tokens: {}", "f:1: tokens is a list"},
-		{"tokens:\n- 5", "f:2: an entry has"},
-		{"tokens:\n- {}", "f:2: name is missing\nf:2: role is missing\nf:2: an entry has exactly one of"},
-		{"tokens:\n- {name: a, role: root, sha256: " + hash + "}", `f:2: role is "root": it is generate, read or admin`},
-		{"tokens:\n- {name: a, role: read, sha256: " + token + "}", "f:2: sha256 is a token itself"},
-		{"tokens:\n- {name: a, role: read, sha256: abc}", "f:2: sha256 has 64"},
-		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", cn: x}", "f:2: an entry has exactly one of"},
+		{"[]", "f:1: the file must begin with tokens:"},
+		{"tokns: []", `f:1: unknown key "tokns"`},
+		{"tokens: {}", "f:1: tokens must be a list"},
+		{"tokens:\n- 5", "f:2: an entry needs"},
+		{"tokens:\n- {}", "f:2: name is missing\nf:2: role is missing\nf:2: an entry needs exactly one of"},
+		{"tokens:\n- {name: a, role: root, sha256: " + hash + "}", `f:2: role is "root": it must be generate, read or admin`},
+		{"tokens:\n- {name: a, role: read, sha256: " + token + "}", "f:2: sha256 holds a token, not its hash"},
+		{"tokens:\n- {name: a, role: read, sha256: abc}", "f:2: sha256 must have 64"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", cn: x}", "f:2: an entry needs exactly one of"},
 		{"tokens:\n- {name: a, role: read, certificate: x}", "f:2: certificate was replaced by uri, dns and cn"},
-		{"tokens:\n- {name: a, role: read, uri: x, dns: x}", "f:2: an entry has exactly one of"},
+		{"tokens:\n- {name: a, role: read, uri: x, dns: x}", "f:2: an entry needs exactly one of"},
 		{"tokens:\n- {name: a, role: generate, cn: x, create: -1}", "f:2: create is"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", expires: soon}", "f:2: expires"},
-		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: []}", "f:2: sequencers is a list"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: []}", "f:2: sequencers must be a list"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['*a*']}", "one *"},
-		{"tokens:\n- {name: a, role: read, role: read, sha256: " + hash + "}", "f:2: role is said twice"},
-		{"tokens:\n- {name: a, role: read, sha256: " + hash + "}\n- {name: a, role: read, sha256: " + hash + "}", "f:3: the name \"a\" is that of line 2 too\nf:3: this token"},
-		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['or ders']}", "no name of a sequencer"},
-		{"tokens:\n- {name: ~, role: read, sha256: " + hash + "}", "f:2: a name has"},
-		{"tokens:\n- {name: \"a\\nb\", role: read, sha256: " + hash + "}", "f:2: a name has"},
-		{"tokens: []\ntokens: []", "f:2: tokens is on line 1 too"},
-		{"tokens: []\n---\ntokens: []", "a second document begins here"},
-		{"tokens:\n" + strings.Repeat("- 5\n", 100), "f: and 50 faults more"},
-		{"tokens:\n- {name: [a], role: read, sha256: " + hash + "}", "f:2: name is one value"},
-		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", colour: red}", `f:2: there is no key "colour"`},
+		{"tokens:\n- {name: a, role: read, role: read, sha256: " + hash + "}", "f:2: role is given twice"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + "}\n- {name: a, role: read, sha256: " + hash + "}", "f:3: name \"a\" is already used on line 2\nf:3: this token"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['or ders']}", "neither a sequencer name nor a pattern"},
+		{"tokens:\n- {name: ~, role: read, sha256: " + hash + "}", "f:2: name must have"},
+		{"tokens:\n- {name: \"a\\nb\", role: read, sha256: " + hash + "}", "f:2: name must have"},
+		{"tokens: []\ntokens: []", "f:2: tokens is already on line 1"},
+		{"tokens: []\n---\ntokens: []", "second YAML document"},
+		{"tokens:\n" + strings.Repeat("- 5\n", 100), "f: and 50 more"},
+		{"tokens:\n- {name: [a], role: read, sha256: " + hash + "}", "f:2: name must be a single value"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", colour: red}", `f:2: unknown key "colour"`},
 	} {
 		s, err := Parse([]byte(test.text), "f")
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -171,17 +171,17 @@ func TestParseFaults(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "\n", "tokens:", "# nobody", "---", "{}", "~"} {
-		if s, err := Parse([]byte(text), "f"); err == nil || !strings.Contains(err.Error(), "f:1: there are no tokens here") {
+		if s, err := Parse([]byte(text), "f"); err == nil || !strings.Contains(err.Error(), "f:1: no tokens found") {
 			t.Errorf("%q: %v, %v, want an error: it may be cut off", text, s, err)
 		}
 	}
 	if s, err := Parse([]byte("tokens: []"), "f"); err != nil || s.Len() != 0 {
-		t.Errorf("%v, %v, want nobody", s, err)
+		t.Errorf("%v, %v, want no principal", s, err)
 	}
 }
 
-// TestFile: a changed file counts at the next Reload, and one that is wrong
-// does not.
+// TestFile: a changed file takes effect at the next Reload, unless it is
+// invalid.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	first, firstHash := NewToken()
@@ -225,11 +225,11 @@ func TestFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	reload(true, true, second) // it is said once that it is gone
+	reload(true, true, second) // reported once
 	reload(false, true, second)
 	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 3)
 	reload(true, false, first)
-	for mode, want := range map[os.FileMode]string{0o644: "may be read by others (mode 0644)", 0o600: ""} {
+	for mode, want := range map[os.FileMode]string{0o644: "readable by other users (mode 0644)", 0o600: ""} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -247,8 +247,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFileSameStamp: a token that is put for another counts, though the file
-// has the size and the time that it had.
+// TestFileSameStamp: a replaced token takes effect even if the file keeps its
+// size and time.
 func TestFileSameStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	_, hash := NewToken()

@@ -11,17 +11,17 @@ import (
 // An Action is what a client asks to do.
 type Action int
 
-// The actions. Which role may do which is Principal.May's business.
+// The actions. Principal.May knows which role may do which.
 const (
-	Anything Action = iota // what every client may do that is known
-	Take                   // IDs of the sequencer that is named
-	Create                 // the sequencer that is named, by taking IDs of it: counted, if it is allowed
-	Look                   // for the sequencer that is named, in the store
-	Missed                 // nothing: that one did not exist, which is counted
-	Inspect                // what an ID says
-	See                    // what the fleet does: of a sequencer if one is named, otherwise at all
-	SeeAll                 // what it does, of every sequencer
-	Change                 // the sequencer that is named
+	Anything Action = iota // what every known client may do
+	Take                   // IDs of the named sequencer
+	Create                 // the named sequencer, by using it; Allow counts it
+	Look                   // for the named sequencer, in the store
+	Missed                 // nothing: the named sequencer did not exist; Allow counts it
+	Inspect                // an ID
+	See                    // the fleet, or the named sequencer
+	SeeAll                 // the fleet, with every sequencer
+	Change                 // the named sequencer
 )
 
 // Errors of an Authorizer.
@@ -30,33 +30,33 @@ var (
 	ErrForbidden    = errors.New("permission denied: this token does not allow it")
 )
 
-// An Authorizer knows who may do what, over every protocol. It must be safe for
-// use by many goroutines at once.
+// An Authorizer decides what a client may do, over every protocol. It must be
+// safe for concurrent use.
 type Authorizer interface {
-	// Allow returns nil if a client with these credentials may do something, with
-	// the sequencer that is named; "" names none. Otherwise the error matches
+	// Allow returns nil if a client with these credentials may perform an action
+	// on the named sequencer; "" names no sequencer. Otherwise the error matches
 	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create and Look.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
-// Credentials are what a client shows of who it is. Who that is is remembered
-// in them, so that they are for one goroutine at a time.
+// Credentials are what a client presents. They cache the principal that was
+// found for them, so they are for one goroutine at a time.
 type Credentials struct {
-	// Token is what it has shown, and Given whether it has shown any: then its
-	// certificate does not count, also if the token is not known.
+	// Token is the token that the client sent, and Given whether it sent any. If
+	// it did, its certificate is ignored, even if the token is unknown.
 	Token string
 	Given bool
 
-	// TLS is the state of its connection; nil without TLS.
+	// TLS is the state of the connection; nil without TLS.
 	TLS *tls.ConnectionState
 
 	set *Set // that p was found in
 	p   *Principal
 }
 
-// FromHeader returns the credentials of a request with these values of
-// Authorization: the token is what follows Bearer. A header of another kind, or
-// two of them, are an empty token, which no client has.
+// FromHeader returns the credentials in the values of a request's Authorization
+// header: the token follows Bearer. Another scheme, or two values, give an
+// empty token, which no client has.
 func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	c := &Credentials{Given: len(values) > 0, TLS: state}
 	if len(values) != 1 {
@@ -68,8 +68,8 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	return c
 }
 
-// who returns whose credentials these are. now is when, and trusted whether an
-// authority still signs for clients.
+// who returns the principal of the credentials at the time now. trusted reports
+// whether an authority is still trusted to sign client certificates.
 func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
 	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
 	if ofCertificate && !holds(c.TLS.VerifiedChains, now, trusted) {
@@ -98,8 +98,7 @@ func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate)
 }
 
 // holds reports whether a chain that was verified at the handshake is still
-// valid: a connection can outlast a certificate, and the trust in its
-// authority.
+// valid: a connection can outlive a certificate, or the trust in its authority.
 func holds(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate) bool) bool {
 	for _, chain := range chains {
 		valid := len(chain) > 0 && trusted(chain[len(chain)-1])
@@ -113,9 +112,9 @@ func holds(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certi
 	return false
 }
 
-// A Guard is the Authorizer of a server: it knows clients by the tokens and
-// certificates of a file, or by certificates alone. It must be made by
-// NewGuard, and is safe for use by many goroutines at once.
+// A Guard is the Authorizer of a server. It identifies clients by the tokens
+// and certificates in a file, or by certificates alone. It must be made by
+// NewGuard, and is safe for concurrent use.
 type Guard struct {
 	set     func() *Set
 	trusted func(*x509.Certificate) bool
@@ -124,10 +123,10 @@ type Guard struct {
 	missed  misses
 }
 
-// NewGuard makes a Guard. Set returns the principals of the moment; nil means
-// that everyone with a verified certificate has the role generate. Trusted
-// reports whether an authority signs for clients at the moment; nil means that
-// each does that did at the handshake.
+// NewGuard makes a Guard. set returns the current principals; nil gives the
+// role generate to everyone with a verified certificate. trusted reports
+// whether an authority is currently trusted to sign client certificates; nil
+// trusts all that were trusted at the handshake.
 func NewGuard(set func() *Set, trusted func(*x509.Certificate) bool) *Guard {
 	if set == nil {
 		set = func() *Set { return anyCertificate }
@@ -140,15 +139,15 @@ func NewGuard(set func() *Set, trusted func(*x509.Certificate) bool) *Guard {
 
 var _ Authorizer = (*Guard)(nil)
 
-// Set is the principals of the moment.
+// Set returns the current principals.
 func (g *Guard) Set() *Set { return g.set() }
 
-// Who returns whose credentials these are at a moment.
+// Who returns the principal of the credentials at the time now.
 func (g *Guard) Who(c *Credentials, now time.Time) (*Principal, bool) {
 	return g.set().who(c, now, g.trusted)
 }
 
-// Allow is that of an Authorizer.
+// Allow implements Authorizer.
 func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
 	p, ok := g.Who(c, g.now())
 	if !ok {
@@ -173,8 +172,8 @@ func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
 	return nil
 }
 
-// As is an Authorizer of one principal that the Guard knows, whatever the
-// credentials.
+// As returns an Authorizer that ignores the credentials and decides for the
+// principal p.
 func (g *Guard) As(p *Principal) Authorizer { return as{g, p} }
 
 type as struct {

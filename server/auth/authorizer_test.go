@@ -61,8 +61,8 @@ func certificateOf(cn string, authority *x509.Certificate, until time.Time) *tls
 	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf, authority}}}
 }
 
-// TestCertificateEnds: a connection that is open does not keep a certificate
-// that has expired, or whose authority is no longer trusted.
+// TestCertificateEnds: an open connection loses a certificate that has expired
+// or whose authority has lost the server's trust.
 func TestCertificateEnds(t *testing.T) {
 	set, err := Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens")
 	if err != nil {
@@ -152,8 +152,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestMisses: a principal that uses names that do not exist, one after another,
-// is held back, and no other is; those that exist cost nothing.
+// TestMisses: a principal that uses many unknown names is slowed down, and no
+// other one; existing names cost nothing.
 func TestMisses(t *testing.T) {
 	one, oneHash := NewToken()
 	two, twoHash := NewToken()

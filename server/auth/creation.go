@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// How fast a principal creates sequencers by using them: a burst is what a
-// deployment names at once, and the pace what a store with a disk bears beside
-// its other work.
+// The rate at which a principal can create sequencers by using them. The burst
+// covers the names that a deployment uses at once; the pace is what a store on
+// a disk can handle besides its other work.
 const (
 	createBurst = 50
 	createEvery = time.Second
 )
 
-// errNoCreation is that of a principal that creates none.
-var errNoCreation = fmt.Errorf("%w: it cannot create sequencers by using them; create the sequencer first (firn sequencer create)", ErrForbidden)
+// errNoCreation is the error for a principal that may not create sequencers.
+var errNoCreation = fmt.Errorf("%w: this token cannot create sequencers by using them; create the sequencer first (firn sequencer create)", ErrForbidden)
 
-// A PaceError says that a principal creates sequencers too fast, or uses names
-// that do not exist.
+// A PaceError means that a principal creates sequencers, or uses unknown names,
+// too fast.
 type PaceError struct {
 	Wait time.Duration
 
@@ -29,25 +29,26 @@ type PaceError struct {
 
 func (e *PaceError) Error() string {
 	if e.misses {
-		return fmt.Sprintf("this token uses more than %d names a second that do not exist: retry in %v", time.Second/missEvery, e.Wait.Round(time.Millisecond))
+		return fmt.Sprintf("this token uses more than %d unknown names per second: retry in %v", time.Second/missEvery, e.Wait.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("this token creates sequencers faster than one every %v: retry in %v, or create them first (firn sequencer create)", createEvery, e.Wait.Round(time.Millisecond))
 }
 
-// creations are the sequencers that principals have created by using them,
-// since the server was started. The zero value is none.
+// creations records the sequencers that principals have created by using them
+// since the server started. The zero value is empty.
 type creations struct {
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	by map[[identityLen]byte]*creation
 }
 
-// A creation is that of one principal.
+// A creation records the sequencers of one principal.
 type creation struct {
 	names map[string]struct{}
-	next  time.Time // when one more may be created after a burst, less createBurst paces
+	next  time.Time // when the next may be created after a burst, less createBurst paces
 }
 
-// note counts a sequencer that a principal is about to create, once.
+// note counts a sequencer that a principal is about to create. It counts each
+// name once.
 func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,10 +61,10 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 		c.by[p.account()] = mine
 	}
 	if _, again := mine.names[sequencer]; again {
-		return nil // an attempt before did not come to its end
+		return nil // an earlier attempt did not finish
 	}
 	if len(mine.names) >= p.creates {
-		return fmt.Errorf("%w: it has created %d sequencers by using them since this server was started, and may create %d; create the sequencer first (firn sequencer create)", ErrForbidden, len(mine.names), p.creates)
+		return fmt.Errorf("%w: this token has created %d sequencers by using them since this server started, and may create %d; create the sequencer first (firn sequencer create)", ErrForbidden, len(mine.names), p.creates)
 	}
 	if mine.next.Before(now) {
 		mine.next = now
@@ -76,8 +77,8 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 	return nil
 }
 
-// account is what a principal's creations are counted by: for a token the name
-// of its entry, as a rotated token is the same client.
+// account returns the key under which a principal's creations are counted: for
+// a token the name of its entry, because a rotated token is the same client.
 func (p *Principal) account() [identityLen]byte {
 	if p.subject != (subject{}) {
 		return p.identity()

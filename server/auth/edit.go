@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// An Entry is an entry of a file of tokens, for people to read.
+// An Entry is an entry of a token file, for display.
 type Entry struct {
 	Name        string
 	Role        Role
-	Hashes      []string // of its tokens, the newest last; none for a certificate
-	Certificate string   // a name in it, such as "dns ops.example.com"; "" for tokens
+	Hashes      []string // of its tokens, the newest last; empty for a certificate
+	Certificate string   // a name in the certificate, such as "dns ops.example.com"; "" for tokens
 	Sequencers  []string // empty means all
 	Creates     int      // how many sequencers it may create by using them
 	Expires     time.Time
@@ -25,18 +25,18 @@ type Entry struct {
 
 // Errors of edits.
 var (
-	ErrNoEntry = errors.New("the file has no such entry")
-	errByHand  = errors.New("the lines of the entry hold something else too: edit the file by hand")
+	ErrNoEntry = errors.New("entry not found in the file")
+	errByHand  = errors.New("the entry shares its lines with something else: edit the file by hand")
 )
 
-// A RotationError says that an entry has two tokens already.
+// A RotationError means that an entry already has two tokens.
 type RotationError struct{ Name string }
 
 func (e *RotationError) Error() string {
-	return fmt.Sprintf("entry %q has two tokens already: remove the old one first", e.Name)
+	return fmt.Sprintf("entry %q already has two tokens: remove the old one first", e.Name)
 }
 
-// Entries reads a file of tokens, in its order.
+// Entries returns the entries of a token file, in the order of the file.
 func Entries(data []byte, file string) ([]Entry, error) {
 	read, err := read(data, file)
 	if err != nil {
@@ -59,7 +59,7 @@ func entriesOf(read []*entry) []Entry {
 	return all
 }
 
-// Add adds an entry, which is text with an indent of two.
+// Add adds an entry, given as text that is indented by two spaces.
 func Add(data []byte, file, entry string) ([]byte, error) {
 	text := string(data)
 	if strings.TrimSpace(text) == "" {
@@ -78,16 +78,16 @@ func Add(data []byte, file, entry string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// emptyList is a file's list without entries.
+// emptyList is the list of a file without entries.
 const emptyList = "tokens: []"
 
-// Rotate adds the hash of a new token to an entry. The old token works until
-// it is removed.
+// Rotate adds the hash of a new token to an entry. The old token remains valid
+// until it is removed.
 func Rotate(data []byte, file, name, hash string) ([]byte, error) {
 	return edit(data, file, name, func(e *entry, want *Entry, lines []string) ([]string, error) {
 		switch {
 		case len(e.hashes) == 0:
-			return nil, fmt.Errorf("entry %q is of a certificate (%s), and has no token", name, want.Certificate)
+			return nil, fmt.Errorf("entry %q is for a certificate (%s) and has no token", name, want.Certificate)
 		case len(e.hashes) >= maxTokens:
 			return nil, &RotationError{name}
 		}
@@ -140,9 +140,9 @@ func Remove(data []byte, file, name string) ([]byte, error) {
 	})
 }
 
-// edit changes the lines of a file, and checks that nothing but the entry of
-// that name has changed, and that as wanted. A wanted Entry that is zero is
-// gone.
+// edit changes the lines of a file. It checks that only the entry with that
+// name has changed, and as wanted. A zero wanted Entry means that the entry is
+// removed.
 func edit(data []byte, file, name string, change func(e *entry, want *Entry, lines []string) ([]string, error)) ([]byte, error) {
 	old, err := read(data, file)
 	if err != nil {
@@ -171,11 +171,11 @@ func edit(data []byte, file, name string, change func(e *entry, want *Entry, lin
 	return []byte(text), nil
 }
 
-// span is where a node begins, and where a scalar ends: the index of its line,
+// span returns where a node begins and a scalar ends: the index of its line,
 // and offsets in it.
 func span(n *yaml.Node, lines []string) (line, begin, end int) {
 	line = n.Line - 1
-	left := n.Column // in characters, from 1 up
+	left := n.Column // in characters, from 1
 	for begin = range lines[line] {
 		if left--; left == 0 {
 			break
@@ -188,7 +188,7 @@ func span(n *yaml.Node, lines []string) (line, begin, end int) {
 	return line, begin, min(end, len(lines[line]))
 }
 
-// lastLine is the last line of a node, from 1 up.
+// lastLine returns the last line of a node, counted from 1.
 func lastLine(n *yaml.Node) int {
 	last := n.Line
 	for _, c := range n.Content {

@@ -13,8 +13,8 @@ const (
 	hashC = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 )
 
-// TestEdit: entries change as asked, and everything around them stays, however
-// people write a file.
+// TestEdit: entries change as requested and everything around them stays,
+// however the file is written.
 func TestEdit(t *testing.T) {
 	short := strings.NewReplacer("A", hashA, "B", hashB, "C", hashC)
 	rotate := func(data []byte) ([]byte, error) { return Rotate(data, "f", "web", hashB) }
@@ -51,9 +51,9 @@ func TestEdit(t *testing.T) {
 		old  string
 		want string
 	}{
-		{"no entry", rotate, "tokens: []\n", "no such entry"},
-		{"three", rotate, "tokens: [{name: web, sha256: [A, C], role: read}]", "two tokens already"},
-		{"certificate", rotate, "tokens: [{name: web, dns: web.example, role: read}]", "is of a certificate (dns web.example)"},
+		{"no entry", rotate, "tokens: []\n", "entry not found"},
+		{"three", rotate, "tokens: [{name: web, sha256: [A, C], role: read}]", "already has two tokens"},
+		{"certificate", rotate, "tokens: [{name: web, dns: web.example, role: read}]", "is for a certificate (dns web.example)"},
 		{"the same again", rotate, "tokens: [{name: web, sha256: B, role: read}]", "by hand"},
 		{"no old one", removeOld, "tokens: [{name: web, sha256: A, role: read}]", "no old token"},
 		{"a flow of entries", remove, "tokens: [{name: web, sha256: A, role: read}, {name: x, sha256: B, role: read}]", "by hand"},
@@ -70,7 +70,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestAddToEmpty: a file that lets nobody in takes entries.
+// TestAddToEmpty: entries can be added to a file that allows no client.
 func TestAddToEmpty(t *testing.T) {
 	for _, old := range []string{"", "\n", "tokens:\n", "tokens: []", "# none\ntokens: []\n"} {
 		data, err := Add([]byte(old), "f", "  - name: web\n    sha256: "+hashA+"\n    role: read\n")
@@ -84,8 +84,8 @@ func TestAddToEmpty(t *testing.T) {
 	}
 }
 
-// TestRotation: both tokens of an entry let its client in, which is the same
-// client with both, and the use of the old one is noticed.
+// TestRotation: both tokens of an entry identify the same client, and the use
+// of the old one is noticed.
 func TestRotation(t *testing.T) {
 	old, oldHash := NewToken()
 	fresh, freshHash := NewToken()
@@ -101,7 +101,7 @@ func TestRotation(t *testing.T) {
 	after := parse("tokens: [{name: web, sha256: [" + freshHash + "], role: generate, create: 1}]")
 	set := before
 	g := NewGuard(func() *Set { return set }, nil)
-	lasting := &Credentials{Token: old, Given: true} // of a connection that stays
+	lasting := &Credentials{Token: old, Given: true} // of a lasting connection
 	allowed := func(c *Credentials, do Action, name string) bool { return g.Allow(c, do, name) == nil }
 	if !allowed(lasting, Create, "a") || len(before.Replaced()) != 0 {
 		t.Error("a token that is not rotated is refused, or called old")
@@ -126,7 +126,7 @@ func TestRotation(t *testing.T) {
 		t.Error("after the rotation the old token works, or the new one does not")
 	}
 
-	// A session of the console ends with its token, and with no other one.
+	// A session of the console ends with its own token, not with the other one.
 	s, err := NewSessions(nil, time.Hour)
 	if err != nil {
 		t.Fatal(err)

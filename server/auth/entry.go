@@ -14,21 +14,21 @@ import (
 	"github.com/firnid/firn/server/config"
 )
 
-// An entry is one of a file of tokens.
+// An entry is an entry of a token file.
 type entry struct {
 	Principal
-	sums   [][sha256.Size]byte // of its tokens, the newest last; none for a certificate
-	hashes []*yaml.Node        // where these are
-	value  *yaml.Node          // of the key sha256
-	node   *yaml.Node          // all of it
+	sums   [][sha256.Size]byte // of its tokens, the newest last; empty for a certificate
+	hashes []*yaml.Node        // the nodes of these
+	value  *yaml.Node          // value of the key sha256
+	node   *yaml.Node          // the whole entry
 }
 
-// maxTokens is how many tokens an entry has: a new one, and the one that it
+// maxTokens is how many tokens an entry can have: a new one, and the one it
 // replaces.
 const maxTokens = 2
 
-// principals are those of the entry: one for each token. All but the last are
-// being replaced.
+// principals returns the principals of the entry: one per token. All but the
+// last are being replaced.
 func (e *entry) principals() (all []*Principal) {
 	if len(e.sums) == 0 {
 		return []*Principal{&e.Principal}
@@ -44,7 +44,7 @@ func (e *entry) principals() (all []*Principal) {
 	return all
 }
 
-// keys are what the entry is known by.
+// keys returns what identifies the entry: its hashes or certificate name.
 func (e *entry) keys() (all []string) {
 	if e.subject != (subject{}) {
 		all = append(all, e.subject.kind+" "+e.subject.name)
@@ -55,34 +55,34 @@ func (e *entry) keys() (all []string) {
 	return all
 }
 
-// readHashes reads the value of sha256: a hash, or a list of them.
+// readHashes parses the value of sha256: a hash, or a list of hashes.
 func (e *entry) readHashes(v *yaml.Node, fault func(*yaml.Node, string, ...any)) {
 	e.value, e.hashes = v, []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
 		e.hashes = v.Content
 	}
 	if n := len(e.hashes); n == 0 || n > maxTokens {
-		fault(v, "sha256 has %d hashes: it has one, or the old and the new one while a token is rotated", n)
+		fault(v, "sha256 has %d hashes: it must have one, or the old and the new one during a rotation", n)
 	}
 	for _, h := range e.hashes {
 		sum, err := hex.DecodeString(h.Value)
 		switch {
 		case h.Kind != yaml.ScalarNode:
-			fault(h, "sha256 is one hash, or a list of two")
+			fault(h, "sha256 must be one hash, or a list of two")
 		case strings.HasPrefix(h.Value, prefix):
-			fault(h, "sha256 is a token itself: write its hash here (firn token hash), and give it a new one, as this file was not meant to be secret")
+			fault(h, "sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
 		case err != nil || len(sum) != sha256.Size:
-			fault(h, "sha256 has 64 hexadecimal digits")
+			fault(h, "sha256 must have 64 hexadecimal digits")
 		default:
 			e.sums = append(e.sums, [sha256.Size]byte(sum))
 		}
 	}
 }
 
-// readEntry reads one entry, or returns nil.
+// readEntry parses one entry; it returns nil if that is not a mapping.
 func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
 	if n.Kind != yaml.MappingNode {
-		fault(n, "an entry has name, role, and one of sha256, uri, dns and cn")
+		fault(n, "an entry needs name, role, and one of sha256, uri, dns and cn")
 		return nil
 	}
 	e := &entry{node: n}
@@ -92,56 +92,56 @@ func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if given[k.Value] {
-			fault(k, "%s is said twice", k.Value)
+			fault(k, "%s is given twice", k.Value)
 		}
 		given[k.Value] = true
 		if k.Value != "sequencers" && k.Value != "sha256" && v.Kind != yaml.ScalarNode {
-			fault(v, "%s is one value", k.Value)
+			fault(v, "%s must be a single value", k.Value)
 			continue
 		}
 		switch k.Value {
 		case "name":
 			p.Name = v.Value
 			if v.Value == "" || len(v.Value) > 128 || v.Tag == "!!null" || strings.ContainsFunc(v.Value, unicode.IsControl) {
-				fault(v, "a name has 1 to 128 bytes, and no control characters")
+				fault(v, "name must have 1 to 128 bytes and no control characters")
 			}
 		case "sha256":
 			e.readHashes(v, fault)
 		case "uri", "dns", "cn":
 			p.subject = subject{k.Value, v.Value}
 			if v.Value == "" {
-				fault(v, "%s is a name in a client's certificate", k.Value)
+				fault(v, "%s must be a name in a client's certificate", k.Value)
 			}
 		case "certificate":
-			fault(k, "certificate was replaced by uri, dns and cn: say which kind of name in the certificate %q is", v.Value)
+			fault(k, "certificate was replaced by uri, dns and cn: use the one that %q is in the certificate", v.Value)
 		case "create":
 			var err error
 			if p.creates, err = strconv.Atoi(v.Value); err != nil || p.creates < 0 || p.creates > maxCreates {
-				fault(v, "create is %q: it is how many sequencers the entry may create by using them, 0 to %d", v.Value, maxCreates)
+				fault(v, "create is %q: it must be the number of sequencers that the entry may create by using them, 0 to %d", v.Value, maxCreates)
 			}
 		case "role":
 			p.Role = Role(v.Value)
 			if p.Role != Generate && p.Role != Read && p.Role != Admin {
-				fault(v, "role is %q: it is generate, read or admin", v.Value)
+				fault(v, "role is %q: it must be generate, read or admin", v.Value)
 			}
 		case "expires":
 			var err error
 			if p.expires, err = time.Parse(time.RFC3339, v.Value); err != nil {
-				fault(v, "expires is %q: it is a time such as 2027-01-01T00:00:00Z", v.Value)
+				fault(v, "expires is %q: it must be a time such as 2027-01-01T00:00:00Z", v.Value)
 			}
 		case "sequencers":
 			if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
-				fault(v, "sequencers is a list of names or patterns with one *, and is left out for all")
+				fault(v, "sequencers must be a list of names, or patterns with one *; leave it out for all")
 				continue
 			}
 			for _, pattern := range v.Content {
 				if pattern.Kind != yaml.ScalarNode || !config.IsPattern(pattern.Value) {
-					fault(pattern, "%q is no name of a sequencer, and no pattern with one *", pattern.Value)
+					fault(pattern, "%q is neither a sequencer name nor a pattern with one *", pattern.Value)
 				}
 				p.sequencers = append(p.sequencers, pattern.Value)
 			}
 		default:
-			fault(k, "there is no key %q here: there are name, sha256, uri, dns, cn, role, sequencers, create and expires", k.Value)
+			fault(k, "unknown key %q: the keys are name, sha256, uri, dns, cn, role, sequencers, create and expires", k.Value)
 		}
 	}
 	for _, needed := range []string{"name", "role"} {
@@ -156,7 +156,7 @@ func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
 		}
 	}
 	if known != 1 && !given["certificate"] {
-		fault(n, "an entry has exactly one of sha256, uri, dns and cn")
+		fault(n, "an entry needs exactly one of sha256, uri, dns and cn")
 	}
 	return e
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Challenge is the WWW-Authenticate of an answer with status 401, as RFC 6750
-// has it. It says that a token is wrong where one was given.
+// Challenge returns the WWW-Authenticate header of an answer with status 401,
+// as in RFC 6750. It reports an invalid token if one was given.
 func Challenge(given bool) string {
 	if given {
 		return `Bearer realm="firn", error="invalid_token"`
@@ -14,21 +14,21 @@ func Challenge(given bool) string {
 	return `Bearer realm="firn"`
 }
 
-// ErrCrossOrigin is that of a request that a page of another origin has made.
+// ErrCrossOrigin is the error for a request from a page of another origin.
 var ErrCrossOrigin = errors.New("the request comes from a page of another origin")
 
-// Origins knows which pages a browser may send requests from that change
-// something or take IDs, where a cookie says who asks. It must be made by
-// NewOrigins, and is safe for use by many goroutines at once.
+// Origins decides from which pages a browser may send requests that change
+// something or take IDs and are authenticated by a cookie. It must be made by
+// NewOrigins, and is safe for concurrent use.
 //
-// A token in a header needs no such check: no page of another origin can set
-// it.
+// A request with a token in a header needs no such check: a page of another
+// origin cannot set one.
 type Origins struct {
 	c *http.CrossOriginProtection
 }
 
 // NewOrigins makes an Origins that allows the server's own pages and those of
-// the origins that are trusted, such as https://console.example.com.
+// the trusted origins, such as https://console.example.com.
 func NewOrigins(trusted ...string) (*Origins, error) {
 	o := &Origins{http.NewCrossOriginProtection()}
 	var faults []error
@@ -40,13 +40,13 @@ func NewOrigins(trusted ...string) (*Origins, error) {
 	return o, errors.Join(faults...)
 }
 
-// Check returns an error that is ErrCrossOrigin if the request may have been
-// made by another origin's page. Call it for what changes something or takes
-// IDs, and not for what only shows.
+// Check returns ErrCrossOrigin if another origin's page may have sent the
+// request. Call it for requests that change something or take IDs, not for ones
+// that only read.
 //
-// The methods that http.CrossOriginProtection lets pass are checked too, as IDs
-// can be taken with GET. Browsers send no Origin with these, and over HTTP no
-// Sec-Fetch-Site, so they need the latter.
+// It also checks the methods that http.CrossOriginProtection always allows,
+// because GET can take IDs. Browsers send no Origin with these, and no
+// Sec-Fetch-Site over plain HTTP, so Check requires the latter.
 func (o *Origins) Check(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -76,6 +76,6 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	if _, err := NewOrigins("console.example.com", "https://a/b"); err == nil || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("NewOrigins of two that are none: %v, want two faults", err)
+		t.Errorf("NewOrigins of two invalid origins: %v, want two faults", err)
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// Sessions are cookies that stand for principals, so that a browser sends a
-// token once. A cookie says who it is of and until when, and is signed: the
-// server keeps only those that were ended. It ends with its principal: see
-// Principal. It must be made by NewSessions, and is safe for use by many
-// goroutines at once.
+// Sessions are cookies that stand for principals, so that a browser sends its
+// token once. A cookie names its principal and its end, and is signed: the
+// server stores only the sessions that were ended early. A session also ends
+// with its principal; see the method Principal. Sessions must be made by
+// NewSessions, and are safe for concurrent use.
 //
-// What a browser sends with a cookie needs Origins.Check as well.
+// Requests that a cookie authenticates need Origins.Check as well.
 type Sessions struct {
 	life time.Duration
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	key   [sha256.Size]byte
 	ended map[[sha256.Size]byte]time.Time
 }
@@ -31,35 +31,37 @@ type Sessions struct {
 // minKey is the least length of a key for signatures.
 const minKey = 32
 
-// NewSessions makes Sessions of a length. A nil key means a random one, and so
-// that sessions end with the process; servers that share a key know each
-// other's sessions.
+// NewSessions makes Sessions that last for life. If the key is nil, it is
+// random, and sessions end with the process. Servers with the same key accept
+// each other's sessions.
 func NewSessions(key []byte, life time.Duration) (*Sessions, error) {
 	s := &Sessions{life: life}
 	if life < time.Second {
-		return nil, fmt.Errorf("a session of %v: the least is a second", life)
+		return nil, fmt.Errorf("session length %v: it must be at least a second", life)
 	}
 	if key == nil {
 		_, _ = rand.Read(s.key[:]) // never fails
 		return s, nil
 	}
 	if len(key) < minKey {
-		return nil, fmt.Errorf("a key of %d bytes for sessions: the least are %d random ones", len(key), minKey)
+		return nil, fmt.Errorf("session key of %d bytes: it must have at least %d random bytes", len(key), minKey)
 	}
-	// Not the key itself, so that it can serve for something else too.
+	// Derive a key, so that the given one can be used for other purposes too.
 	m := hmac.New(sha256.New, key)
 	m.Write([]byte("firn session v1"))
 	m.Sum(s.key[:0])
 	return s, nil
 }
 
-// A cookie's value is base64url of
+// The value of a cookie is base64url of
 //
-//	| until: 8 bytes, Unix seconds | random: 8 bytes | identity: 16 bytes | name | HMAC of all before: 32 bytes |
+//	| until: 8 bytes, Unix seconds | random: 8 bytes | identity: 16 bytes |
+//	| name | HMAC of all of this: 32 bytes |
 //
-// and the identity is the beginning of the token's hash, or of that of the
-// certificate's name. It tells a principal from a later one of the same name.
-// The random bytes tell its sessions apart, so that each ends for itself.
+// The identity is the beginning of the hash of the token or of the
+// certificate's name. It distinguishes a principal from a later one of the same
+// name. The random bytes distinguish the sessions of a principal, so that each
+// can be ended alone.
 const (
 	untilLen    = 8
 	randomLen   = 8
@@ -68,8 +70,8 @@ const (
 	mostValue   = leastValue - 1 + 128
 )
 
-// The cookies' names. A browser takes one with __Host- over TLS only and from
-// this host only, so that no other server on a domain can set it.
+// The names of the cookies. A browser accepts a __Host- cookie only over TLS
+// and only from this host, so that no other server of a domain can set it.
 const (
 	secureName = "__Host-firn"
 	plainName  = "firn"
@@ -82,9 +84,9 @@ func cookieName(secure bool) string {
 	return plainName
 }
 
-// Cookie begins a session of a principal that has shown its token. secure says
-// whether the connection has TLS. The session ends when the principal expires,
-// if not before.
+// Cookie begins a session for a principal that has presented its token. secure
+// reports whether the connection uses TLS. The session ends no later than the
+// principal expires.
 func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie {
 	until := now.Add(s.life)
 	if p.Ends() && p.expires.Before(until) {
@@ -103,14 +105,14 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	return newCookie(base64.RawURLEncoding.EncodeToString(b), age, secure)
 }
 
-// maxEnded is how many sessions are remembered that were ended before their
-// time. A principal would have to sign in and out as often within the life of a
-// session.
+// maxEnded is how many sessions are remembered that were ended early. To reach
+// it, a principal must sign in and out as often within the life of one session.
 const maxEnded = 100_000
 
-// End ends the sessions that a request has the cookies of, wherever else these
-// are, and returns a cookie that removes them from the browser. Other sessions
-// of the principal remain: to end these, take its token out of the file.
+// End ends the sessions whose cookies the request carries, and copies of these
+// cookies become invalid too. It returns a cookie that removes them from the
+// browser. Other sessions of the principal continue: to end them, remove its
+// token from the file.
 func (s *Sessions) End(r *http.Request, set *Set, secure bool, now time.Time) *http.Cookie {
 	for _, c := range r.CookiesNamed(cookieName(secure)) {
 		if _, ok := s.principal(c.Value, set, secure, now); ok {
@@ -130,7 +132,7 @@ func (s *Sessions) end(session [sha256.Size]byte, now time.Time) {
 		maps.DeleteFunc(s.ended, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
 	}
 	if len(s.ended) >= maxEnded {
-		// It has signed out, which must be so: all others have to sign in again.
+		// The list is full and this sign-out must hold: end all sessions.
 		_, _ = rand.Read(s.key[:])
 		clear(s.ended)
 		return
@@ -152,9 +154,9 @@ func newCookie(value string, age int, secure bool) *http.Cookie {
 	}
 }
 
-// Principal returns whose session a request is of. The principal is looked up
-// in the set: one that was taken out, has expired or has another token has no
-// session any more, and its role is what the set says now.
+// Principal returns the principal of the request's session, as it is in the set
+// now. A principal that was removed, has expired or has another token has no
+// session, and its role is the current one.
 func (s *Sessions) Principal(r *http.Request, set *Set, secure bool, now time.Time) (*Principal, bool) {
 	for _, c := range r.CookiesNamed(cookieName(secure)) {
 		if p, ok := s.principal(c.Value, set, secure, now); ok {
@@ -193,8 +195,8 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 	return nil, false
 }
 
-// sign covers whether the session is of TLS, so that what was seen without it
-// is of no use with it.
+// sign includes whether the session is one over TLS, so that a cookie that was
+// sent in plain text cannot be used over TLS.
 func (s *Sessions) sign(b []byte, secure bool) (sum [sha256.Size]byte) {
 	s.mu.Lock()
 	key := s.key
@@ -206,7 +208,7 @@ func (s *Sessions) sign(b []byte, secure bool) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// identity tells a principal from another one of its name.
+// identity distinguishes the principal from others of its name.
 func (p *Principal) identity() (id [identityLen]byte) {
 	sum := p.sum
 	if p.subject != (subject{}) {

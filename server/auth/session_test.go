@@ -74,7 +74,7 @@ func TestSessions(t *testing.T) {
 		if p, ok := s.Principal(requestWith(c), sessionSet(t, "admin", hash), secure, now); !ok || p.Role != Admin {
 			t.Error("the role is not the one that the set has")
 		}
-		// No character can be changed.
+		// Changing any character invalidates it.
 		for i := range c.Value {
 			for _, by := range []byte("Aq_") {
 				if c.Value[i] == by {
@@ -124,7 +124,7 @@ func TestSessionEnds(t *testing.T) {
 	if _, ok := s.Principal(requestWith(other), set, true, now); !ok {
 		t.Error("another session of the principal has ended, too")
 	}
-	// What is no session is not remembered.
+	// A forged cookie does not count.
 	s.End(requestWith(&http.Cookie{Name: stolen.Name, Value: "forged"}), set, true, now)
 	if len(s.ended) != 1 {
 		t.Errorf("%d ended sessions are remembered, want 1", len(s.ended))

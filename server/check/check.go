@@ -1,9 +1,9 @@
-// Package check finds out exactly whether a stream of IDs has duplicates, and
-// how it is ordered. It sorts the stream outside of what is in order already,
-// which costs no memory.
+// Package check determines exactly whether a stream of IDs has duplicates, and
+// how it is ordered. It sorts only the parts of the stream that are out of
+// order; the rest takes no memory.
 //
-// It compares numbers, and needs no layout. Package inspect says what a single
-// ID is.
+// It compares numbers, and needs no layout. Package inspect interprets a single
+// ID.
 package check
 
 import (
@@ -19,59 +19,58 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// MaxBits is how many bits an ID can have.
+// MaxBits is the largest size of an ID in bits.
 const MaxBits = 128
 
-// Options say how IDs are read. The zero value of a field means what the field
-// says.
+// Options say how to read IDs. The zero value of a field has the meaning given
+// at the field.
 type Options struct {
-	// Layout is that of the IDs, for their times; the zero Layout means that it is
+	// Layout is the layout of the IDs, for their times; the zero Layout means
 	// unknown.
 	Layout firn.Layout
 
-	// From is how the IDs are written. If it is automatic, the first ID that can
-	// be read says how.
+	// From is the encoding of the IDs. If it is automatic, the first readable ID
+	// determines it.
 	From inspect.Encoding
 
-	// Bits is how many bits the IDs have: 64, 96 or 128; 0 means what their text
-	// says.
+	// Bits is the size of the IDs: 64, 96 or 128; 0 means as in their text.
 	Bits int
 
-	// Memory is how many bytes sorting may take. IDs that strictly increase take
+	// Memory is how many bytes sorting may take. Strictly increasing IDs take
 	// none.
 	Memory uint64
 }
 
-// A Report is what a Checker has found out. The text of an ID is as in the
-// stream. A place is how many IDs came before.
+// A Report is the result of a check. IDs are written as in the stream. The
+// place of an ID is the number of IDs before it.
 type Report struct {
 	Count      uint64
-	Duplicates uint64      // IDs that came before already
-	Duplicated []Duplicate // the first few of these
-	Inversions uint64      // IDs that came after a greater one
-	Increasing bool        // strictly, from the first ID to the last
-	Min, Max   string      // "" if there is no ID
+	Duplicates uint64      // IDs that had already occurred
+	Duplicated []Duplicate // the first few of them
+	Inversions uint64      // IDs that follow a greater one
+	Increasing bool        // every ID is greater than the one before
+	Min, Max   string      // "" if the stream is empty
 
-	// K is the largest distance of an ID from its sorted position, Furthest that
+	// K is the largest distance of an ID from its sorted position, Furthest the
 	// ID, and Place its place.
 	K        uint64
 	Furthest string
 	Place    uint64
 
-	// Lateness is the most that an ID came after one with a greater time, in its
-	// own time, and Latest that ID. First and Last are times, if Times is set.
-	// They need a layout.
+	// Lateness is the longest time by which an ID follows one with a greater time,
+	// according to the times in the IDs, and Latest is that ID. First and Last are
+	// times; Times says whether they are set. All of these need a layout.
 	Lateness    time.Duration
 	Latest      string
 	Times       bool
 	First, Last time.Time
 
-	Foreign      uint64           // IDs that are not of the layout
-	FirstForeign *ForeignID       // the first of these, if there are any
-	From         inspect.Encoding // how the IDs are written
+	Foreign      uint64           // IDs that do not fit the layout
+	FirstForeign *ForeignID       // the first of them, or nil
+	From         inspect.Encoding // the encoding of the IDs
 }
 
-// A Duplicate is an ID that came more than once.
+// A Duplicate is an ID that occurs more than once.
 type Duplicate struct {
 	ID     string
 	Times  uint64
@@ -81,55 +80,54 @@ type Duplicate struct {
 	Known bool
 }
 
-// A ForeignID is an ID that is not of the layout, with the reason if there is
-// one.
+// A ForeignID is an ID that does not fit the layout, with the reason if known.
 type ForeignID struct {
 	ID    string
 	Place uint64
 	Err   error
 }
 
-// An IDError says why a text is not an ID. The stream can continue after it.
+// An IDError says why a text is not an ID. The check can continue after it.
 type IDError struct{ Err error }
 
 func (e *IDError) Error() string { return e.Err.Error() }
 
 func (e *IDError) Unwrap() error { return e.Err }
 
-// A WideError says that an ID has more bits than MaxBits.
+// A WideError means that an ID has more than MaxBits bits.
 type WideError struct {
 	Text string
 	Bits int
 }
 
 func (e *WideError) Error() string {
-	return fmt.Sprintf("%s is an ID of %d bits: check reads those of up to %d", inspect.Quote(e.Text), e.Bits, MaxBits)
+	return fmt.Sprintf("%s has %d bits: IDs of up to %d bits can be checked", inspect.Quote(e.Text), e.Bits, MaxBits)
 }
 
-// A Checker reads a stream of IDs. It is for one goroutine, must be made by
-// New, and ends with Close.
+// A Checker reads a stream of IDs. It must be made by New and closed with
+// Close, and is not safe for concurrent use.
 type Checker struct {
 	layout firn.Layout
 	from   inspect.Encoding
-	bits   int  // 0: what the text says
+	bits   int  // 0: as in the text
 	wide   bool // an ID needed more than 64 bits
 
 	order     order
 	min, max  key
-	late      uint64 // IDs that came after a greater one
-	latest    key    // the one that was furthest behind in its own time
-	lateTicks uint64 // by how much
-	maxTick   uint64 // the time of max, where maxTickOf is max
+	late      uint64 // IDs that follow a greater one
+	latest    key    // the ID with the greatest lateness
+	lateTicks uint64 // its lateness
+	maxTick   uint64 // the time of max, if maxTickOf is max
 	maxTickOf key
 
-	foreign   uint64 // IDs that are not of the layout
+	foreign   uint64 // IDs that do not fit the layout
 	first     *ForeignID
 	hasLayout bool
-	fixed     key // bits that all IDs of the layout share …
+	fixed     key // bits that are the same in all IDs of the layout …
 	fixedTo   key // … and their values
 	ordered   bool
 	times     []firn.Piece // of the layout
-	firstTime time.Time    // where the order of the IDs does not tell
+	firstTime time.Time    // if they do not follow from the order of the IDs
 	lastTime  time.Time
 }
 
@@ -140,20 +138,20 @@ func New(o Options) *Checker {
 	return c
 }
 
-// Count is how many IDs were added.
+// Count returns how many IDs were added.
 func (c *Checker) Count() uint64 { return c.order.count }
 
-// Inversions is how many of them came after a greater one.
+// Inversions returns how many of them follow a greater one.
 func (c *Checker) Inversions() uint64 { return c.late }
 
-// Memory is how many bytes are taken for sorting.
+// Memory returns how many bytes sorting takes.
 func (c *Checker) Memory() uint64 { return c.order.used }
 
-// Close frees what the Checker has taken.
+// Close frees the resources of the Checker.
 func (c *Checker) Close() error { return c.order.close() }
 
-// AddText adds the next ID as a text. After an *IDError the next one can be
-// added; any other error ends the check, such as a *MemoryError or an
+// AddText adds the next ID as text. After an *IDError the check can continue;
+// any other error ends it, such as a *MemoryError or an
 // *inspect.AmbiguousError.
 func (c *Checker) AddText(text string) error {
 	if c.from.IsAuto() {
@@ -179,15 +177,15 @@ func (c *Checker) AddText(text string) error {
 // AddBytes adds the next ID as Options.Bits / 8 bytes, big-endian.
 func (c *Checker) AddBytes(b []byte) error { return c.add(keyOf(b)) }
 
-// keyOf is the number that up to 16 bytes are.
+// keyOf returns up to 16 bytes as a number.
 func keyOf(b []byte) key {
 	var wide [16]byte
 	copy(wide[16-len(b):], b)
 	return key{binary.BigEndian.Uint64(wide[:8]), binary.BigEndian.Uint64(wide[8:])}
 }
 
-// Report is what was found out about the whole stream. Nothing is added after
-// it. tick is called now and then with how many IDs are sorted.
+// Report ends the stream and returns the result. It calls tick from time to
+// time with the number of IDs that are sorted.
 func (c *Checker) Report(ctx context.Context, tick func(done uint64)) (Report, error) {
 	f, err := c.order.find(ctx, func(done uint64) error { tick(done); return nil })
 	if err != nil {
@@ -213,7 +211,7 @@ func (c *Checker) Report(ctx context.Context, tick func(done uint64)) (Report, e
 	return r, nil
 }
 
-// readLayout finds the bits that are the same in all IDs.
+// readLayout determines the bits that are the same in all IDs.
 func (c *Checker) readLayout() {
 	c.hasLayout = c.layout != firn.Layout{}
 	if !c.hasLayout {
@@ -272,7 +270,7 @@ func (c *Checker) parse(text string) (key, error) {
 	return key{hi, lo}, nil
 }
 
-// add takes the next ID.
+// add adds the next ID.
 func (c *Checker) add(k key) error {
 	n := c.order.count
 	switch {
@@ -295,18 +293,18 @@ func (c *Checker) add(k key) error {
 	return c.order.add(k)
 }
 
-// measure compares the time of an ID with that of the greatest before it.
+// measure compares the time of an ID with that of the greatest ID before it.
 func (c *Checker) measure(k key) {
 	if c.maxTickOf != c.max {
 		c.maxTick, c.maxTickOf = c.tick(c.max), c.max
 	}
-	// Ticks and not times: this is for every ID where a stream has no order.
+	// Ticks, not times: in an unordered stream this runs for every ID.
 	if late := c.maxTick - c.tick(k); late > c.lateTicks && late <= c.maxTick {
 		c.lateTicks, c.latest = late, k
 	}
 }
 
-// tick is the time field of an ID.
+// tick returns the time field of an ID.
 func (c *Checker) tick(k key) uint64 {
 	var tick uint64
 	for _, p := range c.times {
@@ -319,7 +317,7 @@ func (c *Checker) tick(k key) uint64 {
 	return tick
 }
 
-// lateness is the most that an ID was behind, in its own time.
+// lateness returns the greatest lateness.
 func (c *Checker) lateness() time.Duration {
 	hi, lo := bits.Mul64(c.lateTicks, uint64(c.layout.Unit()))
 	if hi != 0 || lo > math.MaxInt64 {
@@ -328,7 +326,7 @@ func (c *Checker) lateness() time.Duration {
 	return time.Duration(lo)
 }
 
-// look checks that an ID is of the layout.
+// look checks that an ID fits the layout.
 func (c *Checker) look(k key) {
 	if k.hi&c.fixed.hi == c.fixedTo.hi && k.lo&c.fixed.lo == c.fixedTo.lo {
 		if !c.ordered {
@@ -342,7 +340,8 @@ func (c *Checker) look(k key) {
 	}
 }
 
-// extend notes the first and the last time, where IDs do not sort by it.
+// extend updates the first and last time, for layouts whose IDs do not sort by
+// time.
 func (c *Checker) extend(k key) {
 	t, err := c.timeOf(k)
 	if err != nil {
@@ -372,7 +371,7 @@ func (c *Checker) timeOf(k key) (time.Time, error) {
 	return p.Time, err
 }
 
-// text writes an ID as the input has it.
+// text formats an ID as the input does.
 func (c *Checker) text(k key) string {
 	f, ok := c.from.Format()
 	switch {
@@ -387,7 +386,7 @@ func (c *Checker) text(k key) string {
 	return string(f.Append128(nil, firn.ID128FromUint64s(k.hi, k.lo)))
 }
 
-// span is the time of the first and the last ID.
+// span returns the times of the first and the last ID.
 func (c *Checker) span() (first, last time.Time, ok bool) {
 	if !c.hasLayout || c.order.count == 0 {
 		return first, last, false

@@ -22,14 +22,14 @@ func (k key) compare(o key) int {
 
 func (k key) less(o key) bool { return k.hi < o.hi || k.hi == o.hi && k.lo < o.lo }
 
-// minus is k - o; k must not be less than o.
+// minus returns k - o; k must not be less than o.
 func (k key) minus(o key) key {
 	lo, borrow := bits.Sub64(k.lo, o.lo, 0)
 	hi, _ := bits.Sub64(k.hi, o.hi, borrow)
 	return key{hi, lo}
 }
 
-// shr shifts right; Go's shifts by 64 and more give 0, which is what is needed.
+// shr shifts right. Shifts by 64 and more give 0 in Go, as required here.
 func (k key) shr(n int) key {
 	if n >= 64 {
 		return key{0, k.hi >> (n - 64)}
@@ -43,14 +43,14 @@ func (k key) plus(o key) key {
 	return key{hi, lo}
 }
 
-// An order finds out exactly how a stream of keys is ordered: what comes twice,
-// and how far the keys are from their sorted positions.
+// An order determines exactly how a stream of keys is ordered: which keys
+// repeat, and how far the keys are from their sorted positions.
 //
-// As long as the keys strictly increase it keeps no key, only a note of the
-// steps between them (see steps). From the first key on that does not, it
-// keeps all keys in chunks. A chunk is sorted when it is full, with the places
-// its keys had; at the end the steps and the chunks are merged, and the number
-// of a key in the merged stream is its sorted position.
+// While the keys strictly increase it keeps none of them, only the steps
+// between them (see steps). From the first key that does not increase, it keeps
+// all keys in chunks. A full chunk is sorted, together with the places of its
+// keys. At the end the steps and the chunks are merged, and the index of a key
+// in the merged stream is its sorted position.
 type order struct {
 	limit uint64 // bytes that chunks may take
 	used  uint64
@@ -59,22 +59,22 @@ type order struct {
 	last     key // the greatest so far
 	disorder bool
 	steps    steps
-	inOrder  uint64 // how many keys steps has
+	inOrder  uint64 // how many keys are in steps
 	chunks   []*chunkOfKeys
 	current  *chunkOfKeys
 	sorting  sync.WaitGroup
 	toSort   chan *chunkOfKeys
 }
 
-// chunkKeys is how many keys a chunk has: their places fit 16 bits.
+// chunkKeys is the number of keys in a chunk: their places fit 16 bits.
 const chunkKeys = 1 << 16
 
-// A chunkOfKeys is consecutive keys of the stream.
+// A chunkOfKeys holds consecutive keys of the stream.
 type chunkOfKeys struct {
 	base  uint64   // the place of its first key in the stream
 	lo    []uint64 // low halves
 	hi    []uint64 // high halves; nil: all zero
-	place []uint16 // of each sorted key, from base; nil: the keys came sorted
+	place []uint16 // of each sorted key, from base; nil: the keys arrived sorted
 }
 
 func (c *chunkOfKeys) at(i int) key {
@@ -91,16 +91,16 @@ func (c *chunkOfKeys) placeOf(i int) uint64 {
 	return c.base + uint64(c.place[i])
 }
 
-// A MemoryError says that a stream needs more memory than Options.Memory. It
-// counts the IDs of the stream so far, and of these the ones after the first
-// that was not in order.
+// A MemoryError means that a stream needs more memory than Options.Memory. It
+// has the number of IDs so far, and of those after the first that was out of
+// order.
 type MemoryError struct{ Limit, Count, Unordered uint64 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("sorting needs more than %d bytes: %d of the %d IDs so far came after the first that was not in order", e.Limit, e.Unordered, e.Count)
+	return fmt.Sprintf("sorting needs more than %d bytes: %d of the %d IDs so far follow the first one that was out of order", e.Limit, e.Unordered, e.Count)
 }
 
-// close frees what add has taken.
+// close frees the resources that add has taken.
 func (o *order) close() error {
 	if o.toSort != nil {
 		close(o.toSort)
@@ -152,7 +152,7 @@ func (o *order) add(k key) error {
 	return nil
 }
 
-// seal hands the chunk at hand over to be sorted.
+// seal hands the current chunk over to be sorted.
 func (o *order) seal() error {
 	c := o.current
 	if c == nil {
@@ -160,8 +160,8 @@ func (o *order) seal() error {
 	}
 	o.current = nil
 	o.chunks = append(o.chunks, c)
-	// Whether it will need its places is seen before, so that memory is
-	// counted where it is used.
+	// Determine now whether the chunk needs places, so that memory is counted
+	// before it is used.
 	if !sorted(c) {
 		if o.used += 2 * chunkKeys; o.used > o.limit {
 			return &MemoryError{o.limit, o.count, o.count - o.inOrder}
@@ -182,7 +182,7 @@ func (o *order) seal() error {
 	return nil
 }
 
-// sorted reports whether the keys of a chunk do not decrease.
+// sorted reports whether the keys of a chunk never decrease.
 func sorted(c *chunkOfKeys) bool {
 	for i := 1; i < len(c.lo); i++ {
 		if c.at(i).less(c.at(i - 1)) {
@@ -192,8 +192,8 @@ func sorted(c *chunkOfKeys) bool {
 	return true
 }
 
-// A sorter sorts chunks by radix: byte by byte from the lowest up, leaving out
-// the bytes that all keys share. That keeps equal keys in the order they came.
+// A sorter sorts chunks by radix: byte by byte from the lowest, skipping bytes
+// that are the same in all keys. Equal keys keep their order.
 type sorter struct {
 	a, b []item
 }
@@ -259,7 +259,7 @@ func (s *sorter) sort(c *chunkOfKeys) {
 	}
 }
 
-// starts turns counts into where each begins.
+// starts replaces each count with the position where its keys begin.
 func starts(at *[256]uint32) {
 	sum := uint32(0)
 	for d, n := range at {
@@ -268,31 +268,31 @@ func starts(at *[256]uint32) {
 	}
 }
 
-// A finding is what an order has found out.
+// A finding is the result of an order.
 type finding struct {
-	repeats   uint64 // keys that came before already
+	repeats   uint64 // keys that had already occurred
 	repeated  []repeat
 	k         uint64 // the largest distance of a key from its sorted position
-	kKey      key    // which key that was
-	kFrom     uint64 // and its place
-	increases bool   // strictly, from the first to the last
+	kKey      key    // the key with this distance
+	kFrom     uint64 // its place
+	increases bool   // every key is greater than the one before
 }
 
-// A repeat is a key that came more than once.
+// A repeat is a key that occurs more than once.
 type repeat struct {
 	key    key
 	places []uint64 // the first few, in order
 	times  uint64
 }
 
-// What of the repeats is reported in full.
+// How many repeats are reported in full.
 const (
 	maxRepeats = 10
 	maxPlaces  = 4
 )
 
-// find merges what was added. tick is called now and then with how many keys
-// are done; its error ends the work.
+// find merges the added keys. It calls tick from time to time with the number
+// of keys that are done; an error of tick ends the work.
 func (o *order) find(ctx context.Context, tick func(done uint64) error) (finding, error) {
 	if !o.disorder {
 		return finding{increases: true}, nil
@@ -324,7 +324,7 @@ func (o *order) find(ctx context.Context, tick func(done uint64) error) (finding
 
 	var f finding
 	var prev key
-	var run repeat // of the key at hand
+	var run repeat // of the current key
 	var heap []*cursor
 	for position := uint64(0); ; position++ {
 		if position&(1<<20-1) == 0 {
@@ -332,8 +332,8 @@ func (o *order) find(ctx context.Context, tick func(done uint64) error) (finding
 				return f, err
 			}
 		}
-		// Chunks join the heap when their first key is due, so that in a stream
-		// that is nearly sorted only a few are compared.
+		// Chunks join the heap when their first key is due, so that only a few chunks
+		// of a nearly sorted stream are compared.
 		for len(cursors) > 0 && (len(heap) == 0 || !heap[0].before(cursors[0])) {
 			heap = push(heap, cursors[0])
 			cursors = cursors[1:]
@@ -373,7 +373,7 @@ func (o *order) find(ctx context.Context, tick func(done uint64) error) (finding
 	return f, nil
 }
 
-// note keeps the repeats that came first in the stream.
+// note keeps the repeats that occur first in the stream.
 func (f *finding) note(r repeat) {
 	if r.times < 2 {
 		return
@@ -387,7 +387,7 @@ func (f *finding) note(r repeat) {
 	f.repeated = f.repeated[:min(len(f.repeated), maxRepeats)]
 }
 
-// A cursor stands at a key of a sorted part of the stream.
+// A cursor is a position in a sorted part of the stream.
 type cursor struct {
 	key   key
 	place uint64
@@ -405,7 +405,7 @@ func (c *cursor) before(o *cursor) bool {
 	return c.place < o.place
 }
 
-// next moves on, or sets done.
+// next moves to the next key, or sets done.
 func (c *cursor) next() error {
 	if c.steps != nil {
 		step, ok, err := c.steps.next()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// orderSlowly finds out the same as order, by sorting places.
+// orderSlowly computes the same as order, by sorting places.
 func orderSlowly(keys []key) finding {
 	places := make([]int, len(keys))
 	for i := range places {
@@ -59,8 +59,8 @@ func orderOf(t *testing.T, keys []key, most int) finding {
 	return f
 }
 
-// TestOrder compares with a slow and simple way, for streams of all kinds: with
-// one chunk and several, with the steps in memory and in a file.
+// TestOrder compares order with a slow and simple algorithm, for streams of all
+// kinds: with one chunk and several, with the steps in memory and in a file.
 func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	jitter := func(keys []key, by int) []key {
@@ -126,7 +126,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderMemory wants an error, and not more memory than allowed.
+// TestOrderMemory: exceeding the limit is an error, and takes no more memory.
 func TestOrderMemory(t *testing.T) {
 	for _, wide := range []uint64{0, 1} {
 		o := order{limit: 32 << 20}
@@ -147,7 +147,7 @@ func TestOrderMemory(t *testing.T) {
 		}
 	}
 
-	// In order there is no limit.
+	// An ordered stream is unlimited.
 	o := order{}
 	for n := range uint64(1_000_000) {
 		if err := o.add(key{0, n * n}); err != nil {
@@ -162,7 +162,7 @@ func TestOrderMemory(t *testing.T) {
 	}
 }
 
-// TestOrderCancelled ends the merge when it is asked to.
+// TestOrderCancelled: tick can end the merge.
 func TestOrderCancelled(t *testing.T) {
 	o := order{limit: 1 << 30}
 	for _, n := range []uint64{3, 1, 2} {

@@ -12,18 +12,18 @@ import (
 	"runtime"
 )
 
-// A FileError says that the temporary file could not be written. Its directory
-// is that of os.TempDir.
+// A FileError means that the temporary file, in os.TempDir, could not be
+// written.
 type FileError struct{ Err error }
 
-func (e *FileError) Error() string { return "note the order of the IDs: " + e.Err.Error() }
+func (e *FileError) Error() string { return "save the order of the IDs: " + e.Err.Error() }
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// steps notes the steps between keys that strictly increase, so that they can
-// be had again: equal steps as one with their number. What a generator makes in
-// one go takes next to nothing, other IDs some four bytes each. Beyond
-// stepsInMemory they go to a temporary file.
+// steps records the steps between strictly increasing keys, so that the keys
+// can be replayed. A run of equal steps is stored as one step and a count. IDs
+// that a generator makes at once take almost no space, other IDs about four
+// bytes each. Beyond stepsInMemory the steps go to a temporary file.
 type steps struct {
 	buf     []byte
 	step    key // the last step, …
@@ -34,13 +34,13 @@ type steps struct {
 	written int64
 }
 
-// stepsInMemory bounds the memory of a stream that is in order, however long.
+// stepsInMemory bounds the memory for an ordered stream of any length.
 const stepsInMemory = 16 << 20
 
 // fileBuffer is the buffer of the temporary file.
 const fileBuffer = 256 << 10
 
-// add notes a step. The first is the first key itself, which may be 0.
+// add records a step. The first step is the first key itself, which may be 0.
 func (s *steps) add(step key, first bool) error {
 	if step == s.step && !first {
 		s.times++
@@ -53,10 +53,10 @@ func (s *steps) add(step key, first bool) error {
 	return nil
 }
 
-// flush writes the last step. Its form:
+// flush writes the last step in this form:
 //
 //	uvarint(step<<1)               one step
-//	uvarint(step<<1 | 1), uvarint  so many equal steps
+//	uvarint(step<<1 | 1), uvarint  a run of equal steps and its length
 //	0, uvarint hi, lo, times       a step of more than 63 bits, or of 0
 func (s *steps) flush() error {
 	if s.times == 0 {
@@ -81,7 +81,7 @@ func (s *steps) flush() error {
 	return s.spill()
 }
 
-// spill moves the notes to the temporary file.
+// spill moves the steps to the temporary file.
 func (s *steps) spill() error {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "firn-check-*")
@@ -90,7 +90,7 @@ func (s *steps) spill() error {
 		}
 		s.file, s.writer = f, bufio.NewWriterSize(f, fileBuffer)
 		if runtime.GOOS != "windows" {
-			// Nobody needs its name, and so it is gone however this ends.
+			// Remove the name now: the file disappears however the process ends.
 			if err := os.Remove(f.Name()); err != nil {
 				return &FileError{err}
 			}
@@ -118,7 +118,7 @@ func (s *steps) close() error {
 	return err
 }
 
-// replay reads the steps from the beginning. Nothing may be added any more.
+// replay reads the steps from the beginning. Nothing may be added afterwards.
 func (s *steps) replay() (*stepReader, error) {
 	if err := s.flush(); err != nil {
 		return nil, err
@@ -130,13 +130,13 @@ func (s *steps) replay() (*stepReader, error) {
 		return nil, &FileError{err}
 	}
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read the order of the IDs: %w", err)
+		return nil, fmt.Errorf("read the saved order of the IDs: %w", err)
 	}
 	all := io.MultiReader(io.LimitReader(s.file, s.written), bytes.NewReader(s.buf))
 	return &stepReader{r: bufio.NewReaderSize(all, fileBuffer)}, nil
 }
 
-// A stepReader gives the steps one by one.
+// A stepReader returns the steps one by one.
 type stepReader struct {
 	r     *bufio.Reader
 	step  key
@@ -163,7 +163,7 @@ func (r *stepReader) next() (step key, ok bool, err error) {
 			r.times, err = binary.ReadUvarint(r.r)
 		}
 		if err != nil {
-			return key{}, false, fmt.Errorf("read the order of the IDs: %w", err)
+			return key{}, false, fmt.Errorf("read the saved order of the IDs: %w", err)
 		}
 	}
 	r.times--

@@ -15,39 +15,39 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Setting is the value of a key as it was written.
+// A Setting is the value of a key as written.
 type Setting struct {
 	Key    string   // its path, such as tls.cert
-	Values []string // one, or those of a list
+	Values []string // one value, or the values of a list
 	Line   int      // in the file
 }
 
-// A Template is how sequencers of a name, or of a pattern of names, are created
-// and used.
+// A Template says how sequencers with a name, or with names that match a
+// pattern, are created and used.
 type Template struct {
 	Pattern  string
 	Layout   firn.Layout    // zero if none is given
 	MaxAhead *time.Duration // nil if none is given
 	Window   time.Duration  // 0 if none is given
-	Lo, Hi   uint64         // node IDs that may be taken
-	HasNodes bool           // whether these are given
+	Lo, Hi   uint64         // node IDs that the server may take
+	HasNodes bool           // whether Lo and Hi are set
 	Line     int
 
 	lines   map[string]int // of its keys
-	unknown bool           // a layout is given that cannot be read
+	unknown bool           // the given layout cannot be read
 }
 
-// DefaultTemplate is the name of the template of all that no pattern serves.
+// DefaultTemplate is the name of the template for names without another one.
 const DefaultTemplate = "default"
 
-// A File is a configuration that was read.
+// A File is a parsed configuration.
 type File struct {
 	Name      string
 	Settings  []Setting // in the order of the file
 	Templates []Template
 }
 
-// A Fault is what is wrong in a line of a file.
+// A Fault is an error in a line of a file.
 type Fault struct {
 	File string
 	Line int
@@ -56,15 +56,15 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// Faults is the error of a file that is YAML, and in which something is wrong.
+// Faults is the error for a file that is valid YAML but has faults.
 type Faults struct {
 	All  []*Fault // in the order of the file
-	Rest *File    // what could be read beside it, to look for what else is wrong
+	Rest *File    // the parts without faults, for further checks
 }
 
 func (f *Faults) Error() string { return errors.Join(f.Unwrap()...).Error() }
 
-// Unwrap is each fault.
+// Unwrap returns the faults.
 func (f *Faults) Unwrap() []error {
 	all := make([]error, len(f.All))
 	for i, one := range f.All {
@@ -73,16 +73,15 @@ func (f *Faults) Unwrap() []error {
 	return all
 }
 
-// maxFile bounds a file.
+// maxFile bounds the size of a file.
 const maxFile = 4 << 20
 
-// Parse reads a firn.yaml: a mapping of the keys that are known, which may be
-// nested as their paths are, and sequencers with templates. All that is wrong
-// is reported at once, each with the file's name and the line: the error is
-// *Faults, unless it is no YAML.
+// Parse reads a firn.yaml: a mapping of known keys, which may be nested, and
+// sequencers with templates. It reports all faults at once, each with the name
+// of the file and the line: the error is *Faults, unless the file is not YAML.
 func Parse(data []byte, name string, known []string) (*File, error) {
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
+		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc yaml.Node
@@ -92,7 +91,7 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 	p := &parser{f: &File{Name: name}, known: known}
 	var more yaml.Node
 	if d.Decode(&more) == nil {
-		p.fault(&more, "a second document: there is one in a file")
+		p.fault(&more, "second YAML document: put all settings into one")
 	}
 	if doc.Kind != 0 {
 		p.mapping(doc.Content[0], "")
@@ -121,14 +120,14 @@ func (p *parser) mapping(n *yaml.Node, path string) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fault(n, "%s: KEY: VALUE is expected here", orTop(path))
+		p.fault(n, "%s: expected KEY: VALUE", orTop(path))
 		return
 	}
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if line, ok := seen[k.Value]; ok {
-			p.fault(k, "%s is said in line %d already", k.Value, line)
+			p.fault(k, "%s is already on line %d", k.Value, line)
 			continue
 		}
 		seen[k.Value] = k.Line
@@ -144,12 +143,12 @@ func (p *parser) mapping(n *yaml.Node, path string) {
 		case slices.ContainsFunc(p.known, func(known string) bool { return strings.HasPrefix(known, key+".") }):
 			p.mapping(v, key)
 		default:
-			p.fault(k, "there is no key %q%s", key, didYouMean(key, append(slices.Clone(p.known), "sequencers")))
+			p.fault(k, "unknown key %q%s", key, didYouMean(key, append(slices.Clone(p.known), "sequencers")))
 		}
 	}
 }
 
-// resolved is what an alias stands for.
+// resolved returns the node that an alias refers to.
 func resolved(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -164,7 +163,7 @@ func orTop(path string) string {
 	return path
 }
 
-// setting notes a value.
+// setting records a value.
 func (p *parser) setting(key string, v *yaml.Node) {
 	s := Setting{Key: key, Line: v.Line}
 	v = resolved(v)
@@ -193,7 +192,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fault(n, "sequencers: a NAME or a pattern with one *, a colon, and its keys are expected")
+		p.fault(n, "sequencers: expected NAME: or a pattern with one *, followed by its keys")
 		return
 	}
 	seen := make(map[string]int)
@@ -201,10 +200,10 @@ func (p *parser) sequencers(n *yaml.Node) {
 		k, v := n.Content[i], n.Content[i+1]
 		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
 		if !IsPattern(k.Value) {
-			p.fault(k, "sequencers: %q is no name of a sequencer, and no pattern with one *", k.Value)
+			p.fault(k, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
 		}
 		if line, ok := seen[t.Pattern]; ok {
-			p.fault(k, "sequencers: %q is in line %d already", t.Pattern, line)
+			p.fault(k, "sequencers: %q is already on line %d", t.Pattern, line)
 		} else {
 			seen[t.Pattern] = t.Line
 		}
@@ -213,14 +212,14 @@ func (p *parser) sequencers(n *yaml.Node) {
 	}
 }
 
-// template reads one.
+// template reads a template.
 func (p *parser) template(t *Template, n *yaml.Node) {
 	n = resolved(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fault(n, "sequencers: %q: there are the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
+		p.fault(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
 		return
 	}
 	fault := func(n *yaml.Node, format string, args ...any) {
@@ -229,19 +228,19 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if t.lines[k.Value] != 0 {
-			fault(k, "%s is said twice", k.Value)
+			fault(k, "%s is given twice", k.Value)
 		}
 		t.lines[k.Value] = v.Line
 		v = resolved(v)
 		if v.Kind != yaml.ScalarNode {
-			fault(v, "%s is one value", k.Value)
+			fault(v, "%s must be a single value", k.Value)
 			continue
 		}
 		var err error
 		switch k.Value {
 		case "layout":
 			if t.Layout, err = firn.ParseLayout(v.Value); err == nil && t.Layout.ReadOnly() {
-				err = fmt.Errorf("%s is for reading only", v.Value)
+				err = fmt.Errorf("%s is only for reading IDs", v.Value)
 			}
 			if t.unknown = err != nil; t.unknown {
 				t.Layout = firn.Layout{}
@@ -253,13 +252,13 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			}
 		case "window":
 			if t.Window, err = duration(v.Value); err == nil && t.Window == 0 {
-				err = errors.New("it is more than 0; leave it out for what is usual")
+				err = errors.New("it must be more than 0; leave it out for the default")
 			}
 		case "nodes":
 			t.Lo, t.Hi, err = ParseNodes(v.Value)
 			t.HasNodes = err == nil
 		default:
-			fault(k, "there is no key %q in a sequencer%s", k.Value, didYouMean(k.Value, templateKeys[:]))
+			fault(k, "unknown key %q in a sequencer%s", k.Value, didYouMean(k.Value, templateKeys[:]))
 			continue
 		}
 		if err != nil {
@@ -273,26 +272,26 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 }
 
 func beyond(node uint64, l firn.Layout) string {
-	return fmt.Sprintf("%d is more than %d, the last node of layout %s", node, l.MaxNode(), l)
+	return fmt.Sprintf("%d is above %d, the last node ID of layout %s", node, l.MaxNode(), l)
 }
 
-// CheckTime reports why no ID of a layout can be made at a time.
+// CheckTime returns an error if no ID of a layout can be made at a time.
 func CheckTime(l firn.Layout, now time.Time) error {
 	if l.IsZero() || l.ReadOnly() {
 		return nil
 	}
 	if l.Epoch().After(now) {
-		return fmt.Errorf("layout %s: its epoch is %s, and no ID can be made before that", l, l.Epoch().UTC().Format(time.RFC3339))
+		return fmt.Errorf("layout %s: no ID can be made before its epoch, %s", l, l.Epoch().UTC().Format(time.RFC3339))
 	}
 	if end := l.Last(); end.Before(now) {
-		return fmt.Errorf("layout %s: its last time was %s: choose a later epoch", l, end.UTC().Format(time.RFC3339))
+		return fmt.Errorf("layout %s: its time range ended at %s: choose a later epoch", l, end.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// Check finds templates that no sequencer can be created with, where usual has
-// what counts for what they do not say: its Layout, MaxAhead and node IDs. A
-// zero Layout there is one that is not known.
+// Check finds templates with which no sequencer can be created. usual supplies
+// what they leave out: Layout, MaxAhead and node IDs. A zero Layout there means
+// that it is unknown.
 func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 	for _, t := range f.Templates {
 		fault := func(key, format string, args ...any) {
@@ -310,7 +309,7 @@ func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 			ahead = usual.MaxAhead
 		}
 		unknown := t.unknown || layout.IsZero()
-		if unknown { // what no layout allows is wrong all the same
+		if unknown { // report what is invalid for every layout
 			layout = firn.Default()
 			if ahead == nil {
 				ahead = new(time.Duration)
@@ -343,28 +342,28 @@ func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 func duration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration such as 200ms or 60s", text)
+		return 0, fmt.Errorf("%q is not a duration such as 200ms or 60s", text)
 	}
 	return d, nil
 }
 
-// ParseNodes reads a range of node IDs, LO..HI, both inclusive.
+// ParseNodes reads a range of node IDs, LO..HI, both ends included.
 func ParseNodes(text string) (lo, hi uint64, err error) {
 	a, b, ok := strings.Cut(text, "..")
 	lo, e1 := strconv.ParseUint(a, 10, 64)
 	hi, e2 := strconv.ParseUint(b, 10, 64)
 	switch {
 	case !ok || e1 != nil || e2 != nil:
-		return 0, 0, fmt.Errorf("%q is not LO..HI, such as 0..511: both ends are needed, so that two clusters cannot overlap unseen", text)
+		return 0, 0, fmt.Errorf("%q is not LO..HI, such as 0..511: give both ends, so that two clusters cannot overlap unnoticed", text)
 	case lo > hi:
 		return 0, 0, fmt.Errorf("%q is not LO..HI: %d is above %d", text, lo, hi)
 	}
 	return lo, hi, nil
 }
 
-// Template returns what serves a name: the template of the name, or of the
-// pattern that fits best (see Match), or the default. Without any of these it
-// is the zero Template.
+// Template returns the template for a name: that of the name itself, or of the
+// best matching pattern (see Match), or the default. If none of them exists it
+// returns the zero Template.
 func (f *File) Template(name string) (Template, error) {
 	patterns := make([]string, 0, len(f.Templates))
 	for _, t := range f.Templates {

@@ -60,32 +60,32 @@ sequencers:
 
 func TestParseFaults(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
-		{"[1]", "f:1: the file: KEY: VALUE"},
+		{"[1]", "f:1: the file: expected KEY: VALUE"},
 		{"a: [", "f: "},
-		{"stroe: x", `f:1: there is no key "stroe": did you mean store?`},
-		{"tls: {crt: x}", `f:1: there is no key "tls.crt": did you mean tls.cert?`},
-		{"zzzzzzzzz: 1", `f:1: there is no key "zzzzzzzzz"`},
-		{"store: a\nstore: b", "f:2: store is said in line 1 already"},
+		{"stroe: x", `f:1: unknown key "stroe": did you mean store?`},
+		{"tls: {crt: x}", `f:1: unknown key "tls.crt": did you mean tls.cert?`},
+		{"zzzzzzzzz: 1", `f:1: unknown key "zzzzzzzzz"`},
+		{"store: a\nstore: b", "f:2: store is already on line 1"},
 		{"store:", "f:1: store needs a value"},
 		{"store: {a: b}", "f:1: store needs a value"},
-		{"---\na: 1\n---\nb: 2", "a second document"},
+		{"---\na: 1\n---\nb: 2", "second YAML document"},
 		{"sequencers: [a]", "f:1: sequencers:"},
 		{"sequencers: {'*a*': }", "one *"},
-		{"sequencers:\n  a: 5", `f:2: sequencers: "a": there are the keys`},
-		{"sequencers:\n  a: {}\n  a: {}", `f:3: sequencers: "a" is in line 2 already`},
-		{"sequencers:\n  a:\n    layuot: x", `f:3: sequencers: "a": there is no key "layuot" in a sequencer: did you mean layout?`},
+		{"sequencers:\n  a: 5", `f:2: sequencers: "a": expected a mapping with the keys`},
+		{"sequencers:\n  a: {}\n  a: {}", `f:3: sequencers: "a" is already on line 2`},
+		{"sequencers:\n  a:\n    layuot: x", `f:3: sequencers: "a": unknown key "layuot" in a sequencer: did you mean layout?`},
 		{"sequencers:\n  a:\n    layout: defualt", "f:3: sequencers: \"a\": layout: "},
-		{"sequencers:\n  a:\n    layout: ksuid", "f:3: sequencers: \"a\": layout: ksuid is for reading only"},
-		{"sequencers:\n  a:\n    window: 60", `f:3: sequencers: "a": window: "60" is no duration`},
-		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: sequencers: "a": max-ahead: "-1s" is no duration`},
+		{"sequencers:\n  a:\n    layout: ksuid", "f:3: sequencers: \"a\": layout: ksuid is only for reading"},
+		{"sequencers:\n  a:\n    window: 60", `f:3: sequencers: "a": window: "60" is not a duration`},
+		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: sequencers: "a": max-ahead: "-1s" is not a duration`},
 		{"sequencers:\n  a:\n    nodes: 5", `f:3: sequencers: "a": nodes: "5" is not LO..HI`},
 		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: sequencers: "a": nodes: "6..5" is not LO..HI`},
-		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: sequencers: \"a\": nodes: 1024 is more than 1023"},
-		{"sequencers:\n  a: {window: 0s}", "f:2: sequencers: \"a\": window: it is more than 0"},
+		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: sequencers: \"a\": nodes: 1024 is above 1023"},
+		{"sequencers:\n  a: {window: 0s}", "f:2: sequencers: \"a\": window: it must be more than 0"},
 		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}",
-			"f:2: sequencers: \"bad name\" is no name of a sequencer, and no pattern with one *\nf:2: sequencers: \"bad name\": layout: "},
-		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}", "\nf:3: sequencers: \"bad name\": window: \"x\" is no duration such as 200ms or 60s\nf:4: sequencers: \"bad name\": nodes: \"9..1\""},
-		{"stroe: a\nsequencers:\n  a: {window: x}", "f:1: there is no key \"stroe\": did you mean store?\nf:3: sequencers: \"a\": window:"},
+			"f:2: sequencers: \"bad name\" is neither a sequencer name nor a pattern with one *\nf:2: sequencers: \"bad name\": layout: "},
+		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}", "\nf:3: sequencers: \"bad name\": window: \"x\" is not a duration such as 200ms or 60s\nf:4: sequencers: \"bad name\": nodes: \"9..1\""},
+		{"stroe: a\nsequencers:\n  a: {window: x}", "f:1: unknown key \"stroe\": did you mean store?\nf:3: sequencers: \"a\": window:"},
 	} {
 		if f, err := Parse([]byte(test.text), "f", known); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %+v, %v, want %q", test.text, f, err, test.want)
@@ -93,15 +93,15 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// TestCheck: templates that nothing can be created with are found, with what
-// counts where they say nothing, and also in a file that has other faults.
+// TestCheck: Check finds templates with which nothing can be created, taking
+// defaults into account, also in a file with other faults.
 func TestCheck(t *testing.T) {
 	wide := Template{Layout: firn.MustParseLayout("hazelcast")}
 	long := 5 * time.Second
 	for _, tt := range []struct {
 		text  string
 		usual Template
-		want  string // "" where nothing is wrong
+		want  string // "" for a valid file
 	}{
 		{"a: {layout: hazelcast, window: 60s, nodes: 0..65535}", Template{}, ""},
 		{"a:", Template{}, ""},
@@ -113,9 +113,9 @@ func TestCheck(t *testing.T) {
 		{"a: {window: 2s}", Template{MaxAhead: &long}, `f:2: sequencers: "a": the window is 2s`},
 		{"a: {window: 1s}", wide, `f:2: sequencers: "a": the window is 1s`},
 		{"a: {window: 1s, max-ahead: 1ms}", wide, ""},
-		{"a: {nodes: 0..4000}", Template{}, `f:2: sequencers: "a": nodes 0..4000: 4000 is more than 1023, the last node of layout default`},
+		{"a: {nodes: 0..4000}", Template{}, `f:2: sequencers: "a": nodes 0..4000: 4000 is above 1023, the last node ID of layout default`},
 		{"a: {nodes: 0..4000}", wide, ""},
-		{"a: {layout: default}", Template{Layout: wide.Layout, HasNodes: true, Hi: 4000}, `f:2: sequencers: "a": nodes 0..4000: 4000 is more than 1023`},
+		{"a: {layout: default}", Template{Layout: wide.Layout, HasNodes: true, Hi: 4000}, `f:2: sequencers: "a": nodes 0..4000: 4000 is above 1023`},
 		{"a: {layout: nope, window: 1ms, nodes: 0..99999}", Template{}, `f:2: sequencers: "a": the window is 1ms`},
 		{"a: {layout: nope, window: 1s, nodes: 0..99999}", wide, ""},
 	} {
@@ -136,8 +136,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckUnknown: where the usual layout is not known, only what goes with
-// none is wrong.
+// TestCheckUnknown: if the default layout is unknown, only what is invalid for
+// every layout is a fault.
 func TestCheckUnknown(t *testing.T) {
 	f, err := Parse([]byte("sequencers:\n  a: {nodes: 0..99999}\n  b: {window: 99ms}\n  c: {window: 1s}\n  d: {layout: default}"), "f", known)
 	if err != nil {
@@ -175,7 +175,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// bombs are files that are small and stand for much.
+// bombs are small files that expand to a lot of data.
 var bombs = map[string]string{
 	"aliases":       "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nlisten: *g\n",
 	"merges":        "a: &a {x: 1}\nb: &b {<<: [*a,*a,*a,*a,*a,*a,*a,*a]}\nc: &c {<<: [*b,*b,*b,*b,*b,*b,*b,*b]}\nd: &d {<<: [*c,*c,*c,*c,*c,*c,*c,*c]}\nsequencers: {<<: *d}\nhazelcast: {<<: [*d,*d,*d,*d,*d,*d,*d,*d]}\n",
@@ -191,8 +191,8 @@ var bombs = map[string]string{
 	"comment":       "<hazelcast><!--" + strings.Repeat("-", 1<<20),
 }
 
-// TestBombs: what stands for much more than it is, is refused, and nothing
-// outside of the file is read.
+// TestBombs: a file that expands to much more than its size is refused, and
+// nothing outside of the file is read.
 func TestBombs(t *testing.T) {
 	for what, text := range bombs {
 		if f, err := Parse([]byte(text), "f", known); err == nil {

@@ -11,14 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// faultLine is a fault with its place; faults of YAML itself say the line in
-// their own way.
+// faultLine matches a fault with its place; faults of YAML itself report the
+// line in their own way.
 var faultLine = regexp.MustCompile(`^f:([0-9]+): .`)
 
-// FuzzFaults: what a file says is either all understood or all refused. What
-// was understood is there once, with its line, and says the same when it is
-// written again; what was refused has its line; and an unknown key anywhere is
-// always a fault.
+// FuzzFaults: a file is understood as a whole or refused as a whole. What was
+// understood appears once, with its line, and survives being written again.
+// What was refused has a line, and an unknown key is always a fault.
 func FuzzFaults(f *testing.F) {
 	for _, text := range []string{
 		"listen: [a, b]\ntls: {cert: c, key: k}\nlimits:\n  connections: 5\n",
@@ -63,7 +62,7 @@ func FuzzFaults(f *testing.F) {
 			return
 		}
 
-		// Once each, known, in the file.
+		// Once each, known, and within the file.
 		seen := make(map[string]bool)
 		for _, s := range file.Settings {
 			if seen[s.Key] || !slices.Contains(known, s.Key) || !inFile(s.Line) {
@@ -80,7 +79,7 @@ func FuzzFaults(f *testing.F) {
 			if p.MaxAhead != nil && *p.MaxAhead < 0 || p.Window < 0 || p.Lo > p.Hi || !p.Layout.IsZero() && (p.Layout.ReadOnly() || p.HasNodes && p.Hi > p.Layout.MaxNode()) {
 				t.Fatalf("%+v", p)
 			}
-			// A name that is a pattern itself is served by it.
+			// A name that is its own pattern matches itself.
 			if !strings.Contains(p.Pattern, "*") {
 				if got, err := file.Template(p.Pattern); err != nil || got.Line != p.Line {
 					t.Fatalf("the name %q has %+v, %v", p.Pattern, got, err)
@@ -88,7 +87,7 @@ func FuzzFaults(f *testing.F) {
 			}
 		}
 
-		// The same, written again.
+		// Writing the file again changes nothing.
 		again, err := Parse(written(t, file), "f", known)
 		if err != nil {
 			t.Fatalf("%v:\n%s", err, written(t, file))
@@ -97,7 +96,7 @@ func FuzzFaults(f *testing.F) {
 			t.Fatalf("%q says %s, and written again %s", data, want, got)
 		}
 
-		// One key more that is not known: the whole file is refused.
+		// With one unknown key the whole file is refused.
 		if len(file.Settings)+len(file.Templates) > 0 {
 			var root yaml.Node
 			if yaml.Unmarshal(data, &root) != nil || root.Kind == 0 {
@@ -116,7 +115,7 @@ func FuzzFaults(f *testing.F) {
 	})
 }
 
-// written is a file with the same settings.
+// written returns a file with the same settings.
 func written(t *testing.T, f *File) []byte {
 	scalar := func(text string) *yaml.Node {
 		n := new(yaml.Node)
@@ -168,7 +167,7 @@ func written(t *testing.T, f *File) []byte {
 	return text
 }
 
-// says is all that a file says, without its lines and the order of groups.
+// says returns the contents of a file, without lines and the order of groups.
 func says(f *File) string {
 	var all []string
 	for _, s := range f.Settings {

@@ -14,14 +14,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An Import is a configuration of Hazelcast as templates of sequencers.
+// An Import is a Hazelcast configuration converted to templates of sequencers.
 type Import struct {
 	YAML  string   // a firn.yaml
-	Notes []string // what it does not carry or carries under another name, most important first
+	Notes []string // what was left out or renamed, most important first
 }
 
 // A flake is a Flake ID generator as Hazelcast configures it. The defaults and
-// ranges are those of its FlakeIdGeneratorConfig.
+// ranges are those of FlakeIdGeneratorConfig.
 type flake struct {
 	name   string
 	place  place
@@ -43,13 +43,13 @@ type value struct {
 
 // The importance of a note.
 const (
-	noteImport   = iota // other files, which may have generators
+	noteImport   = iota // other files, which may define generators
 	noteSecurity        // permissions
-	noteUnknown         // a key of a generator that Hazelcast does not know either
-	noteName            // a name that is written in another way
+	noteUnknown         // unknown keys of a generator, which Hazelcast ignores too
+	noteName            // renamed generators
 	noteClient          // settings of clients
 	noteStatistics
-	noteOther // all that has nothing to do with generators
+	noteOther // settings that do not concern generators
 )
 
 type note struct {
@@ -63,7 +63,7 @@ type flakeKey struct {
 	isBool        bool
 }
 
-// flakeKeys are the elements, with their defaults and ranges.
+// flakeKeys lists the elements with their defaults and ranges.
 var flakeKeys = []flakeKey{
 	{name: "prefetch-count", usual: 100, lo: 1, hi: 100_000},
 	{name: "prefetch-validity-millis", usual: 600_000, lo: math.MinInt64, hi: math.MaxInt64},
@@ -75,19 +75,19 @@ var flakeKeys = []flakeKey{
 	{name: "statistics-enabled", usual: 1, isBool: true},
 }
 
-// ImportHazelcast reads the Flake ID generators of a configuration of
-// Hazelcast, of members or clients, in XML or YAML, in UTF-8, UTF-16 or
-// ISO-8859-1. A name without a generator of its own has Hazelcast's defaults,
-// as it has there. read returns the files that this one imports; nil leaves
-// them out. Layouts must be usable at the time now. The YAML is a firn.yaml
-// that Parse and Check accept. All faults are reported at once.
+// ImportHazelcast reads the Flake ID generators of a Hazelcast configuration,
+// of members or clients, in XML or YAML, in UTF-8, UTF-16 or ISO-8859-1. As in
+// Hazelcast, a name without a generator has the defaults. read returns the
+// files that this one imports; nil leaves them out. Layouts must be usable at
+// the time now. The result is a firn.yaml that Parse and Check accept. All
+// faults are reported at once.
 func ImportHazelcast(data []byte, name string, read func(resource string) ([]byte, error), now time.Time) (*Import, error) {
 	r := reader{read: read}
 	if err := r.file(data, name); err != nil {
 		return nil, err
 	}
 	if len(r.flakes) == 0 && r.unread > 0 {
-		return nil, fmt.Errorf("%s: there is no Flake ID generator in it, and %d files that it imports could not be read: %s",
+		return nil, fmt.Errorf("%s: no Flake ID generator found, and %d imported files could not be read: %s",
 			name, r.unread, r.notes[slices.IndexFunc(r.notes, func(n note) bool { return n.importance == noteImport })].text)
 	}
 	w := writer{now: now, names: make(map[string]flake)}
@@ -105,7 +105,7 @@ func ImportHazelcast(data []byte, name string, read func(resource string) ([]byt
 		return nil, errors.Join(faults...)
 	}
 	if r.client {
-		w.notes = append(w.notes, note{noteImport, name + " is the configuration of a client, which has no layouts: import that of the members too"})
+		w.notes = append(w.notes, note{noteImport, name + " configures a client, which has no layouts: import the configuration of the members too"})
 	}
 	notes := append(r.notes, w.notes...)
 	if n := len(r.others); n > 0 {
@@ -125,11 +125,11 @@ func ImportHazelcast(data []byte, name string, read func(resource string) ([]byt
 type writer struct {
 	text  strings.Builder
 	now   time.Time
-	names map[string]flake // by the name of the template
+	names map[string]flake // by template name
 	notes []note
 }
 
-// numbers reads the values of a generator.
+// numbers parses the values of a generator.
 func (f *flake) numbers() (map[string]int64, error) {
 	var faults []error
 	all := make(map[string]int64)
@@ -139,7 +139,7 @@ func (f *flake) numbers() (map[string]int64, error) {
 		switch {
 		case !given:
 		case strings.Contains(v.text, "${"):
-			err = fmt.Errorf("%q is a property of the Java process: write its value", v.text)
+			err = fmt.Errorf("%q is a property of the Java process: replace it with its value", v.text)
 		case k.isBool:
 			var set bool
 			if set, err = strconv.ParseBool(v.text); err != nil {
@@ -160,16 +160,16 @@ func (f *flake) numbers() (map[string]int64, error) {
 	return all, errors.Join(faults...)
 }
 
-// flake writes one generator.
+// flake writes the template of one generator.
 func (w *writer) flake(f flake) error {
 	name, err := templateName(f.name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.place, err)
 	}
 	if other, has := w.names[name]; has && other.name == f.name {
-		return fmt.Errorf("%s: generator %q is configured in %s already", f.place, f.name, other.place)
+		return fmt.Errorf("%s: generator %q is already configured in %s", f.place, f.name, other.place)
 	} else if has {
-		return fmt.Errorf("%s: generators %q (%s) and %q would both be %q: rename one of them", f.place, other.name, other.place, f.name, name)
+		return fmt.Errorf("%s: generators %q (%s) and %q would both become %q: rename one of them", f.place, other.name, other.place, f.name, name)
 	}
 	w.names[name] = f
 	number, err := f.numbers()
@@ -183,7 +183,7 @@ func (w *writer) flake(f flake) error {
 	fmt.Fprintf(&w.text, "  %q:", name)
 	if name != f.name {
 		fmt.Fprintf(&w.text, " # %+q in Hazelcast", f.name)
-		w.notes = append(w.notes, note{noteName, fmt.Sprintf("%q is %q here: clients must ask for that name", f.name, name)})
+		w.notes = append(w.notes, note{noteName, fmt.Sprintf("%q became %q: clients must use the new name", f.name, name)})
 	}
 	fmt.Fprintf(&w.text, "\n    layout: %q\n", layout)
 	if ahead := number["allowed-future-millis"]; ahead != 15_000 {
@@ -196,12 +196,12 @@ func (w *writer) flake(f flake) error {
 	return nil
 }
 
-// client notes the settings of a generator that are not those of a server.
+// client notes the settings of a generator that belong to clients.
 func (w *writer) client(f flake, number map[string]int64) {
 	_, count := f.values["prefetch-count"]
 	_, validity := f.values["prefetch-validity-millis"]
 	if count || validity {
-		text := "Validity: -1, which is no limit"
+		text := "Validity: -1, meaning no limit"
 		if millis := number["prefetch-validity-millis"]; millis > 0 {
 			text = fmt.Sprintf("Validity: %v", time.Duration(min(millis, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
 		}
@@ -213,11 +213,12 @@ func (w *writer) client(f flake, number map[string]int64) {
 	}
 }
 
-// layout is the layout of a generator, if sequencers can be created with it.
+// layout returns the layout of a generator, if sequencers can be created with
+// it.
 func (w *writer) layout(f flake, number map[string]int64) (string, error) {
 	seq, node := number["bits-sequence"], number["bits-node-id"]
 	if seq+node >= 63 {
-		return "", fmt.Errorf("bits-sequence %d and bits-node-id %d leave no bit for the time", seq, node)
+		return "", fmt.Errorf("bits-sequence %d and bits-node-id %d leave no bits for the time", seq, node)
 	}
 	text := "hazelcast"
 	if seq != 6 || node != 16 {
@@ -235,26 +236,26 @@ func (w *writer) layout(f flake, number map[string]int64) (string, error) {
 	}
 	millis := number["allowed-future-millis"]
 	if millis > int64(math.MaxInt64/time.Millisecond) {
-		return "", fmt.Errorf("allowed-future-millis %d is more than %d", millis, int64(math.MaxInt64/time.Millisecond))
+		return "", fmt.Errorf("allowed-future-millis %d is above %d", millis, int64(math.MaxInt64/time.Millisecond))
 	}
 	ahead := time.Duration(millis) * time.Millisecond
 	if _, err := grant.DefaultConfig(nil, layout, &ahead, nil); err != nil {
 		return "", fmt.Errorf("allowed-future-millis %d: %s", millis, strings.TrimPrefix(err.Error(), "grant: "))
 	}
 	if offset, last := number["node-id-offset"], int64(1)<<node-1; offset > last {
-		return "", fmt.Errorf("node-id-offset %d is beyond %d, the last node of %d bits", offset, last, node)
+		return "", fmt.Errorf("node-id-offset %d is above %d, the last node ID of %d bits", offset, last, node)
 	}
 	return text, nil
 }
 
-// templateName is a name of Hazelcast, which may be any text, as the name or
-// the pattern of a template. What a name cannot have becomes a -.
+// templateName converts a Hazelcast name, which may be any text, to the name or
+// pattern of a template. Characters that are not allowed become -.
 func templateName(name string) (string, error) {
 	if strings.Contains(name, "${") {
-		return "", fmt.Errorf("generator %q has a property of the Java process in its name: write its value", name)
+		return "", fmt.Errorf("generator %q has a property of the Java process in its name: replace it with its value", name)
 	}
 	if strings.Count(name, "*") > 1 {
-		return "", fmt.Errorf("generator %q: a pattern has one *; Hazelcast reads the second one as a character", name)
+		return "", fmt.Errorf("generator %q: a pattern may have only one *; Hazelcast treats the second one as a plain character", name)
 	}
 	var b strings.Builder
 	for _, c := range name {
@@ -272,9 +273,9 @@ func templateName(name string) (string, error) {
 	case len(text) > grant.MaxName:
 		return "", fmt.Errorf("generator %q: a name has up to %d characters", name, grant.MaxName)
 	case !IsPattern(text):
-		return "", fmt.Errorf("generator %q cannot be the name or the pattern of sequencers", name)
+		return "", fmt.Errorf("generator %q cannot be converted to a sequencer name or pattern", name)
 	case text == DefaultTemplate && name != text:
-		return "", fmt.Errorf("generator %q would be %q, which is the template of all other names: rename it", name, text)
+		return "", fmt.Errorf("generator %q would become %q, which is the template of all other names: rename it", name, text)
 	}
 	return text, nil
 }

@@ -15,24 +15,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A reader collects the generators of a file and of those it imports.
+// A reader collects the generators of a file and of the files that it imports.
 type reader struct {
 	read   func(resource string) ([]byte, error)
-	files  []string // that are being read, each imported by the one before
+	files  []string // files being read, each imported by the one before
 	flakes []flake
 	notes  []note
 	others []string // keys that do not concern generators
-	unread int      // files that are imported and cannot be read
+	unread int      // imported files that cannot be read
 	client bool
 }
 
-// mostImports bounds how deep files import files.
+// mostImports bounds how deep imports can nest.
 const mostImports = 10
 
 // file reads a file.
 func (r *reader) file(data []byte, name string) error {
 	if len(data) > maxFile {
-		return fmt.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
+		return fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
 	text, err := decodeText(data)
 	if err != nil {
@@ -51,8 +51,8 @@ func isXML(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("<"))
 }
 
-// decodeText returns a text as UTF-8. A byte order mark says what it is, or an
-// XML declaration.
+// decodeText converts a text to UTF-8. A byte order mark or an XML declaration
+// gives its encoding.
 func decodeText(data []byte) ([]byte, error) {
 	wide := func(order binary.ByteOrder, data []byte) []byte {
 		units := make([]uint16, len(data)/2)
@@ -77,7 +77,7 @@ func decodeText(data []byte) ([]byte, error) {
 	switch strings.ToLower(encoding) {
 	case "", "utf-8", "utf8", "us-ascii", "ascii":
 		if !utf8.Valid(data) {
-			return nil, errors.New("it is not UTF-8; save it as UTF-8, or declare its encoding in XML")
+			return nil, errors.New("not valid UTF-8; save it as UTF-8, or declare the encoding in XML")
 		}
 		return data, nil
 	case "iso-8859-1", "latin1", "iso_8859-1":
@@ -87,10 +87,10 @@ func decodeText(data []byte) ([]byte, error) {
 		}
 		return []byte(string(runes)), nil
 	}
-	return nil, fmt.Errorf("its encoding is %s; save it as UTF-8", encoding)
+	return nil, fmt.Errorf("unsupported encoding %s; save it as UTF-8", encoding)
 }
 
-// declaredEncoding is the encoding of an XML declaration, or "".
+// declaredEncoding returns the encoding in an XML declaration, or "".
 func declaredEncoding(data []byte) string {
 	declaration, _, found := bytes.Cut(data[:min(len(data), 256)], []byte("?>"))
 	if !found || !bytes.HasPrefix(bytes.TrimLeft(declaration, " \t\r\n"), []byte("<?xml")) {
@@ -105,13 +105,13 @@ func declaredEncoding(data []byte) string {
 	return encoding
 }
 
-// imports reads a file that another imports, or notes that it cannot be read.
+// imports reads an imported file, or notes that it cannot be read.
 func (r *reader) imports(resource string, at place) error {
 	var data []byte
-	err := errors.New("it is not looked for")
+	err := errors.New("imports are not read")
 	switch {
 	case strings.Contains(resource, "${"):
-		err = errors.New("it is a property of the Java process")
+		err = errors.New("the name is a property of the Java process")
 	case slices.Contains(r.files, resource):
 		return fmt.Errorf("%s: %s imports itself", at, resource)
 	case len(r.files) > mostImports:
@@ -136,23 +136,23 @@ func (r *reader) permissions(count int, at place) {
 	r.notes = append(r.notes, note{noteSecurity, fmt.Sprintf("%s: security has %d permissions for Flake ID generators: give each principal a token (firn token new --sequencers PATTERN)", at, count)})
 }
 
-// set notes a value of a generator.
+// set records a value of a generator.
 func (r *reader) set(f *flake, key string, v value) error {
 	if !slices.ContainsFunc(flakeKeys, func(k flakeKey) bool { return k.name == key }) {
 		r.notes = append(r.notes, note{noteUnknown, fmt.Sprintf("%s: %s of %s has no counterpart", v.place, key, f.name)})
 		return nil
 	}
 	if other, has := f.values[key]; has {
-		return fmt.Errorf("%s: %s of %s is in %s already", v.place, key, f.name, other.place)
+		return fmt.Errorf("%s: %s of %s is already given in %s", v.place, key, f.name, other.place)
 	}
 	f.values[key] = v
 	return nil
 }
 
-// xml reads Hazelcast's XML. Names count without their name spaces.
+// xml reads Hazelcast's XML. It ignores name spaces.
 func (r *reader) xml(data []byte, file string) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8 already
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // the input is already UTF-8
 	at := func() place { n, _ := d.InputPos(); return place{file, n} }
 	for depth := 0; ; {
 		token, err := d.Token()
@@ -166,7 +166,7 @@ func (r *reader) xml(data []byte, file string) error {
 		case xml.StartElement:
 			if depth == 0 {
 				if t.Name.Local != "hazelcast" && t.Name.Local != "hazelcast-client" {
-					return fmt.Errorf("%s: the root is %s: it is hazelcast or hazelcast-client", at(), t.Name.Local)
+					return fmt.Errorf("%s: the root element is %s: it must be hazelcast or hazelcast-client", at(), t.Name.Local)
 				}
 				r.client = r.client || t.Name.Local == "hazelcast-client"
 				depth++
@@ -181,7 +181,7 @@ func (r *reader) xml(data []byte, file string) error {
 	}
 }
 
-// attribute is the value of an attribute, or "".
+// attribute returns the value of an attribute, or "".
 func attribute(t xml.StartElement, name string) string {
 	for _, a := range t.Attr {
 		if a.Name.Local == name {
@@ -225,7 +225,7 @@ func (r *reader) element(d *xml.Decoder, t xml.StartElement, at func() place) (e
 	return nil
 }
 
-// countXML reads the rest of an element, and counts the elements of a name in
+// countXML reads the rest of an element and counts the elements with a name in
 // it.
 func countXML(d *xml.Decoder, name string) (count int, err error) {
 	for depth := 1; depth > 0; {
@@ -246,7 +246,7 @@ func countXML(d *xml.Decoder, name string) (count int, err error) {
 	return count, nil
 }
 
-// flakeXML reads what is in a flake-id-generator.
+// flakeXML reads the content of a flake-id-generator.
 func (r *reader) flakeXML(d *xml.Decoder, f *flake, at func() place) error {
 	for {
 		token, err := d.Token()
@@ -297,7 +297,7 @@ func (r *reader) yaml(data []byte, file string) error {
 		return fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if doc.Kind == 0 || resolved(doc.Content[0]).Kind != yaml.MappingNode {
-		return fmt.Errorf("%s: it is neither XML nor YAML of Hazelcast", file)
+		return fmt.Errorf("%s: not a Hazelcast configuration in XML or YAML", file)
 	}
 	top, err := pairs(doc.Content[0], file)
 	if err != nil {
@@ -305,11 +305,11 @@ func (r *reader) yaml(data []byte, file string) error {
 	}
 	isRoot := func(p pair) bool { return p.key.Value == "hazelcast" || p.key.Value == "hazelcast-client" }
 	if !slices.ContainsFunc(top, isRoot) {
-		return fmt.Errorf("%s:%d: there is %q: it is hazelcast or hazelcast-client", file, doc.Content[0].Line, firstKey(top))
+		return fmt.Errorf("%s:%d: the first key is %q: it must be hazelcast or hazelcast-client", file, doc.Content[0].Line, firstKey(top))
 	}
 	for _, p := range top {
 		if !isRoot(p) {
-			continue // Hazelcast does not look at it; it may have anchors
+			continue // Hazelcast ignores it; it may hold anchors
 		}
 		root := p.key.Value
 		r.client = r.client || root == "hazelcast-client"
@@ -343,7 +343,7 @@ func (r *reader) section(s pair, file string) error {
 			return err
 		}
 		if s.value.Kind != yaml.MappingNode && s.value.Tag != "!!null" {
-			return fmt.Errorf("%s:%d: flake-id-generator has names with their settings", file, s.value.Line)
+			return fmt.Errorf("%s:%d: flake-id-generator must map names to settings", file, s.value.Line)
 		}
 		for _, g := range generators {
 			f := flake{name: g.key.Value, place: place{file, g.key.Line}, values: make(map[string]value)}
@@ -372,8 +372,7 @@ func (r *reader) section(s pair, file string) error {
 	return nil
 }
 
-// countYAML counts the entries of keys of a name. What aliases stand for is not
-// counted again.
+// countYAML counts the entries of keys with a name. It does not follow aliases.
 func countYAML(n *yaml.Node, name string) (count int) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == name {
@@ -385,14 +384,16 @@ func countYAML(n *yaml.Node, name string) (count int) {
 	return count
 }
 
-// A pair is a key of a mapping with its value, aliases resolved.
+// A pair is a key of a mapping and its value, with aliases resolved.
 type pair struct{ key, value *yaml.Node }
 
-// mostMerges bounds how many mappings are merged into one, as they may nest.
+// mostMerges bounds how many mappings << can merge into one, as merges can
+// nest.
 const mostMerges = 1000
 
-// pairs are the keys and values of a mapping, with those that << merges into
-// it. A key twice is an error; a merged one is not if the mapping has it too.
+// pairs returns the keys and values of a mapping, including those that <<
+// merges into it. A repeated key is an error; the mapping's own key overrides a
+// merged one.
 func pairs(n *yaml.Node, file string) (all []pair, err error) {
 	var merge func(n *yaml.Node) error
 	seen := make(map[string]bool)
@@ -407,7 +408,7 @@ func pairs(n *yaml.Node, file string) (all []pair, err error) {
 		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 			k, v := resolved(n.Content[i]), n.Content[i+1]
 			if line, twice := own[k.Value]; twice {
-				return fmt.Errorf("%s:%d: %s is in line %d already", file, k.Line, k.Value, line)
+				return fmt.Errorf("%s:%d: %s is already on line %d", file, k.Line, k.Value, line)
 			}
 			own[k.Value] = k.Line
 			if k.Tag == "!!merge" {

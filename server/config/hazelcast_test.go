@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// importNow is when tests import.
+// importNow is the time of the imports.
 var importNow = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
 const hazelcastXML = `<?xml version="1.0"?>
@@ -46,7 +46,7 @@ const hazelcastYAML = `hazelcast:
     plain*: {}
 `
 
-// TestImport: XML and YAML say the same, and what comes of them is a firn.yaml.
+// TestImport: XML and YAML give the same result, which is a firn.yaml.
 func TestImport(t *testing.T) {
 	var before string
 	for name, text := range map[string]string{"xml": hazelcastXML, "yaml": hazelcastYAML} {
@@ -84,35 +84,35 @@ func TestImportFaults(t *testing.T) {
 		return "<hazelcast>\n<flake-id-generator name=\"a\">\n" + inner + "\n</flake-id-generator></hazelcast>"
 	}
 	for _, test := range []struct{ text, want string }{
-		{"<other/>", "f:1: the root is other"},
+		{"<other/>", "f:1: the root element is other"},
 		{"<hazelcast>", "unexpected EOF"},
-		{"other: {}", `f:1: there is "other"`},
-		{"text", "neither XML nor YAML"},
+		{"other: {}", `f:1: the first key is "other"`},
+		{"text", "not a Hazelcast configuration"},
 		{in("<prefetch-count>0</prefetch-count>"), `f:3: prefetch-count of a: "0" is not a number from 1 to 100000`},
 		{in("<bits-node-id>64</bits-node-id>"), "f:3: bits-node-id"},
-		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "leave no bit for the time"},
-		{in("<node-id-offset>65536</node-id-offset>"), "beyond 65535"},
+		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "leave no bits for the time"},
+		{in("<node-id-offset>65536</node-id-offset>"), "above 65535"},
 		{in("<statistics-enabled>maybe</statistics-enabled>"), "neither true nor false"},
 		{in("<epoch-start>x</epoch-start><prefetch-count>y</prefetch-count>"), "prefetch-count of a"},
 		{in("<epoch-start>${epoch}</epoch-start>"), `"${epoch}" is a property of the Java process`},
-		{in("<epoch-start>4102444800000</epoch-start>"), "f:2: a: layout hazelcast,epoch=2100-01-01T00:00:00Z: its epoch is 2100-01-01T00:00:00Z"},
-		{in("<bits-node-id>20</bits-node-id><bits-sequence>12</bits-sequence><epoch-start>0</epoch-start>"), "its last time was"},
+		{in("<epoch-start>4102444800000</epoch-start>"), "f:2: a: layout hazelcast,epoch=2100-01-01T00:00:00Z: no ID can be made before its epoch, 2100-01-01T00:00:00Z"},
+		{in("<bits-node-id>20</bits-node-id><bits-sequence>12</bits-sequence><epoch-start>0</epoch-start>"), "its time range ended"},
 		{in("<allowed-future-millis>9223372036854775807</allowed-future-millis>"), "allowed-future-millis"},
-		{in("<bits-node-id>3</bits-node-id><bits-node-id>4</bits-node-id>"), "f:3: bits-node-id of a is in f:3 already"},
-		{`<hazelcast><flake-id-generator name="a"/><flake-id-generator name="a"/></hazelcast>`, `generator "a" is configured in f:1 already`},
-		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a/b"/></hazelcast>`, `generators "a b" (f:1) and "a/b" would both be "a-b"`},
-		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a-b"/></hazelcast>`, `would both be "a-b"`},
-		{`<hazelcast><flake-id-generator name="a*b*"/></hazelcast>`, "a pattern has one *"},
+		{in("<bits-node-id>3</bits-node-id><bits-node-id>4</bits-node-id>"), "f:3: bits-node-id of a is already given in f:3"},
+		{`<hazelcast><flake-id-generator name="a"/><flake-id-generator name="a"/></hazelcast>`, `generator "a" is already configured in f:1`},
+		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a/b"/></hazelcast>`, `generators "a b" (f:1) and "a/b" would both become "a-b"`},
+		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a-b"/></hazelcast>`, `would both become "a-b"`},
+		{`<hazelcast><flake-id-generator name="a*b*"/></hazelcast>`, "a pattern may have only one *"},
 		{`<hazelcast><flake-id-generator name="${name}"/></hazelcast>`, "property of the Java process in its name"},
 		{`<hazelcast><flake-id-generator name="日本"/></hazelcast>`, "needs an ASCII letter"},
 		{`<hazelcast><flake-id-generator name="/default"/></hazelcast>`, "the template of all other names"},
 		{`<hazelcast><flake-id-generator name="` + strings.Repeat("x", 129) + `"/></hazelcast>`, "up to 128 characters"},
-		{"hazelcast:\n  flake-id-generator:\n    a: {}\n    a: {}\n", "f:4: a is in line 3 already"},
-		{"hazelcast:\n  flake-id-generator:\n    a:\n      bits-node-id: 3\n      bits-node-id: 4\n", "f:5: bits-node-id is in line 4 already"},
-		{"hazelcast: {}\nhazelcast: {}\n", "f:2: hazelcast is in line 1 already"},
-		{`<?xml version="1.0" encoding="Shift_JIS"?><hazelcast/>`, "its encoding is Shift_JIS; save it as UTF-8"},
-		{"hazelcast:\n  cluster-name: caf\xe9\n", "it is not UTF-8"},
-		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "files that it imports could not be read"},
+		{"hazelcast:\n  flake-id-generator:\n    a: {}\n    a: {}\n", "f:4: a is already on line 3"},
+		{"hazelcast:\n  flake-id-generator:\n    a:\n      bits-node-id: 3\n      bits-node-id: 4\n", "f:5: bits-node-id is already on line 4"},
+		{"hazelcast: {}\nhazelcast: {}\n", "f:2: hazelcast is already on line 1"},
+		{`<?xml version="1.0" encoding="Shift_JIS"?><hazelcast/>`, "unsupported encoding Shift_JIS; save it as UTF-8"},
+		{"hazelcast:\n  cluster-name: caf\xe9\n", "not valid UTF-8"},
+		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "imported files could not be read"},
 	} {
 		if i, err := ImportHazelcast([]byte(test.text), "f", nil, importNow); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %+v, %v, want %q", test.text, i, err, test.want)
@@ -120,7 +120,7 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
-// TestImportForms: what is written in another way means the same.
+// TestImportForms: other notations have the same meaning.
 func TestImportForms(t *testing.T) {
 	xml := `<?xml version="1.0" encoding="ENCODING"?><hazelcast><!-- caf\u00e9 --><flake-id-generator name="a"><bits-node-id>10</bits-node-id></flake-id-generator></hazelcast>`
 	xml = strings.ReplaceAll(xml, `\u00e9`, "\u00e9")
@@ -162,8 +162,8 @@ func TestImportForms(t *testing.T) {
 	}
 }
 
-// TestImportDefaults: names without a generator have Hazelcast's layout, as
-// there.
+// TestImportDefaults: as in Hazelcast, names without a generator have its
+// default layout.
 func TestImportDefaults(t *testing.T) {
 	for _, text := range []string{"<hazelcast/>", "hazelcast: {}", "hazelcast:", "hazelcast:\n  flake-id-generator:\n", hazelcastXML} {
 		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
@@ -184,7 +184,7 @@ func TestImportDefaults(t *testing.T) {
 	}
 }
 
-// TestImportNotes: what is not carried is said once, the most important first.
+// TestImportNotes: each note appears once, the most important first.
 func TestImportNotes(t *testing.T) {
 	text := `<hazelcast><map name="a"/><map name="b"/><queue name="c"/>
 <flake-id-generator name="my ids/2024@x"><prefetch-validity-millis>0</prefetch-validity-millis><colour>red</colour></flake-id-generator>
@@ -197,7 +197,7 @@ func TestImportNotes(t *testing.T) {
 	}
 	want := []string{
 		"f:5: import of classpath:more.xml", "f:4: security has 2 permissions for Flake ID generators", "colour of my ids/2024@x has no counterpart",
-		`"my ids/2024@x" is "my-ids-2024-x" here`, "Validity: -1, which is no limit", "n: prefetch-count 100", "settings that do not concern Flake ID generators (3): map, queue",
+		`"my ids/2024@x" became "my-ids-2024-x"`, "Validity: -1, meaning no limit", "n: prefetch-count 100", "settings that do not concern Flake ID generators (3): map, queue",
 	}
 	if len(i.Notes) != len(want) {
 		t.Errorf("%d notes, want %d", len(i.Notes), len(want))
@@ -216,8 +216,7 @@ func TestImportNotes(t *testing.T) {
 	}
 }
 
-// TestImportOfImports: files that are imported are read, each in its own
-// format.
+// TestImportOfImports: imported files are read, each in its own format.
 func TestImportOfImports(t *testing.T) {
 	files := map[string]string{
 		"b.yaml": "hazelcast:\n  import: [c.xml]\n  flake-id-generator:\n    b: {}\n",
@@ -240,7 +239,7 @@ func TestImportOfImports(t *testing.T) {
 	if !slices.ContainsFunc(i.Notes, func(s string) bool { return strings.Contains(s, "a.xml:1: import of none.xml") }) {
 		t.Error(i.Notes)
 	}
-	for resource, want := range map[string]string{"loop": "imports itself", "bad": "bad: it is neither", "again": `again:1: generator "a" is configured in a.xml:1 already`, "${x}": ""} {
+	for resource, want := range map[string]string{"loop": "imports itself", "bad": "bad: not a Hazelcast", "again": `again:1: generator "a" is already configured in a.xml:1`, "${x}": ""} {
 		_, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="a"/><import resource="`+resource+`"/></hazelcast>`), "a.xml", read, importNow)
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", resource, err, want)
@@ -248,7 +247,7 @@ func TestImportOfImports(t *testing.T) {
 	}
 }
 
-// TestImportBomb: mappings that merge each other again and again are refused.
+// TestImportBomb: mappings that merge each other repeatedly are refused.
 func TestImportBomb(t *testing.T) {
 	if _, err := ImportHazelcast([]byte("a0: &a0 {x: 1}\na1: &a1 {<<: ["+strings.Repeat("*a0, ", 40)+"*a0]}\na2: &a2 {<<: ["+strings.Repeat("*a1, ", 40)+"*a1]}\nhazelcast: {flake-id-generator: {a: {<<: *a2}}}"), "f", nil, importNow); err == nil || !strings.Contains(err.Error(), "merges more than") {
 		t.Error(err)
@@ -257,8 +256,8 @@ func TestImportBomb(t *testing.T) {
 
 func TestCheckTime(t *testing.T) {
 	for layout, want := range map[string]string{
-		"default": "", "hazelcast": "", "hazelcast,epoch=2026-11-22T00:00:00Z": "", "hazelcast,epoch=2026-11-22T00:00:01Z": "its epoch is",
-		"bits=time:31.node:10.seq:10,unit=1ms,epoch=2026-01-01T00:00:00Z": "its last time was", "objectid": "",
+		"default": "", "hazelcast": "", "hazelcast,epoch=2026-11-22T00:00:00Z": "", "hazelcast,epoch=2026-11-22T00:00:01Z": "before its epoch",
+		"bits=time:31.node:10.seq:10,unit=1ms,epoch=2026-01-01T00:00:00Z": "its time range ended", "objectid": "",
 	} {
 		if err := CheckTime(firn.MustParseLayout(layout), importNow); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", layout, err, want)

@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// didYouMean is the end of a sentence about a word that is not among those
-// known.
+// didYouMean returns the end of a sentence about an unknown word: the most
+// similar known one, if any.
 func didYouMean(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
 		return ": did you mean " + near + "?"
@@ -11,8 +11,8 @@ func didYouMean(word string, words []string) string {
 	return ""
 }
 
-// Nearest returns which of the words is most like one that is not among them,
-// or "" if none is.
+// Nearest returns the word most similar to one that is not among the words, or
+// "" if none is similar enough.
 func Nearest(word string, words []string) string {
 	best, distance := "", tooFar(word)
 	for _, w := range words {
@@ -23,15 +23,15 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// IsNear reports whether Nearest can return a word for another one.
+// IsNear reports whether w is similar enough to word for Nearest.
 func IsNear(word, w string) bool {
 	far := tooFar(word)
 	return edits(strings.ToLower(word), strings.ToLower(w), far) < far
 }
 
-// IsTypo reports whether a name may be another one, mistyped: they differ in
-// one letter, or two if they are long, or in case. Names that differ in numbers
-// alone are of a series.
+// IsTypo reports whether a name may be a typo of another: they differ in case,
+// in one letter, or in two if they are long. Names that differ only in numbers
+// are a series.
 func IsTypo(name, other string) bool {
 	most := 1 + 1
 	switch n := min(len(name), len(other)); {
@@ -43,7 +43,7 @@ func IsTypo(name, other string) bool {
 	return edits(strings.ToLower(name), strings.ToLower(other), most) < most
 }
 
-// withoutDigits is a name without its digits.
+// withoutDigits returns a name without its digits.
 func withoutDigits(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -53,11 +53,11 @@ func withoutDigits(name string) string {
 	}, name)
 }
 
-// tooFar is the distance of words that are not like a word.
+// tooFar is the distance from which words are not similar.
 func tooFar(word string) int { return max(2, len(word)/3) + 1 }
 
-// edits counts the letters that must be changed, added, left out or swapped
-// with the next one to make b of a, as far as it is less than most.
+// edits returns how many letters must be changed, added, removed or swapped
+// with the next one to turn a into b, if that is less than most.
 func edits(a, b string, most int) int {
 	if d := len(a) - len(b); d >= most || -d >= most {
 		return most

@@ -2,7 +2,8 @@ package config
 
 import "testing"
 
-// TestIsTypo: what is mistyped is near, and what is chosen is not.
+// TestIsTypo: typos are recognized, and deliberate names are not taken for
+// typos.
 func TestIsTypo(t *testing.T) {
 	for _, row := range []struct {
 		name, other string

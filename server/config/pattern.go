@@ -7,26 +7,25 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An AmbiguityError says that two patterns serve a name equally well.
+// An AmbiguityError means that two patterns match a name equally well.
 type AmbiguityError struct {
 	Name     string
 	Patterns [2]string
 }
 
 func (e *AmbiguityError) Error() string {
-	return fmt.Sprintf("config: %q is served by %q and by %q equally well: make one of them longer, or configure the name itself",
+	return fmt.Sprintf("config: %q matches the patterns %q and %q equally well: make one of them longer, or configure the name itself",
 		e.Name, e.Patterns[0], e.Patterns[1])
 }
 
-// Match finds the pattern that serves a name, as Hazelcast does: the name
-// itself where it is among the patterns; else, of those with a * that stands
-// for any characters (also none), the one with the most others. There is at
-// most one * in a pattern. Two that are equally long are an *AmbiguityError.
-// ok is false where no pattern serves the name; what serves then, such as a
-// default, is the caller's business.
+// Match finds the pattern for a name, by Hazelcast's rules: the name itself if
+// it is among the patterns; otherwise the pattern with a * that matches and has
+// the most other characters. A * stands for any characters, also none, and a
+// pattern has at most one. Two matches of equal length are an *AmbiguityError.
+// ok is false if no pattern matches; the caller then applies a default.
 //
-// Unlike Hazelcast, what stands before and after the * may not overlap in the
-// name: ab*ba does not serve aba.
+// Unlike in Hazelcast, the parts before and after the * must not overlap in the
+// name: ab*ba does not match aba.
 func Match(patterns []string, name string) (pattern string, ok bool, err error) {
 	best := -1
 	var rival string
@@ -52,8 +51,8 @@ func Match(patterns []string, name string) (pattern string, ok bool, err error) 
 	return pattern, best >= 0, nil
 }
 
-// IsPattern reports whether a sequencer can have the name, or one that the
-// pattern matches: else it is a slip, and would match nothing without a word.
+// IsPattern reports whether s can be the name of a sequencer, or a pattern that
+// matches one. Anything else is a mistake that would silently match nothing.
 func IsPattern(s string) bool {
 	before, after, wild := strings.Cut(s, "*")
 	switch {
@@ -62,7 +61,7 @@ func IsPattern(s string) bool {
 	case strings.Contains(after, "*"):
 		return false
 	case before == "":
-		before = "a" // what the * stands for
+		before = "a" // in place of the *
 	}
 	return grant.CheckName(before+after) == nil
 }

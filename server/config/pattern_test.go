@@ -40,13 +40,13 @@ func TestMatch(t *testing.T) {
 		ok       bool
 	}{
 		{"a", []string{"*", "a"}, "a", true},
-		{"a", []string{"a*", "*a", "a"}, "a", true}, // the name itself, before any ambiguity
+		{"a", []string{"a*", "*a", "a"}, "a", true}, // an exact match wins over any ambiguity
 		{"a*", []string{"a*"}, "a*", true},
 		{"aba", []string{"ab*ba"}, "", false},
 		{"abba", []string{"ab*ba", "a*"}, "ab*ba", true},
-		{"orders", []string{"*", "*"}, "*", true}, // said twice is not ambiguous
+		{"orders", []string{"*", "*"}, "*", true}, // a repeated pattern is not ambiguous
 		{"orders", []string{"a*", "o*s", "or*s", "o*rs"}, "", false},
-		{"orders", []string{"o*", "*s", "or*"}, "or*", true}, // a longer one settles what two shorter ones leave open
+		{"orders", []string{"o*", "*s", "or*"}, "or*", true}, // a longer pattern wins over two ambiguous ones
 		{"x", nil, "", false},
 		{"", []string{"*"}, "*", true},
 	} {

@@ -7,14 +7,15 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// A visitor is whoever looks at a page, and what they may do.
+// A visitor is the user of a page, and what they may do.
 type visitor struct {
 	Known  bool
-	Signed bool // by a session, which can be ended
+	Signed bool // in by a session, so that they can sign out
 	p      *auth.Principal
 }
 
-// Name is what a token's file calls them; empty where nobody has to be known.
+// Name returns the visitor's name in the token file; empty without
+// authentication.
 func (v visitor) Name() string {
 	if v.p == nil {
 		return ""
@@ -22,7 +23,7 @@ func (v visitor) Name() string {
 	return v.p.Name
 }
 
-// Role is what they may do, in a word.
+// Role returns the visitor's role as a word.
 func (v visitor) Role() string {
 	if v.p == nil {
 		return ""
@@ -30,29 +31,30 @@ func (v visitor) Role() string {
 	return string(v.p.Role)
 }
 
-// MayRead reports whether they see the fleet, or a sequencer of it.
+// MayRead reports whether the visitor may see the fleet, or one sequencer of
+// it.
 func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.May(auth.See, name)) }
 
-// SeesAll reports whether they see what is about all sequencers.
+// SeesAll reports whether the visitor may see what concerns all sequencers.
 func (v visitor) SeesAll() bool { return v.Known && (v.p == nil || v.p.May(auth.SeeAll, "")) }
 
-// MayMake reports whether they may take IDs of a sequencer.
+// MayMake reports whether the visitor may take IDs of a sequencer.
 func (v visitor) MayMake(name string) bool {
 	return v.Known && (v.p == nil || v.p.May(auth.Take, name))
 }
 
-// MayAdmin reports whether they may change a sequencer.
+// MayAdmin reports whether the visitor may change a sequencer.
 func (v visitor) MayAdmin(name string) bool {
 	return v.Known && (v.p == nil || v.p.May(auth.Change, name))
 }
 
-// Admin and Maker report whether they may do so with any sequencer at all.
+// Admin reports whether the visitor may change some sequencer.
 func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role == auth.Admin) }
 
-// Maker is as Admin says.
+// Maker reports whether the visitor may take IDs of some sequencer.
 func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role != auth.Read) }
 
-// visitor finds out who sends a request: by the session, or the certificate.
+// visitor identifies the sender of a request by session or certificate.
 func (k *Console) visitor(r *http.Request) visitor {
 	if k.c.Guard == nil {
 		return visitor{Known: true}
@@ -61,8 +63,8 @@ func (k *Console) visitor(r *http.Request) visitor {
 	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
-	// Tokens in headers are for the API. A request that shows one is not let in by
-	// its certificate here either.
+	// Tokens in headers are for the API. As there, a request with a token is not
+	// identified by its certificate.
 	creds := auth.FromHeader(r.Header["Authorization"], state)
 	if creds.Given {
 		return visitor{}
@@ -71,7 +73,7 @@ func (k *Console) visitor(r *http.Request) visitor {
 	return visitor{Known: ok, p: p}
 }
 
-// signInForm asks for a token.
+// signInForm shows the form for a token.
 func (k *Console) signInForm(v *visit) {
 	next := local(v.r.URL.Query().Get("next"))
 	if v.who.Known {
@@ -86,7 +88,7 @@ type signIn struct{ Next, Fault string }
 // signIn begins a session with a token.
 func (k *Console) signIn(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
 		return
 	}
 	next := local(v.r.PostForm.Get("next"))
@@ -96,7 +98,7 @@ func (k *Console) signIn(v *visit) {
 	}
 	p, ok := k.c.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
 	if !ok {
-		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "This token is not known here. It may be mistyped, or have expired."}})
+		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
 		return
 	}
 	http.SetCookie(v.w, k.sessions.Cookie(p, k.c.TLS(v.r) != nil, v.now))
@@ -111,7 +113,8 @@ func (k *Console) signOut(v *visit) {
 	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
 }
 
-// local is an address of this server, or its first page.
+// local returns next if it is an address of this server, otherwise the first
+// page.
 func local(next string) string {
 	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t\\") {
 		return "/"

@@ -16,50 +16,50 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// An act is something that an admin does to a sequencer.
+// An act is an administrative action on a sequencer.
 type act struct {
 	Verb   string
 	Title  string
 	Button string
 	Means  []string
-	Typed  bool // the name must be typed, as it cannot be undone
+	Typed  bool // the user must type the name, because it cannot be undone
 	Danger bool
 	do     func(service.Administrator, context.Context, string) (grant.Info, error)
-	waits  bool // for windows of other servers
+	waits  bool // for the windows of other servers
 }
 
 var acts = map[string]act{
 	"attach": {
-		Verb: "attach", Title: "Attach %s", Button: "Attach it",
+		Verb: "attach", Title: "Attach %s", Button: "Attach sequencer",
 		Means: []string{
-			"Servers may hold node IDs of it again, and make IDs.",
-			"IDs go on above all that were made before: none comes twice.",
+			"Servers can acquire its node IDs and make IDs again.",
+			"New IDs are above all earlier ones: no ID is repeated.",
 		},
 		do: service.Administrator.Attach,
 	},
 	"detach": {
-		Verb: "detach", Title: "Detach %s", Button: "Detach it", Danger: true,
+		Verb: "detach", Title: "Detach %s", Button: "Detach sequencer", Danger: true,
 		Means: []string{
-			"All servers give their node IDs back, at the latest when they would renew them.",
-			"Until it is attached again, every request for its IDs is refused. Other sequencers go on.",
-			"Nothing is lost: attaching it undoes this.",
+			"All servers give their node IDs back, at the next renewal at the latest.",
+			"Until it is attached again, every request for its IDs is refused. Other sequencers are not affected.",
+			"Nothing is lost: you can attach it again.",
 		},
 		do: service.Administrator.Detach, waits: true,
 	},
 	"destroy": {
-		Verb: "destroy", Title: "Destroy %s", Button: "Destroy it for good", Danger: true, Typed: true,
+		Verb: "destroy", Title: "Destroy %s", Button: "Destroy permanently", Danger: true, Typed: true,
 		Means: []string{
-			"All servers give their node IDs back, and every request for its IDs is refused from then on.",
-			"IDs that were made stay unique: the store keeps who made IDs until when, and nothing is deleted.",
-			"It cannot be undone. It can only be created again, with the same layout, and then goes on above the old IDs.",
+			"All servers give their node IDs back, and every further request for its IDs is refused.",
+			"Existing IDs stay unique: the store keeps the records of all node IDs and deletes nothing.",
+			"This cannot be undone. The sequencer can only be created again with the same layout; its new IDs are then above the old ones.",
 		},
 		do: service.Administrator.Destroy, waits: true,
 	},
 	"recreate": {
-		Verb: "recreate", Title: "Create %s again", Button: "Create it again",
+		Verb: "recreate", Title: "Create %s again", Button: "Create again",
 		Means: []string{
-			"Servers may hold node IDs of it and make IDs, with the layout that it had.",
-			"It goes on above all IDs that were made before: none comes twice.",
+			"Servers can acquire its node IDs and make IDs, with its previous layout.",
+			"New IDs are above all earlier ones: no ID is repeated.",
 		},
 		do: func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
 			info, err := a.Lookup(ctx, name)
@@ -71,7 +71,7 @@ var acts = map[string]act{
 	},
 }
 
-// A job is an act that waits for other servers, and goes on when its request
+// A job is an act that waits for other servers, and continues after its request
 // has ended.
 type job struct {
 	Verb    string
@@ -80,13 +80,13 @@ type job struct {
 	Fault   string
 }
 
-// jobs are those of all sequencers, one for each name. The zero jobs have none.
+// jobs has the jobs of all sequencers, one per name. The zero value is empty.
 type jobs struct {
 	mu     sync.Mutex
 	byName map[string]*job
 }
 
-// of is a copy of a sequencer's job, or nil.
+// of returns a copy of a sequencer's job, or nil.
 func (j *jobs) of(name string) *job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -100,13 +100,13 @@ func (j *jobs) of(name string) *job {
 // jobLimit is how long a job may wait: longer than windows are.
 const jobLimit = 10 * time.Minute
 
-// maxJobs is how many sequencers can have one.
+// maxJobs is how many sequencers can have a job.
 const maxJobs = 100
 
-// begin runs an act, and waits a little for it. It reports whether it has
+// begin starts an act and waits a little for it. It reports whether the act has
 // ended.
 func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err error) {
-	j, now := &k.jobs, k.c.Now() // a clock is not asked under a lock: it may panic
+	j, now := &k.jobs, k.c.Now() // not under the lock: a clock may panic
 	j.mu.Lock()
 	if j.byName == nil {
 		j.byName = make(map[string]*job)
@@ -136,7 +136,7 @@ func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err 
 		mine.Running = false
 		if err != nil {
 			mine.Fault = storeFault(err)
-			k.c.Log.Warn("console: "+a.Verb+" was not done", "sequencer", name, "error", err)
+			k.c.Log.Warn("console: "+a.Verb+" failed", "sequencer", name, "error", err)
 		} else if j.byName[name] == mine {
 			delete(j.byName, name)
 		}
@@ -160,12 +160,12 @@ func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err 
 	}
 }
 
-var errBusy = errors.New("the server is busy with other sequencers, or about to stop")
+var errBusy = errors.New("the server is busy with other sequencers, or shutting down")
 
-// jobWait is how long a page waits for what a job does: most are done then.
+// jobWait is how long a page waits for a job: most are done by then.
 const jobWait = 1500 * time.Millisecond
 
-// A confirmPage asks whether somebody is sure.
+// A confirmPage asks for confirmation.
 type confirmPage struct {
 	Name  string
 	Title string
@@ -176,26 +176,27 @@ type confirmPage struct {
 	Typed string
 }
 
-// allowed finds the act of a path, and whether the visitor may do it.
+// allowed finds the act of a path, and checks whether the visitor may perform
+// it.
 func (k *Console) allowed(v *visit) (name string, a act, ok bool) {
 	name = v.r.PathValue("name")
 	a, known := acts[v.r.PathValue("act")]
 	switch {
 	case !known:
-		v.fail(http.StatusNotFound, "There is no such page", "A sequencer can be attached, detached, destroyed and created again.")
+		v.fail(http.StatusNotFound, "Page not found", "A sequencer can be attached, detached, destroyed and created again.")
 	case service.CheckName(name) != nil:
-		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(service.CheckName(name))+".")
+		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(service.CheckName(name))+".")
 	case !v.who.MayAdmin(name):
 		v.forbidden("Only a token with the role admin can change " + name + ".")
 	case k.admin == nil:
-		v.fail(http.StatusConflict, "There is no store", "This server was started with a node ID of its own. Start it with --store to administer sequencers.")
+		v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
 	default:
 		return name, a, true
 	}
 	return name, a, false
 }
 
-// confirm asks before something is done.
+// confirm asks for confirmation of an act.
 func (k *Console) confirm(v *visit) {
 	if name, a, ok := k.allowed(v); ok {
 		k.showConfirm(v, http.StatusOK, name, a, "", "")
@@ -212,7 +213,7 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 		return
 	}
 	if !slices.Contains(actsOf(q.Info.State), a.Verb) {
-		v.fail(http.StatusConflict, "That cannot be done now", "The sequencer "+name+" is "+q.Info.State.String()+".")
+		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
 		return
 	}
 	for _, n := range q.Nodes {
@@ -226,18 +227,18 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
 }
 
-// act does what was confirmed.
+// act performs a confirmed act.
 func (k *Console) act(v *visit) {
 	name, a, ok := k.allowed(v)
 	if !ok {
 		return
 	}
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
 		return
 	}
 	if typed := strings.TrimSpace(v.r.PostForm.Get("confirm")); a.Typed && typed != name {
-		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "Type "+name+" to confirm: what was typed is something else.")
+		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
 	k.c.Log.Info("console: "+a.Verb, "sequencer", name, "who", v.who.Name())
@@ -260,7 +261,7 @@ func (k *Console) act(v *visit) {
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(name), http.StatusSeeOther)
 }
 
-// A createPage is the form of a new sequencer.
+// A createPage is the form for a new sequencer.
 type createPage struct {
 	Name, Layout, MaxAhead, Window string
 	Presets                        []firn.PresetInfo
@@ -285,10 +286,10 @@ func (k *Console) showCreate(v *visit, status int, p createPage) {
 	v.show(status, "create", page{Title: "New sequencer", Section: "overview", Body: p})
 }
 
-// createSequencer creates a sequencer as the form says.
+// createSequencer creates a sequencer from the form.
 func (k *Console) createSequencer(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
 		return
 	}
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
@@ -302,11 +303,11 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	if !v.who.MayAdmin(p.Name) {
-		v.forbidden("It cannot create the sequencer " + p.Name + ".")
+		v.forbidden("It does not allow creating the sequencer " + p.Name + ".")
 		return
 	}
 	if k.admin == nil {
-		v.fail(http.StatusConflict, "There is no store", "This server was started with a node ID of its own. Start it with --store to administer sequencers.")
+		v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
 		return
 	}
 	c, err := p.config(k.admin)
@@ -319,7 +320,7 @@ func (k *Console) createSequencer(v *visit) {
 	info, err := k.admin.Lookup(ctx, p.Name)
 	switch {
 	case err == nil && info.State != grant.Destroyed && info.State != grant.Purged:
-		again(http.StatusConflict, "There is a sequencer "+p.Name+" already.")
+		again(http.StatusConflict, "The sequencer "+p.Name+" already exists.")
 		return
 	case err != nil && !errors.Is(err, grant.ErrNotFound):
 		v.failed(err, ctx.Err() != nil)
@@ -329,7 +330,7 @@ func (k *Console) createSequencer(v *visit) {
 	k.fleet.forget()
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
-		again(http.StatusConflict, detail(err)+": what a sequencer is never changes. Choose another name, or create it as it was.")
+		again(http.StatusConflict, detail(err)+": the settings of a sequencer never change. Choose another name, or use the existing settings.")
 		return
 	case errors.Is(err, firn.ErrTimeOver):
 		again(http.StatusBadRequest, detail(err)+".")
@@ -342,7 +343,7 @@ func (k *Console) createSequencer(v *visit) {
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(p.Name), http.StatusSeeOther)
 }
 
-// config is what the form says of a sequencer.
+// config converts the form to a configuration.
 func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 	layout := firn.Default()
 	if p.Layout != "" {
@@ -352,7 +353,7 @@ func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 		}
 	}
 	if layout.ReadOnly() {
-		return grant.Config{}, errors.New("IDs of this layout can be read, and not made")
+		return grant.Config{}, errors.New("IDs of this layout can be read but not made")
 	}
 	ahead, err := readLength(p.MaxAhead)
 	if err != nil {
@@ -365,14 +366,14 @@ func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 	return a.Configure(layout, ahead, window)
 }
 
-// readLength reads a length of time; it is nil where the field is empty.
+// readLength parses a duration; it is nil if the field is empty.
 func readLength(s string) (*time.Duration, error) {
 	if s == "" {
 		return nil, nil
 	}
 	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
 	if err != nil || d < 0 {
-		return nil, errors.New("“" + cutText(s) + "” is no length of time: it is such as 200ms, 1s or 5m")
+		return nil, errors.New("“" + cutText(s) + "” is not a duration such as 200ms, 1s or 5m")
 	}
 	return &d, nil
 }

@@ -19,7 +19,7 @@ import (
 //go:embed static templates
 var files embed.FS
 
-// contentTypes are those of the files that are served.
+// contentTypes has the types of served files.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -27,7 +27,7 @@ var contentTypes = map[string]string{
 }
 
 // An assetSet is the files that browsers load. Their directory is named after
-// what they say, so that a browser keeps them for good.
+// their contents, so that browsers can cache them forever.
 type assetSet struct {
 	dir   string
 	files map[string][]byte
@@ -48,14 +48,14 @@ var assets = sync.OnceValue(func() assetSet {
 		return err
 	})
 	if err != nil {
-		panic("console: what is embedded cannot be read: " + err.Error())
+		panic("console: read embedded files: " + err.Error())
 	}
 	a.dir = "/console/" + hex.EncodeToString(sum.Sum(nil)[:6])
 	return a
 })
 
-// asset answers with a file. They are no secret, and the page that asks for a
-// token needs them too.
+// asset answers with a file. Files need no authentication: they are not secret,
+// and the sign-in page needs them.
 func (k *Console) asset(w http.ResponseWriter, r *http.Request) {
 	a := assets()
 	name := r.PathValue("file")
@@ -69,7 +69,7 @@ func (k *Console) asset(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(data)))
 }
 
-// pages are the templates, each with the frame and the parts that all share.
+// pages returns the templates, each with the frame and the shared parts.
 var pages = sync.OnceValue(func() map[string]*template.Template {
 	common := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	list, err := fs.Glob(files, "templates/*.html")
@@ -87,7 +87,7 @@ var pages = sync.OnceValue(func() map[string]*template.Template {
 	return t
 })
 
-// functions are those of the templates.
+// functions are the functions of the templates.
 var functions = template.FuncMap{
 	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "left": left,
 	"length": length, "about": about, "uptime": uptime, "plural": plural,
@@ -104,7 +104,7 @@ var functions = template.FuncMap{
 	"title":    func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
 }
 
-// render writes a template of a page.
+// render executes a template of a page.
 func render(w io.Writer, name, part string, data any) error {
 	t, ok := pages()[name]
 	if !ok {

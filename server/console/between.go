@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// A betweenPage is the IDs of a range of time.
+// A betweenPage shows the IDs of a time range.
 type betweenPage struct {
 	From, To   string
 	Layout     string
@@ -28,33 +28,33 @@ type betweenPage struct {
 	Found      *found
 }
 
-// A seqLayout is a sequencer to take the layout of.
+// A seqLayout is a sequencer whose layout can be chosen.
 type seqLayout struct{ Name, Layout string }
 
-// quick is a range that people often want.
+// A quick is a common time range.
 type quick struct{ Name, Link string }
 
-// found is the answer.
+// A found is the answer.
 type found struct {
 	Layout   firn.Layout
 	From, To time.Time
 	Long     string
 	Texts    []foundText
 	SQL      string
-	Half     string // without the upper end
+	Half     string // the condition without the upper end
 	Note     string
-	Most     string // how many IDs could be in it
+	Most     string // how many IDs the range can have
 }
 
-// foundText is the two ends in an encoding.
+// A foundText has the two ends in one encoding.
 type foundText struct{ Name, Lo, Hi string }
 
-// column is the name of a column, with a schema and a table or without.
+// column matches the name of a column, optionally with a schema and a table.
 var column = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}$`)
 
 var betweenFormats = []firn.Format{firn.Decimal, firn.Hex, firn.Base32, firn.Base62.Fixed(), firn.UUID}
 
-// between tells the IDs of a range of time. All is in the page's address.
+// between shows the IDs of a time range. The page's address has all its input.
 func (k *Console) between(v *visit) {
 	q := v.r.URL.Query()
 	p := betweenPage{From: strings.TrimSpace(q.Get("from")), To: strings.TrimSpace(q.Get("to")), Layout: strings.TrimSpace(q.Get("layout")), Column: strings.TrimSpace(q.Get("column")), Format: q.Get("format")}
@@ -98,7 +98,7 @@ func (k *Console) between(v *visit) {
 	v.show(status, "time", page{Title: "Time to ID", Section: "time", Body: p})
 }
 
-// formTime is how a form has a time, which is in UTC here.
+// formTime is the format of a time in a form, in UTC.
 const formTime = "2006-01-02T15:04"
 
 func (p *betweenPage) address(from, to string) string {
@@ -115,7 +115,7 @@ func (p *betweenPage) address(from, to string) string {
 	return "/time?" + q.Encode()
 }
 
-// quicks are the ranges that people often want.
+// quicks returns the common time ranges.
 func (p *betweenPage) quicks(now time.Time) []quick {
 	now = now.UTC()
 	today := now.Truncate(24 * time.Hour)
@@ -134,14 +134,14 @@ func (p *betweenPage) quicks(now time.Time) []quick {
 	}
 }
 
-// readTime reads a time of the form, or of a link.
+// readTime parses a time from the form or a link.
 func readTime(s string) (time.Time, error) {
 	for _, form := range []string{formTime, "2006-01-02T15:04:05", "2006-01-02T15:04:05.999999999", time.DateOnly, time.RFC3339, time.RFC3339Nano} {
 		if t, err := time.Parse(form, s); err == nil {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no time: it is such as 2026-11-20T10:00 or 2026-11-20, in UTC", cutText(s))
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-20T10:00 or 2026-11-20, in UTC", cutText(s))
 }
 
 func cutText(s string) string {
@@ -151,7 +151,7 @@ func cutText(s string) string {
 	return s
 }
 
-// find answers the form.
+// find computes the answer.
 func (p *betweenPage) find() (*found, error) {
 	l, err := firn.ParseLayout(p.Layout)
 	if err != nil {
@@ -177,10 +177,10 @@ func (p *betweenPage) find() (*found, error) {
 		return nil, err
 	}
 	if !from.Before(to) {
-		return nil, fmt.Errorf("the range ends before it begins: the first time comes before the second, which is not part of it")
+		return nil, fmt.Errorf("the range ends before it begins: From must be earlier than To")
 	}
 	if l.ReadOnly() {
-		return nil, fmt.Errorf("IDs of layout %s have %d bits: ranges are known for those of 64 and 128", l, l.Bits())
+		return nil, fmt.Errorf("IDs of layout %s have %d bits: ranges need 64 or 128 bits", l, l.Bits())
 	}
 	f := &found{Layout: l, From: from, To: to, Long: left(to, from)}
 	for _, format := range betweenFormats {
@@ -196,7 +196,7 @@ func (p *betweenPage) find() (*found, error) {
 			continue
 		}
 		if !column.MatchString(p.Column) {
-			return nil, fmt.Errorf("%q is no name of a column: letters, digits and _, such as id or orders.id", cutText(p.Column))
+			return nil, fmt.Errorf("%q is not a column name of letters, digits and _, such as id or orders.id", cutText(p.Column))
 		}
 		quote := "'"
 		if format == firn.Decimal {
@@ -205,11 +205,11 @@ func (p *betweenPage) find() (*found, error) {
 		f.SQL = fmt.Sprintf("WHERE %s BETWEEN %s%s%s AND %s%s%s", p.Column, quote, e.Lo, quote, quote, e.Hi, quote)
 		f.Half = fmt.Sprintf("WHERE %s >= %s%s%s", p.Column, quote, e.Lo, quote)
 		if e.Big && format == firn.Decimal {
-			f.Note = "IDs of 2^63 and above do not fit SQL's bigint: a numeric column holds them."
+			f.Note = "IDs of 2^63 and above do not fit SQL's bigint: use a numeric column."
 		}
 	}
 	if !l.Ordered() {
-		f.Note = strings.TrimSpace(f.Note + " IDs of this layout are not in the order of time.")
+		f.Note = strings.TrimSpace(f.Note + " IDs of this layout are not ordered by time.")
 	}
 	f.Most = count(math.Floor(inspect.Age(from, to) * l.IDsPerSecond() * math.Exp2(float64(l.NodeBits()))))
 	return f, nil

@@ -19,44 +19,46 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Config says what a Console shows. Only the Backend is needed; the zero value
-// of any other field means what the field says.
+// Config is the configuration of a Console. Only the Backend is required; the
+// zero value of every other field has the meaning given at the field.
 type Config struct {
 	// Backend makes IDs.
 	Backend service.Backend
 
-	// Figures are what this server's sequencers have done; nil means that nothing
-	// is known.
+	// Figures returns the statistics of this server's sequencers; nil means
+	// unknown.
 	Figures func() []metrics.Sequencer
 
-	// Self is this server's ID as a member, or empty; nil means that it is none.
+	// Self returns this server's ID as a member, or ""; nil means that it has
+	// none.
 	Self func() string
 
-	// Guard knows who may do what; nil lets everyone do everything.
+	// Guard decides what each user may do; nil allows everything.
 	Guard *auth.Guard
 
-	// TLS is the state of a request's connection, or nil where it has no TLS; nil
-	// means that of http.Server.
+	// TLS returns the TLS state of a request's connection, or nil without TLS. A
+	// nil function uses the state of http.Server.
 	TLS func(*http.Request) *tls.ConnectionState
 
-	// Trusted are other origins whose pages may act here, such as that of a proxy.
+	// Trusted lists other origins whose pages may act here, such as that of a
+	// proxy.
 	Trusted []string
 
 	// Limit is how long a request may wait; 0 means service.DefaultLimit.
 	Limit time.Duration
 
-	// Layout is that of a sequencer that is created when its first ID is made; the
-	// zero Layout means firn.Default.
+	// Layout is the layout of sequencers that are created by using them; the zero
+	// Layout means firn.Default.
 	Layout firn.Layout
 
 	Version string
-	Now     func() time.Time // the clock; nil is the system's
-	Every   time.Duration    // how often figures are looked at; 0 means 2 s
-	Log     *slog.Logger     // of failures that are nobody's but the server's; nil means that nobody is told
+	Now     func() time.Time // the clock; nil means the system's
+	Every   time.Duration    // how often figures are sampled; 0 means 2 s
+	Log     *slog.Logger     // receives the server's own failures; nil discards them
 }
 
-// A Console is the pages. It is safe for use by many goroutines at once, must
-// be made by New, and ends with Close.
+// A Console serves the pages. It is safe for concurrent use, must be made by
+// New, and ends with Close.
 type Console struct {
 	c        Config
 	admin    service.Administrator // nil without a store
@@ -66,11 +68,11 @@ type Console struct {
 	history  *history
 	fleet    *fleet
 
-	streams streams // of pages that are open
+	streams streams // of open pages
 
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc
-	closing sync.Mutex // held to end ctx, and to begin what wg waits for
+	closing sync.Mutex // held to end ctx, and to add to wg
 	wg      sync.WaitGroup
 	jobs    jobs
 }
@@ -78,7 +80,7 @@ type Console struct {
 // sessionLife is how long a browser stays signed in.
 const sessionLife = 12 * time.Hour
 
-// New makes a Console. The error says what is wrong with Config.Trusted.
+// New makes a Console. It returns an error if Config.Trusted is invalid.
 func New(c Config) (*Console, error) {
 	if c.Limit == 0 {
 		c.Limit = service.DefaultLimit
@@ -120,8 +122,8 @@ func New(c Config) (*Console, error) {
 	return k, nil
 }
 
-// Close ends what runs beside requests, and the streams of pages that are open.
-// It may be called more than once, and returns when all has ended.
+// Close ends the background work and the streams of open pages, and returns
+// when all of it has ended. It may be called more than once.
 func (k *Console) Close() {
 	k.closing.Lock()
 	k.end()
@@ -129,8 +131,8 @@ func (k *Console) Close() {
 	k.wg.Wait()
 }
 
-// background runs f beside requests, unless the console is closed. f must end
-// soon after k.ctx does.
+// background runs f in a goroutine, unless the console is closed. f must return
+// soon after k.ctx is done.
 func (k *Console) background(f func()) bool {
 	k.closing.Lock()
 	defer k.closing.Unlock()
@@ -141,8 +143,8 @@ func (k *Console) background(f func()) bool {
 	return true
 }
 
-// routes are all paths. Each needs to be let in, but for those that say
-// otherwise.
+// routes registers all paths. All but those registered with open need
+// authentication.
 func (k *Console) routes() {
 	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.page(f)) }
 	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.page(k.same(f))) }
@@ -168,8 +170,8 @@ func (k *Console) routes() {
 	k.mux.HandleFunc("GET /console/{version}/{file...}", k.asset)
 }
 
-// Matches reports whether the console answers a request: to one of its paths,
-// or to any path for whoever asks for a page. What the API has comes before.
+// Matches reports whether the console answers a request: on its own paths, and
+// on any path if a browser asks for a page. The API's paths come first.
 func (k *Console) Matches(r *http.Request) bool {
 	if r.URL.Path == "/" {
 		return wantsPage(r)
@@ -180,11 +182,11 @@ func (k *Console) Matches(r *http.Request) bool {
 	return wantsPage(r)
 }
 
-// wantsPage reports whether a browser asks for something to look at.
+// wantsPage reports whether a browser asks for a page.
 func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// policy allows what the server itself sends and nothing else: no inline script
-// or style, no eval, no frame, no form to elsewhere.
+// policy allows only what the server itself sends: no inline script or style,
+// no eval, no frames, no forms to other sites.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -193,20 +195,20 @@ func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "same-origin") // addresses of pages have IDs in them
+	h.Set("Referrer-Policy", "same-origin") // addresses of pages contain IDs
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if _, pattern := k.mux.Handler(r); pattern == "" {
 		k.page(func(v *visit) {
-			v.fail(http.StatusNotFound, "There is no such page", "The address may be mistyped, or come from another version of Firn.")
+			v.fail(http.StatusNotFound, "Page not found", "The address may be mistyped, or come from another version of Firn.")
 		})(w, r)
 		return
 	}
 	k.mux.ServeHTTP(w, r)
 }
 
-// A visit is a request of somebody.
+// A visit is a request of a visitor.
 type visit struct {
 	k   *Console
 	w   http.ResponseWriter
@@ -215,10 +217,10 @@ type visit struct {
 	now time.Time
 }
 
-// maxBody bounds what a form can hold: some thousands of IDs.
+// maxBody bounds the size of a form: some thousands of IDs.
 const maxBody = 256 << 10
 
-// page lets in who may see pages, and asks others for a token.
+// page calls f for visitors who may see pages, and asks others to sign in.
 func (k *Console) page(f func(*visit)) http.HandlerFunc {
 	return k.open(func(v *visit) {
 		if v.who.Known {
@@ -226,8 +228,8 @@ func (k *Console) page(f func(*visit)) http.HandlerFunc {
 			return
 		}
 		if comesFromElsewhere(v.r) {
-			// A link in a ticket: browsers keep SameSite=Strict cookies back for it, and
-			// send them when this page asks again.
+			// For a link from another site, browsers hold SameSite=Strict cookies back,
+			// and send them when this page requests itself again.
 			v.show(http.StatusOK, "again", page{Title: "One moment", Body: v.r.URL.RequestURI()})
 			return
 		}
@@ -252,7 +254,7 @@ func comesFromElsewhere(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && wantsPage(r)
 }
 
-// open answers whoever asks.
+// open calls f without authentication.
 func (k *Console) open(f func(*visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -260,28 +262,28 @@ func (k *Console) open(f func(*visit)) http.HandlerFunc {
 	}
 }
 
-// same refuses what a page of another origin sends.
+// same refuses requests from pages of another origin.
 func (k *Console) same(f func(*visit)) func(*visit) {
 	return func(v *visit) {
 		if err := k.origins.Check(v.r); err != nil {
-			v.fail(http.StatusForbidden, "That came from another web site", "Only Firn's own pages can change something here. Open the console itself and try there.")
+			v.fail(http.StatusForbidden, "Request from another web site", "Only Firn's own pages can make changes. Open the console itself and try again.")
 			return
 		}
 		f(v)
 	}
 }
 
-// A page is what the frame of all pages needs.
+// A page is what the frame of a page needs.
 type page struct {
 	Title   string
-	Section string // of the navigation
-	Live    string // the address of its stream; empty where nothing changes
+	Section string // in the navigation
+	Live    string // the address of its stream; empty for a static page
 	Body    any
 
 	Who     visitor
 	Now     time.Time
 	Version string
-	Assets  string // the directory of files that browsers may keep
+	Assets  string // the directory of files that browsers may cache
 	Store   bool
 }
 
@@ -291,14 +293,14 @@ func (v *visit) show(status int, name string, p page) {
 	v.write(status, name, "frame", p)
 }
 
-// part writes a part of a page, for htmx.
+// part writes part of a page, for htmx.
 func (v *visit) part(name, part string, body any) { v.write(http.StatusOK, name, part, body) }
 
 func (v *visit) write(status int, name, part string, data any) {
 	var b bytes.Buffer
 	if err := render(&b, name, part, data); err != nil {
-		v.k.c.Log.Error("console: a page cannot be written", "page", name, "error", err)
-		http.Error(v.w, "The page cannot be shown; the server's log says why.", http.StatusInternalServerError)
+		v.k.c.Log.Error("console: rendering a page failed", "page", name, "error", err)
+		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -306,19 +308,19 @@ func (v *visit) write(status int, name, part string, data any) {
 	_, _ = v.w.Write(b.Bytes())
 }
 
-// isPart reports whether htmx asks for the part of a page that changes.
+// isPart reports whether htmx requests the part of a page that changes.
 func (v *visit) isPart() bool {
 	return v.r.Header.Get("HX-Request") != "" && v.r.Header.Get("HX-History-Restore-Request") == ""
 }
 
-// A failure is a page about something that did not work.
+// A failure is an error page.
 type failure struct{ Title, Detail string }
 
 func (v *visit) fail(status int, title, text string) {
 	v.show(status, "failure", page{Title: title, Body: failure{title, text}})
 }
 
-// failed says what an error of the backend is.
+// failed shows an error of the backend.
 func (v *visit) failed(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
@@ -329,10 +331,10 @@ func (v *visit) failed(err error, late bool) {
 	if f.Cause != nil {
 		v.k.c.Log.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
-	v.fail(f.Kind.Status(), "That did not work", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
+	v.fail(f.Kind.Status(), "The request failed", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
 }
 
-// forbidden says that the token does not allow something.
+// forbidden reports that the token does not allow something.
 func (v *visit) forbidden(what string) {
-	v.fail(http.StatusForbidden, "Your token does not allow this", what)
+	v.fail(http.StatusForbidden, "Permission denied", what)
 }

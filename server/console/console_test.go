@@ -121,8 +121,8 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// TestBudget: all that a browser loads is less than 150 kB, as it is, before
-// any compression.
+// TestBudget: everything that a browser loads is less than 150 kB,
+// uncompressed.
 func TestBudget(t *testing.T) {
 	const budget = 150_000
 	h, k, _ := newWorld(t, nil)
@@ -166,7 +166,7 @@ func TestAPIGoesFirst(t *testing.T) {
 	if w := get(h, "/nothing", "Accept: application/json"); !strings.Contains(w.Body.String(), "urn:firn:problem:not-found") {
 		t.Errorf("GET /nothing for a program: %s", w.Body)
 	}
-	if w := get(h, "/nothing"); w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {
+	if w := get(h, "/nothing"); w.Code != 404 || !strings.Contains(w.Body.String(), "Page not found") {
 		t.Errorf("GET /nothing for a browser: %d %s", w.Code, w.Body)
 	}
 	if w := get(h, "/", "Host: evil.example"); w.Code != http.StatusMisdirectedRequest {
@@ -421,8 +421,8 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	}
 }
 
-// TestActWaits: what waits for another server goes on when its page has
-// answered, the page says so, and another click begins nothing twice.
+// TestActWaits: an act that waits for another server continues after its page
+// was answered, the page shows that, and another click starts nothing twice.
 func TestActWaits(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	other, err := sequencer.Open(t.Context(), cluster.Store(), "orders", &sequencer.Config{Layout: firn.Default(), Host: "other"})
@@ -452,7 +452,7 @@ func TestActWaits(t *testing.T) {
 	if done, err := k.begin("orders", slow, 0); done || err != nil || calls.Load() != 1 {
 		t.Errorf("a second click: %v, %v, and it runs %d times, want once", done, err, calls.Load())
 	}
-	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Under way since") || !strings.Contains(w.Body.String(), "other") {
+	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "In progress since") || !strings.Contains(w.Body.String(), "other") {
 		t.Errorf("the page does not say that it is under way: %s", w.Body)
 	}
 	close(free)
@@ -461,20 +461,20 @@ func TestActWaits(t *testing.T) {
 			t.Fatal("it does not end")
 		}
 	}
-	// What fails is said until something else is done.
+	// A failure is shown until the next action.
 	slow.do = func(service.Administrator, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}
 	if done, err := k.begin("orders", slow, 10*time.Second); !done || err == nil {
 		t.Errorf("%v, %v, want an error", done, err)
 	}
-	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach was not finished") {
+	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach did not finish") {
 		t.Errorf("the page does not say that it has failed: %s", w.Body)
 	}
 }
 
-// TestSlowStore: where the store does not answer, a page shows what it said
-// before, and says so, before the store's time is over.
+// TestSlowStore: if the store does not answer, a page shows its previous state
+// and reports that, before the time for the store has passed.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
@@ -487,7 +487,7 @@ func TestSlowStore(t *testing.T) {
 		}
 		defer k.Close()
 		store.Hangs.Store(true)
-		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store does not answer.") || strings.Contains(w.Body.String(), "No sequencer yet") {
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store does not answer.") || strings.Contains(w.Body.String(), "No sequencers yet") {
 			t.Errorf("nothing is known yet: %s", w.Body)
 		}
 		store.Hangs.Store(false)
@@ -539,10 +539,10 @@ func TestManyStreams(t *testing.T) {
 func TestHolders(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	id := makeOne(t, k, "orders")
-	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one held it then, and has it until") {
+	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one held it then, and still holds it until") {
 		t.Errorf("an ID made now: %s", w.Body)
 	}
-	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "If it is of orders: one held it then") {
+	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "If it is from orders: one held it then") {
 		t.Errorf("an ID of which only the layout is known: %s", w.Body)
 	}
 	var node uint64
@@ -554,8 +554,8 @@ func TestHolders(t *testing.T) {
 		node uint64
 		want string
 	}{
-		{time.Now().Add(-24 * time.Hour), node, "is not known any more"},
-		{time.Now().Add(24 * time.Hour), node, "Nobody held it then"},
+		{time.Now().Add(-24 * time.Hour), node, "is no longer known"},
+		{time.Now().Add(24 * time.Hour), node, "No server held it then"},
 		{time.Now(), (node + 1) % 1024, "No server of this store has ever held"},
 	} {
 		x, err := firn.Default().Compose(firn.Parts{Time: row.time, Node: row.node})
@@ -582,12 +582,12 @@ func TestWithoutStore(t *testing.T) {
 			return all
 		}
 	})
-	if w := get(h, "/"); !strings.Contains(w.Body.String(), "No sequencer yet") {
+	if w := get(h, "/"); !strings.Contains(w.Body.String(), "No sequencers yet") {
 		t.Errorf("GET /: %s", w.Body)
 	}
 	makeOne(t, k, "orders")
 	for path, want := range map[string]string{
-		"/": "has no store", "/members": "This server is alone", "/sequencers/orders": "node ID of its own",
+		"/": "without a store", "/members": "No store", "/sequencers/orders": "static node ID",
 	} {
 		if w := get(h, path); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("GET %s: status %d without %q", path, w.Code, want)

@@ -9,7 +9,7 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// explainLayout says what each field of a layout is for.
+// explainLayout explains each field of a layout.
 func explainLayout(l firn.Layout) (fields []field) {
 	cuts := cutsOf(l)
 	for _, key := range orderOf(cuts) {
@@ -26,9 +26,9 @@ func explainLayout(l firn.Layout) (fields []field) {
 			f.Value = "0 to " + number(l.MaxSeq())
 			f.Detail = []string{fmt.Sprintf("Counts the IDs of one %s: a node makes up to %s in it.", tick(l.Unit()), power(l.SeqBits()))}
 		case "rand":
-			f.Detail = []string{"Chance, which makes IDs hard to guess."}
+			f.Detail = []string{"Random, which makes IDs hard to guess."}
 		case "const":
-			f.Detail = []string{"Always the same: what the format is known by."}
+			f.Detail = []string{"Constant: identifies the format."}
 		case "zero":
 			f.Detail = []string{zeroDetail(l)}
 		}
@@ -39,12 +39,12 @@ func explainLayout(l firn.Layout) (fields []field) {
 
 func zeroDetail(l firn.Layout) string {
 	if l.Bits() == 64 {
-		return "Always 0, so that the number is positive also where it is signed, as SQL's bigint is."
+		return "Always 0, so that the number is positive even if it is signed, like SQL's bigint."
 	}
 	return "Always 0."
 }
 
-// explain says what each field of a reading holds.
+// explain explains each field of a reading.
 func explain(x *inspect.Reading, now time.Time) (fields []field) {
 	cuts := cutsOfReading(x)
 	l := x.Layout
@@ -63,18 +63,18 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 		case key == "node" && x.HasParts:
 			f.Value = number(x.Node)
 			if known {
-				f.Detail = append(f.Detail, fmt.Sprintf("The generator that made it, of 0 to %s. Each has a number of its own, so that no two make the same ID.", number(l.MaxNode())))
+				f.Detail = append(f.Detail, fmt.Sprintf("The generator that made it, from 0 to %s. Each has its own number, so that no two make the same ID.", number(l.MaxNode())))
 				if randomElsewhere(l) {
-					f.Detail = append(f.Detail, "Only where Firn made it: others put random bits here.")
+					f.Detail = append(f.Detail, "Only if Firn made it: other generators put random bits here.")
 				}
 			} else {
-				f.Detail = append(f.Detail, "Who made it.")
+				f.Detail = append(f.Detail, "The generator that made it.")
 			}
 			if l.IsZero() || l.NodeBits() == 48 {
-				f.Detail = append(f.Detail, "As the address of a network card: "+inspect.MAC(x.Node)+".")
+				f.Detail = append(f.Detail, "As a MAC address: "+inspect.MAC(x.Node)+".")
 			}
 			if len(x.NodeParts) > 0 {
-				text := "It is made of "
+				text := "It consists of "
 				for i, p := range x.NodeParts {
 					if i > 0 {
 						text += " and "
@@ -91,9 +91,9 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 			}
 		case key == "rand":
 			f.Value = "chance"
-			f.Detail = []string{"They mean nothing, and make the ID hard to guess."}
+			f.Detail = []string{"Random, which makes the ID hard to guess."}
 		case key == "const":
-			f.Detail = []string{"Always the same: what the format is known by."}
+			f.Detail = []string{"Constant: identifies the format."}
 			f.Value = "fixed"
 		case key == "zero":
 			f.Value = "0"
@@ -104,11 +104,11 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 	return fields
 }
 
-// randomElsewhere reports whether other makers of a format fill node and
+// randomElsewhere reports whether other generators of a format fill node and
 // sequence with random bits.
 func randomElsewhere(l firn.Layout) bool { return l.Preset() == "uuidv7" || l.Preset() == "ulid" }
 
-// ticks is how many units a time is after the epoch.
+// ticks returns how many units a time is after the epoch.
 func ticks(t time.Time, l firn.Layout) string {
 	unit, epoch := l.Unit(), l.Epoch()
 	if d := t.Sub(epoch); d > math.MinInt64 && d < math.MaxInt64 {
@@ -124,7 +124,7 @@ type text struct {
 	Wide       bool
 }
 
-// textsOf are the ID in all encodings, the layout's own first.
+// textsOf returns the ID in all encodings, the layout's own first.
 func textsOf(x *inspect.Reading) (texts []text) {
 	formats := []firn.Format{firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary}
 	abouts := map[firn.Format]string{
@@ -136,7 +136,7 @@ func textsOf(x *inspect.Reading) (texts []text) {
 			texts = append(texts, text{f.String(), string(f.Append(nil, id)), abouts[f], f == firn.Binary})
 		}
 		if id > math.MaxInt64 {
-			texts = append(texts, text{"signed", fmt.Sprint(int64(id)), "as SQL's bigint has it", false})
+			texts = append(texts, text{"signed", fmt.Sprint(int64(id)), "as in SQL's bigint", false})
 		}
 		return texts
 	}
@@ -149,7 +149,7 @@ func textsOf(x *inspect.Reading) (texts []text) {
 	return []text{{"dec", x.Dec(), "decimal", false}, {"hex", x.Hex(), "hexadecimal", false}}
 }
 
-// plainText is an ID as its layout writes it.
+// plainText formats an ID as its layout does.
 func plainText(x *inspect.Reading) string {
 	if id, ok := x.ID128(); ok {
 		return id.String()

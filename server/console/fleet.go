@@ -11,30 +11,29 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// A fleet is what the store says of sequencers and servers, read when somebody
-// looks and shared by all who do. It is safe for use by many goroutines at
-// once.
+// A fleet is what the store says about sequencers and servers, read on demand
+// and shared by all visitors. It is safe for concurrent use.
 type fleet struct {
 	k *Console
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	last    *snapshot
-	version uint64        // grows when what was read must be read again
-	loading chan struct{} // closed when the load under way is done; nil if none is
+	version uint64        // increases when the store must be read again
+	loading chan struct{} // closed when the current load is done; nil without a load
 	one     map[string]sequencerInfo
 	oneAt   map[string]time.Time
-	first   map[holding]time.Time // when an owner was first seen with a number
+	first   map[holding]time.Time // when an owner was first seen with a node ID
 	clocks  map[string]*clockOf   // by member
-	gone    map[string]memberInfo // servers that are not listed any more, by member
+	gone    map[string]memberInfo // servers that are no longer listed, by member
 }
 
-// A snapshot is what the store said at a time. It does not change.
+// A snapshot is the state of the store at a time. It is immutable.
 type snapshot struct {
 	At         time.Time // when it was read; the zero time if never
 	Version    uint64
-	Sequencers []sequencerInfo // by their names
+	Sequencers []sequencerInfo // by name
 	Members    []memberInfo
-	Err        error     // the store did not answer, and this is what it said before
+	Err        error     // the store did not answer, and this is its previous state
 	ErrAt      time.Time // since when
 }
 
@@ -42,33 +41,33 @@ type snapshot struct {
 type sequencerInfo struct {
 	Name   string
 	Info   grant.Info
-	Fault  string           // its record cannot be read
-	Nodes  []grant.NodeInfo // in the order of their numbers
+	Fault  string           // why its record cannot be read
+	Nodes  []grant.NodeInfo // in ascending order
 	Looked bool             // Nodes was read
 	Broken int              // records of node IDs that cannot be read
 	At     time.Time
 }
 
-// A memberInfo is a server with what is known of its clock.
+// A memberInfo is a server and what is known about its clock.
 type memberInfo struct {
 	members.Member
 	Clock clockError
-	Rates map[string]float64 // of its sequencers, between the last two times that it wrote
-	Heard time.Time          // when it was seen to have written, by this server's clock
+	Rates map[string]float64 // of its sequencers, between its last two records
+	Heard time.Time          // when its last record was seen, by this server's clock
 	State presence
 }
 
-// A presence is whether a server is there.
+// A presence is whether a server is present.
 type presence int
 
 const (
 	there   presence = iota
-	late             // it should have written again by now
-	stopped          // it said that it ends
-	lost             // it did not write again, nor say that it ends
+	late             // its next record is overdue
+	stopped          // it announced that it stops
+	lost             // it wrote no more records, without announcing that it stops
 )
 
-// keepGone is how long servers are shown that are gone.
+// keepGone is how long servers that are gone are shown.
 const keepGone = 10 * time.Minute
 
 // A holding is an owner's hold of a node ID.
@@ -78,19 +77,19 @@ type holding struct {
 }
 
 const (
-	keepFor      = time.Second     // how long what was read is good
-	loadLimit    = 3 * time.Second // for what is asked of the store at once
-	loadPatience = time.Second     // how long a page waits that can show what was before
-	maxNodes     = 200             // sequencers whose node IDs are read for the list
-	maxSeen      = 20_000          // owners that are remembered
-	maxOne       = 200             // sequencers that are remembered one by one
+	keepFor      = time.Second     // how long a snapshot is valid
+	loadLimit    = 3 * time.Second // for reading the store
+	loadPatience = time.Second     // how long a page waits if it can show the previous snapshot
+	maxNodes     = 200             // sequencers in the list whose node IDs are read
+	maxSeen      = 20_000          // maximum number of remembered owners
+	maxOne       = 200             // maximum number of sequencers that are cached one by one
 )
 
 func newFleet(k *Console) *fleet {
 	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), oneAt: make(map[string]time.Time), first: make(map[holding]time.Time), clocks: make(map[string]*clockOf), gone: make(map[string]memberInfo)}
 }
 
-// forget has what was read read again.
+// forget makes the next visitor read the store again.
 func (f *fleet) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +98,8 @@ func (f *fleet) forget() {
 	clear(f.oneAt)
 }
 
-// recent is what the store says, or has said where it does not answer soon.
+// recent returns the current snapshot, or the previous one if the store does
+// not answer soon.
 func (f *fleet) recent(ctx context.Context) *snapshot {
 	if f.k.admin == nil {
 		return &snapshot{}
@@ -128,13 +128,13 @@ func (f *fleet) recent(ctx context.Context) *snapshot {
 		}) {
 			f.loading = loaded
 		} else {
-			close(loaded) // the server stops
+			close(loaded) // the server is shutting down
 		}
 	}
 	f.mu.Unlock()
 	wait := loadLimit
 	if !last.At.IsZero() && last.Version == f.versionNow() {
-		wait = loadPatience // there is something to show
+		wait = loadPatience // the previous snapshot can be shown
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -153,14 +153,14 @@ func (f *fleet) recent(ctx context.Context) *snapshot {
 	return f.last
 }
 
-// versionNow is what forget has made of the version.
+// versionNow returns the version that forget increments.
 func (f *fleet) versionNow() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.version
 }
 
-// load reads the store, within a limit of its own: others wait for it too.
+// load reads the store, within its own limit: other visitors wait for it too.
 func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 	ctx, cancel := context.WithTimeout(f.k.ctx, min(loadLimit, f.k.c.Limit))
 	defer cancel()
@@ -191,7 +191,7 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 	if err != nil {
 		s.Sequencers, s.Members, s.At = before.Sequencers, before.Members, before.At
 		s.Err, s.ErrAt = err, f.k.c.Now()
-		f.k.c.Log.Debug("console: the store does not answer", "error", err)
+		f.k.c.Log.Debug("console: store does not answer", "error", err)
 	}
 	return s
 }
@@ -218,14 +218,14 @@ func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
 			continue
 		}
 		if len(f.first) >= maxSeen {
-			clear(f.first) // what is forgotten is only how long somebody has held it
+			clear(f.first) // this only forgets how long owners have held them
 		}
 		f.first[h] = n.Wall
 	}
 	return err
 }
 
-// since is when the owner of a node ID was first seen with it.
+// since returns when the owner of a node ID was first seen with it.
 func (f *fleet) since(name string, n grant.NodeInfo) (time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,10 +233,10 @@ func (f *fleet) since(name string, n grant.NodeInfo) (time.Time, bool) {
 	return t, ok
 }
 
-// errNoSequencer is of a name that the store does not have.
-var errNoSequencer = errors.New("there is no such sequencer")
+// errNoSequencer is the error for a name that the store does not have.
+var errNoSequencer = errors.New("sequencer not found")
 
-// lookup is one sequencer with its node IDs.
+// lookup returns one sequencer with its node IDs.
 func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) {
 	if f.k.admin == nil {
 		return sequencerInfo{}, errNoSequencer
@@ -272,7 +272,7 @@ func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) 
 	return q, nil
 }
 
-// nodes is lookup for what may also be left out.
+// nodes is lookup for data that may be left out.
 func (f *fleet) nodes(ctx context.Context, name string) (sequencerInfo, bool) {
 	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, f.k.c.Limit))
 	defer cancel()
@@ -280,40 +280,40 @@ func (f *fleet) nodes(ctx context.Context, name string) (sequencerInfo, bool) {
 	return q, err == nil
 }
 
-// A clockError is by how much another server's clock differs from this one's:
-// somewhere from Low to High. The zero clockError knows nothing.
+// A clockError is how far another server's clock is from this one's: between
+// Low and High. The zero clockError knows nothing.
 type clockError struct {
 	Known     bool
 	Low, High time.Duration
 }
 
-// Middle is the best guess.
+// Middle returns the best estimate.
 func (c clockError) Middle() time.Duration { return (c.Low + c.High) / 2 }
 
-// Either is how far the guess may be off.
+// Either returns how far the estimate may be off.
 func (c clockError) Either() time.Duration { return (c.High - c.Low) / 2 }
 
-// Off reports whether the clock is certainly wrong by so much that IDs come out
-// of order.
+// Off reports whether the clock is certainly so wrong that IDs are out of
+// order.
 func (c clockError) Off() bool { return c.Known && (c.Low > time.Second || c.High < -time.Second) }
 
-// A clockOf is what was seen of a server's clock. It writes its time into the
-// store, and this server sees between which two looks: so each new time bounds
-// the difference.
+// A clockOf is what was seen of a server's clock. The server writes its time
+// into the store, and this server knows between which two reads it did so: each
+// new time bounds the difference.
 type clockOf struct {
-	seen   time.Time          // what it wrote last
-	heard  time.Time          // when that was seen to be new
-	looked time.Time          // when that was there already
-	ids    map[string]uint64  // that it had made of each sequencer then
-	rates  map[string]float64 // since it wrote before
+	seen   time.Time          // its last time
+	heard  time.Time          // when that was first seen
+	looked time.Time          // when that was last seen unchanged
+	ids    map[string]uint64  // IDs that it had made of each sequencer then
+	rates  map[string]float64 // since its previous record
 	bounds []clockError
 	last   memberInfo
 }
 
-const maxBounds = 8 // the last of them: a clock that is set right is soon seen to be
+const maxBounds = 8 // the most recent ones: a corrected clock shows soon
 
-// withClocks adds what is known of the servers' clocks. The store was asked at
-// begin, and had answered at end.
+// withClocks adds what is known about the servers' clocks. The store was read
+// between begin and end.
 func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []memberInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -356,8 +356,9 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 			delete(f.gone, id)
 			continue
 		}
-		// A server is not listed any more by this clock's Until. Before that it must
-		// have said so itself. Where nobody has looked for long, either may be.
+		// By this clock, a server is no longer listed after its Until. If it was
+		// missing earlier, it announced that it stops. Without a recent look, either
+		// is possible.
 		delete(f.clocks, id)
 		info := c.last
 		info.Rates, info.Rate, info.Holds = nil, 0, nil
@@ -381,8 +382,8 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 	return list
 }
 
-// error is what all bounds agree on; where they do not, the clock was set, and
-// the last one counts.
+// error returns what all bounds agree on. If they contradict each other, the
+// clock was set, and the last bound is used.
 func (c *clockOf) error() clockError {
 	var e clockError
 	for i := len(c.bounds) - 1; i >= 0; i-- {

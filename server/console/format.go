@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// number writes an integer with separators of thousands: 1,234,567.
+// number formats an integer with thousands separators: 1,234,567.
 func number(v uint64) string { return separate(strconv.FormatUint(v, 10)) }
 
 func separate(digits string) string {
@@ -31,7 +31,7 @@ func separate(digits string) string {
 	return b.String()
 }
 
-// count writes a number that may be large: in full up to ten millions, then in
+// count formats a number that may be large: in full up to ten million, then in
 // words.
 func count(x float64) string {
 	switch {
@@ -60,10 +60,10 @@ func count(x float64) string {
 	return ""
 }
 
-// power is 2 to the n as a count.
+// power formats 2 to the n as a count.
 func power(n int) string { return count(math.Exp2(float64(n))) }
 
-// plural is a number with its noun.
+// plural formats a number with its noun.
 func plural(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -71,7 +71,7 @@ func plural(n uint64, noun string) string {
 	return number(n) + " " + noun + "s"
 }
 
-// utc is a time for people, to the millisecond.
+// utc formats a time for people, to the millisecond.
 func utc(t time.Time) string {
 	if t.Year() > 9999 || t.Year() < 0 {
 		return "the year " + strconv.Itoa(t.Year())
@@ -79,11 +79,11 @@ func utc(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05.000") + " UTC"
 }
 
-// clock is the time of a day.
+// clock formats the time of day.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
-// iso is a time for machines, which the script of the pages turns into local
-// time. It is empty where JavaScript could not hold it.
+// iso formats a time for scripts, which convert it to local time. It is empty
+// if JavaScript cannot hold the time.
 func iso(t time.Time) string {
 	if t.Year() > 9999 || t.Year() < 1 {
 		return ""
@@ -91,7 +91,7 @@ func iso(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// day is a date, or a year that is far away.
+// day formats a date, or only the year if it is far away.
 func day(t time.Time) string {
 	switch {
 	case t.Year() > 999_999:
@@ -102,19 +102,19 @@ func day(t time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-// ago is how long before now t was, in words.
+// ago formats how long before now t was, in words.
 func ago(t, now time.Time) string {
 	s := inspect.Age(t, now)
 	switch {
 	case math.Abs(s) < 0.001:
 		return "now"
 	case s < 0:
-		return inspect.Span(-s) + " ahead of now"
+		return inspect.Span(-s) + " from now"
 	}
 	return inspect.Span(s) + " ago"
 }
 
-// left is how much time there is until t, in words.
+// left formats how much time there is until t, in words.
 func left(t, now time.Time) string {
 	s := -inspect.Age(t, now)
 	if s <= 0 {
@@ -128,7 +128,7 @@ func left(t, now time.Time) string {
 	return inspect.Span(s)
 }
 
-// length writes a duration with its unit: 200 ms, 1 s, 1 min.
+// length formats a duration with its unit: 200 ms, 1 s, 1 min.
 func length(d time.Duration) string {
 	for _, u := range []struct {
 		size time.Duration
@@ -149,7 +149,7 @@ func length(d time.Duration) string {
 	return strconv.FormatInt(int64(d), 10) + " ns"
 }
 
-// about is a duration roughly, for figures that change.
+// about formats a duration roughly, for figures that change.
 func about(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -166,10 +166,10 @@ func about(d time.Duration) string {
 	return inspect.Span(d.Seconds())
 }
 
-// uptime is how long something has run.
+// uptime formats how long something has run.
 func uptime(since, now time.Time) string { return inspect.Span(max(0, inspect.Age(since, now))) }
 
-// detail is an error as a sentence for people.
+// detail formats an error as a sentence for people.
 func detail(err error) string {
 	text := service.Detail(err)
 	if text != "" {
@@ -178,7 +178,7 @@ func detail(err error) string {
 	return text
 }
 
-// tick is a layout's unit in words that follow "in": "this millisecond".
+// tick formats a layout's unit to follow "in": "this millisecond".
 func tick(d time.Duration) string {
 	switch d {
 	case time.Millisecond:
@@ -191,7 +191,7 @@ func tick(d time.Duration) string {
 	return length(d) + " tick"
 }
 
-// short is a time of day, with the date where it is another one.
+// short formats a time of day, with the date if it is another day.
 func short(t, now time.Time) string {
 	if t.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
 		return clock(t)
@@ -199,7 +199,7 @@ func short(t, now time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// when is a time relative to now: in 5 seconds, 2 minutes ago.
+// when formats a time relative to now: in 5 seconds, 2 minutes ago.
 func when(t, now time.Time) string {
 	if s := inspect.Age(t, now); s < 0 {
 		return "in " + inspect.Span(-s)
@@ -207,7 +207,7 @@ func when(t, now time.Time) string {
 	return ago(t, now)
 }
 
-// difference is a duration with its sign.
+// difference formats a duration with its sign.
 func difference(d time.Duration) string {
 	if d > 0 {
 		return "+" + about(d)
@@ -215,19 +215,19 @@ func difference(d time.Duration) string {
 	return about(d)
 }
 
-// An option is one of a select.
+// An option is an option of a select.
 type option struct{ Value, Name string }
 
-// encodings are those that an ID can be read from.
+// encodings returns the encodings of IDs that can be read.
 func encodings() []option {
-	all := []option{{"", "found out by itself"}}
+	all := []option{{"", "automatic"}}
 	for _, name := range []string{"dec", "hex", "uuid", "base32", "base36", "base58", "base62", "bin", "xid", "ksuid", "objectid"} {
 		all = append(all, option{name, name})
 	}
 	return all
 }
 
-// formatName says what a column with IDs of a format is.
+// formatName describes a column with IDs in a format.
 func formatName(name string) string {
 	switch name {
 	case "dec":

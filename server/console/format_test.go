@@ -122,17 +122,9 @@ func TestRuler(t *testing.T) {
 	}
 }
 
-// TestSplitIDs finds IDs in what people paste.
-func TestSplitIDs(t *testing.T) {
-	for text, want := range map[string]string{
-		"1": "1", " 1\n2\r\n3 ": "1 2 3", `["1","2"]`: "1 2", "1, 2; 3": "1 2 3", "| 1 | 2 |": "1 2", "('1'),('2')": "1 2",
-		"\ufeff1\u00a02": "1 2", "0190163d-8694-739b-aea5-966c26f8ad91": "0190163d-8694-739b-aea5-966c26f8ad91", "": "", "<1>": "1",
-	} {
-		if got := strings.Join(splitIDs(text), " "); got != want {
-			t.Errorf("splitIDs(%q) = %q, want %q", text, got, want)
-		}
-	}
-	if n := len(splitIDs(strings.Repeat("1 ", 5000))); n != maxIDs+1 {
+// TestTooMany: of too many IDs, one more than the maximum is read.
+func TestTooMany(t *testing.T) {
+	if n := len(pastedIDs(strings.Repeat("1 ", 5000))); n != maxIDs+1 {
 		t.Errorf("of 5000 IDs %d are taken, want %d, so that it is known that there are more", n, maxIDs+1)
 	}
 }
@@ -163,8 +155,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestHistory: rates are of the time between two looks, and a count that begins
-// again is no negative rate.
+// TestHistory: rates cover the time between two samples, and a count that
+// restarts is not a negative rate.
 func TestHistory(t *testing.T) {
 	h := newHistory(time.Second)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

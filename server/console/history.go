@@ -10,36 +10,35 @@ import (
 	"github.com/firnid/firn/server/metrics"
 )
 
-// A history is how many IDs this server has made of late: a rate for each
-// sequencer and for all, at equal distances. It is safe for use by many
-// goroutines at once.
+// A history is the recent rates of IDs made by this server, for each sequencer
+// and in total, at equal intervals. It is safe for concurrent use.
 type history struct {
 	every time.Duration
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	times []time.Time
 	all   []float64
 	by    map[string]*series
 }
 
-// A series is the rates of a sequencer: the last is that of the history's last
+// A series is the rates of a sequencer; the last one is at the history's last
 // time.
 type series struct {
 	rates []float64
-	ids   uint64 // when it was looked at last
+	ids   uint64 // count at the last sample
 	seen  bool
 }
 
 const (
 	historyLen   = 150 // points: five minutes at two seconds
-	maxHistories = 500 // sequencers, as metrics has
+	maxHistories = 500 // sequencers, as in metrics
 )
 
 func newHistory(every time.Duration) *history {
 	return &history{every: every, by: make(map[string]*series)}
 }
 
-// sample looks at this server's figures until the console is closed.
+// sample samples this server's figures until the console is closed.
 func (k *Console) sample() {
 	tick := time.NewTicker(k.c.Every)
 	defer tick.Stop()
@@ -54,7 +53,7 @@ func (k *Console) sample() {
 	}
 }
 
-// add notes what was made until now.
+// add records the IDs made until now.
 func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +74,7 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 			}
 			s = &series{}
 			if len(h.times) == 1 {
-				s.ids = q.IDs // made before anybody looked
+				s.ids = q.IDs // made before the first sample
 			}
 			h.by[q.Name] = s
 		}
@@ -104,7 +103,7 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 	}
 }
 
-// push appends a value, and drops the oldest one where there are too many.
+// push appends a value, and drops the oldest one if there are too many.
 func push[T any](s []T, v T) []T {
 	if len(s) >= historyLen {
 		copy(s, s[1:])
@@ -113,7 +112,7 @@ func push[T any](s []T, v T) []T {
 	return append(s, v)
 }
 
-// sum are the rates of some sequencers together, and the time of each.
+// sum returns the total rates of some sequencers, and the time of each.
 func (h *history) sum(of func(name string) bool) (times []time.Time, rates []float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +121,7 @@ func (h *history) sum(of func(name string) bool) (times []time.Time, rates []flo
 		if !of(name) {
 			continue
 		}
-		from := len(rates) - len(s.rates) // it may have come later
+		from := len(rates) - len(s.rates) // the sequencer may be newer
 		for i, r := range s.rates {
 			rates[from+i] += r
 		}
@@ -130,8 +129,8 @@ func (h *history) sum(of func(name string) bool) (times []time.Time, rates []flo
 	return append([]time.Time(nil), h.times...), rates
 }
 
-// rates are those of a sequencer, or of all with an empty name, and the time of
-// each.
+// rates returns the rates of a sequencer, or the total for an empty name, and
+// the time of each.
 func (h *history) rates(name string) (times []time.Time, rates []float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,8 +145,8 @@ func (h *history) rates(name string) (times []time.Time, rates []float64) {
 	return append(times, h.times[len(h.times)-len(from):]...), append(rates, from...)
 }
 
-// now is the latest rate: that of the last few points, so that it does not jump
-// about.
+// now returns the latest rate: the mean of the last few points, so that it is
+// steady.
 func now(rates []float64) float64 {
 	const some = 3
 	n := min(some, len(rates))
@@ -161,15 +160,15 @@ func now(rates []float64) float64 {
 	return sum / float64(n)
 }
 
-// The size of a sparkline's drawing, which is scaled to its place.
+// The size of a sparkline, before it is scaled.
 const (
 	sparkWide = historyLen
 	sparkHigh = 24
 )
 
-// A spark is a small line of rates, the latest on the right.
+// A spark is a sparkline of rates, with the latest on the right.
 type spark struct {
-	Line, Area string // as the path of an SVG
+	Line, Area string // as SVG paths
 	Label      string
 	Wide, High int
 }
@@ -182,7 +181,7 @@ func newSpark(rates []float64) spark {
 	}
 	s.Label = "no IDs in the last minutes"
 	if most > 0 {
-		s.Label = fmt.Sprintf("at most %s IDs per second in the last minutes", count(most))
+		s.Label = fmt.Sprintf("up to %s IDs per second in the last minutes", count(most))
 	}
 	if len(rates) < 2 {
 		return s

@@ -16,29 +16,29 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// maxIDs is how many IDs are read at once.
+// maxIDs is how many IDs can be read at once.
 const maxIDs = 1000
 
-// maxPath is the longest list of IDs that a page's address has; longer ones are
-// sent as a form, and cannot be linked.
+// maxPath is the longest list of IDs in a page's address. Longer lists are sent
+// as a form and have no link.
 const maxPath = 2000
 
-// An inspectPage is what is known of some IDs.
+// An inspectPage shows what is known about some IDs.
 type inspectPage struct {
-	Text    string // as it was pasted
-	Layout  string // that the visitor asked for; empty tries all
+	Text    string // as pasted
+	Layout  string // chosen by the visitor; empty tries all
 	From    string
-	Of      string // the sequencer that the ID was made of, where that is known
-	Made    bool   // just now, by this console
+	Of      string // the sequencer of the ID, if known
+	Made    bool   // just made by this console
 	Presets []string
-	Fault   string // why nothing can be read
+	Fault   string // why no ID can be read
 	One     *reading
 	Many    *many
 	Maker   bool   // the visitor may make IDs
-	Sample  string // a sequencer to make one of
+	Sample  string // a sequencer to make an ID of
 }
 
-// inspectForm is the page with nothing read yet.
+// inspectForm shows the page before anything is read.
 func (k *Console) inspectForm(v *visit) {
 	if q := v.r.URL.Query(); q.Get("ids") != "" {
 		k.answerInspect(v, q.Get("ids"), q)
@@ -47,28 +47,28 @@ func (k *Console) inspectForm(v *visit) {
 	k.answerInspect(v, "", v.r.URL.Query())
 }
 
-// inspect reads the IDs of the page's address.
+// inspect reads the IDs in the page's address.
 func (k *Console) inspect(v *visit) {
 	k.answerInspect(v, v.r.PathValue("ids"), v.r.URL.Query())
 }
 
-// inspectPosted reads the IDs of the form. It changes nothing, so that it does
-// not matter who has made the page that sends it; it is a form because there
-// may be many.
+// inspectPosted reads the IDs in the form. It changes nothing, so the origin of
+// the form does not matter; it is a POST because there may be many IDs.
 func (k *Console) inspectPosted(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusRequestEntityTooLarge, "That is too much at once", fmt.Sprintf("The form takes up to %s bytes. For more there is firn check.", number(maxBody)))
+		v.fail(http.StatusRequestEntityTooLarge, "Too many IDs", fmt.Sprintf("The form takes up to %s bytes. For more, use firn check.", number(maxBody)))
 		return
 	}
 	text := v.r.PostForm.Get("ids")
-	if target, ok := inspectAddress(splitIDs(text), v.r.PostForm); ok && !v.isPart() {
+	if target, ok := inspectAddress(pastedIDs(text), v.r.PostForm); ok && !v.isPart() {
 		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
 		return
 	}
 	k.answerInspect(v, text, v.r.PostForm)
 }
 
-// inspectAddress is the page of some IDs, where they are not too many for one.
+// inspectAddress returns the address of a page for some IDs, if they are not
+// too many.
 func inspectAddress(ids []string, q url.Values) (string, bool) {
 	target := "/inspect"
 	if len(ids) > 0 {
@@ -86,19 +86,9 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	return target, len(target) <= maxPath
 }
 
-// splitIDs finds the IDs of what was pasted: a column of a table, a list of
-// JSON, lines.
-func splitIDs(text string) (ids []string) {
-	for _, id := range strings.FieldsFunc(text, func(r rune) bool {
-		return r <= ' ' || strings.ContainsRune(",;|\"'`[]()<>", r) || r == '\u00a0' || r == '\u200b' || r == '\ufeff'
-	}) {
-		ids = append(ids, id)
-		if len(ids) > maxIDs {
-			break
-		}
-	}
-	return ids
-}
+// pastedIDs finds the IDs in pasted text, and returns at most one more than
+// maxIDs.
+func pastedIDs(text string) []string { return inspect.Pasted(text, maxIDs+1) }
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}
@@ -106,9 +96,9 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 		p.Presets = append(p.Presets, preset.Name)
 	}
 	p.Sample = "orders"
-	ids := splitIDs(p.Text)
+	ids := pastedIDs(p.Text)
 	if len(ids) > 1 && len(ids) <= maxIDs && !strings.Contains(p.Text, "\n") {
-		p.Text = strings.Join(ids, "\n") // as an address has them, they are hard to read
+		p.Text = strings.Join(ids, "\n") // one line each, unlike in the address
 	}
 	o := inspect.Options{Now: v.now}
 	var err error
@@ -126,7 +116,7 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	switch {
 	case p.Fault != "" || len(ids) == 0:
 	case len(ids) > maxIDs:
-		p.Fault = fmt.Sprintf("There are more than %s IDs. For so many there is firn check, which reads files of any size.", number(maxIDs))
+		p.Fault = fmt.Sprintf("There are more than %s IDs. Use firn check, which reads files of any size.", number(maxIDs))
 	case len(ids) == 1:
 		if p.One, err = k.readOne(v, ids[0], o, own, p.Of); err != nil {
 			p.Fault = detail(err)
@@ -152,25 +142,25 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
 }
 
-// A reading is one ID in words.
+// A reading is one ID explained.
 type reading struct {
 	*inspect.Reading
-	ID, Text string // as it was pasted, and as its layout writes it
+	ID, Text string // as pasted, and in its layout's own format
 	Now      time.Time
-	Asked    bool   // for this layout
-	Known    bool   // a known layout is likelier than none
-	Other    string // what it may be instead, if not
+	Asked    bool   // the visitor chose this layout
+	Known    bool   // a known layout is more likely than none
+	Other    string // what it may be instead, if not Known
 	Ruler    ruler
 	Fields   []field
 	Texts    []text
 	Others   []candidate
-	Hidden   uint64 // candidates that are hardly possible
+	Hidden   uint64 // number of unlikely candidates
 	Second   *second
-	Holders  []string // who has, or had, its node ID: a sentence for each sequencer that it may be of
-	Shared   []string // sequencers of the store that have this layout
+	Holders  []string // a sentence about the holder of its node ID, for each possible sequencer
+	Shared   []string // sequencers of the store with this layout
 }
 
-// A second is what else could be made in an ID's second.
+// A second is the range of IDs in an ID's second.
 type second struct {
 	From   time.Time
 	Lo, Hi string
@@ -180,22 +170,23 @@ type second struct {
 // A candidate is another way to read an ID.
 type candidate struct {
 	Name   string
-	As     string // the encoding, where it is another one
+	As     string // the encoding, if it differs
 	Share  string
 	Time   string
 	Reason string
 	Link   string
-	Yours  string // sequencers of the store that have the layout
+	Yours  string // sequencers of the store with this layout
 }
 
-// An ownLayout is one of the store's, with the sequencers that have it.
+// An ownLayout is a layout in the store, and its sequencers.
 type ownLayout struct {
 	layout firn.Layout
 	names  []string
 }
 
-// ownLayouts are the layouts of the sequencers that the visitor may see. A
-// store that does not answer has none, as what an ID says does not need it.
+// ownLayouts returns the layouts of the sequencers that the visitor may see. It
+// returns none if the store does not answer, because reading an ID does not
+// need them.
 func (k *Console) ownLayouts(v *visit) (own []ownLayout) {
 	if k.admin == nil || !v.who.MayRead("") {
 		return nil
@@ -215,7 +206,7 @@ func (k *Console) ownLayouts(v *visit) (own []ownLayout) {
 	return own
 }
 
-// readOne reads an ID, with all that can be said of it.
+// readOne reads an ID and everything that can be said about it.
 func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayout, of string) (*reading, error) {
 	result, err := inspect.Read(id, o)
 	if err != nil {
@@ -247,8 +238,8 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	return r, nil
 }
 
-// holders say who held the node ID of an ID, for the sequencer that it is of,
-// or else for those that it may be of.
+// holders says which server held the node ID of an ID, for its sequencer, or
+// for all sequencers that the ID may be from.
 func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Reading) (sentences []string) {
 	if of != "" && v.who.MayRead(of) {
 		if s := k.holder(v, of, x); s != "" {
@@ -258,14 +249,14 @@ func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Readi
 	const some = 3
 	for _, name := range shared[:min(some, len(shared))] {
 		if s := k.holder(v, name, x); s != "" {
-			sentences = append(sentences, "If it is of "+name+": "+s)
+			sentences = append(sentences, "If it is from "+name+": "+s)
 		}
 	}
 	return sentences
 }
 
-// holder says who has the node ID of an ID, or had it then, as far as the store
-// knows.
+// holder says which server has, or had at the time of the ID, its node ID, as
+// far as the store knows.
 func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 	q, ok := k.fleet.nodes(v.r.Context(), name)
 	if !ok || q.Info.Config.Layout != x.Layout {
@@ -273,7 +264,7 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 	}
 	i := slices.IndexFunc(q.Nodes, func(n grant.NodeInfo) bool { return n.Node == x.Node })
 	if i < 0 {
-		return "No server of this store has ever held this number for " + name + "."
+		return "No server of this store has ever held this node ID for " + name + "."
 	}
 	n := q.Nodes[i]
 	host := n.Host
@@ -283,17 +274,17 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 	since, seen := k.fleet.since(name, n)
 	switch {
 	case !x.Time.Before(n.Until):
-		return fmt.Sprintf("Nobody held it then: the last window ended at %s.", utc(n.Until))
+		return fmt.Sprintf("No server held it then: the last window ended at %s.", utc(n.Until))
 	case !n.Wall.IsZero() && !x.Time.Before(n.Wall), seen && !x.Time.Before(since):
 		if n.Held {
-			return fmt.Sprintf("%s held it then, and has it until %s or longer.", host, utc(n.Until))
+			return fmt.Sprintf("%s held it then, and still holds it until %s or longer.", host, utc(n.Until))
 		}
 		return fmt.Sprintf("%s held it then, and gave it back.", host)
 	}
-	return fmt.Sprintf("%s had it last; who held it at that time is not known any more.", host)
+	return fmt.Sprintf("%s held it last; the holder at that time is no longer known.", host)
 }
 
-// addOthers adds the other readings, and those by layouts of the store.
+// addOthers adds the other readings, and those by layouts in the store.
 func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options, now time.Time) {
 	known := map[string]bool{r.Name: true}
 	add := func(x *inspect.Reading, yours string) {
@@ -310,7 +301,7 @@ func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, o
 			c.Time = utc(x.Time)
 			c.Reason = ago(x.Time, now)
 		} else {
-			c.Reason = "holds no time"
+			c.Reason = "contains no time"
 		}
 		if len(x.Against) > 0 {
 			for _, reason := range x.Against {
@@ -354,7 +345,7 @@ func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, o
 	}
 }
 
-// nameSome lists names, the first few of them.
+// nameSome lists the first few names.
 func nameSome(names []string) string {
 	const some = 3
 	if len(names) <= some {
@@ -363,14 +354,14 @@ func nameSome(names []string) string {
 	return strings.Join(names[:some], ", ") + fmt.Sprintf(" and %d more", len(names)-some)
 }
 
-// many is what several IDs say together.
+// A many is a summary of several IDs.
 type many struct {
 	Layout     string
 	Guessed    bool
 	Rows       []row
 	Good, Bad  int
 	Duplicates int
-	Inversions int // IDs that are less than the one before
+	Inversions int // IDs less than the previous one
 	Nodes      int
 	First      time.Time
 	Last       time.Time
@@ -389,15 +380,15 @@ type row struct {
 	Fault    string
 	Time     time.Time
 	HasTime  bool
-	Gap      string // from the one before
+	Gap      string // from the previous one
 	Node     uint64
 	Seq      uint64
-	Same     int // the number of an earlier one that is equal; 0 if none
+	Same     int // the number of an earlier equal one; 0 if none
 	Back     bool
 	HasParts bool
 }
 
-// readMany reads IDs by one layout: that which is asked for, or which fits most
+// readMany reads IDs by one layout: the chosen one, or the one that fits most
 // of them best.
 func readMany(ids []string, o inspect.Options, now time.Time) *many {
 	m := &many{}
@@ -487,7 +478,7 @@ func readMany(ids []string, o inspect.Options, now time.Time) *many {
 	return m
 }
 
-// signed is a gap in seconds with its sign.
+// signed formats a gap in seconds with its sign.
 func signed(s float64) string {
 	switch {
 	case s == 0:
@@ -498,7 +489,7 @@ func signed(s float64) string {
 	return "+" + inspect.Span(s)
 }
 
-// judge sums up in a sentence.
+// judge sums up the result in a sentence.
 func (m *many) judge() {
 	m.Fine = m.Bad == 0 && m.Duplicates == 0 && m.Inversions == 0
 	var parts []string
@@ -518,19 +509,19 @@ func (m *many) judge() {
 	m.Verdict = plural(uint64(len(m.Rows)), "ID") + ": " + strings.Join(parts, ", ")
 }
 
-// makeID makes an ID of a sequencer, and shows what it says.
+// makeID makes an ID of a sequencer and explains it.
 func (k *Console) makeID(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
 		return
 	}
 	name := strings.TrimSpace(v.r.PostForm.Get("name"))
 	if err := service.CheckName(name); err != nil {
-		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(err)+".")
+		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(err)+".")
 		return
 	}
 	if !v.who.MayMake(name) {
-		v.forbidden("It cannot take IDs of " + name + ".")
+		v.forbidden("It does not allow taking IDs of " + name + ".")
 		return
 	}
 	ctx, cancel := k.limited(v.r)

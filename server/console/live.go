@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A view is a page that changes: what of it, for a visitor, at a moment. It
-// returns the name of the page's template and its data.
+// view returns the template and the data of a live page for a visitor, as of
+// now.
 func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	q := v.r.URL.Query()
 	switch q.Get("page") {
@@ -34,16 +34,16 @@ func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	return "", nil, false
 }
 
-// maxStreams is how many pages can be open that change, and maxStreamsOf how
-// many of one principal. Each costs a little every Config.Every.
+// maxStreams is how many live pages can be open, and maxStreamsOf how many of
+// one principal. Each costs a little every Config.Every.
 const (
 	maxStreams   = 200
 	maxStreamsOf = 20
 )
 
-// streams counts the pages that are open. Its zero value has none.
+// streams counts the open live pages. The zero value is empty.
 type streams struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	all int
 	of  map[string]int // by principal
 }
@@ -77,25 +77,25 @@ func (s *streams) end(who visitor) {
 	}
 }
 
-// writeLimit is how long a browser may take to read what is sent.
+// writeLimit is how long a browser may take to read an event.
 const writeLimit = 10 * time.Second
 
-// events is the stream of a page: the parts that change, and a beat where
-// nothing has, by which the page knows that it is still connected.
+// events is the stream of a page: its changes, or a beat if nothing has
+// changed, which shows the page that it is still connected.
 func (k *Console) events(v *visit) {
 	if _, _, ok := k.view(v); !ok {
-		http.Error(v.w, "there is no such page, or you may not see it", http.StatusForbidden)
+		http.Error(v.w, "page not found, or permission denied", http.StatusForbidden)
 		return
 	}
 	who := v.who
 	if !k.streams.begin(who) {
 		v.w.Header().Set("Retry-After", "10")
-		http.Error(v.w, "too many pages are open", http.StatusServiceUnavailable)
+		http.Error(v.w, "too many open pages", http.StatusServiceUnavailable)
 		return
 	}
 	defer k.streams.end(who)
 	c := http.NewResponseController(v.w)
-	_ = c.SetReadDeadline(time.Time{}) // the server's limits are for requests that end
+	_ = c.SetReadDeadline(time.Time{}) // the server's limits do not apply to streams
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
@@ -119,7 +119,7 @@ func (k *Console) events(v *visit) {
 		var b bytes.Buffer
 		if name != "" {
 			if err := render(&b, name, "live", body); err != nil {
-				k.c.Log.Error("console: a page cannot be written", "page", name, "error", err)
+				k.c.Log.Error("console: rendering a page failed", "page", name, "error", err)
 				return
 			}
 		}

@@ -31,7 +31,7 @@ func (s *stream) next() (event, data string, ok bool) {
 		case strings.HasPrefix(line, "data: "), line == "data:":
 			data += strings.TrimPrefix(strings.TrimPrefix(line, "data:"), " ") + "\n"
 		default:
-			s.t.Errorf("a line that is none of an event: %q", line)
+			s.t.Errorf("not a line of an event: %q", line)
 		}
 	}
 	return "", "", false
@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 	web.Start()
 	t.Cleanup(web.Close)
 	s := openStream(t, web, "members")
-	if event, data, ok := s.next(); !ok || event != "view" || !strings.Contains(data, "Nobody has written yet") {
+	if event, data, ok := s.next(); !ok || event != "view" || !strings.Contains(data, "No servers yet") {
 		t.Fatalf("the first event is %q %q", event, data)
 	}
 	for range 20 { // longer than both limits
@@ -103,7 +103,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamEndsWithItsToken says so to the page, which then asks to sign in.
+// TestStreamEndsWithItsToken: the page learns that its token ended, and asks to
+// sign in.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	set, secrets := tokens(t)
 	var now = make(chan *auth.Set, 1)

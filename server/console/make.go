@@ -10,12 +10,12 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// limited is a request's context within Config.Limit.
+// limited returns a request's context with Config.Limit.
 func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), k.c.Limit)
 }
 
-// next makes an ID of a sequencer, as its layout writes it.
+// next makes an ID of a sequencer, in its layout's format.
 func (k *Console) next(ctx context.Context, name string, who visitor) (string, firn.Layout, error) {
 	var may auth.Authorizer
 	if who.p != nil {
@@ -34,7 +34,7 @@ func (k *Console) next(ctx context.Context, name string, who visitor) (string, f
 	return text, s.Layout, err
 }
 
-// firstOf is the text of an ID of a source.
+// firstOf returns the text of an ID from a source.
 func firstOf[I interface {
 	firn.AnyID[I]
 	String() string

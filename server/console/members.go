@@ -9,7 +9,7 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// A membersPage is the servers of the store.
+// A membersPage shows the servers of the store.
 type membersPage struct {
 	Now        time.Time
 	Store      bool
@@ -25,18 +25,18 @@ type memberRow struct {
 	State state
 	Rate  float64
 	Made  uint64
-	Held  []members.Held // that are held now, and the visitor may see
-	Some  int            // more than these
+	Held  []members.Held // held now, if the visitor may see them
+	Some  int            // number of further ones
 	Gone  bool
 	Clock clockError
 }
 
-// maxHeldShown is how many node IDs a row names.
+// maxHeldShown is how many node IDs a row lists.
 const maxHeldShown = 6
 
 func (k *Console) members(v *visit) {
 	if !v.who.MayRead("") {
-		v.forbidden("It cannot see the servers.")
+		v.forbidden("It does not allow seeing the servers.")
 		return
 	}
 	v.show(http.StatusOK, "members", page{Title: "Members", Section: "members", Live: "/events?page=members", Body: k.membersNow(v)})
@@ -80,7 +80,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 	return p
 }
 
-// memberFor is a server with the figures of what a visitor sees.
+// memberFor returns a server with the figures that a visitor may see.
 func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
 	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
 	if who.SeesAll() {
@@ -94,7 +94,7 @@ func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
 	return r
 }
 
-// ratesFor are the rates of this server, of what a visitor sees.
+// ratesFor returns the rates of this server that a visitor may see.
 func (k *Console) ratesFor(who visitor) ([]time.Time, []float64) {
 	if who.SeesAll() {
 		return k.history.rates("")
@@ -102,15 +102,15 @@ func (k *Console) ratesFor(who visitor) ([]time.Time, []float64) {
 	return k.history.sum(who.MayRead)
 }
 
-// presenceOf is a server's presence for people.
+// presenceOf describes a server's presence to people.
 func presenceOf(p presence) state {
 	switch p {
 	case late:
-		return state{"late", "busy", "It should have written into the store again by now."}
+		return state{"late", "busy", "Its next record in the store is overdue."}
 	case stopped:
-		return state{"stopped", "idle", "It said that it ends."}
+		return state{"stopped", "idle", "It has announced that it stops."}
 	case lost:
-		return state{"lost", "bad", "It did not write into the store again, and did not say that it ends."}
+		return state{"lost", "bad", "It stopped writing its record to the store without announcing that it stops."}
 	}
-	return state{"up", "good", "It writes into the store as it should."}
+	return state{"up", "good", "It writes its record to the store regularly."}
 }

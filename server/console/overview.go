@@ -12,23 +12,23 @@ import (
 	"github.com/firnid/firn/server/metrics"
 )
 
-// An overviewPage is all sequencers, and what matters of the whole.
+// An overviewPage shows all sequencers, and the main figures of the fleet.
 type overviewPage struct {
 	Now        time.Time
 	StoreFault string
-	StoreAt    time.Time // of when figures are where the store does not answer
+	StoreAt    time.Time // time of the figures if the store does not answer
 	Store      bool
 	Rate       float64 // of all servers
 	Made       uint64
 	Members    int
 	Held       int
 	Rows       []overviewRow
-	More       int // sequencers that are not shown
+	More       int // number of sequencers not shown
 	Maker      bool
 	Admin      bool
 	Chart      chart
 	Layout     firn.Layout // of the first sequencer
-	Example    ruler       // of its IDs
+	Example    ruler       // an ID of that layout
 }
 
 // An overviewRow is a sequencer in the list.
@@ -40,50 +40,50 @@ type overviewRow struct {
 	Spark  spark
 	Rate   float64
 	Made   uint64
-	Here   bool // a server that is there has made some
+	Here   bool // a present server has made IDs
 	Held   uint64
 	Free   string
 	Looked bool
 	Last   time.Time
 	Left   string
-	Soon   bool // the last ID is near
+	Soon   bool // the last ID is close
 }
 
-// made is what other servers have made of a sequencer.
+// A made is how many IDs other servers have made of a sequencer.
 type made struct {
 	ids  uint64
 	rate float64
 }
 
-// A state is a word with its colour.
+// A state is a word with its color and meaning.
 type state struct{ Word, Tone, Means string }
 
-// stateOf is a sequencer's state for people.
+// stateOf describes a sequencer's state to people.
 func stateOf(s grant.State) state {
 	switch s {
 	case grant.Attached:
-		return state{"attached", "good", "Servers may hold node IDs of it and make IDs."}
+		return state{"attached", "good", "Servers can acquire its node IDs and make IDs."}
 	case grant.Detaching:
 		return state{"detaching", "busy", "Servers are giving their node IDs back."}
 	case grant.Detached:
-		return state{"detached", "idle", "No server holds a node ID of it, and none makes IDs, until it is attached."}
+		return state{"detached", "idle", "No server holds its node IDs or makes IDs until it is attached."}
 	case grant.Destroying:
-		return state{"destroying", "busy", "Servers are giving their node IDs back, for good."}
+		return state{"destroying", "busy", "Servers are giving their node IDs back permanently."}
 	case grant.Destroyed:
-		return state{"destroyed", "idle", "It makes no more IDs. Created again with the same layout, it goes on without repeating any."}
+		return state{"destroyed", "idle", "It makes no more IDs. If it is created again with the same layout, it continues without repeating any."}
 	case grant.Purged:
-		return state{"purged", "idle", "It may be created again with any layout."}
+		return state{"purged", "idle", "It can be created again with any layout."}
 	}
 	return state{s.String(), "bad", ""}
 }
 
-// maxRows is how many sequencers the list has.
+// maxRows is how many sequencers the list shows.
 const maxRows = 200
 
-// soon is how near the last ID of a layout must be to be warned of.
+// soon is the time before the last ID of a layout from which the page warns.
 const soon = 3 * 365 * 24 * time.Hour
 
-// overview is the first page.
+// overview shows the first page.
 func (k *Console) overview(v *visit) {
 	if !v.who.MayRead("") {
 		http.Redirect(v.w, v.r, "/inspect", http.StatusSeeOther)
@@ -143,7 +143,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		}
 		p.Rows = append(p.Rows, row)
 	}
-	// What is in use comes first; others keep the order of their names.
+	// Sequencers in use come first; the others stay sorted by name.
 	slices.SortStableFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(rank(a), rank(b)) })
 	return p
 }
@@ -158,7 +158,7 @@ func rank(r overviewRow) int {
 	return 1
 }
 
-// rowOf is a line of the list.
+// rowOf returns a row of the list.
 func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, others made, at time.Time) overviewRow {
 	row := overviewRow{Name: q.Name, Fault: q.Fault}
 	if q.Fault != "" {
@@ -183,7 +183,7 @@ func (r *overviewRow) setLayout(l firn.Layout, at time.Time) {
 	r.Soon = -inspect.Age(l.Last(), at) < soon.Seconds()
 }
 
-// heldNow is how many of the node IDs somebody holds.
+// heldNow counts the node IDs that are held.
 func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
 	for _, x := range nodes {
 		if x.Held && x.Until.After(at) {
@@ -193,12 +193,12 @@ func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
 	return n
 }
 
-// staticRows are the names of a server without a store: only what it has served
-// itself.
+// staticRows adds the names of a server without a store: those that it has
+// served.
 func (k *Console) staticRows(p *overviewPage, figures map[string]metrics.Sequencer) {
 	for _, f := range figures {
 		_, rates := k.history.rates(f.Name)
-		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a node ID of its own, and knows no others."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
+		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a static node ID and knows no other servers."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
 	}
 	slices.SortFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(a.Name, b.Name) })
 	if len(p.Rows) > maxRows {

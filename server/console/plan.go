@@ -13,7 +13,7 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// A planPage is a layout that somebody thinks about.
+// A planPage plans a layout.
 type planPage struct {
 	Time, Node, Seq int
 	Unit            string
@@ -26,10 +26,10 @@ type planPage struct {
 	Made            *planned
 }
 
-// A start is a known layout to begin with.
+// A start is a known layout to start with.
 type start struct{ Name, About, Link string }
 
-// planned is what a layout can hold.
+// A planned is the capacity of a layout.
 type planned struct {
 	Layout   firn.Layout
 	Text     string
@@ -46,7 +46,7 @@ type planned struct {
 	Now      time.Time
 }
 
-// A verdict is an answer with its reason.
+// A verdict is an answer with a reason.
 type verdict struct {
 	Good bool
 	Text string
@@ -54,10 +54,11 @@ type verdict struct {
 
 var planUnits = []string{"100us", "1ms", "4ms", "10ms", "100ms", "1s"}
 
-// planStarts are layouts that people begin with.
+// planStarts lists common layouts to start with.
 var planStarts = []string{"default", "hazelcast", "snowcast", "sonyflake", "js53"}
 
-// plan shows what widths come to. All is in the page's address.
+// plan shows the capacity that the widths give. The page's address has all its
+// input.
 func (k *Console) plan(v *visit) {
 	q := v.r.URL.Query()
 	p := planPage{Units: planUnits}
@@ -72,7 +73,7 @@ func (k *Console) plan(v *visit) {
 		if text := q.Get(n.key); text != "" {
 			bits, err := strconv.Atoi(text)
 			if err != nil || bits < 0 || bits > n.most {
-				faults = append(faults, fmt.Sprintf("%s is %q: it is a number of bits from 0 to %d.", fieldName(n.key), text, n.most))
+				faults = append(faults, fmt.Sprintf("%s is %q: it must be a number of bits from 0 to %d.", fieldName(n.key), text, n.most))
 				continue
 			}
 			*n.v = bits
@@ -115,7 +116,7 @@ func (k *Console) plan(v *visit) {
 	v.show(status, "plan", page{Title: "Plan a layout", Section: "plan", Body: p})
 }
 
-// unitName is a unit for people: 1 ms.
+// unitName formats a unit for people: 1 ms.
 func unitName(s string) string {
 	d, err := time.ParseDuration(s)
 	if err != nil {
@@ -135,14 +136,14 @@ func planAddress(t, n, s int, unit, epoch, low string) string {
 	}.Encode()
 }
 
-// make makes the layout, and says what it can hold.
+// make makes the layout and computes its capacity.
 func (p *planPage) make(now time.Time) (*planned, error) {
 	if p.Total > 64 {
 		p.Over = p.Total - 64
-		return nil, fmt.Errorf("%d bits are %d too many for a 64-bit ID: take them from the time, the node or the sequence", p.Total, p.Over)
+		return nil, fmt.Errorf("%d bits are %d too many for a 64-bit ID: reduce the time, the node or the sequence", p.Total, p.Over)
 	}
 	if p.Time == 0 {
-		return nil, fmt.Errorf("a layout needs time bits: without them IDs would begin again at once")
+		return nil, fmt.Errorf("a layout needs time bits: without them IDs would repeat at once")
 	}
 	epoch := p.Epoch
 	if len(epoch) == len(time.DateOnly) {
@@ -164,7 +165,7 @@ func (p *planPage) make(now time.Time) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The shortest name: that of a preset with these bits.
+	// Prefer the name of a preset with the same bits.
 	for _, name := range planStarts {
 		if same := firn.MustParseLayout(name).WithEpoch(l.Epoch()); same.Fields() == l.Fields() && same.Unit() == l.Unit() {
 			l = same
@@ -178,12 +179,12 @@ func (p *planPage) make(now time.Time) (*planned, error) {
 		Last: l.Last(), Years: left(l.Last(), now), Now: now,
 	}
 	m.JS = untilBit(l, 53, "Exact in a JavaScript number: never above 2^53.", "Not exact in a JavaScript number: send IDs as strings.", "Exact in a JavaScript number until %s: send IDs as strings.", now)
-	m.Sign = untilBit(l, 63, "Never negative as a signed 64-bit number.", "Negative at times as a signed 64-bit number.", "Negative as a signed 64-bit number from %s on.", now)
+	m.Sign = untilBit(l, 63, "Never negative as a signed 64-bit number.", "Sometimes negative as a signed 64-bit number.", "Negative as a signed 64-bit number from %s on.", now)
 	m.Index = "8 bytes as bigint: the keys of a billion rows are 8 GB in an index, where UUIDs are 16 GB."
 	return m, nil
 }
 
-// untilBit says from when on IDs have a bit, in words.
+// untilBit says in words from when on IDs have a bit set.
 func untilBit(l firn.Layout, bit int, never, always, from string, now time.Time) verdict {
 	switch at, isAlways, isNever := inspect.FirstWith(l, bit); {
 	case isNever:

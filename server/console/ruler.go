@@ -9,35 +9,35 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// A ruler is the bits of an ID as they are drawn: from the top down, in chunks
-// of 16, so that a narrow screen shows one beneath the other.
+// A ruler draws the bits of an ID: the highest first, in chunks of 16, which
+// narrow screens stack.
 type ruler struct {
 	Bits   int
-	Label  string // for those who hear it
+	Label  string // for screen readers
 	Digits bool   // the bits have values
 	Chunks []chunk
 }
 
 const (
 	chunkBits = 16
-	roomy     = 8 // bits that have room for a field's whole name
+	roomy     = 8 // bits needed for a field's whole name
 )
 
 // A chunk is 16 bits of a ruler.
 type chunk struct {
-	Hi, Lo int // the numbers of its first and last bit
+	Hi, Lo int // numbers of its first and last bit
 	Segs   []seg
 }
 
-// A seg is what a field has of a chunk.
+// A seg is the part of a field in a chunk.
 type seg struct {
 	Field      string
 	Span       int
-	Label      string // where the field's name stands
-	Width      string // and how many bits it has, where there is room
-	Value      string // and what they say, where there is an ID
-	Begin, End bool   // of the piece
-	Digits     string // the values, 0 and 1, or a point for each bit
+	Label      string // the field's name, in the segment that shows it
+	Width      string // its number of bits, if there is room
+	Value      string // its value, if there is an ID
+	Begin, End bool   // whether the piece begins or ends here
+	Digits     string // 0, 1, or a point for each bit
 }
 
 // A cut is a run of bits of one field.
@@ -61,7 +61,7 @@ func cutsOfReading(x *inspect.Reading) (cuts []cut) {
 	if !x.HasParts {
 		return cuts
 	}
-	// A field in pieces has its value at the first of them.
+	// A field in pieces shows its value at the first piece.
 	for key, value := range map[string]string{"time": shortTime(x), "node": number(x.Node), "seq": number(x.Seq)} {
 		for i := range cuts {
 			if cuts[i].field == key {
@@ -73,8 +73,8 @@ func cutsOfReading(x *inspect.Reading) (cuts []cut) {
 	return cuts
 }
 
-// newRuler draws cuts that follow each other from the top bit down. id is nil,
-// or the ID's bytes.
+// newRuler draws consecutive cuts from the top bit down. id is nil, or the
+// bytes of the ID.
 func newRuler(bits int, cuts []cut, id []byte) ruler {
 	r := ruler{Bits: bits, Digits: id != nil}
 	var words []string
@@ -96,7 +96,7 @@ func newRuler(bits int, cuts []cut, id []byte) ruler {
 		for _, i := range at {
 			segs = append(segs, &r.Chunks[i].Segs[len(r.Chunks[i].Segs)-1])
 		}
-		// The name stands where the field begins to have room for it.
+		// Place the name where the field first has room for it.
 		var at0 *seg
 		for _, s := range segs {
 			if at0 == nil || at0.Span < roomy && s.Span > at0.Span {
@@ -116,11 +116,11 @@ func newRuler(bits int, cuts []cut, id []byte) ruler {
 			}
 		}
 	}
-	r.Label = fmt.Sprintf("%d bits, from the highest down: %s", bits, strings.Join(words, ", "))
+	r.Label = fmt.Sprintf("%d bits, the highest first: %s", bits, strings.Join(words, ", "))
 	return r
 }
 
-// shortTime is a reading's time as it fits beneath the bits.
+// shortTime formats a reading's time to fit beneath the bits.
 func shortTime(x *inspect.Reading) string {
 	if x.Time.Year() > 9999 || x.Time.Year() < 1 {
 		return utc(x.Time)
@@ -128,7 +128,7 @@ func shortTime(x *inspect.Reading) string {
 	return x.Time.UTC().Format("2006-01-02 15:04:05.000")
 }
 
-// digits are the bits from top to low.
+// digits returns the bits from top to low.
 func digits(id []byte, top, low int) string {
 	var b strings.Builder
 	for bit := top; bit >= low; bit-- {
@@ -145,7 +145,7 @@ func digits(id []byte, top, low int) string {
 	return b.String()
 }
 
-// fieldName is a field in a word.
+// fieldName returns the name of a field for people.
 func fieldName(field string) string {
 	switch field {
 	case "seq":
@@ -170,8 +170,8 @@ func shortName(field string) string {
 	return field
 }
 
-// orderOf are the fields as they are explained: from the top bit down, and then
-// those that say nothing.
+// orderOf returns the fields in the order of explanation: from the top bit
+// down, and those without a meaning last.
 func orderOf(cuts []cut) (keys []string) {
 	for _, last := range []bool{false, true} {
 		for _, c := range cuts {
@@ -183,16 +183,16 @@ func orderOf(cuts []cut) (keys []string) {
 	return keys
 }
 
-// A field is a field of an ID in words.
+// A field is a field of an ID, explained.
 type field struct {
 	Key    string // as in firn.Piece
 	Name   string
-	Bits   string   // how many, and which
-	Value  string   // in this ID; empty where there is none
-	Detail []string // what it means, in sentences
+	Bits   string   // how many bits, and which
+	Value  string   // in this ID; may be empty
+	Detail []string // its meaning, in sentences
 }
 
-// bitsOf says how many bits a field has, and where.
+// bitsOf describes how many bits a field has, and where.
 func bitsOf(cuts []cut, key string) string {
 	n := 0
 	var where []string

@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A sequencerPage is all that is known of one sequencer.
+// A sequencerPage shows everything that is known about one sequencer.
 type sequencerPage struct {
 	Name       string
 	Now        time.Time
@@ -29,7 +29,7 @@ type sequencerPage struct {
 	Layout     firn.Layout
 	Ruler      ruler
 	Fields     []field
-	Second     string // IDs per second that a node can make
+	Second     string // IDs per second of one node
 	Left       string
 	Soon       bool
 	Held       uint64
@@ -57,11 +57,11 @@ type nodeRow struct {
 	Host  string
 	State state
 	Until time.Time
-	X, W  int // where its window is drawn, of 1000
+	X, W  int // position of its window, of 1000
 	Here  bool
 }
 
-// A chart is the rates of the last minutes, drawn large.
+// A chart shows the rates of the last minutes, drawn large.
 type chart struct {
 	Spark         spark  // without JavaScript
 	Times, Values string // as JSON
@@ -79,7 +79,7 @@ func newChart(times []time.Time, rates []float64) chart {
 		values[i] = math.Round(r*10) / 10
 		c.Most = max(c.Most, r)
 	}
-	// Numbers always can be written.
+	// Numbers can always be encoded.
 	x, _ := json.Marshal(seconds)
 	y, _ := json.Marshal(values)
 	c.Times, c.Values = string(x), string(y)
@@ -91,15 +91,15 @@ const (
 	axisWide    = 1000
 )
 
-// sequencer is the page of one.
+// sequencer shows the page of one sequencer.
 func (k *Console) sequencer(v *visit) {
 	name := v.r.PathValue("name")
 	if err := service.CheckName(name); err != nil {
-		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(err)+".")
+		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(err)+".")
 		return
 	}
 	if !v.who.MayRead(name) {
-		v.forbidden("It cannot see the sequencer " + name + ".")
+		v.forbidden("It does not allow seeing the sequencer " + name + ".")
 		return
 	}
 	p, err := k.sequencerNow(v, name)
@@ -119,8 +119,8 @@ type missingPage struct {
 	Admin bool
 }
 
-// sequencerNow is what is known of a sequencer. Where the store does not answer
-// there is an error, and StoreFault says so on the page.
+// sequencerNow returns what is known about a sequencer. If the store does not
+// answer it returns an error, and the page shows StoreFault.
 func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
 	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.MayMake(name), Admin: v.who.MayAdmin(name) && k.admin != nil, Static: k.admin == nil}
 	for _, f := range k.c.Figures() {
@@ -138,7 +138,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		if err != nil {
 			return p, err
 		}
-		p.State = state{"static", "good", "This server has a node ID of its own, and knows no other servers."}
+		p.State = state{"static", "good", "This server has a static node ID and knows no other servers."}
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}
@@ -148,7 +148,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	if err != nil {
 		if !errors.Is(err, errNoSequencer) {
 			p.StoreFault, p.StoreAt = storeFault(err), v.now
-			p.State = state{"unknown", "bad", "The store does not say."}
+			p.State = state{"unknown", "bad", "The store does not answer."}
 		}
 		return p, err
 	}
@@ -171,19 +171,19 @@ func (p *sequencerPage) setLayout(l firn.Layout, at time.Time) {
 	p.TimeLink = "/time?layout=" + url.QueryEscape(l.String())
 }
 
-// storeFault is why the store does not answer, for people.
+// storeFault explains to people why the store does not answer.
 func storeFault(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "It did not answer in time; the server's log says more."
+		return "It did not answer in time; see the server's log."
 	}
 	f := service.FaultOf(err, 0, false)
 	if f.Detail == "" {
-		return "The server's log says more."
+		return "See the server's log."
 	}
 	return detail(errors.New(f.Detail)) + "."
 }
 
-// timeline draws the windows of node IDs around this moment.
+// timeline draws the windows of node IDs around now.
 func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 	reach := p.Window + p.Window/2
 	p.AxisFrom, p.AxisTo = at.Add(-reach), at.Add(reach)
@@ -196,15 +196,15 @@ func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 		r := nodeRow{Node: n.Node, Host: n.Host, Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held}
 		switch {
 		case n.Owner == "":
-			r.State = state{"fenced", "idle", "An operator has fenced it: its owner cannot go on."}
+			r.State = state{"fenced", "idle", "An operator has fenced it: its owner cannot continue."}
 		case !n.Held:
-			r.State = state{"given back", "idle", "Its owner has given it back; the next one begins where it ended."}
+			r.State = state{"given back", "idle", "Its owner has given it back; the next owner begins where it ended."}
 		case !n.Until.After(at):
-			r.State = state{"lapsed", "busy", "Its owner did not renew it or give it back, as when it was idle, or has crashed. It is free."}
+			r.State = state{"lapsed", "busy", "It expired: its owner was idle or has crashed. It is free."}
 		case n.Closing:
-			r.State = state{"giving back", "busy", "Its owner was told to give it back."}
+			r.State = state{"giving back", "busy", "Its owner has to give it back."}
 		default:
-			r.State = state{"held", "good", "Its owner makes IDs with it, and renews the window as long as it does."}
+			r.State = state{"held", "good", "Its owner makes IDs with it, and renews the window while it does."}
 		}
 		begin := n.Wall
 		if since, ok := k.fleet.since(p.Name, n); ok {
@@ -213,7 +213,7 @@ func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 		r.X = x(begin)
 		r.W = max(0, x(n.Until)-r.X)
 		if n.Until.After(p.AxisFrom) {
-			r.W = max(r.W, 8) // what was given back at once is seen too
+			r.W = max(r.W, 8) // keep very short windows visible
 			r.X = min(r.X, axisWide-r.W)
 		}
 		p.Rows = append(p.Rows, r)
@@ -244,7 +244,7 @@ func toneRank(s state) int {
 	return 3
 }
 
-// actsOf are what can be done to a sequencer in a state.
+// actsOf returns the possible acts for a sequencer in a state.
 func actsOf(s grant.State) []string {
 	switch s {
 	case grant.Attached:

@@ -8,5 +8,5 @@ import (
 )
 
 func clockState() (synced bool, bound time.Duration, err error) {
-	return false, 0, errors.New("it has no call for that")
+	return false, 0, errors.New("not supported on this system")
 }

@@ -1,9 +1,10 @@
-// Package doctor looks for what would keep a server from handing out IDs, or
-// make their times wrong: the clock, the store, the system's limits, addresses,
-// certificates, and the other servers of the store. It changes nothing.
+// Package doctor looks for problems that would keep a server from handing out
+// IDs, or make their times wrong: the clock, the store, the system's limits,
+// addresses, certificates, and the other servers of the store. It changes
+// nothing.
 //
-// It is for the command firn doctor, and for programs that embed a server. What
-// a running server knows of itself is in its metrics.
+// It is used by the command firn doctor, and by programs that embed a server.
+// Problems of a running server are visible in its metrics.
 package doctor
 
 import (
@@ -25,14 +26,14 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// A Level says what a Finding asks for.
+// A Level is the severity of a Finding.
 type Level string
 
 // The levels.
 const (
-	OK      Level = "ok"      // as it should be
-	Unknown Level = "unknown" // could not be found out here
-	Fix     Level = "fix"     // something needs fixing
+	OK      Level = "ok"      // no problem
+	Unknown Level = "unknown" // could not be determined
+	Fix     Level = "fix"     // needs fixing
 )
 
 // A Finding is the result of one check.
@@ -40,43 +41,44 @@ type Finding struct {
 	Check string `json:"check"` // clock, store, members, file system, limits, address, TLS
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
-	Fix   string `json:"fix,omitempty"` // what to do, where Level is Fix
+	Fix   string `json:"fix,omitempty"` // what to do if Level is Fix
 }
 
-// Config says what to look at. Fields that are zero leave their checks out.
+// Config says what to check. The checks of zero fields are skipped.
 type Config struct {
-	// Store is open, or nil with StoreError and StoreHint: why not, and what to
-	// do.
+	// Store is an open store; nil with StoreError and StoreHint means that it
+	// could not be opened.
 	Store      grant.Store
 	StoreError error
 	StoreHint  string
 
-	// Missing: Directory has no store yet, and the server makes it when it starts.
+	// Missing means that Directory has no store yet; the server creates it when it
+	// starts.
 	Missing bool
 
-	// Warnings are what the store warned of when it was opened.
+	// Warnings are the warnings from opening the store.
 	Warnings []string
 
-	// Directory is that of the store, if it is one.
+	// Directory is the directory of the store, if it is one.
 	Directory string
 
-	// Version is that of this program.
+	// Version is the version of this program.
 	Version string
 
-	// Listen are the addresses of the server: HOST:PORT, or unix:PATH.
+	// Listen lists the server's addresses: HOST:PORT, or unix:PATH.
 	Listen []string
 
-	// Connections is how many the server takes at an address.
+	// Connections is how many connections the server accepts per address.
 	Connections uint64
 
-	// Certificates are files in PEM.
+	// Certificates are PEM files.
 	Certificates []string
 
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
 }
 
-// Run makes all checks.
+// Run runs all checks.
 func Run(ctx context.Context, c Config) []Finding {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -97,7 +99,7 @@ func Run(ctx context.Context, c Config) []Finding {
 	return r.found
 }
 
-// A report is what was found so far.
+// A report collects the findings.
 type report struct {
 	c     Config
 	found []Finding
@@ -109,12 +111,12 @@ func (r *report) add(check string, level Level, fix, format string, args ...any)
 
 const ntpHint = "let chrony, ntpd or systemd-timesyncd set the clock, and check that they reach their servers"
 
-// synchronized asks the system whether its clock follows others.
+// synchronized asks the system whether its clock is synchronized.
 func (r *report) synchronized() {
 	synced, bound, err := clockState()
 	switch {
 	case err != nil:
-		r.add("clock", Unknown, "", "this system does not tell whether its clock is synchronized: %v", err)
+		r.add("clock", Unknown, "", "cannot determine whether the clock is synchronized: %v", err)
 	case !synced:
 		r.add("clock", Fix, ntpHint, "the clock is not synchronized")
 	default:
@@ -122,35 +124,34 @@ func (r *report) synchronized() {
 	}
 }
 
-// mostStep is by how much a synchronized clock may differ from a counter after
-// seconds.
+// mostStep is how far a synchronized clock may differ from a monotonic counter
+// after some seconds.
 const mostStep = 100 * time.Millisecond
 
-// stepped compares the clock with the counter that nobody sets, over the time
+// stepped compares the clock with a counter that cannot be set, over the time
 // of the other checks.
 func (r *report) stepped(begin time.Time) {
 	end := time.Now()
 	step := end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
 	if step.Abs() > mostStep {
-		r.add("clock", Fix, "set the clock slowly (slew); IDs stay unique over steps, and callers may wait",
-			"the clock was set by %v while this command ran", step.Round(time.Millisecond))
+		r.add("clock", Fix, "make the time service slew the clock instead of stepping it; IDs stay unique when it steps, but callers may wait",
+			"the clock was changed by %v while this command ran", step.Round(time.Millisecond))
 	}
 }
 
-// How many requests are timed, the latency from which the store is slow, and
-// the clock differences that are an error: members refuse node IDs from ten
-// seconds on.
+// The number of timed requests, the latency of a slow store, and the clock
+// difference that is an error: from ten seconds on, members refuse node IDs.
 const (
 	requests   = 9
 	slowStore  = 250 * time.Millisecond
 	mostOffset = time.Second
 )
 
-// store looks at the store, its clock, and what other servers wrote into it.
+// store checks the store, its clock, and the records of other servers in it.
 func (r *report) store(ctx context.Context) {
 	switch {
 	case r.c.Missing:
-		r.add("store", OK, "", "%s has no store yet: the server makes it when it starts", r.c.Directory)
+		r.add("store", OK, "", "%s has no store yet: the server creates it when it starts", r.c.Directory)
 		return
 	case r.c.Store == nil && r.c.StoreError == nil:
 		return
@@ -162,27 +163,27 @@ func (r *report) store(ctx context.Context) {
 	for range requests {
 		begin := time.Now()
 		if _, err := r.c.Store.Get(ctx, "doctor/latency"); err != nil {
-			r.add("store", Fix, "look at the store's own log, and at the network", "the store does not answer: %v", err)
+			r.add("store", Fix, "check the store's own log, and the network", "the store does not answer: %v", err)
 			return
 		}
 		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
 	median, worst := took[requests/2], took[requests-1]
-	text := fmt.Sprintf("the store answers in %v, at worst of %d in %v", median.Round(time.Microsecond), requests, worst.Round(time.Microsecond))
+	text := fmt.Sprintf("the store answers in %v; the slowest of %d requests took %v", median.Round(time.Microsecond), requests, worst.Round(time.Microsecond))
 	if median > slowStore {
-		r.add("store", Fix, "put it nearer, or give it a faster disk; longer windows need it less often (docs/operations.md)", "%s: slow", text)
+		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)", "%s: slow", text)
 	} else {
 		r.add("store", OK, "", "%s", text)
 	}
 	for _, w := range r.c.Warnings {
-		r.add("store", Fix, "docs/operations.md has what each store needs", "%s", w)
+		r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", w)
 	}
 	r.storeClock(ctx)
 	r.members(ctx)
 }
 
-// storeClock compares the clocks of this machine and of the store.
+// storeClock compares this machine's clock with the store's.
 func (r *report) storeClock(ctx context.Context) {
 	c, ok := grant.As[grant.Clock](r.c.Store)
 	if !ok {
@@ -192,7 +193,7 @@ func (r *report) storeClock(ctx context.Context) {
 	told, resolution, err := c.Time(ctx)
 	after := r.c.Now()
 	if err != nil {
-		r.add("clock", Unknown, "", "the store does not tell its time: %v", err)
+		r.add("clock", Unknown, "", "the store does not report its time: %v", err)
 		return
 	}
 	ahead, behind := before.Sub(told.Add(resolution)), told.Sub(after)
@@ -211,7 +212,7 @@ func (r *report) members(ctx context.Context) {
 	now := r.c.Now()
 	all, err := members.NewLister(r.c.Store).List(ctx, now)
 	if err != nil {
-		r.add("members", Unknown, "", "the servers of the store are not known: %v", err)
+		r.add("members", Unknown, "", "cannot list the servers of the store: %v", err)
 		return
 	}
 	versions := make(map[string][]string)
@@ -221,9 +222,9 @@ func (r *report) members(ctx context.Context) {
 			name = m.Address
 		}
 		versions[m.Version] = append(versions[m.Version], name)
-		// It wrote this before now, by its own clock.
+		// It wrote this in the past, by its own clock.
 		if lead := m.Seen.Sub(now); lead > mostOffset {
-			r.add("clock", Fix, ntpHint+", here and there", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
+			r.add("clock", Fix, ntpHint+", on both machines", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
 		}
 	}
 	if len(all) == 0 {
@@ -243,19 +244,19 @@ func (r *report) members(ctx context.Context) {
 	for v := range versions {
 		for w := range versions {
 			if apart(v, w) {
-				r.add("members", Fix, "versions may be one minor version apart while a store is in use: upgrade the older ones (docs/upgrades.md)", "%s", text)
+				r.add("members", Fix, "servers of one store may be only one minor version apart: upgrade the older ones (docs/upgrades.md)", "%s", text)
 				return
 			}
 		}
 		if apart(v, r.c.Version) {
-			r.add("members", Fix, "versions may be one minor version apart: use a firn nearer to the servers' (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
+			r.add("members", Fix, "versions may be only one minor version apart: use a firn closer to the servers' version (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
 			return
 		}
 	}
 	r.add("members", OK, "", "%s", text)
 }
 
-// apart reports whether two versions are known not to go together on one store.
+// apart reports whether two versions are known to be incompatible on one store.
 func apart(v, w string) bool {
 	var a, b struct{ major, minor int }
 	if n, _ := fmt.Sscanf(v, "v%d.%d.", &a.major, &a.minor); n != 2 {
@@ -267,12 +268,12 @@ func apart(v, w string) bool {
 	return a.major != b.major || a.minor-b.minor > 1 || b.minor-a.minor > 1
 }
 
-// A store of a directory needs little room, but without any it cannot renew
+// A store in a directory needs little space, but without any it cannot renew
 // windows.
 const leastFree = 64 << 20
 
-// directory looks at the file system of a store that is a directory. Which ones
-// cannot hold a store is refused when it is opened.
+// directory checks the file system of a store in a directory. Opening the store
+// already refuses unsuitable file systems.
 func (r *report) directory() {
 	if r.c.Directory == "" {
 		return
@@ -280,15 +281,15 @@ func (r *report) directory() {
 	free, err := freeBytes(existing(r.c.Directory))
 	switch {
 	case err != nil:
-		r.add("file system", Unknown, "", "the free space of %s is not known: %v", r.c.Directory, err)
+		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)
 	case free < leastFree:
-		r.add("file system", Fix, "make room: without any, windows are not renewed, and IDs end", "%s has %d MiB free", r.c.Directory, free>>20)
+		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made", "%s has %d MiB free", r.c.Directory, free>>20)
 	default:
 		r.add("file system", OK, "", "%s has %d MiB free", r.c.Directory, free>>20)
 	}
 }
 
-// existing is the nearest directory above that exists.
+// existing returns the nearest parent directory that exists.
 func existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -301,8 +302,8 @@ func existing(dir string) string {
 // spare is how many files a server opens besides connections.
 const spare = 64
 
-// limits compares how many files a process may open with the connections that
-// the server takes.
+// limits compares the limit of open files with the number of connections that
+// the server accepts.
 func (r *report) limits() {
 	if r.c.Connections == 0 {
 		return
@@ -311,16 +312,16 @@ func (r *report) limits() {
 	need := r.c.Connections*uint64(max(1, len(r.c.Listen))) + spare
 	switch {
 	case err != nil:
-		r.add("limits", Unknown, "", "how many files a process may open is not known: %v", err)
+		r.add("limits", Unknown, "", "cannot determine the limit of open files: %v", err)
 	case most < need:
-		r.add("limits", Fix, fmt.Sprintf("raise it to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
-			"a process here may open %d files, and the server takes up to %d connections", most, need-spare)
+		r.add("limits", Fix, fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
+			"a process here may open %d files, but the server accepts up to %d connections", most, need-spare)
 	default:
 		r.add("limits", OK, "", "a process here may open %d files", most)
 	}
 }
 
-// address looks whether the server can listen, or does.
+// address checks whether the server can listen, or already does.
 func (r *report) address(ctx context.Context, address string) {
 	network, at := "tcp", address
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
@@ -340,7 +341,7 @@ func (r *report) address(ctx context.Context, address string) {
 			return
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) {
-			r.add("address", Fix, "choose another address, or run the server as a user who may listen there", "the server cannot listen on %s: %v", address, err)
+			r.add("address", Fix, "choose another address, or run the server as a user that may listen there", "the server cannot listen on %s: %v", address, err)
 			return
 		}
 	}
@@ -351,7 +352,7 @@ func (r *report) address(ctx context.Context, address string) {
 	r.add("address", Fix, "stop that program, or choose another address", "another program listens on %s", address)
 }
 
-// whoAnswers is what a server says it is, or "" if it is not a Firn.
+// whoAnswers returns what a server at an address is, or "" if it is not Firn.
 func whoAnswers(ctx context.Context, network, at string) string {
 	if host, port, err := net.SplitHostPort(at); network == "tcp" && err == nil {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
@@ -370,7 +371,7 @@ func whoAnswers(ctx context.Context, network, at string) string {
 		}
 		_ = answer.Body.Close()
 		switch {
-		case answer.Header.Get("X-Request-Id") == "": // which every Firn answers with
+		case answer.Header.Get("X-Request-Id") == "": // which every Firn sends
 		case answer.StatusCode == http.StatusOK:
 			return "a ready server"
 		case answer.StatusCode == http.StatusServiceUnavailable:
@@ -380,17 +381,17 @@ func whoAnswers(ctx context.Context, network, at string) string {
 	return ""
 }
 
-// soon is how long before its end a certificate should have been replaced.
+// soon is how long before its expiry a certificate should be replaced.
 const soon = 14 * 24 * time.Hour
 
-// certificate looks at the time that is left to the certificates of a file.
+// certificate checks how long the certificates of a file remain valid.
 func (r *report) certificate(file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		r.add("TLS", Fix, "check the path, and that the server's user may read it", "%v", err)
+		r.add("TLS", Fix, "check the path, and that the server's user can read it", "%v", err)
 		return
 	}
-	const hint = "replace it: the server takes the new file by itself"
+	const hint = "replace the file: the server reloads it by itself"
 	found := false
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -407,7 +408,7 @@ func (r *report) certificate(file string) {
 		case left <= 0:
 			r.add("TLS", Fix, hint, "%s: the certificate of %q expired at %s", file, c.Subject, until)
 		case r.c.Now().Before(c.NotBefore):
-			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s: the certificate of %q is valid from %s on", file, c.Subject, c.NotBefore.UTC().Format(time.RFC3339))
+			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s: the certificate of %q is not valid before %s", file, c.Subject, c.NotBefore.UTC().Format(time.RFC3339))
 		case left < soon:
 			r.add("TLS", Fix, hint, "%s: the certificate of %q expires at %s", file, c.Subject, until)
 		default:
@@ -415,6 +416,6 @@ func (r *report) certificate(file string) {
 		}
 	}
 	if !found {
-		r.add("TLS", Fix, "it begins with -----BEGIN CERTIFICATE-----", "%s has no certificate", file)
+		r.add("TLS", Fix, "the file must contain -----BEGIN CERTIFICATE-----", "%s has no certificate", file)
 	}
 }

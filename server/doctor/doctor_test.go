@@ -32,7 +32,7 @@ func find(t *testing.T, found []Finding, check, words string) Finding {
 	for _, f := range found {
 		if f.Check == check && strings.Contains(f.Text, words) {
 			if (f.Level == Fix) != (f.Fix != "") {
-				t.Errorf("finding %+v: what to do is said if, and only if, something needs fixing", f)
+				t.Errorf("finding %+v: it must have a remedy if, and only if, something needs fixing", f)
 			}
 			return f
 		}
@@ -189,7 +189,7 @@ func TestCertificate(t *testing.T) {
 		write("good", now.Add(-day), now.Add(90*day)): {"is valid until", OK},
 		write("soon", now.Add(-day), now.Add(3*day)):  {"expires at", Fix},
 		write("over", now.Add(-9*day), now.Add(-day)): {"expired at", Fix},
-		write("early", now.Add(day), now.Add(90*day)): {"is valid from", Fix},
+		write("early", now.Add(day), now.Add(90*day)): {"is not valid before", Fix},
 		empty:              {"has no certificate", Fix},
 		empty + "-missing": {"no such file", Fix},
 	} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clockState asks the kernel whether the clock is synchronized, and to within
-// what.
+// clockState asks the kernel whether the clock is synchronized, and how
+// exactly.
 func clockState() (synced bool, bound time.Duration, err error) {
 	const (
 		timeError      = 5    // the state TIME_ERROR of adjtimex(2)

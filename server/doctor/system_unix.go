@@ -4,7 +4,7 @@ package doctor
 
 import "syscall"
 
-// freeBytes is how much a user other than root may still write.
+// freeBytes returns how much a user other than root can still write.
 func freeBytes(dir string) (uint64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -13,8 +13,8 @@ func freeBytes(dir string) (uint64, error) {
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }
 
-// openFiles is how many files a process may open. Go raises the soft limit to
-// the hard one when it starts.
+// openFiles returns how many files a process may open. Go raises the soft limit
+// to the hard limit when it starts.
 func openFiles() (uint64, error) {
 	var l syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)

@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/server/e2e/etcdtest"
 )
 
-// lasts is how long the faults go on. FIRN_SOAK=1h makes it an hour.
+// lasts is how long the faults continue. FIRN_SOAK=1h makes it an hour.
 func lasts(usual time.Duration) time.Duration {
 	if d, err := time.ParseDuration(os.Getenv("FIRN_SOAK")); err == nil && d > 0 {
 		return d

@@ -18,7 +18,7 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A history is what some clients have asked of keys, and what they were told.
+// A history is what some clients have requested of keys, and the answers.
 type history struct {
 	t     *testing.T
 	url   string
@@ -101,7 +101,7 @@ func (h *history) open(ctx context.Context) grant.Store {
 	return nil
 }
 
-// ask asks once, and notes what it was told.
+// ask sends one request and records the answer.
 func (h *history) ask(ctx context.Context, s grant.Store, key string, in call) answer {
 	within, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
@@ -124,8 +124,8 @@ func (h *history) ask(ctx context.Context, s grant.Store, key string, in call) a
 		h.counts["failed"]++
 		return out // it was no more than a question
 	case errors.Is(err, grant.ErrNotSent):
-		// It must never be applied. So it is left out, and a Get that sees it is
-		// one of a value that nobody wrote.
+		// It must never be applied. So it is left out, and a Get that sees it has
+		// read a value that no client wrote.
 		h.counts["not sent"]++
 		return out
 	case err != nil:
@@ -171,9 +171,9 @@ var register = porcupine.Model{
 	Equal: func(a, b any) bool { return a == b },
 }
 
-// check ends the clients, reads every key a last time, so that nothing is lost
-// that was acknowledged, and sees whether all that was told is of one register
-// for each key.
+// check ends the clients, reads every key a last time, so that no acknowledged
+// write may be missing, and checks that all answers are those of one register
+// per key.
 func (h *history) check(store string) {
 	h.t.Helper()
 	h.stop()

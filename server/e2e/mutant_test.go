@@ -79,16 +79,17 @@ func mutantBinary(t *testing.T) string {
 func TestEtcdMutant(t *testing.T) {
 	c := etcdtest.Start(t)
 	binary := mutantBinary(t)
-	const most = 20 // times that a story is told
+	const most = 20 // repetitions of a scenario
 	stories := 0
 	for _, mistake := range []struct {
 		name  string
 		story func(t *testing.T, c *etcdtest.Cluster, f *fleet)
 		task  task // with one number, of 256 IDs in a millisecond
 	}{
-		// A number goes from hand to hand while its IDs are far ahead of the clock.
+		// A node ID changes hands while its IDs are far ahead of the clock.
 		{"start at clock", handOver, task{Window: 10 * time.Second, Ahead: 5 * time.Second}},
-		// A worker is cut off, and another takes its number when its window is over.
+		// A worker is cut off, and another takes its node ID when its window has
+		// ended.
 		{"timeout is success", cutOff, task{Window: 2 * time.Second, Ahead: 200 * time.Millisecond}},
 	} {
 		run := func(t *testing.T, mutant string) (*fleet, tally) {

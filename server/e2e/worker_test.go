@@ -97,8 +97,8 @@ const (
 // runSize is that of a run in a log: its first ID, step and count.
 const runSize = 24
 
-// work makes IDs until it is killed, its parent is gone, or it is told to end:
-// then it gives its number back.
+// work makes IDs until it is killed, its parent has gone, or it has to end:
+// then it gives its node ID back.
 func (j task) work() error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
@@ -147,7 +147,7 @@ func (j task) work() error {
 		case err == nil:
 			q = opened
 		case !errors.Is(err, sequencer.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded):
-			// What it says of a store that is away is not always the same.
+			// Its error for an unreachable store is not always the same.
 			fmt.Fprintln(files[2], "open:", err)
 		}
 	}
@@ -163,7 +163,7 @@ func (j task) work() error {
 		b, err := q.NextBatch(call, 1000)
 		cancel()
 		if err != nil {
-			// Without etcd there is nothing when the window is over.
+			// Without etcd, nothing is possible after the window has ended.
 			time.Sleep(20 * time.Millisecond)
 			continue
 		}
@@ -219,8 +219,8 @@ type worker struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
 	ended   chan struct{}
-	stopped time.Time // when it is to go on, or zero
-	ending  bool      // it was told to end
+	stopped time.Time // when to resume it, or zero
+	ending  bool      // it has to end
 }
 
 // newFleet makes a fleet that runs nothing yet, and ends with the test.
@@ -289,8 +289,8 @@ const (
 	workerEnded   = "process ended in order"
 )
 
-// step does something to one worker, now and then, and lets those go on whose
-// time has come. All faults take turns, in an order by chance.
+// step does something to one worker from time to time, and resumes those whose
+// time has come. All faults take turns, in random order.
 func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 	f.t.Helper()
 	for i, w := range f.workers {
@@ -436,7 +436,7 @@ func (f *fleet) check() tally {
 			}
 			s := spans[node]
 			if n := len(s); n > 0 && s[n-1].last+1 == begin {
-				s[n-1].last = end // goes on where this worker's last run ended, or another's
+				s[n-1].last = end // continues where this worker's last run ended, or another's
 				return
 			}
 			spans[node] = append(s, span{begin, end})

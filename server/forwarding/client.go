@@ -34,28 +34,28 @@ import (
 
 // Errors of a Forwarder.
 var (
-	// ErrUnreachable means that a target did not answer, or is about to stop:
-	// another one may. It says nothing about the store.
-	ErrUnreachable = errors.New("another server that was asked does not answer")
+	// ErrUnreachable means that a target did not answer, or is about to stop.
+	// Another target may answer. It says nothing about the store.
+	ErrUnreachable = errors.New("another server does not answer")
 
-	// ErrRefused means that a target is not the server that was meant: it has
-	// another member ID, or another store or none, or another version.
-	ErrRefused = errors.New("another server that was asked is not the one that was meant")
+	// ErrRefused means that a target is not the intended server: it has
+	// another member ID or version, or another store or none.
+	ErrRefused = errors.New("another server is not the intended one")
 
-	// ErrForwarded means that the call came from another server, so that it is
-	// not given to a third one. It matches grant.ErrNodesExhausted, which is why
-	// it would have been.
-	ErrForwarded = fmt.Errorf("%w: and the call was forwarded here already, so that it goes no further", grant.ErrNodesExhausted)
+	// ErrForwarded means that the call came from another server, and so is not
+	// forwarded to a third one. It matches grant.ErrNodesExhausted, the reason to
+	// forward it.
+	ErrForwarded = fmt.Errorf("%w, and the call was already forwarded once", grant.ErrNodesExhausted)
 )
 
-// A Target is a server to forward to, as its members.Member describes it.
+// A Target is a server to forward to, described by its members.Member.
 type Target struct {
-	Member  string // its ID: only that server answers
+	Member  string // its ID: only this server may answer
 	Address string // HOST:PORT
 	TLS     bool
 }
 
-// place is where a Target is: several may be behind one address.
+// place returns the address of a Target; several targets may share one.
 func (t Target) place() place { return place{t.Address, t.TLS} }
 
 type place struct {
@@ -63,92 +63,93 @@ type place struct {
 	tls     bool
 }
 
-// An AnswerOf is what a Target has given.
+// An AnswerOf is the answer of a Target.
 type AnswerOf[I firn.AnyID[I]] struct {
 	Batch firn.BatchOf[I]
-	Owner string // the owner that the store's record of the node ID should have
+	Owner string // the owner that the store's record of the node ID must have
 }
 
-// Answers of both sizes of IDs.
+// The answers for both ID sizes.
 type (
 	Answer    = AnswerOf[firn.ID]
 	Answer128 = AnswerOf[firn.ID128]
 )
 
-// ForwarderConfig says how a Forwarder reaches other servers. Its zero value
-// means what the fields say.
+// ForwarderConfig configures how a Forwarder reaches other servers. The zero
+// value of a field has the meaning given at the field.
 type ForwarderConfig struct {
 	// TLS is for targets with TLS: authorities and, for mTLS, the certificate of
-	// this server. nil means that these are not asked: authorities that the system
-	// trusts vouch for any address that the store may name. A target is verified
-	// by the host of its address, unless ServerName is set.
+	// this server. nil means that targets with TLS are not called: the authorities
+	// that the system trusts vouch for any address that the store may name. A
+	// target is verified by the host of its address, unless ServerName is set.
 	TLS *tls.Config
 
-	// Token returns the token that is sent, "" for none; nil means none. It is
-	// asked for every call, so that it can change.
+	// Token returns the token to send; "" or a nil function sends none. It is
+	// called for every call, so the token can change.
 	Token func() string
 
-	// PlainToken lets the token be sent without TLS. Else a call that would do so
-	// fails, and nothing is sent.
+	// PlainToken allows sending the token without TLS. Otherwise such a call fails
+	// before anything is sent.
 	PlainToken bool
 
-	// Limit is how long a call may take, where its context's deadline is not
-	// before; 0 means service.DefaultLimit.
+	// Limit is how long a call may take, unless the deadline of its context is
+	// earlier; 0 means service.DefaultLimit.
 	Limit time.Duration
 
-	// MaxTargets is how many addresses a connection is kept to; 0 means
-	// DefaultMaxTargets. The one that was not used for longest is closed.
+	// MaxTargets is how many addresses the Forwarder keeps connections to; 0 means
+	// DefaultMaxTargets. It closes the least recently used one.
 	MaxTargets int
 
-	// Dial opens connections; nil means TCP, and no proxy.
+	// Dial opens connections; nil means TCP without a proxy.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
 	// Options are further options of connections, such as a stats handler for
 	// traces.
 	Options []grpc.DialOption
 
-	// Log is told of every call at the level debug; nil means nobody is.
+	// Log receives every call at level debug; nil discards them.
 	Log *slog.Logger
 }
 
-// DefaultMaxTargets is ForwarderConfig.MaxTargets where it is 0.
+// DefaultMaxTargets is the value of ForwarderConfig.MaxTargets that 0 stands
+// for.
 const DefaultMaxTargets = 64
 
-// Connections of a Forwarder.
+// Timings of a Forwarder's connections.
 const (
-	forwardConnect = 3 * time.Second  // for one to be made
-	forwardBackoff = 3 * time.Second  // longest, before the next try
-	forwardPing    = 30 * time.Second // when it is silent; a server allows one every 5 s
-	forwardIdle    = 10 * time.Minute // after which it is closed
+	forwardConnect = 3 * time.Second  // to connect
+	forwardBackoff = 3 * time.Second  // longest wait before a retry
+	forwardPing    = 30 * time.Second // if silent; a server allows a ping every 5 s
+	forwardIdle    = 10 * time.Minute // until it is closed
 )
 
 // A Forwarder takes IDs from other servers, for a server that has no node ID
-// itself. It keeps one connection for each, which all calls share.
+// itself. It keeps one connection per server, which all calls share.
 //
-// A call that was forwarded is not forwarded again (see service.Forwarded). A
-// target answers only if it is the server that is meant and uses the same store
-// (see service.Receiver). IDs of an answer that is lost on its way are never
-// used; none is given twice.
+// A forwarded call is not forwarded again (see service.Forwarded). A target
+// answers only if it is the intended server and uses the same store (see
+// service.Receiver). If an answer is lost on its way, its IDs are never used;
+// no ID is given twice.
 //
-// It is safe for use by many goroutines at once. It must be made by
-// NewForwarder, and ends with Close.
+// It is safe for concurrent use. It must be made by NewForwarder, and ends with
+// Close.
 type Forwarder struct {
 	c ForwarderConfig
 
-	mu     sync.Mutex // guards what follows, and all links
+	mu     sync.Mutex // guards the fields below, and all links
 	links  map[place]*link
-	calls  uint64 // so far: the time of a link's last use
+	calls  uint64 // counter that orders the last uses of links
 	closed bool
 }
 
 // A link is the connection to an address.
 type link struct {
 	conn  *grpc.ClientConn
-	users int    // calls under way
-	last  uint64 // call
+	users int    // calls in progress
+	last  uint64 // value of calls at its last use
 }
 
-// NewForwarder makes a Forwarder. It connects to nobody yet.
+// NewForwarder makes a Forwarder. It opens no connection yet.
 func NewForwarder(c ForwarderConfig) *Forwarder {
 	if c.Limit == 0 {
 		c.Limit = service.DefaultLimit
@@ -162,7 +163,7 @@ func NewForwarder(c ForwarderConfig) *Forwarder {
 	return &Forwarder{c: c, links: make(map[place]*link)}
 }
 
-// Close closes all connections. Calls under way fail.
+// Close closes all connections. Calls in progress fail.
 func (f *Forwarder) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -177,17 +178,17 @@ func (f *Forwarder) Close() error {
 }
 
 // Forward takes n IDs, 1 to service.MaxCount, of a sequencer from a target. p
-// is the proof of this server's store. The layout is that of the store: IDs of
-// another are an error. Whether the IDs can be the target's is for the caller
-// to check.
+// is the proof of this server's store. l is the layout in the store: IDs of
+// another layout are an error. The caller must check that the IDs can be the
+// target's.
 //
-// An error that the target has answered with is a *ForwardError; errors.Is sees
-// in it what it is at the target, or ErrRefused. If the target did not answer
-// it is ErrUnreachable.
+// An error that the target returned is a *ForwardError; errors.Is matches the
+// error at the target, or ErrRefused. If the target did not answer, the error
+// matches ErrUnreachable.
 func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer, error) {
 	return forwardOf(ctx, f, t, p, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
 		if len(r.GetIds128()) > 0 {
-			return nil, errors.New("it sent IDs of 128 bits")
+			return nil, errors.New("it sent 128-bit IDs")
 		}
 		runs := make([]firn.Run, 0, len(r.GetIds())+len(r.GetRuns()))
 		for _, id := range r.GetIds() {
@@ -196,7 +197,7 @@ func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name
 		for _, q := range r.GetRuns() {
 			over, way := wayOf(q)
 			if _, carry := bits.Add64(q.GetFirst(), way, 0); over || carry != 0 || len(q.GetFirst128()) > 0 {
-				return nil, fmt.Errorf("it sent a run of %d IDs that is none", q.GetCount())
+				return nil, fmt.Errorf("it sent an invalid run of %d IDs", q.GetCount())
 			}
 			runs = append(runs, firn.Run{First: firn.ID(q.GetFirst()), Step: q.GetStep(), Count: int(q.GetCount())})
 		}
@@ -204,7 +205,7 @@ func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name
 	})
 }
 
-// Forward128 is Forward for IDs of 128 bits.
+// Forward128 is Forward for 128-bit IDs.
 func (f *Forwarder) Forward128(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer128, error) {
 	return forwardOf(ctx, f, t, p, name, l, n, 128, func(r *firnv1.NextResponse) ([]firn.Run128, error) {
 		packed := r.GetIds128()
@@ -218,12 +219,12 @@ func (f *Forwarder) Forward128(ctx context.Context, t Target, p members.Proof, n
 		for _, q := range r.GetRuns() {
 			over, way := wayOf(q)
 			if over || len(q.GetFirst128()) != 16 {
-				return nil, fmt.Errorf("it sent a run of %d IDs that is none", q.GetCount())
+				return nil, fmt.Errorf("it sent an invalid run of %d IDs", q.GetCount())
 			}
 			first := firn.ID128(q.GetFirst128())
 			hi, lo := first.Uint64s()
 			if _, carry := bits.Add64(lo, way, 0); carry != 0 && hi == ^uint64(0) {
-				return nil, fmt.Errorf("it sent a run of %d IDs that is none", q.GetCount())
+				return nil, fmt.Errorf("it sent an invalid run of %d IDs", q.GetCount())
 			}
 			runs = append(runs, firn.Run128{First: first, Step: q.GetStep(), Count: int(q.GetCount())})
 		}
@@ -231,8 +232,8 @@ func (f *Forwarder) Forward128(ctx context.Context, t Target, p members.Proof, n
 	})
 }
 
-// wayOf is how far it is from the first ID of a run to its last. A run that
-// repeats an ID, or whose way has more than 64 bits, is over.
+// wayOf returns the distance from the first ID of a run to its last. It reports
+// over if the run repeats an ID or the distance exceeds 64 bits.
 func wayOf(q *firnv1.Run) (over bool, way uint64) {
 	if q.GetCount() == 0 || q.GetCount() > 1 && q.GetStep() == 0 {
 		return true, 0
@@ -241,13 +242,13 @@ func wayOf(q *firnv1.Run) (over bool, way uint64) {
 	return hi != 0, lo
 }
 
-// forwardOf is Forward for one size of IDs; read reads them.
+// forwardOf is Forward for one ID size; read extracts the IDs.
 func forwardOf[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p members.Proof, name string, l firn.Layout, n, size int, read func(*firnv1.NextResponse) ([]firn.RunOf[I], error)) (a AnswerOf[I], err error) {
 	if l.Bits() != size {
 		return a, fmt.Errorf("layout %s has %d bits, not %d", l, l.Bits(), size)
 	}
 	if n < 1 || n > service.MaxCount {
-		return a, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, service.MaxCount)
+		return a, fmt.Errorf("%d IDs cannot be forwarded at once: the limits are 1 and %d", n, service.MaxCount)
 	}
 	q := &firnv1.ForwardRequest{
 		Version: service.HopProtocol, Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS,
@@ -269,7 +270,7 @@ func forwardOf[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p m
 	}
 	r := answer.GetNext()
 	if text := r.GetLayout(); text != l.String() {
-		// A text of another version can be of the same layout.
+		// The text of another version can describe the same layout.
 		if have, err := firn.ParseLayout(text); err != nil || have != l {
 			return a, &ForwardError{t, codes.OK, service.PeerError{Kind: service.Recreated, Detail: fmt.Sprintf("it has layout %.100q for sequencer %s, not %s", text, name, l)}}
 		}
@@ -285,7 +286,7 @@ func forwardOf[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p m
 	return a, nil
 }
 
-// call makes a call to a target.
+// call calls a target.
 func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
 	if service.Forwarded(ctx) {
 		return nil, ErrForwarded
@@ -298,7 +299,7 @@ func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest
 	if f.c.Token != nil {
 		if token := f.c.Token(); token != "" {
 			if !t.TLS && !f.c.PlainToken {
-				return nil, &ForwardError{t, codes.Unauthenticated, service.PeerError{Kind: service.Unauthorized, Detail: "this server's token is not sent to one without TLS"}}
+				return nil, &ForwardError{t, codes.Unauthenticated, service.PeerError{Kind: service.Unauthorized, Detail: "this server does not send its token to a server without TLS"}}
 			}
 			headers = append(headers, "authorization", "Bearer "+token)
 		}
@@ -322,12 +323,12 @@ func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest
 	return r, nil
 }
 
-// link returns the connection to an address; unlink must follow.
+// link returns the connection to an address; a call of unlink must follow.
 func (f *Forwarder) link(t place) (*link, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil, fmt.Errorf("%w: the server stops", sequencer.ErrClosed)
+		return nil, fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 	}
 	k := f.links[t]
 	if k == nil {
@@ -350,8 +351,8 @@ func (f *Forwarder) unlink(k *link) {
 	k.users--
 }
 
-// makeRoom closes the connection that was not used for longest, where there are
-// too many. Those with calls under way stay: they are as few as the calls. Its
+// makeRoom closes the least recently used connection if there are too many.
+// Those with calls in progress stay: there are no more of them than calls. The
 // caller holds f.mu.
 func (f *Forwarder) makeRoom() {
 	for len(f.links) >= f.c.MaxTargets {
@@ -366,19 +367,19 @@ func (f *Forwarder) makeRoom() {
 			return
 		}
 		delete(f.links, oldest)
-		go found.conn.Close() // nobody uses it; it may wait for its goroutines
+		go found.conn.Close() // unused; Close may wait for its goroutines
 	}
 }
 
-// dial makes a connection, which connects when it is first used.
+// dial makes a connection, which connects at its first use.
 func (f *Forwarder) dial(t place) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if t.tls {
 		if f.c.TLS == nil {
-			return nil, errors.New("it has TLS, and no authority is known for its certificate")
+			return nil, errors.New("it has TLS, but this server knows no authority for its certificate")
 		}
 		c := f.c.TLS.Clone()
-		c.NextProtos = nil // h2 alone: with http/1.1 beside it a server chooses that
+		c.NextProtos = nil // only h2: offered http/1.1 too, a server chooses that
 		creds = credentials.NewTLS(c)
 	}
 	slow := backoff.DefaultConfig
@@ -398,15 +399,16 @@ func (f *Forwarder) dial(t place) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.address, options...)
 }
 
-// A ForwardError is what a Target has answered with: errors.Is and As see that,
-// and ErrUnreachable or ErrRefused if the kind is one of these.
+// A ForwardError is the answer of a Target. errors.Is and As match the error at
+// the target, and ErrUnreachable or ErrRefused if its kind is one of these.
 type ForwardError struct {
-	Target Target // its text does not name it: clients see that
+	Target Target // the text does not name it, because clients see the text
 	Code   codes.Code
 	service.PeerError
 }
 
-// Unwrap is what the error is between the two servers, and at the other one.
+// Unwrap returns what the error means between the two servers, and at the other
+// one.
 func (e *ForwardError) Unwrap() []error {
 	switch e.Kind {
 	case service.HopVersion, service.OtherMember, service.OtherStore, service.NoStore:
@@ -417,8 +419,8 @@ func (e *ForwardError) Unwrap() []error {
 	return []error{&e.PeerError}
 }
 
-// failedAt is what the error of a call to a target is. The context is that of
-// whoever called the Forwarder.
+// failedAt converts the error of a call to a target. ctx is the context of the
+// caller of the Forwarder.
 func failedAt(ctx context.Context, t Target, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -430,7 +432,7 @@ func failedAt(ctx context.Context, t Target, err error) error {
 		switch d := d.(type) {
 		case *errdetails.ErrorInfo:
 			if ours = d.GetDomain() == "firn"; ours {
-				if k, ok := service.ParseKind(d.GetReason()); ok { // else it is of a later release
+				if k, ok := service.ParseKind(d.GetReason()); ok { // otherwise it is from a later release
 					e.Kind = k
 				}
 			}
@@ -448,7 +450,7 @@ func failedAt(ctx context.Context, t Target, err error) error {
 	case codes.Unavailable, codes.Canceled:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case codes.Unimplemented:
-		e.Kind, e.Detail = service.HopVersion, "it knows no forwarded calls of this version: run the same release on all servers of a store"
+		e.Kind, e.Detail = service.HopVersion, "it does not support forwarded calls of this version: run the same release on all servers of a store"
 		return e
 	}
 	return fmt.Errorf("%s: %w", t.Address, err)

@@ -1,14 +1,14 @@
-// Package forwarding lets a server that holds no node ID answer all the same:
-// it asks one that does. Call that one the peer.
+// Package forwarding lets a server without a node ID answer by asking a server
+// that has one, called the peer.
 //
-// Where a peer is comes from a record in the store, and addresses are reused.
-// So each call says which server is meant, and proves which store the caller
-// uses; a Receiver refuses the others. The caller then checks in its own store
-// that the IDs lie in a window of the owner that made them. docs/protocol.md
-// has the argument.
+// The address of a peer comes from a record in the store, and addresses are
+// reused. So each call says which server is meant and proves which store the
+// caller uses; a Receiver refuses other calls. The caller then checks in its
+// own store that the IDs lie in a window of the owner that made them.
+// docs/protocol.md has the argument.
 //
-// The caller's rights are checked by the server that it has asked. A call is
-// forwarded once: the server that gets it answers it or fails.
+// The server that a client calls authorizes the client. A call is forwarded
+// once: the server that receives it answers it or fails.
 package forwarding
 
 import (
@@ -25,7 +25,7 @@ import (
 )
 
 // Peers are the other servers of a store, over gRPC. They must be made by New,
-// and are safe for use by many goroutines at once.
+// and are safe for concurrent use.
 type Peers struct {
 	f       *Forwarder
 	self    *members.Announcer
@@ -33,14 +33,14 @@ type Peers struct {
 	peers   *peers
 	windows *windows
 	counts  counts
-	warned  atomic.Int64 // when the log was last told that a peer does not help, in nanoseconds of Unix
-	helped  atomic.Int64 // when a call was last answered, if none has failed since; 0 if one has
+	warned  atomic.Int64 // Unix nanoseconds of the last warning that a peer cannot help
+	helped  atomic.Int64 // when a call was last answered; 0 if one has failed since
 }
 
 var _ service.Peers = (*Peers)(nil)
 
 // New makes the Peers of the server that self announces, in the store of a
-// Fleet. Calls go through f. A nil log means that nobody is told.
+// Fleet. Calls go through f. A nil log discards messages.
 func New(fleet *service.Fleet, f *Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -51,32 +51,31 @@ func New(fleet *service.Fleet, f *Forwarder, self *members.Announcer, log *slog.
 	}
 }
 
-// Forwards is how often another server was asked, by result.
+// Forwards returns how often other servers were asked, by result.
 func (b *Peers) Forwards() map[string]uint64 { return b.counts.all() }
 
-// Forwarded is how many calls other servers have answered.
+// Forwarded returns how many calls other servers have answered.
 func (b *Peers) Forwarded() uint64 { return b.counts[gave].Load() }
 
-// NextBatch takes IDs of 64 bits from another server.
+// NextBatch takes 64-bit IDs from another server.
 func (b *Peers) NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error) {
 	return ask(ctx, b, name, l, n, lacks, b.f.Forward, l.Decompose)
 }
 
-// NextBatch128 takes IDs of 128 bits from another server.
+// NextBatch128 takes 128-bit IDs from another server.
 func (b *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error) {
 	return ask(ctx, b, name, l, n, lacks, b.f.Forward128, l.Decompose128)
 }
 
-// A call asks so many servers, until so many have answered that they cannot
-// help. Of those that hold more node IDs than they can list, any may be the one
-// that can.
+// How many servers a call asks, and after how many answers that they cannot
+// help it gives up. Any server that holds more node IDs than it can list may be
+// the one that can help.
 const (
 	mostAsked    = 16
 	mostAnswered = 3
 )
 
-// ask asks servers that may have a node ID, one after the other, until one
-// answers.
+// ask asks servers that may have a node ID one by one, until one answers.
 func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, l firn.Layout, n int, lacks error, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
 	if ctx.Err() != nil {
 		return batch, ctx.Err()
@@ -134,7 +133,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, l firn.Lay
 	return batch, b.gaveUp(lacks, results)
 }
 
-// A forwardFunc is Forwarder.Forward, for one size of IDs.
+// A forwardFunc is Forwarder.Forward for one ID size.
 type forwardFunc[I firn.AnyID[I]] = func(context.Context, Target, members.Proof, string, firn.Layout, int) (AnswerOf[I], error)
 
 // hop asks one server.
@@ -150,7 +149,7 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 		case most < time.Second:
 			err = errHasty
 		default:
-			err = fmt.Errorf("%w: it had %v", errSlow, most.Round(time.Millisecond))
+			err = fmt.Errorf("%w: the limit was %v", errSlow, most.Round(time.Millisecond))
 		}
 		return batch, err
 	}
@@ -164,18 +163,17 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 	return answer.Batch, nil
 }
 
-// errSlow means that a server did not answer in the time that one may take. It
-// may hang, or have many calls for this one sequencer. It matches
-// ErrUnreachable.
+// errSlow means that a server did not answer within its time. It may hang, or
+// have many calls for this one sequencer. It matches ErrUnreachable.
 var errSlow = fmt.Errorf("%w in time", ErrUnreachable)
 
-// errHasty means that a server did not answer in so little time that nothing is
-// known against it. It matches ErrUnreachable.
-var errHasty = fmt.Errorf("%w in the little time that the client has left", ErrUnreachable)
+// errHasty means that a server had so little time to answer that the failure
+// says nothing about it. It matches ErrUnreachable.
+var errHasty = fmt.Errorf("%w in the short time that the client has left", ErrUnreachable)
 
-// patience is how long one server may take, so that others can be asked: three
-// seconds, or half of what is left if that is less, and twice the time in which
-// the layout has so many IDs.
+// patience returns how long one server may take, so that others can be asked:
+// three seconds, or half of the remaining time if that is less, plus twice the
+// time that the layout needs for so many IDs.
 func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
 	d := 3 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
@@ -184,14 +182,15 @@ func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
 	return d + time.Duration(2*float64(n)/l.IDsPerSecond()*float64(time.Second))
 }
 
-// gaveUp is the error of a call that no other server has answered: what this
-// server lacks, and why none could help.
+// gaveUp returns the error of a call that no other server has answered: why
+// this server has no node ID, and why no other server could help.
 func (b *Peers) gaveUp(lacks error, results []result) error {
 	b.helped.Store(0)
 	return fmt.Errorf("%w; %s", lacks, summary(results))
 }
 
-// warnEvery is how often the log is told that others do not help, at most.
+// warnEvery is the minimum time between warnings that other servers cannot
+// help.
 const warnEvery = 10 * time.Second
 
 func (b *Peers) warn(name, address string, r result, err error) {
@@ -203,17 +202,17 @@ func (b *Peers) warn(name, address string, r result, err error) {
 	if hint := resultTable[r].hint; hint != "" {
 		with = append(with, "hint", hint)
 	}
-	b.log.Warn("this server has no node ID, and another server that was asked cannot help", with...)
+	b.log.Warn("no node ID, and another server cannot help", with...)
 }
 
-// helpedLately is how long a call that another server has answered says that it
-// can be asked: longer than servers take to write what they hold.
+// helpedLately is how long an answer of another server shows that it can be
+// asked: longer than servers take to announce what they hold.
 const helpedLately = 15 * time.Second
 
 // CanHelp reports whether another server of the store can be asked for IDs of a
-// sequencer. One can if the last call was answered, and not long ago, or if one
-// says where it is and that it holds a node ID, or more than it can list, and
-// has not failed lately.
+// sequencer: either the last call was answered recently, or a server announces
+// its address and a node ID of the sequencer, or more node IDs than it can
+// list, and has not failed recently.
 func (b *Peers) CanHelp(ctx context.Context, name string) bool {
 	if at := b.helped.Load(); at != 0 && time.Since(time.Unix(0, at)) < helpedLately {
 		return true

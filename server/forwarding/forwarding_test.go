@@ -206,7 +206,7 @@ func TestForwarding(t *testing.T) {
 			note(ids, 5000)
 			wantForwards(t, b, map[result]uint64{gave: 1})
 			wantForwards(t, a, nil)
-			// A call that must not wait asks nobody, and that is no failure.
+			// A call that must not wait is not forwarded, and that is not a failure.
 			done, cancelNow := context.WithCancel(ctx)
 			cancelNow()
 			if _, err := take(t, done, b, 1); !errors.Is(err, context.Canceled) {
@@ -230,18 +230,18 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// A nobody lets nobody in.
-type nobody struct{}
+// A denying guard denies all access.
+type denying struct{}
 
-func (nobody) Allow(*auth.Credentials, auth.Action, string) error {
+func (denying) Allow(*auth.Credentials, auth.Action, string) error {
 	return auth.ErrUnauthorized
 }
 
-// TestRefusedHop: that another server does not let this one in is not the fault
-// of who asks. The answer is what this one lacks.
+// TestRefusedHop: if another server denies this one access, that is not the
+// fault of the client. The error is that of this server.
 func TestRefusedHop(t *testing.T) {
 	store := new(memstore.Store)
-	a, b := setup{store: store, guard: nobody{}}.start(t), start(t, store, "default")
+	a, b := setup{store: store, guard: denying{}}.start(t), start(t, store, "default")
 	mustTake(t, a, 1)
 	wantNone(t, b)
 	wantForwards(t, b, map[result]uint64{unauthorized: 1})

@@ -138,8 +138,8 @@ func TestCopiedStore(t *testing.T) {
 	}
 }
 
-// TestProxy: behind an address that all servers have in common, as that of a
-// balancer, a call reaches any of them. Only the one that was meant answers.
+// TestProxy: behind an address that all servers share, such as that of a load
+// balancer, a call reaches any of them. Only the right one answers.
 func TestProxy(t *testing.T) {
 	store := new(memstore.Store)
 	a := start(t, store, "default")
@@ -217,7 +217,7 @@ func pipe(to, from net.Conn) {
 	}
 }
 
-// TestReceiver: a server answers hops that are meant for it, of servers of its
+// TestReceiver: a server answers hops for itself that come from servers of its
 // store.
 func TestReceiver(t *testing.T) {
 	store := new(memstore.Store)
@@ -295,7 +295,7 @@ func TestCredulousServer(t *testing.T) {
 				if who == "another store" {
 					return credulous{r}
 				}
-				// Its node ID is one that nobody has in b's store.
+				// Its node ID has no holder in b's store.
 				return impostor{credulous{r}, owner}
 			}}
 			if who != "another store" {
@@ -605,8 +605,8 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: what was known of others a moment ago lasts for a while
-// when the store does not answer, as the window of the one that is asked does.
+// TestWithoutStore: knowledge about other servers remains valid for a while
+// when the store does not answer, like the window of the other server.
 func TestWithoutStore(t *testing.T) {
 	store := new(memstore.Store)
 	a, b := start(t, store, "default"), start(t, store, "default")

@@ -42,7 +42,7 @@ func TestLackOfOne(t *testing.T) {
 	}
 }
 
-// A slowFor guard lets nothing pass for one sequencer until it is told to.
+// A slowFor guard blocks calls for one sequencer until it is released.
 type slowFor struct {
 	name string
 	end  chan struct{}
@@ -55,9 +55,9 @@ func (g slowFor) Allow(_ *auth.Credentials, _ auth.Action, name string) error {
 	return nil
 }
 
-// TestSlowWithOne: that another server does not answer in time for one
-// sequencer, as one that waits for its next tick, keeps nobody from asking it
-// for others.
+// TestSlowWithOne: another server that does not answer in time for one
+// sequencer, because it waits for its next tick, is still asked for other
+// sequencers.
 func TestSlowWithOne(t *testing.T) {
 	store := new(memstore.Store)
 	guard := slowFor{"slow", make(chan struct{})}

@@ -14,54 +14,53 @@ import (
 )
 
 const (
-	fresh    = 2 * time.Second // how long a list of servers is good
-	loadTime = 2 * time.Second // how long the store may take for a new list while there is an old one
+	fresh    = 2 * time.Second // how long a list of servers is valid
+	loadTime = 2 * time.Second // how long the store may take for a new list if there is an old one
 
-	mostShunned = 10_000 // failures that are remembered
+	mostShunned = 10_000 // maximum number of remembered failures
 )
 
-// peers are the other servers of the store. They are safe for use by many
-// goroutines at once.
+// peers are the other servers of the store. They are safe for concurrent use.
 type peers struct {
 	load func(context.Context) ([]members.Member, error)
 	self string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	list    []members.Member
 	read    time.Time
 	loading bool
 	shunned map[subject]shunned
-	slow    map[string]time.Time // servers, by ID, that did not answer in time for some sequencer: until when that counts
+	slow    map[string]time.Time // until when servers, by ID, count as slow: they did not answer in time for some sequencer
 }
 
-// A subject is what a failure says something of: a server, by ID, so that one
-// that is started again is asked again; or what it has of one sequencer.
+// A subject is what a failure concerns: a server, by ID, so that it is asked
+// again after a restart; or one sequencer at a server.
 type subject struct {
 	id        string
 	sequencer string // "" for the server as a whole
 }
 
-// A shunned server failed not long ago.
+// A shunned server failed recently.
 type shunned struct {
 	why   result
 	until time.Time
 }
 
-// A peer is another server, with what came of asking it a moment ago: gave if
+// A peer is another server, with the result of asking it recently: gave if
 // nothing is known against it.
 type peer struct {
 	members.Member
 	shunned result
-	slow    bool // it did not answer in time for some sequencer
+	slow    bool // it recently did not answer in time for some sequencer
 }
 
 func newPeers(load func(context.Context) ([]members.Member, error), self string) *peers {
 	return &peers{load: load, self: self, shunned: make(map[subject]shunned), slow: make(map[string]time.Time)}
 }
 
-// forCall returns the servers to ask for a sequencer, by chance, those first
-// that say that they have a node ID of it, then those that may have one and not
-// list it, and of equals those last that were slow.
+// forCall returns the servers to ask for a sequencer, in random order: first
+// those that announce a node ID of it, then those that may have one without
+// listing it; in each group, slow ones last.
 func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 	list, err := p.all(ctx)
 	if err != nil {
@@ -103,7 +102,7 @@ func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 }
 
 // all returns the list. One call reads a new one; meanwhile, and while the
-// store does not answer, others use the old one.
+// store does not answer, other calls use the old one.
 func (p *peers) all(ctx context.Context) ([]members.Member, error) {
 	p.mu.Lock()
 	list, old := p.list, !p.read.IsZero()
@@ -113,7 +112,7 @@ func (p *peers) all(ctx context.Context) ([]members.Member, error) {
 	}
 	p.loading = true
 	p.mu.Unlock()
-	next, err := []members.Member(nil), errors.New("it panicked")
+	next, err := []members.Member(nil), errors.New("the store panicked")
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *peers) all(ctx context.Context) ([]members.Member, error) {
 		case err == nil:
 			p.list, p.read = next, time.Now()
 		case old:
-			p.read = time.Now().Add(-fresh / 2) // it is tried again a little later
+			p.read = time.Now().Add(-fresh / 2) // retry a little later
 		}
 	}()
 	if old {
@@ -136,7 +135,7 @@ func (p *peers) all(ctx context.Context) ([]members.Member, error) {
 	return next, err
 }
 
-// shun notes that a server has failed when it was asked for a sequencer.
+// shun records that a server failed when it was asked for a sequencer.
 func (p *peers) shun(id, name string, r result) {
 	if resultTable[r].shun == 0 {
 		return
@@ -167,12 +166,12 @@ func (p *peers) shun(id, name string, r result) {
 	p.shunned[of] = shunned{r, now.Add(resultTable[r].shun)}
 }
 
-// lists reports whether a server says that it has a node ID of a sequencer.
+// lists reports whether a server announces a node ID of a sequencer.
 func lists(m members.Member, name string) bool {
 	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
 }
 
-// isFull reports whether a server may hold more node IDs than it lists. Where
-// the names of sequencers are as long as they can be, a record has room for
-// half of MaxHeld.
+// isFull reports whether a server may hold more node IDs than it lists. If the
+// names of sequencers are as long as possible, a record has room for half of
+// MaxHeld.
 func isFull(m members.Member) bool { return len(m.Holds) >= members.MaxHeld/2 }

@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A Receiver answers the calls that other servers of the store forward. It must
-// be made by NewReceiver, and is safe for use by many goroutines at once.
+// A Receiver accepts calls that other servers of the store forward. It must be
+// made by NewReceiver, and is safe for concurrent use.
 type Receiver struct {
 	cluster *service.Cluster
 	self    string
@@ -25,8 +25,8 @@ func NewReceiver(c *service.Cluster, self *members.Announcer) *Receiver {
 	return &Receiver{cluster: c, self: self.ID(), proofs: members.NewVerifier(c.Store())}
 }
 
-// Admit returns nil if a hop is meant for this server and from a server of its
-// store.
+// Admit returns nil if a hop is meant for this server and comes from a server
+// of its store.
 func (r *Receiver) Admit(ctx context.Context, h service.Hop) error {
 	if h.Member != r.self {
 		return service.ErrOtherMember
@@ -38,7 +38,7 @@ func (r *Receiver) Admit(ctx context.Context, h service.Hop) error {
 	return err
 }
 
-// Owner is the owner of this server's node ID of a sequencer.
+// Owner returns the owner of this server's node ID of a sequencer.
 func (r *Receiver) Owner(name string) string {
 	s, ok := r.cluster.State(name)
 	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {

@@ -13,29 +13,28 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A result is what came of asking another server.
+// A result is the result of asking another server.
 type result int
 
 // The results.
 const (
 	gave         result = iota // it gave IDs
 	none                       // no other server is listed
-	unlisted                   // this server is not listed, so no other one would answer it
+	unlisted                   // this server is not listed, so no other server would answer it
 	exhausted                  // it has no node ID either
 	unreachable                // it cannot be reached, or is about to stop
 	slow                       // it did not answer in time
-	refused                    // it is not the server that was meant: another member, store or version
-	unauthorized               // it does not let this server in
-	rejected                   // its IDs are not of a window that this server's store knows
+	refused                    // it is not the intended server: it has another member ID, store or version
+	unauthorized               // it denies this server access
+	rejected                   // its IDs are not in a window that this server's store knows
 	unwell                     // it has a fault of its own, such as its clock
-	failed                     // what was asked for, this server's store, or the client's time is at fault
+	failed                     // the request, this server's store or the client's deadline is at fault
 	numResults
 )
 
-// resultTable says of each result what it is called in metrics and logs, what a
-// client reads about a server with it, what an operator can do, for how long
-// the server is not asked again, and whether for any sequencer or for the one
-// that it was asked for.
+// resultTable has for each result its name in metrics and logs, its text for
+// clients, what an operator can do, for how long the server is not asked again,
+// and whether that holds for all sequencers or only for this one.
 var resultTable = [numResults]struct {
 	name, text, hint string
 	shun             time.Duration
@@ -43,28 +42,29 @@ var resultTable = [numResults]struct {
 }{
 	gave:        {name: "ok"},
 	none:        {name: "none", text: "no other server can be asked"},
-	unlisted:    {name: "unlisted", text: "this server is not listed in its store, so that it can ask no other server"},
-	exhausted:   {name: "exhausted", text: "had none either", shun: time.Second},
+	unlisted:    {name: "unlisted", text: "this server is not listed in its store, so it can ask no other server"},
+	exhausted:   {name: "exhausted", text: "had no node ID either", shun: time.Second},
 	unreachable: {name: "unreachable", text: "did not answer", shun: 3 * time.Second, whole: true},
 	slow:        {name: "slow", text: "did not answer in time", shun: 3 * time.Second},
 	refused: {name: "refused", text: "turned out to be another server", shun: 10 * time.Second, whole: true,
-		hint: "another server has its address now, or a proxy is in between: --advertise names an address that leads to one server; all servers of a store run the same release"},
-	unauthorized: {name: "unauthorized", text: "did not let this server in", shun: 10 * time.Second,
-		hint: "servers ask each other with --member-token, or with certificates of one authority"},
-	rejected: {name: "rejected", text: "gave IDs that this server cannot vouch for", shun: 3 * time.Second,
+		hint: "another server has its address now, or a proxy is in between: set --advertise to an address that leads to exactly this server, and run the same release on all servers of the store"},
+	unauthorized: {name: "unauthorized", text: "denied this server access", shun: 10 * time.Second,
+		hint: "give all servers a --member-token, or certificates of one authority"},
+	rejected: {name: "rejected", text: "gave IDs that this server could not verify", shun: 3 * time.Second,
 		hint: "the two servers may use different stores, or their clocks may differ by more than 10 seconds"},
 	unwell: {name: "unwell", text: "could not answer"},
 	failed: {name: "failed"},
 }
 
-// String is the result as metrics and logs have it.
+// String returns the name of the result in metrics and logs.
 func (r result) String() string { return resultTable[r].name }
 
-// ofPeer reports whether the result says nothing of the request: another server
-// may answer it.
+// ofPeer reports whether the result says nothing about the request: another
+// server may answer it.
 func (r result) ofPeer() bool { return r != gave && r != failed }
 
-// resultOf is what an error of a hop means. The context is that of the call.
+// resultOf returns the result for an error of a hop. ctx is the context of the
+// call.
 func resultOf(ctx context.Context, err error) result {
 	var e *ForwardError
 	switch {
@@ -92,7 +92,7 @@ func resultOf(ctx context.Context, err error) result {
 	return unwell
 }
 
-// counts are how often there was each result.
+// counts has a counter for each result.
 type counts [numResults]atomic.Uint64
 
 func (c *counts) add(r result) { c[r].Add(1) }
@@ -105,8 +105,8 @@ func (c *counts) all() map[string]uint64 {
 	return all
 }
 
-// summary says to a client why no other server has helped, with the results of
-// those that were asked. It names no server.
+// summary explains to a client why no other server has helped, from the results
+// of asking them. It names no server.
 func summary(of []result) string {
 	var parts []string
 	for r := range numResults {
@@ -124,5 +124,5 @@ func summary(of []result) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, resultTable[r].text))
 		}
 	}
-	return "of the other servers, " + strings.Join(parts, ", ")
+	return "other servers: " + strings.Join(parts, ", ")
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// errRejected is matched by the errors of IDs that another server gave and that
-// are not passed on.
-var errRejected = errors.New("the IDs of another server are not used")
+// errRejected is matched by errors for IDs from another server that are not
+// passed on.
+var errRejected = errors.New("IDs of another server rejected")
 
 func reject(format string, a ...any) error {
 	return fmt.Errorf("%w: %w", errRejected, fmt.Errorf(format, a...))
@@ -25,15 +25,15 @@ func reject(format string, a ...any) error {
 // clockSkew is how far the clocks of two servers of a store may differ.
 const clockSkew = 10 * time.Second
 
-// A span is what IDs say of themselves: the node ID that made them, and the
-// first ticks of their times.
+// A span is what IDs contain: the node ID that made them, and the first and
+// last ticks of their times.
 type span struct {
 	node        uint64
 	first, last time.Time
 }
 
-// spanOf takes the IDs of a batch apart. They must be of one node ID and follow
-// each other, so that none is there twice.
+// spanOf decomposes the IDs of a batch. They must have one node ID and ascend,
+// so that none is repeated.
 func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, error)) (s span, err error) {
 	var before firn.Parts
 	n := 0
@@ -45,9 +45,9 @@ func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, e
 		case n == 0:
 			s.node, s.first = p.Node, p.Time
 		case p.Node != s.node:
-			return s, reject("they are of the node IDs %d and %d", s.node, p.Node)
+			return s, reject("they have the node IDs %d and %d", s.node, p.Node)
 		case p.Time.Before(before.Time) || p.Time.Equal(before.Time) && p.Seq <= before.Seq:
-			return s, reject("ID %v is not after the one before it", id)
+			return s, reject("ID %v does not follow the one before it", id)
 		}
 		before, n = p, n+1
 	}
@@ -55,16 +55,16 @@ func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, e
 	return s, nil
 }
 
-// mostWindows is how many records of node IDs are remembered.
+// mostWindows is how many records of node IDs are cached.
 const mostWindows = 10_000
 
-// windows are what this server's store says of the node IDs of others. They are
-// safe for use by many goroutines at once.
+// windows is a cache of what this server's store says about the node IDs of
+// others. It is safe for concurrent use.
 type windows struct {
 	store  grant.Store
 	lookup func(ctx context.Context, name string) (grant.Info, error)
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	known map[numbered]heldWindow
 }
 
@@ -87,9 +87,9 @@ func newWindows(s grant.Store, lookup func(ctx context.Context, name string) (gr
 
 // check returns nil if IDs that an owner is said to have made between sent and
 // got can be its own: the store has granted it the node ID for a window that
-// they lie in, and their times are near those of this server's clock. No IDs of
-// any other owner are in that window, whichever store the other server uses:
-// see docs/protocol.md.
+// contains them, and their times are near this server's clock. No other owner
+// has IDs in that window, whichever store the other server uses: see
+// docs/protocol.md.
 func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, s span, sent, got time.Time) error {
 	key := numbered{name, s.node}
 	w.mu.Lock()
@@ -104,11 +104,11 @@ func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner s
 	return have.judge(l, owner, s, sent, got)
 }
 
-// errUnchecked is matched by the errors of IDs that could not be checked, as
+// errUnchecked is matched by errors for IDs that could not be checked because
 // the store did not answer. They match sequencer.ErrUnavailable too.
 var errUnchecked = fmt.Errorf("%w: the IDs of another server could not be checked", sequencer.ErrUnavailable)
 
-// read asks the store.
+// read reads a record from the store.
 func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err error) {
 	i, err := w.lookup(ctx, key.name)
 	switch {
@@ -138,18 +138,18 @@ func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err 
 	return have, nil
 }
 
-// judge is check for what the store has said.
+// judge is check for a record of the store.
 func (w heldWindow) judge(l firn.Layout, owner string, s span, sent, got time.Time) error {
 	unit := l.Unit()
 	switch earliest, latest := sent.Add(-clockSkew-unit), got.Add(clockSkew+unit+w.config.MaxAhead); {
 	case w.config.Layout != l:
 		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
 	case owner == "" || owner != w.owner:
-		return reject("in this server's store node ID %d is held by %s, not by %s", s.node, ownerText(w.owner), ownerText(owner))
+		return reject("in this server's store, node ID %d is held by %s, not by %s", s.node, ownerText(w.owner), ownerText(owner))
 	case s.last.Add(unit).After(w.until):
-		return reject("they are of %s, and in this server's store the window of node ID %d ends at %s", textfmt.Stamp(s.last), s.node, textfmt.Stamp(w.until))
+		return reject("they are from %s, but in this server's store the window of node ID %d ends at %s", textfmt.Stamp(s.last), s.node, textfmt.Stamp(w.until))
 	case s.first.Before(earliest) || s.last.After(latest):
-		return reject("they are of %s to %s, and this server's clock says %s", textfmt.Stamp(s.first), textfmt.Stamp(s.last), textfmt.Stamp(got))
+		return reject("they are from %s to %s, but this server's clock reads %s", textfmt.Stamp(s.first), textfmt.Stamp(s.last), textfmt.Stamp(got))
 	}
 	return nil
 }

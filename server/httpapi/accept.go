@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A media is a form in which IDs are answered.
+// A media is a media type in which IDs can be returned.
 type media uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	mediaOctets
 )
 
-// allMedia are the forms, the preferred one first.
+// allMedia lists the types, the preferred one first.
 var allMedia = []media{mediaJSON, mediaText, mediaOctets}
 
 func (m media) String() string {
@@ -28,11 +28,11 @@ func (m media) String() string {
 	return "application/json"
 }
 
-// negotiate picks the form that the Accept headers like best, of offers the
-// first among equals. Without a header it is the first offer. It reports false
-// where none is acceptable.
+// negotiate picks the offer that the Accept headers prefer, the first among
+// equals. Without a header it is the first offer. It reports false if none is
+// acceptable.
 //
-// A range that cannot be read is left out, as old clients send some: Java's
+// It ignores ranges that it cannot parse, because old clients send such: Java's
 // says "*; q=.2".
 func negotiate(accept []string, offers []media) (media, bool) {
 	if len(accept) == 0 {
@@ -45,7 +45,7 @@ func negotiate(accept []string, offers []media) (media, bool) {
 	best, bestQ := offers[0], 0.0
 	for _, m := range offers {
 		if header == m.String() {
-			return m, true // what most clients send: there is no need to parse it
+			return m, true // most clients send this, so it is not parsed
 		}
 		if q := quality(header, m.String()); q > bestQ {
 			best, bestQ = m, q
@@ -54,8 +54,8 @@ func negotiate(accept []string, offers []media) (media, bool) {
 	return best, bestQ > 0
 }
 
-// quality is the weight that an Accept header gives a type: that of the most
-// specific range which matches it, or 0.
+// quality returns the weight that an Accept header gives a type: that of the
+// most specific matching range, or 0.
 func quality(header, name string) float64 {
 	major, _, _ := strings.Cut(name, "/")
 	weight, rank := 0.0, 0

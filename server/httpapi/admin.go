@@ -21,20 +21,20 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// admin is what a request that changes something needs: the Administrator, and
-// that no page of another origin sends it.
+// admin returns the Administrator for a request that changes something, or a
+// problem if a page of another origin sent it.
 func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 	}
 	a := h.backend.Admin()
 	if a == nil {
-		return nil, problemf(service.NoStore, "this server was started with a node ID of its own and knows no other servers: start it with --store to administer sequencers")
+		return nil, problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
 	}
 	return a, nil
 }
 
-// named is admin for a path with a name.
+// named is admin for a path with a sequencer name.
 func (h *Handler) named(r *http.Request) (service.Administrator, string, *problem) {
 	name := r.PathValue("name")
 	if err := service.CheckName(name); err != nil {
@@ -44,7 +44,7 @@ func (h *Handler) named(r *http.Request) (service.Administrator, string, *proble
 	return a, name, p
 }
 
-// sequencers answers with all sequencers that whoever asks may see.
+// sequencers answers with the sequencers that the caller may see.
 func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
@@ -74,7 +74,7 @@ func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
 	return writeJSON(w, http.StatusOK, map[string]any{"sequencers": all})
 }
 
-// sequencer answers with one sequencer, creates it, or destroys it.
+// sequencer returns, creates or destroys one sequencer.
 func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
@@ -93,7 +93,7 @@ func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	info, err := a.Lookup(ctx, name)
 	if errors.Is(err, grant.ErrNotFound) {
-		return problemf(service.NoSequencer, "there is no sequencer %s; PUT creates it", name)
+		return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", name)
 	}
 	if err != nil {
 		return problemOf(err, h.limit, ctx.Err() != nil)
@@ -121,19 +121,19 @@ func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// create creates a sequencer as the body says.
+// create creates a sequencer with the settings in the body.
 func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string) *problem {
 	text, err := io.ReadAll(io.LimitReader(r.Body, int64(h.limits.Body)+1))
 	switch {
 	case err != nil:
 		return problemf(service.BadBody, "the body cannot be read")
 	case len(text) > h.limits.Body:
-		return problemf(service.BadBody, "the body has more than %d bytes", h.limits.Body)
+		return problemf(service.BadBody, "the body is larger than %d bytes", h.limits.Body)
 	}
 	var body [len(createKeys)]*string
 	if len(text) > 0 {
 		if body, err = readCreate(text); err != nil {
-			return problemf(service.BadBody, `%v: it is such as {"layout":"default","max_ahead":"1s","window":"60s"}, and each may be left out`, err)
+			return problemf(service.BadBody, `%v: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`, err)
 		}
 	}
 	layoutText, aheadText, windowText := body[0], body[1], body[2]
@@ -143,7 +143,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		if layout, err = firn.ParseLayout(*layoutText); err != nil {
 			f.add("layout: %s", service.Detail(err))
 		} else if layout.ReadOnly() {
-			f.add("layout: %s is for reading only", layout)
+			f.add("layout: %s is only for reading IDs", layout)
 		}
 	}
 	duration := func(key string, text *string) *time.Duration {
@@ -152,7 +152,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		d, err := time.ParseDuration(*text)
 		if err != nil || d < 0 {
-			f.add("%s is %q: it is a duration such as 200ms or 60s", key, *text)
+			f.add("%s is %q: it must be a duration such as 200ms or 60s", key, *text)
 		}
 		return &d
 	}
@@ -169,7 +169,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	var mismatch *grant.MismatchError
 	switch {
 	case errors.As(err, &mismatch):
-		return problemf(service.Different, "%s: what a sequencer is never changes; choose another name, or take it as it is", service.Detail(err))
+		return problemf(service.Different, "%s: the settings of a sequencer never change; choose another name, or use the existing one", service.Detail(err))
 	case errors.Is(err, firn.ErrTimeOver):
 		return problemf(service.BadBody, "%s", service.Detail(err))
 	case err != nil:
@@ -182,12 +182,12 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return writeJSON(w, status, textfmt.InJSON(info))
 }
 
-// attach and detach do so for all members.
+// attach and detach act on all members.
 func (h *Handler) attach(w http.ResponseWriter, r *http.Request) *problem {
 	return h.act(w, r, func(ctx context.Context, a service.Administrator, name string) *problem {
 		info, err := a.Attach(ctx, name)
 		if errors.Is(err, grant.ErrNotFound) {
-			return problemf(service.NoSequencer, "there is no sequencer %s; PUT creates it", name)
+			return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", name)
 		}
 		if err != nil {
 			return problemOf(err, h.limit, ctx.Err() != nil)
@@ -218,14 +218,14 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, do func(context.Co
 	return do(ctx, a, name)
 }
 
-// empty detaches or destroys. What is not done when the request's time is over
-// is 202 if the store has the state that keeps windows from growing: the same
-// request again says whether it is done.
+// empty detaches or destroys a sequencer. If that is not done within the
+// request's limit, it answers 202, provided the store has the state that keeps
+// windows from growing. Repeating the request shows whether it is done.
 func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string, do func(context.Context, string) (grant.Info, error), through, last grant.State) *problem {
 	info, err := do(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return problemf(service.NoSequencer, "there is no sequencer %s", name)
+		return problemf(service.NoSequencer, "sequencer %s not found", name)
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
 		later, cancel := context.WithTimeout(r.Context(), service.ReadyLimit)
 		defer cancel()
@@ -235,7 +235,7 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		case info.State == through || info.State == last:
 			return writeJSON(w, http.StatusAccepted, textfmt.InJSON(info))
 		}
-		// Nothing was begun: 202 would have the caller wait in vain.
+		// Nothing was started: after 202 the caller would wait in vain.
 		return problemOf(err, h.limit, true)
 	case err != nil:
 		return problemOf(err, h.limit, ctx.Err() != nil)
@@ -243,8 +243,8 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
 }
 
-// members answers with the servers of the store, and those of their node IDs
-// and IDs that whoever asks may see.
+// members answers with the servers of the store. Of their node IDs and counts
+// of IDs it shows those that the caller may see.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
@@ -271,20 +271,19 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }
 
-// createKeys are those of the body that creates a sequencer.
+// createKeys are the keys of the body that creates a sequencer.
 var createKeys = [...]string{"layout", "max_ahead", "window"}
 
-// readCreate reads a JSON object with texts for some of createKeys, each once
-// at most, and no others. null is as if the key were left out. Errors are in
-// words for a client.
+// readCreate parses a JSON object with strings for some of createKeys, each up
+// to once. null means that the key is left out. Errors are worded for clients.
 func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
-	none := errors.New("the body is no JSON")
+	none := errors.New("the body is not JSON")
 	switch begin, err := d.Token(); {
 	case err != nil:
 		return values, none
 	case begin != json.Delim('{'):
-		return values, errors.New("the body is no JSON object")
+		return values, errors.New("the body is not a JSON object")
 	}
 	given := make(map[string]bool)
 	for d.More() {
@@ -300,11 +299,11 @@ func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
 		n := slices.Index(createKeys[:], key)
 		switch {
 		case n < 0:
-			return values, fmt.Errorf("the body has the key %s, and there are %s", inspect.Quote(key), list(createKeys[:]))
+			return values, fmt.Errorf("unknown key %s in the body: the keys are %s", inspect.Quote(key), list(createKeys[:]))
 		case given[key]:
-			return values, fmt.Errorf("the body has %s twice", key)
+			return values, fmt.Errorf("%s is in the body twice", key)
 		case string(value) != "null" && json.Unmarshal(value, &values[n]) != nil:
-			return values, fmt.Errorf("%s is %s, and no text in quotes", key, inspect.Quote(string(value)))
+			return values, fmt.Errorf("%s is %s: it must be a string in quotes", key, inspect.Quote(string(value)))
 		}
 		given[key] = true
 	}
@@ -312,16 +311,16 @@ func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
 		return values, none
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return values, errors.New("the body goes on after the JSON")
+		return values, errors.New("the body has more after the JSON object")
 	}
 	return values, nil
 }
 
-// writeJSON answers with a value.
+// writeJSON answers with a value as JSON.
 func writeJSON(w http.ResponseWriter, status int, v any) *problem {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return &problem{Fault: service.Fault{Detail: "the server's log says what happened", Kind: service.Internal, Cause: err}}
+		return &problem{Fault: service.Fault{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
 	}
 	body = append(body, '\n')
 	w.Header()["Content-Type"] = contentTypes[mediaJSON]

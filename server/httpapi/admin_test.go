@@ -32,7 +32,7 @@ func send(h http.Handler, method, target, body string) *httptest.ResponseRecorde
 	return w
 }
 
-// TestAdmin: a sequencer's whole life over HTTP.
+// TestAdmin: the whole life of a sequencer over HTTP.
 func TestAdmin(t *testing.T) {
 	store := new(memstore.Store)
 	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)}), Limit: 2 * time.Second})
@@ -42,35 +42,34 @@ func TestAdmin(t *testing.T) {
 	for _, row := range []struct {
 		body, text string
 	}{
-		{`{"layuot":"default"}`, `the body has the key "layuot", and there are layout, max_ahead and window: it is such as`},
+		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead and window: send an object such as`},
 		{`{"Layout":"default"}`, `"Layout"`},
 		{`{"layout":"defualt"}`, "layout"},
-		{`{"layout":"xid"}`, "reading only"},
 		{`{"layout":"bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"}`, "ended at 2014-01-25T20:31:23.648Z"},
 		{`{"layout":"default","max_ahead":"fast"}`, "max_ahead"},
 		{`{"window":"1s","max_ahead":"1m"}`, "window"},
-		{`{"window":5}`, "window is \"5\", and no text in quotes: it is such as"},
+		{`{"window":5}`, "window is \"5\": it must be a string in quotes: send an object such as"},
 		{`{"layout":["default"]}`, "layout is "},
 		{`{"layout":{"a":1}}`, "layout is "},
-		{`{"layout":"default","window":"60s","layout":"hazelcast"}`, "the body has layout twice: it is such as"},
-		{`{"layout":null,"layout":null}`, "layout twice"},
-		{`{}{}`, "goes on"},
-		{`{} x`, "goes on"},
-		{`[`, "no JSON object: it is such as"},
-		{`[]`, "no JSON object"},
-		{`5`, "no JSON object"},
-		{`null`, "no JSON object"},
-		{`"layout"`, "no JSON object"},
-		{`x`, "the body is no JSON: it is such as"},
-		{`{`, "no JSON"},
-		{`{"layout"`, "no JSON"},
-		{`{"layout":`, "no JSON"},
-		{`{"layout":}`, "no JSON"},
-		{`{"layout":"default"`, "no JSON"},
-		{`{"layout":"default",}`, "no JSON"},
-		{`{5:"default"}`, "no JSON"},
-		{`{"layout":"default"]`, "no JSON"},
-		{strings.Repeat(" ", service.DefaultBody+1), "more than"},
+		{`{"layout":"default","window":"60s","layout":"hazelcast"}`, "layout is in the body twice: send an object such as"},
+		{`{"layout":null,"layout":null}`, "layout is in the body twice"},
+		{`{}{}`, "more after the JSON object"},
+		{`{} x`, "more after the JSON object"},
+		{`[`, "not a JSON object: send an object such as"},
+		{`[]`, "not a JSON object"},
+		{`5`, "not a JSON object"},
+		{`null`, "not a JSON object"},
+		{`"layout"`, "not a JSON object"},
+		{`x`, "the body is not JSON: send an object such as"},
+		{`{`, "not JSON"},
+		{`{"layout"`, "not JSON"},
+		{`{"layout":`, "not JSON"},
+		{`{"layout":}`, "not JSON"},
+		{`{"layout":"default"`, "not JSON"},
+		{`{"layout":"default",}`, "not JSON"},
+		{`{5:"default"}`, "not JSON"},
+		{`{"layout":"default"]`, "not JSON"},
+		{strings.Repeat(" ", service.DefaultBody+1), "larger than"},
 	} {
 		p := wantProblem(t, send(h, "PUT", path, row.body), service.BadBody, row.text)
 		for _, internal := range []string{"unmarshal", "Go ", "struct", "json:", "EOF", "invalid character"} {
@@ -116,7 +115,8 @@ func TestAdmin(t *testing.T) {
 	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), service.CrossSite)
 }
 
-// TestCreateWrong: what cannot be created is not said to be the store's fault.
+// TestCreateWrong: a request that cannot be valid is not reported as a store
+// error.
 func TestCreateWrong(t *testing.T) {
 	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	_, err := c.Create(t.Context(), "orders", grant.Config{Layout: firn.Default()})
@@ -125,8 +125,8 @@ func TestCreateWrong(t *testing.T) {
 	}
 }
 
-// TestEmptyLater: what another process holds is waited for, as long as a
-// request may take, and then 202.
+// TestEmptyLater: detaching waits for what another process holds, up to the
+// limit of a request, and then answers 202.
 func TestEmptyLater(t *testing.T) {
 	cut := new(flaky)
 	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
@@ -137,7 +137,7 @@ func TestEmptyLater(t *testing.T) {
 		cut.down.Store(false)
 		_ = q.Close(context.Background())
 	}()
-	cut.down.Store(true) // it does not hear of what follows
+	cut.down.Store(true) // it does not see what follows
 	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(&cut.Store, nil)}), Limit: 100 * time.Millisecond})
 	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
 		method, target, _ := strings.Cut(path, " ")
@@ -147,8 +147,8 @@ func TestEmptyLater(t *testing.T) {
 	}
 }
 
-// TestEmptyNotBegun: a store that takes no writes has not begun what was asked
-// for, and that is no 202.
+// TestEmptyNotBegun: if the store takes no writes, nothing was begun, and the
+// answer is not 202.
 func TestEmptyNotBegun(t *testing.T) {
 	for _, state := range []string{"attached", "detached"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestEmptyNotBegun(t *testing.T) {
 	}
 }
 
-// TestMembers: who has announced itself is listed.
+// TestMembers: members that have announced themselves are listed.
 func TestMembers(t *testing.T) {
 	store := new(memstore.Store)
 	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
@@ -214,7 +214,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// A nameGuard lets everybody ask for lists, and see some sequencers.
+// A nameGuard lets every client request lists, and see some sequencers.
 type nameGuard []string
 
 func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error {
@@ -224,8 +224,8 @@ func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 	return auth.ErrForbidden
 }
 
-// TestListsAreOfWhoAsks: lists have only the sequencers that whoever asks may
-// see, and metrics, which have all, are for who may see all.
+// TestListsAreOfWhoAsks: lists have only the sequencers that the caller may
+// see, and metrics, which have all, need a caller who may see all.
 func TestListsAreOfWhoAsks(t *testing.T) {
 	store := new(memstore.Store)
 	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
@@ -284,7 +284,7 @@ func TestListsAreOfWhoAsks(t *testing.T) {
 	}
 }
 
-// A roleGuard knows tokens that are a role and a name.
+// A roleGuard knows tokens made of a role and a name.
 type roleGuard struct{}
 
 func (roleGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
@@ -299,7 +299,7 @@ func (roleGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
 	return auth.ErrForbidden
 }
 
-// TestGuard: each path asks for what it needs, and nothing happens without.
+// TestGuard: each path requires its action, and nothing happens without it.
 func TestGuard(t *testing.T) {
 	store := new(memstore.Store)
 	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)}), Auth: roleGuard{}})

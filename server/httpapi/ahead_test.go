@@ -12,19 +12,18 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A timed store says its time.
+// A timed store reports its time.
 type timed struct {
 	memstore.Store
-	behind time.Duration // this machine's
+	behind time.Duration // of this machine's clock
 }
 
 func (t *timed) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now().Add(-t.behind), time.Millisecond, nil
 }
 
-// TestClockAhead: a server whose clock is ahead says so, and not that the store
-// is silent or the server has failed: without a node ID, and with one that was
-// lost.
+// TestClockAhead: a server whose clock is ahead reports that, and not a silent
+// store or an internal error, both without a node ID and after losing one.
 func TestClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
@@ -34,7 +33,7 @@ func TestClockAhead(t *testing.T) {
 		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.ClockAhead, "ahead of the store's")
 		wantProblem(t, do(h, "GET", "/readyz"), service.ClockAhead, "ahead of the store's")
 		m.behind = 0
-		time.Sleep(2 * time.Minute) // the store is asked for its time again
+		time.Sleep(2 * time.Minute) // until the server reads the store's time again
 		if w := do(h, "GET", "/readyz"); w.Code != 200 {
 			t.Errorf("/readyz with the clock set right: %d %s", w.Code, w.Body)
 		}
@@ -42,7 +41,7 @@ func TestClockAhead(t *testing.T) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		m.behind = time.Hour
-		time.Sleep(2 * time.Minute) // the window ends, and another member takes the number
+		time.Sleep(2 * time.Minute) // the window ends, and another member takes the node ID
 		if _, err := grant.Fence(t.Context(), m, "orders", nil); err != nil {
 			t.Fatal(err)
 		}

@@ -10,37 +10,37 @@ import (
 )
 
 // An answer writes IDs or runs to a client, in pieces of about chunkSize. For
-// each of them, its user appends to what begin returns and gives it to end; at
-// last comes close. It is used by one goroutine.
+// each ID or run, append to the buffer that begin returns and pass it to end;
+// call close last. It is not safe for concurrent use.
 type answer struct {
 	w             http.ResponseWriter
-	before, after string // what stands around an ID
-	between, last string // what stands between two, and after the last
+	before, after string // text around an ID
+	between, last string // text between two IDs, and after the last
 	buf           []byte
 	some          bool  // an ID was appended
 	sent          bool  // a piece was sent
-	err           error // of the connection: the client is gone
+	err           error // of the connection: the client has gone
 }
 
-// chunkSize is how much of an answer is collected before it is sent. The answer
-// to a request for 100,000 IDs can have 13 MB; this is what it takes in memory,
-// however slowly its client reads.
+// chunkSize is how much of an answer is collected before it is sent. It bounds
+// the memory of an answer, however slowly its client reads: 100,000 IDs can
+// take 13 MB.
 const chunkSize = 32 << 10
 
-// fewTexts is how many IDs or runs fit into one chunk, however long they are:
-// the longest has fewer than 160 bytes. The length of such an answer need not
-// be known before.
+// fewTexts is how many IDs or runs fit into one chunk in any format: the
+// longest has fewer than 160 bytes. The length of such an answer need not be
+// computed first.
 const fewTexts = chunkSize / 160
 
-// answers keeps answers for their buffers. These are a little larger than
-// chunkSize, as IDs are appended before the size is looked at.
+// answers pools answers for their buffers. These are slightly larger than
+// chunkSize, because IDs are appended before the size is checked.
 var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+4<<10)} }}
 
 // packedChunk is chunkSize for packed IDs: each write costs as much as packing
 // thousands of them, and wakes the client.
 const packedChunk = 128 << 10
 
-// packings keeps the buffers of packed IDs.
+// packings pools the buffers of packed IDs.
 var packings = sync.Pool{New: func() any { return new([]byte) }}
 
 // writePacked answers with the packed IDs of a batch, of size bytes each.
@@ -54,7 +54,7 @@ func writePacked[I firn.AnyID[I]](w http.ResponseWriter, b firn.BatchOf[I], size
 		hi := min(lo+packedChunk/size, b.Len())
 		*buf = b.AppendRaw(slices.Grow((*buf)[:0], (hi-lo)*size), lo, hi)
 		if _, err := w.Write(*buf); err != nil {
-			return // the client is gone
+			return // the client has gone
 		}
 		lo = hi
 	}
@@ -71,7 +71,7 @@ var contentTypes = [...][]string{
 func newAnswer(w http.ResponseWriter, q *nextRequest) *answer {
 	a := answers.Get().(*answer)
 	*a = answer{w: w, buf: a.buf[:0]}
-	// No format has a character that JSON would have to escape.
+	// No format has a character that JSON has to escape.
 	switch {
 	case q.runs:
 		a.buf = append(a.buf, `{"runs":[`...)
@@ -86,13 +86,13 @@ func newAnswer(w http.ResponseWriter, q *nextRequest) *answer {
 	return a
 }
 
-// scratch returns an empty buffer to write a text into and throw it away.
+// scratch returns an empty buffer for a temporary text.
 func (a *answer) scratch() []byte { return a.buf[len(a.buf):] }
 
-// setLength says how long an answer is that has n IDs or runs, whose texts have so
-// many bytes together. It comes before the first of them. Without a Content-Length
-// an answer that was cut off looks whole to clients and proxies of HTTP/1.0, and to
-// Wget, and the last ID in it can be half of one.
+// setLength sets the length of an answer with n IDs or runs, whose texts
+// together have so many bytes. It comes before the first of them. Without a
+// Content-Length, an answer that was cut off looks complete to Wget and to
+// HTTP/1.0 clients and proxies, and its last ID may be half of one.
 func (a *answer) setLength(n, texts int) {
 	total := len(a.buf) + texts + n*(len(a.before)+len(a.after)) + (n-1)*len(a.between) + len(a.last)
 	a.w.Header()["Content-Length"] = []string{strconv.Itoa(total)}
@@ -108,13 +108,14 @@ func (a *answer) begin() []byte {
 	return append(buf, a.before...)
 }
 
-// end takes the buffer back, and reports whether it is of use to go on.
+// end takes the buffer back, and reports whether the client can still receive
+// more.
 func (a *answer) end(buf []byte) bool {
 	a.buf = append(buf, a.after...)
 	return len(a.buf) < chunkSize || a.flush()
 }
 
-// flush sends what there is, and reports whether the client is still there.
+// flush sends the buffer, and reports whether the client is still there.
 func (a *answer) flush() bool {
 	if a.err == nil {
 		_, a.err = a.w.Write(a.buf)
@@ -123,8 +124,8 @@ func (a *answer) flush() bool {
 	return a.err == nil
 }
 
-// close sends the rest; a must not be used any more. Every answer has a
-// Content-Length, which net/http sets itself where it is short.
+// close sends the rest; a must not be used afterwards. Every answer has a
+// Content-Length; net/http sets that of a short one.
 func (a *answer) close() {
 	a.buf = append(a.buf, a.last...)
 	if !a.sent && len(a.buf) > 2048 {

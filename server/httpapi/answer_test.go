@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A null is a ResponseWriter that throws everything away.
+// A null ResponseWriter discards everything.
 type null struct {
 	header http.Header
 	writes int
@@ -26,11 +26,11 @@ func (w *null) Write(b []byte) (int, error) {
 	return len(b), w.err
 }
 
-// fast is a layout with room for all that a benchmark asks for.
+// fast is a layout with room for everything that a benchmark requests.
 const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 
-// An answer allocates nothing for an ID, whatever its form: only for the batch
-// as a whole, as many IDs as it may have.
+// An answer allocates nothing per ID, whatever its form: only for the batch as
+// a whole.
 func TestAnswerAllocs(t *testing.T) {
 	for _, layout := range []string{fast, "bits=time:48.seq:20.node:48,epoch=2026-01-01T00:00:00Z"} {
 		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1})
@@ -45,8 +45,8 @@ func TestAnswerAllocs(t *testing.T) {
 			{media: mediaOctets, format: firn.Raw},
 			{media: mediaJSON, format: firn.Decimal, runs: true},
 		} {
-			// Where there is one ID more the allocations of Batch.All and of
-			// net/http's header are the same.
+			// With one ID more, the allocations of Batch.All and of net/http's header
+			// are the same.
 			allocs := func(count int) float64 {
 				q.count = count
 				w := &null{header: make(http.Header)}
@@ -57,7 +57,7 @@ func TestAnswerAllocs(t *testing.T) {
 				})
 			}
 			one, many := allocs(1), allocs(1000)
-			// The race detector makes a sync.Pool drop some of what it is given.
+			// The race detector makes a sync.Pool drop some of its items.
 			if one > 8 || many > one+4 {
 				t.Errorf("%s, %+v: %v allocations for one ID and %v for 1000", layout, q, one, many)
 			}
@@ -65,7 +65,7 @@ func TestAnswerAllocs(t *testing.T) {
 	}
 }
 
-// When the client is gone, nothing more is made for it.
+// Once the client has gone, no more is written for it.
 func TestAnswerClientGone(t *testing.T) {
 	s, _ := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	seq, _ := s.Sequencer(context.Background(), "orders")
@@ -79,8 +79,8 @@ func TestAnswerClientGone(t *testing.T) {
 	}
 }
 
-// BenchmarkHandler is what a request costs beside net/http: the first row is
-// the least that any path can cost.
+// BenchmarkHandler measures a request without net/http. The first row is the
+// minimum for any path.
 func BenchmarkHandler(b *testing.B) {
 	for _, target := range []string{
 		"/healthz",
@@ -106,7 +106,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkAnswer is what it costs to write 1000 IDs.
+// BenchmarkAnswer measures writing 1000 IDs.
 func BenchmarkAnswer(b *testing.B) {
 	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A flaky is a store that can be out of reach.
+// A flaky store can be made unreachable.
 type flaky struct {
 	memstore.Store
 	down atomic.Bool
@@ -51,20 +51,20 @@ func (f *flaky) List(ctx context.Context, prefix string, yield func(string, []by
 	return f.Store.List(ctx, prefix, yield)
 }
 
-// newCluster makes a Cluster on a store, which is closed when the test ends.
+// newCluster makes a Cluster on a store and closes it when the test ends.
 func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 	t.Helper()
 	cluster := service.NewCluster(c)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = cluster.Close(ctx) // once more does no harm
+		_ = cluster.Close(ctx) // a second call is harmless
 	})
 	return cluster
 }
 
-// Two servers on one store: all goroutines and both servers get IDs of one
-// space, and Close gives all numbers back.
+// TestCluster: all goroutines and both servers on one store get IDs of one
+// space, and Close gives all node IDs back.
 func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
 	var servers [2]*service.Cluster
@@ -101,7 +101,7 @@ func TestCluster(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), service.Draining, "the server stops")
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), service.Draining, "the server is shutting down")
 		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/name0/next"), service.Draining)
 	}
 	nodes := 0
@@ -121,7 +121,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// A sequencer that exists is served with its own layout, whatever the server's.
+// TestClusterLayouts: an existing sequencer keeps its layout, whatever the
+// server's.
 func TestClusterLayouts(t *testing.T) {
 	store := new(memstore.Store)
 	ctx := t.Context()
@@ -148,7 +149,7 @@ func TestClusterLayouts(t *testing.T) {
 	}
 	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), service.TooManyNames)
 
-	// Numbers that its layout does not have.
+	// Node IDs that the layout does not have.
 	if _, err := grant.Create(ctx, store, "small", grant.NewConfig(firn.MustParseLayout("js53"), 0), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +161,8 @@ func TestClusterLayouts(t *testing.T) {
 	}
 }
 
-// What is done to a sequencer while a server has it, and in what way the server
-// says so.
+// TestClusterLife: what a server answers while other servers change its
+// sequencer.
 func TestClusterLife(t *testing.T) {
 	store := new(flaky)
 	ctx := t.Context()
@@ -200,7 +201,7 @@ func TestClusterLife(t *testing.T) {
 		t.Errorf("the new one has layout %v, %v", s.Layout, err)
 	}
 
-	// Without the store, what is held is good for its window; other names wait.
+	// Without the store, a held node ID is good for its window; other names wait.
 	if w := do(h, "GET", "/readyz"); w.Code != 200 {
 		t.Errorf("/readyz: %d %s", w.Code, w.Body)
 	}
@@ -214,7 +215,7 @@ func TestClusterLife(t *testing.T) {
 	w := do(h, "POST", "/v1/sequencers/others/next")
 	p := wantProblem(t, w, service.StoreUnavailable, "could not be reached or read", "log")
 	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") ||
-		strings.Contains(log.String(), "level=ERROR") { // the log of the store says once that it is away
+		strings.Contains(log.String(), "level=ERROR") { // the log reports once that the store is unreachable
 		t.Errorf("%+v, and the log says\n%s", p, &log)
 	}
 	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
@@ -226,7 +227,7 @@ func TestClusterLife(t *testing.T) {
 	wait(200)
 }
 
-// Every number is held by another.
+// TestClusterExhausted: other servers hold every node ID.
 func TestClusterExhausted(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
@@ -242,7 +243,7 @@ func TestClusterExhausted(t *testing.T) {
 	}
 }
 
-// writes counts what is written.
+// A writes counter counts writes.
 type writes struct{ n atomic.Int64 }
 
 func (w *writes) Write(p []byte) (int, error) {
@@ -250,10 +251,9 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReadyWithoutNumber: a server that found no node ID is not ready, until it
-// finds one, which it looks for when it is asked whether it is, or until
-// another server has one that can be asked. The log says so once for each
-// change.
+// TestReadyWithoutNumber: a server that found no node ID is not ready until it
+// finds one, which it tries whenever it is probed, or until another server that
+// can be asked has one. It logs each change once.
 func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
@@ -309,7 +309,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 		line, _, _ = strings.Cut(line, " error=")
 		lines = append(lines, strings.TrimSpace(line))
 	}
-	notReady := "level=WARN msg=\"not ready: /readyz says 503\" reason="
+	notReady := "level=WARN msg=\"not ready: /readyz answers 503\" reason="
 	again := "level=INFO msg=\"ready again\""
 	want := []string{notReady + "nodes-exhausted", again, notReady + "nodes-exhausted", notReady + "store-unavailable", again}
 	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
@@ -320,8 +320,8 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 }
 
-// helping are Peers that give nothing, and can help with orders while they say
-// so.
+// helping are Peers that give nothing, and report that they can help with
+// orders while can is set.
 type helping struct{ can *atomic.Bool }
 
 func (h helping) NextBatch(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch, error) {
@@ -336,8 +336,8 @@ func (h helping) CanHelp(_ context.Context, name string) bool {
 	return name == "orders" && h.can.Load()
 }
 
-// TestReadyCreatesNothing: a sequencer that is gone is not created by who asks
-// whether the server is ready.
+// TestReadyCreatesNothing: a readiness probe does not recreate a sequencer that
+// is gone.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
@@ -350,7 +350,7 @@ func TestReadyCreatesNothing(t *testing.T) {
 	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
-	empty := new(memstore.Store) // such as after a restore of what was before it
+	empty := new(memstore.Store) // as after restoring an old backup
 	restored.Store = empty
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
@@ -360,8 +360,8 @@ func TestReadyCreatesNothing(t *testing.T) {
 	}
 }
 
-// TestTemplates: what is configured for a name is how its sequencer is created;
-// a name that must exist and does not is an error with the nearest one.
+// TestTemplates: a sequencer is created with the template of its name. A name
+// that must exist and does not is an error that suggests the most similar one.
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second
@@ -388,7 +388,7 @@ func TestTemplates(t *testing.T) {
 		}
 	}
 	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "did you mean orders?")
-	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "created first")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "create it first")
 	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), service.BadConfig)
 	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {
 		t.Errorf("it was created: %s", w.Body)

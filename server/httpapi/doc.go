@@ -1,11 +1,10 @@
 // Package httpapi serves IDs over HTTP: batches of a named sequencer as JSON,
-// text or packed octets, and readings of single IDs. The file docs/http.md of
-// the repository describes it for users and is run as a test of this package.
+// text or packed octets, and readings of single IDs. docs/http.md describes the
+// API for users and runs as a test of this package.
 //
 // A Handler turns requests into calls of a service.Backend, and errors into
 // problems (RFC 9457). It makes no IDs itself, opens no port and knows no
 // store.
 //
-// Do not use this package to read what a server answers: that is what a client
-// is for.
+// To use the API of a server, use package client instead.
 package httpapi

@@ -37,14 +37,14 @@ func readDocs(t *testing.T) string {
 	return string(text)
 }
 
-// Every command in docs/http.md gives what stands below it. The server and the
-// commands run in a bubble at noon of a day, so that the answers are always the
-// same.
+// TestDocs: every command in docs/http.md prints what the page shows. The
+// server and the commands run in a synctest bubble at noon of a fixed day, so
+// that the answers are always the same.
 func TestDocs(t *testing.T) {
 	text := readDocs(t)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
-		s, err := service.NewStatic(service.StaticConfig{Options: &firn.Options{MaxAhead: 5 * time.Millisecond}}) // as firn serve has it
+		s, err := service.NewStatic(service.StaticConfig{Options: &firn.Options{MaxAhead: 5 * time.Millisecond}}) // as in firn serve
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestDocs(t *testing.T) {
 	})
 }
 
-// runCurl does what curl would, with the flags that the page uses.
+// runCurl runs a curl command with the flags that the page uses.
 func runCurl(listener *nettest.Pipes, command string) (string, error) {
 	command, isOctal := strings.CutSuffix(command, " | od -An -tx1")
 	words, err := shellWords(command)
@@ -201,7 +201,7 @@ func shellWords(s string) (words []string, err error) {
 	return words, nil
 }
 
-// octets is what od -An -tx1 prints.
+// octets formats bytes like od -An -tx1.
 func octets(b []byte) string {
 	var out strings.Builder
 	for i, c := range b {
@@ -213,8 +213,8 @@ func octets(b []byte) string {
 	return out.String()
 }
 
-// The page lists every kind of problem with its status, and none that there is
-// not.
+// TestDocsProblems: the page lists exactly the kinds of problems, with their
+// statuses.
 func TestDocsProblems(t *testing.T) {
 	statuses := make(map[string]int)
 	for k := range service.Kinds() {
@@ -234,7 +234,7 @@ func TestDocsProblems(t *testing.T) {
 	}
 }
 
-// The page names the limits that hold.
+// TestDocsLimits: the page has the actual limits.
 func TestDocsLimits(t *testing.T) {
 	text := readDocs(t)
 	for _, want := range []string{

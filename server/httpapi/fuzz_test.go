@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Whatever is asked for, the answer is whole: as many IDs as the count says, or
-// a problem, and then none has been taken.
+// FuzzNextRequest: every answer is complete: as many IDs as the count, or a
+// problem, and then none was taken.
 func FuzzNextRequest(f *testing.F) {
 	const path = "/v1/sequencers/orders/next"
 	f.Add("GET", path, "", "")
@@ -64,7 +64,7 @@ func FuzzNextRequest(f *testing.F) {
 		}
 		values, err := url.ParseQuery(query)
 		if err != nil {
-			t.Errorf("accepted a query that is none: %v", err)
+			t.Errorf("accepted an invalid query: %v", err)
 		}
 		count := 1
 		if text := values.Get("count"); text != "" {

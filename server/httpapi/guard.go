@@ -8,13 +8,13 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// credentials are what a request shows of who sends it.
+// credentials returns the credentials of a request.
 func (h *Handler) credentials(r *http.Request) *auth.Credentials {
 	return auth.FromHeader(r.Header["Authorization"], h.tls(r))
 }
 
-// sees returns whether who sends a request sees a sequencer, where they may ask
-// for lists.
+// sees returns a function that reports whether the caller may see a sequencer
+// in a list.
 func (h *Handler) sees(r *http.Request) func(name string) bool {
 	if h.auth == nil {
 		return func(string) bool { return true }
@@ -23,7 +23,7 @@ func (h *Handler) sees(r *http.Request) func(name string) bool {
 	return func(name string) bool { return h.auth.Allow(c, auth.See, name) == nil }
 }
 
-// check asks the Authorizer, if there is one.
+// check calls the Authorizer, if there is one.
 func (h *Handler) check(r *http.Request, do auth.Action, name string) *problem {
 	if h.auth == nil || do == auth.Anything {
 		return nil
@@ -35,5 +35,5 @@ func (h *Handler) check(r *http.Request, do auth.Action, name string) *problem {
 	case errors.Is(err, auth.ErrForbidden):
 		return problemf(service.Forbidden, "%v", err)
 	}
-	return problemf(service.Unauthorized, "%v: send a token, as in Authorization: Bearer firn_…", err)
+	return problemf(service.Unauthorized, "%v: send a token: Authorization: Bearer firn_…", err)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Config says what a Handler serves, and within which limits. Only the Backend
-// is needed; the zero value of any other field means what the field says.
+// Config is the configuration of a Handler. Only the Backend is required; the
+// zero value of every other field has the meaning given at the field.
 type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
@@ -31,58 +31,59 @@ type Config struct {
 	// Limits bound requests and connections.
 	Limits service.Limits
 
-	// AnyHost lets requests name any Host. Without it only localhost, 127.0.0.0/8
-	// and [::1] are answered: a server without tokens would else answer every web
-	// page whose own host name resolves to this machine (DNS rebinding).
+	// AnyHost allows any Host in requests. Otherwise only localhost, 127.0.0.0/8
+	// and [::1] are answered: without tokens, any web page could reach the server
+	// through a host name that resolves to this machine (DNS rebinding).
 	AnyHost bool
 
-	// Metrics answers /metrics; nil leaves that path out.
+	// Metrics answers /metrics; nil disables that path.
 	Metrics http.Handler
 
-	// Observe is told of every request but those about health and metrics: the
-	// status of its answer, and how long it took. nil means that nobody is.
+	// Observe is called for every request except those for health and metrics,
+	// with the status and the duration of the answer. nil is allowed.
 	Observe func(status int, d time.Duration)
 
-	// Trace is told of every request that Observe is told of, when it begins, with
-	// its path as a pattern. It returns the context of what is done for it, and a
-	// function that is told the status of the answer. nil means that nobody is.
+	// Trace is called at the beginning of every request that Observe is called
+	// for, with the path as a pattern. It returns the request's context, and a
+	// function that is called with the status of the answer. nil traces nothing.
 	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
 
-	// Console answers what it matches and no other path does; nil leaves it out.
+	// Console answers requests that it matches and no other path does; nil
+	// disables it.
 	Console Console
 
-	// RESP returns what serves the connection of a request from now on, for a
-	// client that switches it to RESP, or nil where the connection may not speak
-	// it. nil means that none may.
+	// RESP returns a function that serves the connection of a request after it was
+	// switched to RESP, or nil if this connection may not be switched. A nil
+	// function means that none may.
 	RESP func(*http.Request) (serve func(net.Conn))
 
-	// Auth knows who may do what; nil lets everybody do everything.
+	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// TLS is the state of a request's connection, or nil where it has no TLS; nil
-	// means that of http.Server.
+	// TLS returns the TLS state of a request's connection, or nil without TLS. A
+	// nil function uses the state of http.Server.
 	TLS func(*http.Request) *tls.ConnectionState
 
-	// Log is told of failures that are nobody's but the server's, and of every
-	// request at the level debug; nil means that nobody is. The context of a line
-	// has the ID of the request, see package requestid.
+	// Log receives the server's own failures, and every request at level debug;
+	// nil discards them. The context of a line has the request ID, see package
+	// requestid.
 	Log *slog.Logger
 
-	// NewRequestID names a request whose client has not; nil means requestid.New.
+	// NewRequestID makes an ID for a request without one; nil means requestid.New.
 	NewRequestID func() string
 }
 
-// A Console is pages for people. It must be safe for use by many goroutines at
-// once, and finds out itself who may see what.
+// A Console serves pages for people. It must be safe for concurrent use, and
+// decides itself what each user may see.
 type Console interface {
 	http.Handler
 
-	// Matches reports whether the console has an answer.
+	// Matches reports whether the console answers the request.
 	Matches(r *http.Request) bool
 }
 
-// A Handler answers the HTTP API. It is safe for use by many goroutines at
-// once, and must be made by NewHandler.
+// A Handler answers the HTTP API. It is safe for concurrent use, and must be
+// made by NewHandler.
 type Handler struct {
 	backend  service.Backend
 	limit    time.Duration
@@ -97,19 +98,19 @@ type Handler struct {
 	mux      *http.ServeMux
 	ready    *service.Readiness
 	draining atomic.Bool
-	unready  atomic.Pointer[service.Kind] // why /readyz last said 503; nil if it did not
+	unready  atomic.Pointer[service.Kind] // why /readyz last answered 503; nil if it did not
 }
 
-// A route is a path with its methods. Its function writes an answer or returns
-// a problem, but not both.
+// A route is a path with its methods. Its function either writes an answer or
+// returns a problem.
 type route struct {
 	path    string
 	methods []string
-	need    auth.Action // to read; what changes something needs Change
+	need    auth.Action // for reading; changes need Change
 	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
 }
 
-// routes are all paths, in the patterns of http.ServeMux.
+// routes lists all paths, as patterns of http.ServeMux.
 var routes = []route{
 	{"/{$}", read, auth.Anything, (*Handler).index},
 	{"/healthz", read, auth.Anything, (*Handler).healthz},
@@ -125,8 +126,8 @@ var routes = []route{
 	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next},
 }
 
-// read are the methods of a path that changes nothing. A path where GET changes
-// something must not answer HEAD: it would take IDs and throw them away.
+// read lists the methods of a path that changes nothing. A path that takes IDs
+// by GET must not answer HEAD: it would take IDs and discard them.
 var read = []string{http.MethodGet, http.MethodHead}
 
 // NewHandler makes a Handler. It panics if c has no Backend.
@@ -161,7 +162,7 @@ func NewHandler(c Config) *Handler {
 			observe, trace = nil, nil
 		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
-			if r.need != auth.Take || trace != nil { // next does so itself, if need be
+			if r.need != auth.Take || trace != nil { // next does so itself if necessary
 				req = named(w, req)
 			}
 			if r.path == "/{$}" && h.console != nil && h.console.Matches(req) {
@@ -169,7 +170,7 @@ func NewHandler(c Config) *Handler {
 				return
 			}
 			if !slices.Contains(r.methods, req.Method) {
-				p := problemf(service.MethodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
+				p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", inspect.Quote(req.Method), list(r.methods))
 				p.allow = strings.Join(r.methods, ", ")
 				h.fail(w, req, p)
 				return
@@ -194,7 +195,7 @@ func NewHandler(c Config) *Handler {
 					if observe != nil {
 						observe(http.StatusInternalServerError, time.Since(begin))
 					}
-					panic(http.ErrAbortHandler) // net/http closes the connection: a part of an answer may be sent
+					panic(http.ErrAbortHandler) // net/http closes the connection: part of an answer may have been sent
 				}
 			}()
 			p := h.check(req, need, req.PathValue("name"))
@@ -217,12 +218,12 @@ func NewHandler(c Config) *Handler {
 			h.console.ServeHTTP(w, req)
 			return
 		}
-		h.fail(w, req, problemf(service.NotFound, "there is nothing at %s; GET / says what there is", inspect.Quote(req.URL.Path)))
+		h.fail(w, req, problemf(service.NotFound, "no such path: %s; see GET /", inspect.Quote(req.URL.Path)))
 	})
 	return h
 }
 
-// Headers whose values never change are set without an allocation.
+// Headers with constant values are set without an allocation.
 var (
 	headerNoStore = []string{"no-store"}
 	headerNoSniff = []string{"nosniff"}
@@ -232,16 +233,16 @@ var (
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	// No answer may be kept: a GET of IDs gives new ones every time, and what is
-	// wrong now may be right a moment later.
+	// Responses must not be cached: every GET of IDs returns new ones, and an
+	// error may be gone a moment later.
 	header["Cache-Control"] = headerNoStore
 	header["X-Content-Type-Options"] = headerNoSniff
 	if r.ContentLength != 0 {
 		h.closeAfterBody(w)
 	}
 	if h.draining.Load() {
-		// Its client makes another connection while this server still answers, and
-		// not when this one is closed under a request.
+		// Make the client reconnect elsewhere while this server still answers, not
+		// when it closes a connection with a request on it.
 		header["Connection"] = headerClose
 	}
 	header[requestid.Header] = requestid.Values(r.Header[requestid.Header], h.newID)
@@ -256,20 +257,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if !h.anyHost && !isLoopbackHost(r.Host) {
-		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", inspect.Quote(r.Host)))
+		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]", inspect.Quote(r.Host)))
 		return
 	}
-	// ServeMux would redirect to the cleaned path, where there is as little.
+	// ServeMux would redirect to the cleaned path, which does not exist either.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, problemf(service.NotFound, "there is nothing at %s: a path begins with / and has no empty, . or .. segments; GET / says what there is", inspect.Quote(r.URL.Path)))
+		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /", inspect.Quote(r.URL.Path)))
 		return
 	}
 	h.mux.ServeHTTP(w, r)
 }
 
-// named returns a request whose context has its ID, which ServeHTTP has written
-// into the answer. Most requests for IDs do without: they wait for nothing, and
-// log nothing.
+// named returns a request whose context has its request ID, which ServeHTTP has
+// written into the answer. Most requests for IDs need none: they wait for
+// nothing, and log nothing.
 func named(w http.ResponseWriter, r *http.Request) *http.Request {
 	if requestid.Of(r.Context()) != "" {
 		return r
@@ -277,14 +278,14 @@ func named(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r.WithContext(requestid.WithID(r.Context(), w.Header()[requestid.Header][0]))
 }
 
-// A statusWriter knows the status of an answer.
+// A statusWriter records the status of an answer.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 && status >= http.StatusOK { // those below come before the answer
+	if w.status == 0 && status >= http.StatusOK { // lower ones come before the answer
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -297,8 +298,8 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// panicked logs a request that has panicked, which ends nothing but itself. For
-// logs and traces its status is 500.
+// panicked logs a request that has panicked; other requests are not affected.
+// Logs and traces show status 500.
 func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 	for watched, ok := w.(*statusWriter); ok; watched, ok = watched.ResponseWriter.(*statusWriter) {
 		watched.status = http.StatusInternalServerError
@@ -310,10 +311,10 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 	}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// sent is the status that was sent: 200 where nothing was said.
+// sent returns the status that was sent; 200 if none was set.
 func (w *statusWriter) sent() int {
 	if w.status == 0 {
 		return http.StatusOK
@@ -331,25 +332,25 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	p.write(w, r)
 }
 
-// Drain makes /readyz say that the server is about to stop, so that no more
-// requests are sent to it. Those that come are still answered, each with the
-// end of its connection. A load balancer sees it only while the server still
-// listens: http.Server's Shutdown comes when those that ask had the time to.
+// Drain makes /readyz report that the server is about to stop, so that load
+// balancers send it no more requests. Requests that still arrive are answered,
+// and each answer closes its connection. Call http.Server's Shutdown only after
+// load balancers had time to notice.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// healthz says that the server runs.
+// healthz reports that the server runs.
 func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) *problem {
 	return plain(w, r, "ok\n")
 }
 
-// readyz says whether requests should be sent to the server.
+// readyz reports whether requests should be sent to this server.
 func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
-		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
+		return problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
 	err := h.ready.Ready(r.Context())
 	if r.Context().Err() != nil {
-		return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
+		return problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
 	}
 	if p := h.noteReady(r.Context(), err); p != nil {
 		return p
@@ -357,9 +358,9 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	return plain(w, r, "ready\n")
 }
 
-// noteReady is the problem of a server that is not ready. The log is told when
-// it becomes so, for another reason too, and when it is over: not at every
-// probe.
+// noteReady returns the problem of a server that is not ready. It logs when the
+// server becomes unready, when the reason changes, and when it is ready again,
+// but not every probe.
 func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
@@ -369,13 +370,13 @@ func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 	}
 	p := problemOf(err, h.limit, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
-		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz says 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
+		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
-	p.Cause = nil // it was logged
+	p.Cause = nil // already logged
 	return p
 }
 
-// index says what this is, to whoever opens the address in a browser.
+// index explains the server to a person who opens its address in a browser.
 func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {
 	host := r.Host
 	return plain(w, r, `This is Firn. It hands out unique, time-ordered IDs.
@@ -392,11 +393,11 @@ Read one:
 
   curl -s http://`+host+`/v1/inspect/$(curl -s -H 'Accept: text/plain' http://`+host+`/v1/sequencers/orders/next)
 
-/healthz says whether the server runs, /readyz whether it takes requests.
+/healthz shows whether the server runs, /readyz whether it accepts requests.
 `)
 }
 
-// plain answers with a text, on a path that has no parameters.
+// plain answers with a text, on a path without parameters.
 func plain(w http.ResponseWriter, r *http.Request, text string) *problem {
 	if _, faults := readParams(r.URL.RawQuery, nil); faults != nil {
 		return faults.problem()

@@ -45,7 +45,7 @@ func TestPaths(t *testing.T) {
 		{"POST", "/v1/inspect/1", service.MethodNotAllowed, "GET and HEAD"},
 		{"POST", "/", service.MethodNotAllowed, "GET and HEAD"},
 		{"POST", "/healthz", service.MethodNotAllowed, "GET and HEAD"},
-		{"GET", "/healthz?x=1", service.BadParameter, `"x" is not a parameter here: there are none`},
+		{"GET", "/healthz?x=1", service.BadParameter, `unknown parameter "x": this path has no parameters`},
 		{"GET", "/?x", service.BadParameter, `"x"`},
 	} {
 		w := do(h, row.method, row.target)
@@ -64,7 +64,7 @@ func TestPaths(t *testing.T) {
 		}
 	}
 
-	// A target that is no path at all.
+	// A target that is not a path.
 	for _, target := range []string{"*", "localhost:3476"} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Host, r.URL.Path = "localhost", target
@@ -95,7 +95,7 @@ func TestHealth(t *testing.T) {
 	h.Drain()
 	want("/healthz", 200, "ok\n")
 	want("/readyz", 503, "urn:firn:problem:draining")
-	// What still comes is answered.
+	// Requests that still arrive are answered.
 	want("/", 200, "unique, time-ordered IDs")
 	if w := do(h, "GET", "/v1/sequencers/orders/next"); w.Code != 200 {
 		t.Errorf("while draining: status %d: %s", w.Code, w.Body)
@@ -165,11 +165,11 @@ func TestInspect(t *testing.T) {
 	} {
 		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
 	}
-	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "there is no preset", "octal", `"x" is not`)
+	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "there is no preset", "octal", `unknown parameter "x"`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), service.NotAcceptable, "application/json")
 }
 
-// A failing is a Backend that fails, or whose source does.
+// A failing Backend returns an error, or its source does.
 type failing struct{ here, source error }
 
 func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
@@ -182,7 +182,7 @@ func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequenc
 
 func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
 
-// Every error of the core has its status, through however many layers it comes.
+// TestErrors: every error has its status, however deeply it is wrapped.
 func TestErrors(t *testing.T) {
 	for _, row := range []struct {
 		err   error
@@ -240,7 +240,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 
-	// A source that breaks its promise is the server's failure.
+	// A source that breaks its contract is a failure of the server.
 	h := NewHandler(Config{Backend: failing{}})
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
 }
@@ -275,7 +275,7 @@ func TestNegotiate(t *testing.T) {
 	for _, row := range []struct {
 		accept []string
 		offers []media
-		want   string // "" where nothing fits
+		want   string // "" if nothing fits
 	}{
 		{nil, allMedia, "application/json"},
 		{[]string{""}, allMedia, "application/json"},
@@ -309,16 +309,17 @@ func TestNegotiate(t *testing.T) {
 	}
 }
 
-// A long query full of faults does not make a long error.
+// TestManyFaults: a long query full of faults does not make a long error.
 func TestManyFaults(t *testing.T) {
 	query := strings.Repeat(strings.Repeat("x", 1000)+"&", 1000)
 	_, faults := readParams(query, nextParams)
-	if text := strings.Join(faults, "; "); len(text) > 2000 || !strings.Contains(text, "perhaps more") {
+	if text := strings.Join(faults, "; "); len(text) > 2000 || !strings.Contains(text, "possibly more") {
 		t.Errorf("the error has %d characters", len(text))
 	}
 }
 
-// Every answer says how long it is, so a client sees when one was cut off.
+// TestContentLength: every answer has its length, so that a client notices a
+// cut.
 func TestContentLength(t *testing.T) {
 	server := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, fast)}))
 	defer server.Close()
@@ -355,7 +356,8 @@ func TestContentLength(t *testing.T) {
 	}
 }
 
-// net/http refuses what it cannot read, before a handler sees it.
+// TestServerLimits: net/http rejects invalid requests before a handler sees
+// them.
 func TestServerLimits(t *testing.T) {
 	s := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
 	server := httptest.NewUnstartedServer(nil)
@@ -380,8 +382,8 @@ func TestServerLimits(t *testing.T) {
 	}
 }
 
-// TestContentLengthOfLists: all that are not IDs have a Content-Length, however
-// long they are.
+// TestContentLengthOfLists: answers other than IDs have a Content-Length,
+// however long they are.
 func TestContentLengthOfLists(t *testing.T) {
 	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	for i := range 40 {
@@ -404,7 +406,7 @@ func TestContentLengthOfLists(t *testing.T) {
 			}
 			w.Body.Close()
 			if method == "HEAD" && strings.HasPrefix(path, "/v1/inspect") {
-				continue // it tells how long ago that was
+				continue // it contains the age of something
 			}
 			if w.ContentLength < 0 || long >= 0 && w.ContentLength != long && w.StatusCode < 300 {
 				t.Errorf("%s %.40s: status %d, Content-Length %d, and of GET %d", method, path, w.StatusCode, w.ContentLength, long)

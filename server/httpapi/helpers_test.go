@@ -14,17 +14,17 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// day is when the tests take place.
+// day is the time of the tests.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// stepClock returns a clock that begins at day and moves on by ten seconds at
-// every reading, so that no test waits for the real one.
+// stepClock returns a clock that begins at day and advances by ten seconds at
+// every reading, so that no test waits for real time.
 func stepClock() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
 }
 
-// newStatic makes a Static of a layout, with node 5 and a clock of its own.
+// newStatic makes a Static of a layout, with node 5 and its own clock.
 func newStatic(t testing.TB, layout string) *service.Static {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
@@ -37,7 +37,7 @@ func newStatic(t testing.TB, layout string) *service.Static {
 	return s
 }
 
-// stats are those of a sequencer's generator.
+// stats returns the statistics of a sequencer's generator.
 func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	t.Helper()
 	if _, err := b.Sequencer(context.Background(), name); err != nil {
@@ -74,8 +74,8 @@ type problemJSON struct {
 	Status                        int
 }
 
-// wantProblem checks that w is a whole problem of this kind, with each of the
-// texts in its detail.
+// wantProblem checks that w is a complete problem of this kind, with each of
+// the texts in its detail.
 func wantProblem(t testing.TB, w *httptest.ResponseRecorder, k service.Kind, texts ...string) problemJSON {
 	t.Helper()
 	var p problemJSON

@@ -36,10 +36,10 @@ func isPort(s string) bool {
 }
 
 // isCrossSite reports whether a browser sent the request for a page of another
-// origin. Such a page could not read the answer, as there are no CORS headers,
-// but a GET for IDs takes them, and may make a sequencer, whoever reads it.
+// origin. Such a page cannot read the answer, as there are no CORS headers, but
+// its GET would still take IDs and might create a sequencer.
 //
-// http.CrossOriginProtection has the same rule, for methods other than GET.
+// http.CrossOriginProtection has the same rule for methods other than GET.
 func isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "":
@@ -50,7 +50,7 @@ func isCrossSite(r *http.Request) bool {
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		return false // not a browser, or an old one that sends too little to tell
+		return false // not a browser, or one too old to tell
 	}
 	u, err := url.Parse(origin)
 	return err != nil || u.Host != r.Host

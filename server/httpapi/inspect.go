@@ -12,7 +12,7 @@ import (
 // inspectParams are the parameters of inspect.
 var inspectParams = []string{"layout", "from"}
 
-// inspect answers with what an ID says: the likeliest reading, and the others.
+// inspect answers with the likeliest reading of an ID, and with others.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
 	values, faults := readParams(r.URL.RawQuery, inspectParams)
 	var o inspect.Options
@@ -31,7 +31,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
-		return problemf(service.NotAcceptable, "Accept is %s: readings can be had as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
+		return problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// nextParams are the parameters of next.
+// nextParams are the query parameters of next.
 var nextParams = []string{"count", "format", "runs"}
 
-// A nextRequest is what a request for IDs asks for.
+// A nextRequest is a parsed request for IDs.
 type nextRequest struct {
 	count     int
-	format    firn.Format // where hasFormat
+	format    firn.Format // if hasFormat
 	hasFormat bool
 	runs      bool
 	media     media
 }
 
-// parseNext reads a request for at most so many IDs.
+// parseNext parses a request for up to most IDs.
 func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	values, faults := readParams(r.URL.RawQuery, nextParams)
 	count, format, runs := values[0], values[1], values[2]
@@ -36,7 +36,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	if count.given {
 		n, err := strconv.ParseUint(count.value, 10, 64)
 		if err != nil || n < 1 || n > uint64(most) {
-			faults.add("count is %s: it is a number from 1 to %d", inspect.Quote(count.value), most)
+			faults.add("count is %s: it must be a number from 1 to %d", inspect.Quote(count.value), most)
 		}
 		q.count = int(n)
 	}
@@ -48,13 +48,13 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	}
 	if runs.given {
 		if runs.value != "true" && runs.value != "false" {
-			faults.add("runs is %s: it is true or false", inspect.Quote(runs.value))
+			faults.add("runs is %s: it must be true or false", inspect.Quote(runs.value))
 		}
 		q.runs = runs.value == "true"
 	}
 
 	if q.runs && q.hasFormat && q.format == firn.Raw {
-		faults.add("runs are text, and format=raw is not: leave one of them out")
+		faults.add("runs=true cannot be combined with format=raw: leave one of them out")
 	}
 	if p := faults.problem(); p != nil {
 		return q, p
@@ -76,12 +76,12 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		for i, m := range offers {
 			names[i] = m.String()
 		}
-		with := "IDs can be had as"
+		with := "IDs are available as"
 		switch {
 		case q.runs:
-			with = "with runs=true there is"
+			with = "with runs=true they are available as"
 		case q.hasFormat:
-			with = "with format=" + q.format.String() + " there is"
+			with = "with format=" + q.format.String() + " they are available as"
 		}
 		return q, problemf(service.NotAcceptable, "Accept is %s: %s %s", inspect.Quote(accept[0]), with, list(names))
 	}
@@ -89,14 +89,15 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	return q, nil
 }
 
-// nonceHeader comes back with the answer, so a client sees whose answer it is.
-// A proxy may replace X-Request-Id by its own; nothing knows this one.
+// nonceHeader is returned with the answer, so that a client can tell that the
+// answer is its own. A proxy may replace X-Request-Id, but not this header,
+// which it does not know.
 const nonceHeader = "Firn-Nonce"
 
 // next answers with new IDs.
 func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if isCrossSite(r) {
-		return problemf(service.CrossSite, "a page of another origin cannot take IDs: ask the server of that page, and let it ask here")
+		return problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that page's server")
 	}
 	if nonce := r.Header[nonceHeader]; len(nonce) == 1 && requestid.Valid(nonce[0]) {
 		w.Header()[nonceHeader] = nonce
@@ -111,13 +112,14 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		return p
 	}
 	if ranges := r.Header["Range"]; ranges != nil {
-		return problemf(service.UnexpectedRange, "Range is %s: a request makes new IDs, so no answer can be continued: discard what has arrived, and send the request without Range", inspect.Quote(ranges[0]))
+		return problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be continued: discard what has arrived, and send the request without Range", inspect.Quote(ranges[0]))
 	}
 	if hasBody(w, r) {
 		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
-	// What is free at once needs neither a timer nor an ID of the request.
+	// IDs that are available without waiting need neither a timer nor a request
+	// ID.
 	if s, ok := h.backend.Opened(name); ok && r.Context().Err() == nil {
 		if p := q.fit(s.Layout); p != nil {
 			return p
@@ -143,8 +145,8 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// answerNow takes IDs that are free from a sequencer and answers with them, or
-// reports false and has answered nothing.
+// answerNow takes IDs from a sequencer that are available without waiting and
+// answers with them; otherwise it reports false and has answered nothing.
 func (q *nextRequest) answerNow(w http.ResponseWriter, s service.Sequencer) bool {
 	switch {
 	case s.Try128 != nil:
@@ -157,8 +159,8 @@ func (q *nextRequest) answerNow(w http.ResponseWriter, s service.Sequencer) bool
 	return false
 }
 
-// answer takes IDs from a sequencer and answers with them. After an error
-// nothing has been answered.
+// answer takes IDs from a sequencer and answers with them. After an error it
+// has answered nothing.
 func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s service.Sequencer) error {
 	if s.Source128 != nil {
 		b, err := s.Source128.NextBatch(ctx, q.count)
@@ -168,8 +170,8 @@ func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s servi
 	return answerWith(w, q, s.Layout, b, err, 8, q.format.Append)
 }
 
-// answerWith answers with what a source has given: IDs of size bytes when
-// packed, and how they are written.
+// answerWith answers with the IDs of a batch: size is the number of bytes of a
+// packed ID, and appendID writes its text.
 func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.Layout, b firn.BatchOf[I], err error, size int, appendID func([]byte, I) []byte) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
@@ -207,11 +209,11 @@ func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.L
 	return nil
 }
 
-// textLength is how many bytes the texts of all IDs have together.
+// textLength returns how many bytes the texts of all IDs have together.
 func textLength[I firn.AnyID[I]](a *answer, b firn.BatchOf[I], l firn.Layout, appendID func([]byte, I) []byte) int {
 	if l.Ordered() {
-		// A greater number has no shorter text, so those between have this length
-		// too.
+		// A greater number is never shorter as text, so those between have this
+		// length too.
 		first := len(appendID(a.scratch(), idAt(b, 0)))
 		if len(appendID(a.scratch(), idAt(b, b.Len()-1))) == first {
 			return b.Len() * first
@@ -224,7 +226,7 @@ func textLength[I firn.AnyID[I]](a *answer, b firn.BatchOf[I], l firn.Layout, ap
 	return total
 }
 
-// idAt is the ID at a place of a batch.
+// idAt returns the ID at an index of a batch.
 func idAt[I firn.AnyID[I]](b firn.BatchOf[I], i int) (id I) {
 	var buf [16]byte
 	raw := b.AppendRaw(buf[:0], i, i+1)
@@ -237,8 +239,8 @@ func idAt[I firn.AnyID[I]](b firn.BatchOf[I], i int) (id I) {
 	return id
 }
 
-// fit completes the request for the layout of its sequencer, or says why it
-// does not fit. It comes before any ID is taken.
+// fit completes the request for the layout of its sequencer, or returns a
+// problem if it does not fit. It runs before any ID is taken.
 func (q *nextRequest) fit(l firn.Layout) *problem {
 	switch {
 	case q.media == mediaOctets:
@@ -250,33 +252,34 @@ func (q *nextRequest) fit(l firn.Layout) *problem {
 		return problemf(service.BadParameter, "%s", service.Detail(err))
 	}
 	if q.runs && !l.HasRuns() {
-		return problemf(service.NoRuns, "layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: leave runs=true out", l)
+		return problemf(service.NoRuns, "layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: leave out runs=true", l)
 	}
 	return nil
 }
 
-// hasBody reports whether a request brings a body. It must be answered with an
-// error: who sends count=3 that way would else get one ID and not know why.
+// hasBody reports whether a request has a body. That must be an error: a client
+// that sends count=3 in the body would otherwise get one ID and not know why.
 func hasBody(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength > 0
 	}
-	// The length is not known (chunked); the first byte tells. A body that cannot
-	// be read, or does not come (see closeAfterBody), is no empty one either.
+	// The length is unknown (chunked), so read the first byte. A body that cannot
+	// be read, or does not arrive (see closeAfterBody), is not an empty one
+	// either.
 	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 		return true
 	}
-	// All is as if there had been none. Until net/http sets the deadline for the
-	// next request, the limit of this one holds.
+	// Undo all effects of the check. Until net/http sets the deadline of the next
+	// request, the limit of this one applies.
 	delete(w.Header(), "Connection")
 	http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return false
 }
 
-// closeAfterBody makes the answer to a request with a body the connection's
-// last. net/http would else read the body before it answers, for as long as the
-// client takes to send it. What it reads after the answer, and what hasBody
-// reads, must come within Limits.Read.
+// closeAfterBody closes the connection after the answer to a request with a
+// body. Otherwise net/http would read the body before it answers, for as long
+// as the client takes to send it. What net/http reads after the answer, and
+// what hasBody reads, must arrive within Limits.Read.
 func (h *Handler) closeAfterBody(w http.ResponseWriter) {
 	w.Header()["Connection"] = headerClose
 	// A ResponseWriter without a connection has no deadlines, and needs none.

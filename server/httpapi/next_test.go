@@ -23,7 +23,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// idsOf reads the IDs of an answer in JSON.
+// idsOf parses the IDs in a JSON answer.
 func idsOf(t *testing.T, body string) []string {
 	t.Helper()
 	var v struct{ IDs []string }
@@ -33,8 +33,8 @@ func idsOf(t *testing.T, body string) []string {
 	return v.IDs
 }
 
-// Every way to ask for IDs gives the same IDs, in its own form. Each row has a
-// backend of its own, and all their clocks stand alike.
+// TestNextForms: every form of a request gives the same IDs. Each row has its
+// own backend, and all clocks agree.
 func TestNextForms(t *testing.T) { synctest.Test(t, testNextForms) }
 
 func testNextForms(t *testing.T) {
@@ -108,7 +108,7 @@ func testNextForms(t *testing.T) {
 					got = strings.Split(text, "\n")
 				}
 				if l.RandomBits() > 0 {
-					// Two generators differ in the random bits.
+					// The random bits of two generators differ.
 					if len(got) != count {
 						t.Errorf("%s: %d IDs, want %d", name, len(got), count)
 					}
@@ -131,7 +131,7 @@ func testNextForms(t *testing.T) {
 	}
 }
 
-// batchTexts is the first batch that a sequencer of newStatic makes.
+// batchTexts returns the texts of the first batch of a newStatic sequencer.
 func batchTexts(t *testing.T, layout string, count int, format firn.Format) (texts []string) {
 	t.Helper()
 	s, err := newStatic(t, layout).Sequencer(context.Background(), "orders")
@@ -158,7 +158,8 @@ func batchTexts(t *testing.T, layout string, count int, format firn.Format) (tex
 	return texts
 }
 
-// Runs spell out to the IDs that the same request without runs gives.
+// TestNextRuns: runs expand to the IDs that the same request without runs
+// gives.
 func TestNextRuns(t *testing.T) { synctest.Test(t, testNextRuns) }
 
 func testNextRuns(t *testing.T) {
@@ -226,7 +227,7 @@ func testNextRuns(t *testing.T) {
 	}
 }
 
-// Layout.HasRuns says beforehand what Batch.Runs says of a batch.
+// TestHasRuns: Layout.HasRuns predicts what Batch.Runs reports.
 func TestHasRuns(t *testing.T) {
 	layouts := []string{
 		"bits=time:48.seq:16.node:64", "bits=time:48.seq:16.node:63", "bits=time:48.node:64", "bits=time:48.node:16.rand:1",
@@ -257,7 +258,8 @@ func TestHasRuns(t *testing.T) {
 	}
 }
 
-// A request that is refused takes nothing, and says what would be right.
+// TestNextRefusals: a refused request takes nothing, and the problem says how
+// to fix it.
 func TestNextRefusals(t *testing.T) {
 	const path = "/v1/sequencers/orders/next"
 	for _, row := range []struct {
@@ -277,7 +279,7 @@ func TestNextRefusals(t *testing.T) {
 		{target: path + "?count=", kind: service.BadParameter, texts: []string{"count has no value"}},
 		{target: path + "?count", kind: service.BadParameter, texts: []string{"count has no value"}},
 		{target: path + "?count=1&count=2", kind: service.BadParameter, texts: []string{"count is given twice"}},
-		{target: path + "?n=3", kind: service.BadParameter, texts: []string{`"n" is not a parameter`, "count, format and runs"}},
+		{target: path + "?n=3", kind: service.BadParameter, texts: []string{`unknown parameter "n"`, "count, format and runs"}},
 		{target: path + "?Count=3", kind: service.BadParameter, texts: []string{`"Count"`}},
 		{target: path + "?n=3&count=1&count=2&runs", kind: service.BadParameter, texts: []string{`"n"`, "count is given twice", "runs has no value"}},
 		{target: path + "?count=1;format=hex", kind: service.BadParameter, texts: []string{"1;format=hex"}},
@@ -287,15 +289,15 @@ func TestNextRefusals(t *testing.T) {
 		{target: path + "?%zz=1", kind: service.BadParameter, texts: []string{"URL-encoded"}},
 		{target: path + "?runs=1", kind: service.BadParameter, texts: []string{`"1"`, "true or false"}},
 		{target: path + "?runs=true&format=raw", kind: service.BadParameter, texts: []string{"format=raw"}},
-		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: service.BadParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `"foo" is not`}},
+		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: service.BadParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `unknown parameter "foo"`}},
 		{target: path + "?count=0&runs=true&format=raw", kind: service.BadParameter, texts: []string{`count is "0"`, "format=raw"}},
 		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"ulid", "random"}, layout: "ulid"},
 		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"2^64"}, layout: "bits=time:48.seq:16.node:64"},
 		{target: path, headers: []string{"Accept: image/png"}, kind: service.NotAcceptable, texts: []string{"image/png", "application/json, text/plain and application/octet-stream"}},
 		{target: path, headers: []string{"Accept: application/json;q=0"}, kind: service.NotAcceptable},
-		{target: path + "?runs=true", headers: []string{"Accept: text/plain"}, kind: service.NotAcceptable, texts: []string{"with runs=true there is application/json"}},
-		{target: path + "?format=raw", headers: []string{"Accept: application/json"}, kind: service.NotAcceptable, texts: []string{"with format=raw there is application/octet-stream"}},
-		{target: path + "?format=hex", headers: []string{"Accept: application/octet-stream"}, kind: service.NotAcceptable, texts: []string{"with format=hex there is application/json and text/plain"}},
+		{target: path + "?runs=true", headers: []string{"Accept: text/plain"}, kind: service.NotAcceptable, texts: []string{"with runs=true they are available as application/json"}},
+		{target: path + "?format=raw", headers: []string{"Accept: application/json"}, kind: service.NotAcceptable, texts: []string{"with format=raw they are available as application/octet-stream"}},
+		{target: path + "?format=hex", headers: []string{"Accept: application/octet-stream"}, kind: service.NotAcceptable, texts: []string{"with format=hex they are available as application/json and text/plain"}},
 		{target: path, headers: []string{"Host: evil.example"}, kind: service.ForeignHost, texts: []string{"evil.example", "localhost"}},
 		{target: path, headers: []string{"Sec-Fetch-Site: cross-site"}, kind: service.CrossSite},
 		{target: path, headers: []string{"Sec-Fetch-Site: same-site"}, kind: service.CrossSite},
@@ -337,8 +339,8 @@ func TestNextAllowed(t *testing.T) {
 	}
 }
 
-// A body that cannot be read, or does not come, is answered all the same, and
-// in good time.
+// TestNextBadBody: a request whose body cannot be read or does not arrive is
+// answered in time.
 func TestNextBadBody(t *testing.T) {
 	for _, row := range []struct {
 		name, rest string
@@ -363,7 +365,7 @@ func TestNextBadBody(t *testing.T) {
 
 				want, closes := row.want, row.closes
 				if target == "/healthz" {
-					want, closes = 405, true // no path but next looks at a body
+					want, closes = 405, true // only next reads a body
 				}
 				conn := listener.Dial()
 				begin := time.Now()
@@ -380,7 +382,7 @@ func TestNextBadBody(t *testing.T) {
 					t.Errorf("%s, %s: the answer took %v, want at most %v", target, row.name, took, row.within)
 				}
 				if !closes {
-					// The next request is taken as if nothing had been.
+					// The connection continues as if nothing had happened.
 					time.Sleep(service.DefaultRead + time.Second)
 					fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target)
 					if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
@@ -395,8 +397,8 @@ func TestNextBadBody(t *testing.T) {
 	}
 }
 
-// The deadline for a body is not one for the request: IDs that take longer
-// come.
+// TestNextBodyDeadline: the deadline for a body does not apply to the request:
+// IDs that take longer arrive.
 func TestNextBodyDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
@@ -429,7 +431,7 @@ func TestNextBodyDeadline(t *testing.T) {
 	})
 }
 
-// OPTIONS * goes the way of all requests, past the look at Host.
+// TestOptionsAll: OPTIONS * passes the Host check like any request.
 func TestOptionsAll(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
@@ -452,7 +454,8 @@ func TestOptionsAll(t *testing.T) {
 	}
 }
 
-// A body is a mistake: most likely parameters that belong into the URL.
+// TestNextBody: a body is a mistake, most likely parameters that belong in the
+// URL.
 func TestNextBody(t *testing.T) {
 	backend := newStatic(t, "default")
 	server := httptest.NewServer(NewHandler(Config{Backend: backend}))
@@ -512,7 +515,7 @@ func TestNames(t *testing.T) {
 		{"a/b", "'/' at offset 1"},
 		{"a b", "' ' at offset 1"},
 		{"größe", "'ö' at offset 2"},
-		{"a\xffb", "offset 1 that is not UTF-8"},
+		{"a\xffb", "the byte at offset 1 is not UTF-8"},
 		{"a\x00b", `'\x00' at offset 1`},
 		{strings.Repeat("x", 129), "129 characters"},
 	} {
@@ -524,7 +527,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every ID is unique, whoever asks for it in whatever form.
+// TestNextConcurrent: every ID is unique, across all clients and forms.
 func TestNextConcurrent(t *testing.T) {
 	for _, layout := range []string{"default", "uuidv7"} {
 		const callers, calls = 16, 60
@@ -582,7 +585,7 @@ func TestNextConcurrent(t *testing.T) {
 	}
 }
 
-// parseAll reads the IDs of an answer, those of 64 bits as the low half.
+// parseAll parses the IDs of an answer, 64-bit ones as the low half.
 func parseAll(t *testing.T, accept, body string, bits int) (ids []firn.ID128) {
 	read := func(f firn.Format, text string) {
 		if bits == 128 {
@@ -623,7 +626,7 @@ func parseAll(t *testing.T, accept, body string, bits int) (ids []firn.ID128) {
 // slow is a layout of 16 IDs a minute.
 const slow = "bits=time:40.node:10.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"
 
-// slowStatic is a Static of slow in a bubble, whose clock it brings to day.
+// slowStatic is a Static of slow in a bubble, whose clock it sets to day.
 func slowStatic(t *testing.T) *service.Static {
 	time.Sleep(time.Until(day))
 	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(slow), Options: new(firn.Options)})
@@ -633,8 +636,8 @@ func slowStatic(t *testing.T) *service.Static {
 	return s
 }
 
-// A call whose time ends has taken nothing: the next one gets the very ID that
-// it would have had.
+// TestNextLimit: a call that reaches its limit has taken nothing: the next one
+// gets the very ID that it would have got.
 func TestNextLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowStatic(t)
@@ -671,7 +674,7 @@ func TestNextLimit(t *testing.T) {
 	})
 }
 
-// A batch that can never be had in time is refused at once, and for good.
+// TestNextTooLarge: a batch that can never be made in time is refused at once.
 func TestNextTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowStatic(t)
@@ -684,7 +687,7 @@ func TestNextTooLarge(t *testing.T) {
 	})
 }
 
-// A client that goes away while it waits has taken nothing.
+// TestNextClientGone: a client that goes away while it waits has taken nothing.
 func TestNextClientGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowStatic(t)
@@ -706,8 +709,8 @@ func TestNextClientGone(t *testing.T) {
 			t.Errorf("after it has gone, stats are %+v, want no ID and a wait of 1s", got)
 		}
 
-		// Somebody else, who has the patience, gets the first ID. It waits longer
-		// than a header may take to be read.
+		// Another client, with more patience, gets the first ID. It waits longer than
+		// the timeout for reading a header.
 		client = listener.Dial()
 		fmt.Fprintf(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
@@ -724,7 +727,7 @@ func TestNextClientGone(t *testing.T) {
 	})
 }
 
-// A client that sends its header too slowly is sent away.
+// TestSlowHeader: a client that sends its header too slowly is disconnected.
 func TestSlowHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := NewServer(NewHandler(Config{Backend: slowStatic(t)}))
@@ -744,7 +747,7 @@ func TestSlowHeader(t *testing.T) {
 	})
 }
 
-// What packed octets mean is fixed: big-endian.
+// TestOctets: the meaning of packed octets is fixed: big-endian.
 func TestOctets(t *testing.T) {
 	h := NewHandler(Config{Backend: newStatic(t, "default")})
 	w := do(h, "GET", "/v1/sequencers/orders/next?count=2&format=raw")
@@ -761,19 +764,20 @@ func TestOctets(t *testing.T) {
 	}
 }
 
-// Wget and download managers ask for the rest of an answer that was cut off.
-// They would join the rest of another one to it, in the middle of an ID.
+// TestNoPartOfAnAnswer: Wget and download managers request the rest of an
+// answer that was cut off. They would append the rest of another answer, in the
+// middle of an ID.
 func TestNoPartOfAnAnswer(t *testing.T) {
 	h := NewHandler(Config{Backend: newStatic(t, "default")})
 	for _, method := range []string{"GET", "POST"} {
 		for _, value := range []string{"bytes=199738-", "bytes=0-", "bytes=-1", ""} {
-			// Not 416, which Wget takes for an answer that it has as a whole.
+			// Not 416, which Wget takes for an answer that it already has completely.
 			wantProblem(t, do(h, method, "/v1/sequencers/orders/next?count=3", "Range: "+value), service.UnexpectedRange, "Range is", "without Range")
 		}
 	}
 }
 
-// A client that sends a nonce sees whether an answer is its own.
+// TestNonce: a nonce shows a client whether an answer is its own.
 func TestNonce(t *testing.T) {
 	h := NewHandler(Config{Backend: newStatic(t, "default")})
 	for sent, want := range map[string]string{
@@ -792,12 +796,12 @@ func TestNonce(t *testing.T) {
 	}
 }
 
-// An answer without a length that was cut off looks whole to HTTP/1.0: to Wget,
-// and to proxies that speak it with servers, as nginx does.
+// TestAnswersHaveLengths: without a length, an answer that was cut off looks
+// complete to HTTP/1.0 clients: to Wget, and to proxies such as nginx.
 func TestAnswersHaveLengths(t *testing.T) {
 	for _, layout := range []string{
 		"default",
-		"lable", // not in order
+		"lable", // not ordered
 		"uuidv7", "ulid",
 	} {
 		l := firn.MustParseLayout(layout)
@@ -823,7 +827,7 @@ func TestAnswersHaveLengths(t *testing.T) {
 	}
 }
 
-// The texts of one batch need not have the same length.
+// TestTextLength: the texts of one batch can differ in length.
 func TestTextLength(t *testing.T) {
 	for _, layout := range []string{"bits=time:50.node:7.seq:2,epoch=2026-11-20T11:59:58Z", "bits=time:64.node:60.seq:4,epoch=2026-11-20T11:59:58Z", "lable", "uuidv7"} {
 		l := firn.MustParseLayout(layout)
@@ -865,7 +869,7 @@ func checkTextLength[I firn.AnyID[I]](t *testing.T, l firn.Layout, reserve func(
 	}
 }
 
-// bareGet sends a request of HTTP/1.0, and returns all that comes.
+// bareGet sends an HTTP/1.0 request and returns everything that arrives.
 func bareGet(t *testing.T, address, target, accept string) (answer string, status int) {
 	c, err := net.Dial("tcp", address)
 	if err != nil {

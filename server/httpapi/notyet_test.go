@@ -12,9 +12,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestAfterFence: what a client reads after a fence, how long it is to wait and
-// why, says one thing: with a node ID that was lost, without one, and when the
-// time has come.
+// TestAfterFence: after a fence, the detail, the status and Retry-After agree:
+// with a node ID that was lost, without one, and when the time has come.
 func TestAfterFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch

@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A partial store takes no writes of one sequencer: a row that another session
-// has locked, or rights that end at a prefix.
+// A partial store takes no writes of one sequencer: for example, another
+// session has locked its row, or permissions end at a prefix.
 type partial struct {
 	memstore.Store
 	on atomic.Bool
@@ -29,8 +29,8 @@ func (p *partial) CAS(ctx context.Context, key string, old, next []byte) (bool, 
 	return p.Store.CAS(ctx, key, old, next)
 }
 
-// TestOneKeyFails: that the store takes no writes of one sequencer keeps nobody
-// from the others.
+// TestOneKeyFails: a store that takes no writes of one sequencer does not
+// affect the others.
 func TestOneKeyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
@@ -43,7 +43,7 @@ func TestOneKeyFails(t *testing.T) {
 				t.Fatal(w.Code, w.Body)
 			}
 		}
-		time.Sleep(2 * time.Minute) // idle: windows have ended
+		time.Sleep(2 * time.Minute) // idle until the windows have ended
 		m.on.Store(true)
 		refusedFor := make(map[string]int)
 		for i := range 30 {
@@ -61,7 +61,7 @@ func TestOneKeyFails(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		for name, n := range refusedFor {
-			if n > 1 { // which begins to open it, or to renew its window
+			if n > 1 { // the first one begins to open it or to renew its window
 				t.Errorf("%d calls for %s refused though the store takes their writes", n, name)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// openAPI describes the HTTP API. TestOpenAPI holds it to what is served.
+// openAPI describes the HTTP API. TestOpenAPI checks it against the server.
 //
 //go:embed openapi.yaml
 var openAPI []byte

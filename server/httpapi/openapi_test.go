@@ -29,9 +29,8 @@ type operation struct {
 	}
 }
 
-// TestOpenAPI: the description has every path and method that is served and no
-// other, and each of its examples is answered with the status that it says, in
-// a form that it has.
+// TestOpenAPI: the description has exactly the paths and methods that are
+// served, and each example gets the documented status, in a documented form.
 func TestOpenAPI(t *testing.T) {
 	var doc struct {
 		OpenAPI string
@@ -57,13 +56,13 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
-	// In this order a sequencer is made before it is shown, and destroyed at last.
+	// In this order a sequencer is created before it is shown, and destroyed last.
 	order := []string{"post", "put", "get", "delete"}
 	paths := make([]string, 0, len(doc.Paths))
 	for path := range doc.Paths {
 		paths = append(paths, path)
 	}
-	// next first, as attach and detach are of a sequencer that it makes.
+	// next comes first: attach and detach need the sequencer that it creates.
 	slices.SortFunc(paths, func(a, b string) int {
 		rank := func(p string) int {
 			return slices.Index([]string{"next", "detach", "attach"}, p[strings.LastIndexByte(p, '/')+1:])

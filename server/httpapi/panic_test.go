@@ -19,8 +19,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// recovered makes a request as net/http does, and returns what it panicked
-// with.
+// recovered makes a request as net/http does, and returns the value of a panic.
 func recovered(h http.Handler, method, target string) (w *httptest.ResponseRecorder, what any) {
 	defer func() { what = recover() }()
 	return do(h, method, target), nil
@@ -42,8 +41,8 @@ func inRequest() bool {
 	}
 }
 
-// TestRequestsThatPanic: wherever in a request a clock panics, the requests
-// after it are answered, and nothing waits for a lock that is never given back.
+// TestRequestsThatPanic: wherever in a request a clock panics, later requests
+// are answered, and no lock stays held.
 func TestRequestsThatPanic(t *testing.T) {
 	const next = "/v1/sequencers/orders/next"
 	for _, target := range []string{next, next + "?count=5000", "/readyz", "/v1/sequencers/orders"} {
@@ -62,13 +61,13 @@ func TestRequestsThatPanic(t *testing.T) {
 	}
 }
 
-// panicsAt has the clock panic when a request uses it for the nth time, and
-// makes others. It reports whether there was a nth time.
+// panicsAt makes the clock panic at the nth use in a request, and then sends
+// other requests. It reports whether the clock was used n times.
 func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	t.Helper()
 	where := fmt.Sprintf("%s, open before: %t, a panic at the clock's use %d", target, isOpen, n)
 	var left atomic.Int32
-	ahead := time.Duration(0) // so that many IDs wait for the clock
+	ahead := time.Duration(0) // many IDs wait for the clock
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Config: sequencer.Config{
 		Layout: firn.Default(), MaxAhead: &ahead, Host: "one", Now: func() time.Time {
 			if left.Load() > 0 && inRequest() && left.Add(-1) == 0 {
@@ -100,8 +99,8 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	return did
 }
 
-// TestPanicIsLogged: a request that panics is one line with the stack, and
-// counts as the server's failure, also in traces and the lines of requests.
+// TestPanicIsLogged: a request that panics logs one line with the stack, and is
+// a failure of the server in traces and request logs too.
 func TestPanicIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	var observed, traced int

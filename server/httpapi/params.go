@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A param is a parameter of a query, as it was given or not.
+// A param is a query parameter, given or not.
 type param struct {
 	value string
 	given bool
@@ -19,13 +19,13 @@ type param struct {
 // maxParams is how many parameters a path can have.
 const maxParams = 4
 
-// faults are what is wrong with a query. Its answer names all of them, so that
-// nobody has to find them one request at a time.
+// faults are the errors in a query. The answer lists all of them, so that a
+// user need not find them one request at a time.
 type faults []string
 
 func (f *faults) add(format string, a ...any) { *f = append(*f, fmt.Sprintf(format, a...)) }
 
-// problem is the answer, or nil where there are no faults.
+// problem returns the answer, or nil if there are no faults.
 func (f faults) problem() *problem {
 	if len(f) == 0 {
 		return nil
@@ -33,12 +33,12 @@ func (f faults) problem() *problem {
 	return problemf(service.BadParameter, "%s", strings.Join(f, "; "))
 }
 
-// readParams reads a query strictly: a parameter that is not known, is given
-// twice or is not URL-encoded is a fault. The values are in the order of known;
-// one that has a fault here counts as not given.
+// readParams parses a query strictly: a parameter that is unknown, repeated or
+// not URL-encoded is a fault. The values are in the order of known; a value
+// with a fault is left out.
 //
-// It is not url.ParseQuery, which makes a map for every request and leaves it
-// to its caller to find out what is in it.
+// It replaces url.ParseQuery, which allocates a map for every request and does
+// not report any of this.
 func readParams(query string, known []string) (values [maxParams]param, f faults) {
 	var seen [maxParams]bool
 	for query != "" {
@@ -55,9 +55,9 @@ func readParams(query string, known []string) (values [maxParams]param, f faults
 		case nameErr != nil:
 			f.add("the parameter %s is not URL-encoded", inspect.Quote(rawName))
 		case i < 0 && len(known) == 0:
-			f.add("%s is not a parameter here: there are none", inspect.Quote(name))
+			f.add("unknown parameter %s: this path has no parameters", inspect.Quote(name))
 		case i < 0:
-			f.add("%s is not a parameter here: there are %s", inspect.Quote(name), list(known))
+			f.add("unknown parameter %s: the parameters are %s", inspect.Quote(name), list(known))
 		case valueErr != nil:
 			f.add("the value of %s, %s, is not URL-encoded", name, inspect.Quote(rawValue))
 		case seen[i]:
@@ -72,17 +72,17 @@ func readParams(query string, known []string) (values [maxParams]param, f faults
 			seen[i] = true
 		}
 		if len(f) == maxFaults {
-			f.add("and perhaps more")
+			f.add("and possibly more")
 			break
 		}
 	}
 	return values, f
 }
 
-// maxFaults bounds an error's text, which the client could make long.
+// maxFaults bounds the length of an error that a client could make long.
 const maxFaults = 8
 
-// list writes names as "a, b and c".
+// list formats names as "a, b and c".
 func list(names []string) string {
 	last := len(names) - 1
 	if last < 1 {

@@ -18,10 +18,10 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// FuzzPaths: whatever method, path, query and body, an answer is whole and the
-// server's own; what only reads changes nothing; what is refused changes
-// nothing; what was done is there; and no sequencer has a name or a
-// configuration that it cannot have.
+// FuzzPaths: for any method, path, query and body, an answer is complete and
+// the server's own. Requests that only read, and refused ones, change nothing.
+// What was done is visible, and no sequencer has an invalid name or
+// configuration.
 func FuzzPaths(f *testing.F) {
 	const path = "/v1/sequencers/orders"
 	for _, row := range [][4]string{
@@ -101,8 +101,8 @@ func FuzzPaths(f *testing.F) {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 		next := strings.HasSuffix(u.Path, "/next")
-		// A GET takes IDs there, and a request that then fails may have made the
-		// name.
+		// A GET takes IDs there, and a request that fails afterwards may have created
+		// the name.
 		if same := maps.Equal(before, after); !same && (w.Code >= 300 && !next || slices.Contains(read, method) && !next) {
 			t.Errorf("%s %s: status %d, and %v became %v", method, path, w.Code, before, after)
 		}

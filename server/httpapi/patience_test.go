@@ -21,11 +21,11 @@ import (
 // it.
 const silentMost = 5 * time.Second
 
-// A mute store does not answer some calls: they end with an error at once, or
-// with their contexts.
+// A mute store does not answer some calls: they return an error at once, or
+// when their contexts end.
 type mute struct {
 	memstore.Store
-	reads, writes atomic.Int32 // what becomes of them
+	reads, writes atomic.Int32 // how they end
 }
 
 const (
@@ -78,7 +78,7 @@ func (m *mute) set(reads, writes int32) {
 	m.writes.Store(writes)
 }
 
-// A world is a Cluster on a mute store, as a server has it.
+// A world is a Cluster on a mute store, configured as in a server.
 type world struct {
 	t     *testing.T
 	store *mute
@@ -105,8 +105,8 @@ func inWorld(t *testing.T, run func(w *world)) {
 	})
 }
 
-// want asks for an ID, and compares the status and how long the answer took at
-// most.
+// want requests an ID, and checks the status and the longest time of the
+// answer.
 func (w *world) want(what string, status int, most time.Duration) {
 	w.t.Helper()
 	w.wantFor(what, "POST", "/v1/sequencers/orders/next", status, most)
@@ -128,8 +128,8 @@ func (w *world) wantFor(what, method, path string, status int, most time.Duratio
 }
 
 // TestSilentStore: once the window has ended and the store has been silent for
-// five seconds, the answer is 503 at once, for every name and every path that
-// needs the store, and is IDs again soon after the store answers.
+// five seconds, every name and every path that needs the store gets 503 at
+// once, and works again soon after the store answers.
 func TestSilentStore(t *testing.T) {
 	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
 		t.Run(what, func(t *testing.T) {
@@ -155,16 +155,16 @@ func TestSilentStore(t *testing.T) {
 				w.store.set(works, works)
 				time.Sleep(2 * time.Second)
 				w.want("it answers again", 200, service.DefaultLimit)
-				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultLimit) // its opening may be in a pause
+				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultLimit) // opening it may be paused
 				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
 			})
 		})
 	}
 }
 
-// TestStoreFallsSilent: a store that falls silent while nothing is asked of it,
-// as the window has ended long ago: the first calls wait five seconds, and
-// others do not.
+// TestStoreFallsSilent: the store falls silent while it is not used, because
+// the window ended long ago. The first calls wait five seconds, and later ones
+// do not.
 func TestStoreFallsSilent(t *testing.T) {
 	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
 		for _, name := range []string{"orders", "users"} {
@@ -175,7 +175,7 @@ func TestStoreFallsSilent(t *testing.T) {
 					path := "/v1/sequencers/" + name + "/next"
 					most := silentMost + 2*time.Second
 					if how == refuses && name == "users" {
-						most = 0 // nobody waits for it
+						most = 0 // no call waits for it
 					}
 					begin := time.Now()
 					for range 5 {
@@ -194,9 +194,8 @@ func TestStoreFallsSilent(t *testing.T) {
 	}
 }
 
-// TestStoreOfReads: a store that answers reads and takes no writes, as a
-// database whose standby is missing, is of no use for IDs, and still says what
-// there is.
+// TestStoreOfReads: a store that answers reads but takes no writes, such as a
+// database without its standby, is useless for IDs but can still be shown.
 func TestStoreOfReads(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.store.set(works, hangs)
@@ -216,8 +215,8 @@ func TestStoreOfReads(t *testing.T) {
 	})
 }
 
-// TestShortSilence: a store that is away for a moment is waited for, and calls
-// that can do without it never are ended.
+// TestShortSilence: calls wait for a store that is unreachable for a moment,
+// and calls that do not need the store are never ended.
 func TestShortSilence(t *testing.T) {
 	inWorld(t, func(w *world) {
 		time.Sleep(time.Minute) // the window has ended
@@ -233,8 +232,8 @@ func TestShortSilence(t *testing.T) {
 	})
 }
 
-// TestLibraryWaits: a library call waits under its own context, whatever the
-// store does.
+// TestLibraryWaits: a library call waits until its own context ends, whatever
+// the store does.
 func TestLibraryWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)

@@ -12,18 +12,18 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A problem is the answer to a request that was not done (RFC 9457).
+// A problem is the answer to a failed request (RFC 9457).
 type problem struct {
 	service.Fault
-	allow string // of Allow
+	allow string // value of the Allow header
 }
 
-// problemf is a problem with a formatted detail.
+// problemf returns a problem with a formatted detail.
 func problemf(k service.Kind, format string, a ...any) *problem {
 	return &problem{Fault: service.Fault{Kind: k, Detail: fmt.Sprintf(format, a...)}}
 }
 
-// problemOf is the problem that an error of a Backend or its sources is.
+// problemOf returns the problem for an error of a Backend or its sources.
 func problemOf(err error, limit time.Duration, late bool) *problem {
 	return &problem{Fault: service.FaultOf(err, limit, late)}
 }
@@ -44,8 +44,8 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 	}
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // people read this too, and it is never HTML
-	enc.Encode(struct {      // strings and a number always do
+	enc.SetEscapeHTML(false) // for people, and never shown as HTML
+	enc.Encode(struct {      // strings and a number never fail
 		Type      string `json:"type"`
 		Title     string `json:"title"`
 		Status    int    `json:"status"`
@@ -53,7 +53,7 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
 	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), p.Kind.Status(), p.Detail, r.URL.EscapedPath(), requestid.Of(r.Context())})
-	if body.Len() > 2048 { // net/http counts what is shorter
+	if body.Len() > 2048 { // net/http sets the length of shorter ones
 		h.Set("Content-Length", strconv.Itoa(body.Len()))
 	}
 	w.WriteHeader(p.Kind.Status())

@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestRequestID: what a client has sent as ID comes back, in answers, problems
-// and log lines; what can be none does not.
+// TestRequestID: the ID that a client has sent comes back in answers, problems
+// and log lines. An invalid one does not.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	backend := failing{here: errors.New("secret")}
@@ -65,9 +65,8 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// TestAllocations: what a request for one ID allocates beside what net/http
-// does. Three of these are the request's ID; where nothing is traced, nothing
-// is for traces.
+// TestAllocations: what a request for one ID allocates besides net/http. Three
+// of these are for the request ID; without tracing, none is for traces.
 func TestAllocations(t *testing.T) {
 	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	if err != nil {
@@ -87,7 +86,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// A nowhere is a ResponseWriter that throws away what is written.
+// A nowhere ResponseWriter discards what is written.
 type nowhere struct{ header http.Header }
 
 func (w *nowhere) Header() http.Header         { return w.header }

@@ -10,43 +10,49 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// respToken names RESP in the header Upgrade.
+// respToken is the name of RESP in the Upgrade header.
 const respToken = "firn-resp"
 
-// peerHeader is the client's own address, as the client sees it.
+// offerHeader offers the switch in an answer. It is not Upgrade, which some
+// proxies pass on: clients of HTTP/2 reject an answer that has it.
+const offerHeader = "Firn-Upgrade"
+
+// peerHeader is the header with the client's own address, as the client sees
+// it.
 const peerHeader = "Firn-Peer"
 
 var (
-	headerUpgrade   = []string{"Upgrade"}
+	headerOffer     = []string{offerHeader}
 	headerRESPToken = []string{respToken}
 )
 
-// offerRESP tells a client that it may switch a connection to RESP. Both
-// headers are for one connection only: a proxy does not pass them on (RFC 9110,
-// 7.6.1), so that a client behind one does not hear of it.
+// offerRESP tells a client that it may switch the connection to RESP. Both
+// headers are hop-by-hop: a proxy does not pass them on (RFC 9110, 7.6.1), so a
+// client behind one does not get the offer. A connection that ends with its
+// answer gets no offer.
 func (h *Handler) offerRESP(w http.ResponseWriter, r *http.Request) {
-	if !h.draining.Load() && h.resp(r) != nil {
-		w.Header()["Connection"], w.Header()["Upgrade"] = headerUpgrade, headerRESPToken
+	if w.Header()["Connection"] == nil && h.resp(r) != nil {
+		w.Header()["Connection"], w.Header()[offerHeader] = headerOffer, headerRESPToken
 	}
 }
 
-// switchToRESP makes a connection of HTTP one of RESP, if nothing stands
-// between it and its client: the address that the client has on its side must
-// be the one that is seen here. A proxy that would pass the switch on has
-// another one, and its users stay with HTTP.
+// switchToRESP switches an HTTP connection to RESP if client and server are
+// connected directly: the client's own address must be the one that the server
+// sees. A proxy that passes the upgrade on has another address, and its clients
+// stay with HTTP.
 func (h *Handler) switchToRESP(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
-		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
+		return problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
 	serve := h.resp(r)
 	if serve == nil {
 		return problemf(service.NotFound, "RESP is not served at this address")
 	}
 	if !isUpgradeToRESP(r.Header) {
-		return problemf(service.BadParameter, "this path switches a connection to RESP: send Connection: Upgrade, Upgrade: %s and %s, or let a Redis client connect to this port without HTTP", respToken, peerHeader)
+		return problemf(service.BadParameter, "this path switches a connection to RESP: send Connection: Upgrade, Upgrade: %s and %s, or connect to this port with a Redis client, without HTTP", respToken, peerHeader)
 	}
 	if peer := r.Header.Get(peerHeader); !samePeer(peer, r.RemoteAddr) {
-		return problemf(service.BadParameter, "%s is %s, which is not where this connection comes from: something stands between the client and the server, so stay with HTTP", peerHeader, inspect.Quote(peer))
+		return problemf(service.BadParameter, "%s is %s, which is not the address that this server sees: there is a proxy between client and server, so stay with HTTP", peerHeader, inspect.Quote(peer))
 	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -60,11 +66,11 @@ func (h *Handler) switchToRESP(w http.ResponseWriter, r *http.Request) *problem 
 		_ = conn.Close()
 		return nil
 	}
-	go serve(conn) // the server of RESP owns it from now on
+	go serve(conn) // the RESP server now owns the connection
 	return nil
 }
 
-// isUpgradeToRESP reports whether a request asks to switch.
+// isUpgradeToRESP reports whether a request asks for the switch.
 func isUpgradeToRESP(h http.Header) bool {
 	if h.Get("Upgrade") != respToken {
 		return false
@@ -79,8 +85,8 @@ func isUpgradeToRESP(h http.Header) bool {
 	return false
 }
 
-// samePeer reports whether two texts are one address and port. The zone of an
-// address has another name on each machine.
+// samePeer reports whether two texts are the same address and port. It ignores
+// zones, whose names differ between machines.
 func samePeer(a, b string) bool {
 	x, errX := netip.ParseAddrPort(a)
 	y, errY := netip.ParseAddrPort(b)

@@ -5,19 +5,19 @@ import (
 	"net/http"
 )
 
-// NewServer makes an http.Server for a Handler, with all limits set. Its caller
+// NewServer makes an http.Server for a Handler, with all limits set. The caller
 // gives it a listener and shuts it down.
 func NewServer(h *Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler: h,
-		// OPTIONS * is for the Handler too, which looks at Host first.
+		// The Handler answers OPTIONS * too, after checking Host.
 		DisableGeneralOptionsHandler: true,
 		Protocols:                    protocols,
 		MaxHeaderBytes:               h.limits.Header,
 		ReadHeaderTimeout:            h.limits.Read,
-		// No shorter than a whole request: it runs on while one is answered.
+		// At least as long as a whole request: it keeps running during the answer.
 		ReadTimeout:  h.limits.Read + h.limit + h.limits.Write,
 		WriteTimeout: h.limit + h.limits.Write,
 		IdleTimeout:  h.limits.Idle,

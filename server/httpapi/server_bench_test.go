@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// BenchmarkServer is what a request costs over TCP on loopback, client and
-// server together. The first row is a handler of net/http that writes as many
-// bytes: the least that there can be.
+// BenchmarkServer measures a request over TCP on loopback, client and server
+// together. The first row is a net/http handler that writes as many bytes: the
+// minimum.
 func BenchmarkServer(b *testing.B) {
 	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	if err != nil {

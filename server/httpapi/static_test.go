@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// All callers of a new name get the same generator.
+// TestStaticFirstUse: all callers of a new name get the same generator.
 func TestStaticFirstUse(t *testing.T) {
 	s := newStatic(t, "default")
 	const callers = 32

@@ -8,33 +8,33 @@ import (
 	"unicode"
 )
 
-// A Column finds the ID in each line of a text, as databases, spreadsheets and
-// programs write them: plain, in quotes, with spaces, with a header, in the
+// A Column finds the ID in each line of a text written by a database,
+// spreadsheet or program: plain, in quotes, with spaces, with a header, in the
 // tables of psql and mysql, or in a column of CSV. Set the fields before the
-// first line. It is for one text, and for one goroutine at a time.
+// first line. It is for one text, and not safe for concurrent use.
 type Column struct {
-	// Name is the column of the IDs: its name in the header, or its number from
-	// 1 up. If it is empty, a line has nothing but an ID.
+	// Name is the column with the IDs: its name in the header, or its number from
+	// 1. If it is empty, each line holds only an ID.
 	Name string
 
-	// From and Bits are those of the IDs, as Decode has them. They decide
-	// whether the first line is a header.
+	// From and Bits describe the IDs, as for Decode. They help to tell whether the
+	// first line is a header.
 	From Encoding
 	Bits int
 
-	Header string // the text that was taken as the header, or ""
+	Header string // the text that was taken for the header, or ""
 
-	begun bool   // a line with something in it has come
-	found bool   // and an ID
-	table bool   // and a rule or an end of a table
+	begun bool   // a line that is not blank was read
+	found bool   // and an ID was found
+	table bool   // and a rule or the end of a table
 	sep   string // between columns, or ""
-	boxed bool   // separators at both ends too
+	boxed bool   // separators also at both ends
 	index int    // of the column
-	part  string // a record whose quotes continue on the next line
+	part  string // a record whose quoted text continues on the next line
 }
 
-// A ColumnError says that the columns are not as the Column wants them: no line
-// that follows can be read.
+// A ColumnError means that the text does not have the expected columns: no
+// further line can be read.
 type ColumnError struct {
 	Reason  string
 	Columns []string // the cells of the first line
@@ -42,15 +42,15 @@ type ColumnError struct {
 
 func (e *ColumnError) Error() string { return e.Reason }
 
-// maxRecord is how long a record of several lines may be.
+// maxRecord is the maximum length of a record that spans several lines.
 const maxRecord = 1 << 20
 
-// blanks are what is around IDs and never in one.
-const blanks = " \t\r\n\"'`,;|[](){}\u00a0\u200b\ufeff│"
+// blanks are characters that surround IDs but are never part of one.
+const blanks = " \t\r\n\"'`,;|[](){}<>\u00a0\u200b\ufeff│"
 
-// Find returns the ID of the next line. ok is false if the line has none: it is
-// blank, a header, or a rule or the end of a table. A *ColumnError ends the
-// text; after another error the next line can be read.
+// Find returns the ID in the next line. ok is false if the line has none: it is
+// blank, a header, a rule, or the end of a table. A *ColumnError ends the text;
+// after another error the next line can be read.
 func (c *Column) Find(line string) (id string, ok bool, err error) {
 	if c.part != "" {
 		line, c.part = c.part+"\n"+line, ""
@@ -75,7 +75,7 @@ func (c *Column) Find(line string) (id string, ok bool, err error) {
 			return "", false, nil
 		}
 		if text, ok = c.cell(line); !ok {
-			return "", false, fmt.Errorf("the line has no column %d", c.index+1)
+			return "", false, fmt.Errorf("column %d not found in the line", c.index+1)
 		}
 	}
 	text = trim(text)
@@ -90,13 +90,42 @@ func (c *Column) Find(line string) (id string, ok bool, err error) {
 	return text, true, nil
 }
 
-// End returns the header as an ID if nothing came after it, outside of tables:
-// then it was a text that is not one.
+// End returns the header if nothing followed it, outside of tables: then it was
+// not a header but an invalid ID.
 func (c *Column) End() (text string, ok bool) {
 	return c.Header, c.Header != "" && !c.found && !c.table && c.Name == ""
 }
 
-// begin looks at the first line.
+// Pasted finds the IDs in pasted text: a column as Column reads it, or several
+// IDs per line. It returns at most most IDs.
+func Pasted(text string, most int) (ids []string) {
+	var c Column
+	add := func(found string) {
+		for _, id := range strings.FieldsFunc(found, func(r rune) bool { return r < ' ' || strings.ContainsRune(blanks, r) }) {
+			if len(ids) < most && !isNull(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for line := range strings.Lines(text) {
+		found, ok, err := c.Find(strings.TrimRight(line, "\r\n"))
+		switch {
+		case err != nil:
+			add(line) // the line has several IDs
+		case ok:
+			add(found)
+		}
+		if len(ids) == most {
+			return ids
+		}
+	}
+	if found, ok := c.End(); ok {
+		add(found)
+	}
+	return ids
+}
+
+// begin analyzes the first line.
 func (c *Column) begin(line string) error {
 	c.begun = true
 	c.sep = separator(line)
@@ -149,7 +178,7 @@ func count(n int, what string) string {
 // quoted reports whether cells may be in quotes, with separators inside.
 func (c *Column) quoted() bool { return c.sep != "|" && c.sep != "│" }
 
-// separator is what stands most often between the cells of a line.
+// separator returns the most frequent separator between the cells of a line.
 func separator(line string) string {
 	best, most := "", 0
 	for _, sep := range []string{"\t", "|", "│", ";", ","} {
@@ -173,7 +202,7 @@ func separator(line string) string {
 	return best
 }
 
-// cell is the cell of a line that the index names.
+// cell returns the cell of the Column in a line.
 func (c *Column) cell(line string) (string, bool) {
 	if c.sep == "" {
 		return line, c.index == 0
@@ -186,7 +215,7 @@ func (c *Column) cell(line string) (string, bool) {
 		end := -1
 		start := strings.TrimLeft(line, " \ufeff")
 		if c.quoted() && strings.HasPrefix(start, `"`) {
-			// Past the closing quote; two of them are one inside.
+			// Skip to the closing quote; two quotes are one inside.
 			at := len(line) - len(start) + 1
 			for at < len(line) {
 				if line[at] != '"' {
@@ -218,7 +247,7 @@ func (c *Column) cell(line string) (string, bool) {
 	}
 }
 
-// trim takes away what is around an ID.
+// trim removes what surrounds an ID.
 func trim(text string) string {
 	if n := len(text); n > 0 && isPlain(text[0]) && isPlain(text[n-1]) {
 		return text
@@ -230,7 +259,7 @@ func isPlain(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_'
 }
 
-// isNull reports whether a cell has no value, as databases write it.
+// isNull reports whether a cell has no value, in the notation of a database.
 func isNull(text string) bool {
 	switch text {
 	case "NULL", "null", `\N`, "<null>", "NaN":
@@ -239,11 +268,11 @@ func isNull(text string) bool {
 	return false
 }
 
-// isFurniture reports whether a line belongs to a table and not to its cells: a
-// rule, or how many rows there are.
+// isFurniture reports whether a line is part of a table but not of its cells: a
+// rule, or the number of rows.
 func isFurniture(line string) bool {
 	if line != "" && line[0] >= '0' && line[0] <= '9' && !strings.HasSuffix(line, ")") {
-		return false // the quick way for IDs
+		return false // fast path for IDs
 	}
 	line = strings.TrimSpace(line)
 	if strings.Trim(line, "-+=|:─│┌┐└┘├┤┬┴┼═║╔╗╚╝╠╣╦╩╬╞╡╪ ") == "" {
@@ -255,7 +284,7 @@ func isFurniture(line string) bool {
 	return strings.Contains(line, " row in set (") || strings.Contains(line, " rows in set (")
 }
 
-// isHeader reports whether the first text is a column's name.
+// isHeader reports whether the first text is the name of a column.
 func (c *Column) isHeader(text string) bool {
 	if strings.EqualFold(text, "id") {
 		return true
@@ -268,12 +297,12 @@ func (c *Column) isHeader(text string) bool {
 	if !errors.As(err, &doubt) {
 		return err != nil && !hasDigitsOf(text)
 	}
-	// A word of the width of an ID: names have no digits and one case, or end
+	// A word as long as an ID: column names have no digits and one case, or end
 	// with Id.
 	return !hasDigitsOf(text) && (strings.ToLower(text) == text || strings.ToUpper(text) == text || strings.HasSuffix(strings.ToLower(text), "id"))
 }
 
-// hasDigitsOf reports whether more of a text are digits than names have.
+// hasDigitsOf reports whether a text has more digits than column names have.
 func hasDigitsOf(text string) bool {
 	n := 0
 	for i := range len(text) {

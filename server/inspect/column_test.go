@@ -111,3 +111,17 @@ func FuzzColumn(f *testing.F) {
 		}
 	})
 }
+
+// TestPasted finds IDs in what people paste.
+func TestPasted(t *testing.T) {
+	for text, want := range map[string]string{
+		"1": "1", " 1\n2\r\n3 ": "1 2 3", `["1","2"]`: "1 2", "1, 2; 3": "1 2 3", "| 1 | 2 |": "1 2", "('1'),('2')": "1 2",
+		"\ufeff1\u00a02": "1 2", "0190163d-8694-739b-aea5-966c26f8ad91": "0190163d-8694-739b-aea5-966c26f8ad91", "": "", "<1>": "1",
+		"1 2\n3\n4, 5": "1 2 3 4 5", "order_id\n5\nNULL\n6": "5 6", " id \n----\n 5\n 6\n(2 rows)\n": "5 6", "foo": "foo", "1\n2\n3\n4\n5\n6\n7": "1 2 3 4 5 6",
+		"[\n  \"5\",\n  \"6\"\n]": "5 6",
+	} {
+		if got := strings.Join(Pasted(text, 6), " "); got != want {
+			t.Errorf("Pasted(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 // corpusNow is an hour after the corpus was made.
 var corpusNow = time.Date(2026, 11, 22, 12, 10, 0, 0, time.UTC)
 
-// corpus are the IDs of testdata/corpus, by their origin, and numbers that no
+// corpus returns the IDs of testdata/corpus by origin, and numbers that no
 // library has made.
 func corpus(t testing.TB) map[string][]string {
 	t.Helper()
@@ -61,16 +61,15 @@ func corpus(t testing.TB) map[string][]string {
 // tsid is the layout of tsid-creator.
 const tsid = "bits=time:42.node:10.seq:12,unit=1ms,epoch=2020-01-01T00:00:00Z"
 
-// TestCorpus reads IDs of the real libraries without knowing what they are: one
-// by one, and as a column. Layouts with the same bits cannot always be told
-// apart by one ID; then the right one must be likely. The log has the confusion
-// matrix.
+// TestCorpus reads IDs of real libraries without knowing their layouts: one by
+// one, and as a column. One ID cannot always tell apart layouts with the same
+// bits; then the right one must be likely. The log has the confusion matrix.
 func TestCorpus(t *testing.T) {
 	all := corpus(t)
 	rows := []struct {
 		origin, name  string // "none" if no known layout made them
 		first, likely float64
-		column        bool // as a column they are taken for what they are
+		column        bool // as a column, the right layout is found
 	}{
 		{"bwmarrin", "twitter", 0.6, 0.9, true},
 		{"twitter", "twitter", 0.8, 0.9, true},
@@ -79,7 +78,7 @@ func TestCorpus(t *testing.T) {
 		{"sonyflake2", "sonyflake,epoch=2025-01-01T00:00:00Z", 0.7, 0.9, true},
 		{"flake-idgen", "flake-idgen", 1, 1, true},
 		{"hazelcast", "hazelcast", 0.8, 0.85, true},
-		// 22 bits that are alike make one number of tsid-creator look random.
+		// 22 equally probable bits make one number of tsid-creator look random.
 		{"tsid", tsid, 0, 0, true},
 		{"tsid-text", tsid, 0.9, 0.9, true},
 		{"uuidv1", "uuidv1", 1, 1, true}, {"uuidv4", "uuidv4", 1, 1, true},
@@ -126,7 +125,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// shares are what IDs are taken for, the most often first.
+// shares lists what IDs are taken for, the most frequent first.
 func shares(taken map[string]int, n float64) string {
 	names := slices.SortedFunc(maps.Keys(taken), func(a, b string) int {
 		return cmp.Or(taken[b]-taken[a], strings.Compare(a, b))

@@ -1,13 +1,13 @@
-// Package inspect reads an ID when its layout, or even the way it is written,
-// is not known: it tries the known layouts and encodings, and says for each
-// reading what speaks for it and what against.
+// Package inspect reads an ID whose layout, or even encoding, is unknown: it
+// tries the known layouts and encodings, and lists for each reading what speaks
+// for and against it.
 //
-// It returns data and prints nothing. The command line and the HTTP API show
-// what it says. All of it may be used by many goroutines at once, except a
-// Reader.
+// It returns data and prints nothing; the command line and the HTTP API present
+// it. All of it is safe for concurrent use, except a Reader, a Scanner, a
+// Summary and a Column.
 //
-// Where layout and encoding are known and it comes to speed, use
-// firn.Layout.Decompose, or a Reader for text in and JSON out. Do not use a
-// guess to decide anything: two formats can have the same bits, and then only
-// whoever made the ID knows.
+// If layout and encoding are known and speed matters, use
+// firn.Layout.Decompose, or a Reader for text in and JSON out. Do not base
+// decisions on a guess: two formats can have the same bits, and then only the
+// maker of the ID knows which one it is.
 package inspect

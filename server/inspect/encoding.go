@@ -11,11 +11,11 @@ import (
 	"github.com/firnid/firn"
 )
 
-// An Encoding is a way to write an ID as text: a firn.Format, or the text of a
-// format that can only be read. The zero Encoding is auto: whatever fits the
-// text. Encodings are compared with ==, and are plain values that many
-// goroutines may use. They print as a name that ParseEncoding reads: their own,
-// except that objectid prints hex, which reads the same texts.
+// An Encoding is a way to write an ID as text: a firn.Format, or a format that
+// can only be read. The zero Encoding is auto: any encoding that fits the text.
+// Encodings are plain values that can be compared with ==. They print as a name
+// that ParseEncoding accepts: their own, except that objectid prints hex, which
+// reads the same texts.
 type Encoding struct {
 	kind   kind
 	format firn.Format
@@ -31,10 +31,10 @@ const (
 	longHex      // 24 or 40 hexadecimal digits
 )
 
-// As returns the encoding of a format.
+// As returns the Encoding of a format.
 func As(f firn.Format) Encoding { return Encoding{format, f} }
 
-// ParseEncoding reads the name of an encoding: auto, a format's name (see
+// ParseEncoding parses the name of an encoding: auto, the name of a format (see
 // firn.ParseFormat), or xid, ksuid or objectid. ulid is another name of base32.
 func ParseEncoding(name string) (Encoding, error) {
 	switch name {
@@ -59,7 +59,7 @@ func ParseEncoding(name string) (Encoding, error) {
 // IsAuto reports whether e is the zero Encoding.
 func (e Encoding) IsAuto() bool { return e.kind == auto }
 
-// Format returns the format that e is, if it is one.
+// Format returns the format of e, if it is one.
 func (e Encoding) Format() (firn.Format, bool) { return e.format, e.kind == format }
 
 // String returns the name of e.
@@ -77,15 +77,15 @@ func (e Encoding) String() string {
 	return "auto"
 }
 
-// A number is a text read in one encoding.
+// A number is a text read in an encoding.
 type number struct {
 	encoding Encoding
 	size     int      // bits: 64, 96, 128 or 160
-	bytes    [20]byte // the first size/8, big-endian
-	about    string   // what the text looks like, where that says something
+	bytes    [20]byte // big-endian, in the first size/8 bytes
+	about    string   // what the text looks like, if that matters
 	padded   bool     // see isPadded
-	loose    bool     // the encoding fits many texts that are no IDs
-	digits   bool     // the text has decimal digits alone, whatever the encoding
+	loose    bool     // the encoding fits many texts that are not IDs
+	digits   bool     // the text has only decimal digits, whatever the encoding
 }
 
 func (n *number) raw() []byte { return n.bytes[:n.size/8] }
@@ -108,18 +108,18 @@ func numberOf(e Encoding, b []byte) *number {
 	return n
 }
 
-// id64 and id128 give the number back; its size must be right.
+// id64 and id128 return the number as an ID; it must have that size.
 func (n *number) id64() firn.ID { return firn.ID(binary.BigEndian.Uint64(n.bytes[:])) }
 
 func (n *number) id128() firn.ID128 { return firn.ID128(n.raw()) }
 
-// isPlainDecimal reports whether a text has so many digits, and nothing but
-// digits, that it is a number.
+// isPlainDecimal reports whether a text has so many characters, all of them
+// digits, that it is a decimal number.
 func isPlainDecimal(text string, size int) bool {
 	return len(text) > 16 && text[0] != '0' && size != 128 && isDigits(text)
 }
 
-// parseDecimal reads a decimal number of 64 bits.
+// parseDecimal parses a decimal number of 64 bits.
 func (n *number) parseDecimal(text string) bool {
 	id, err := firn.Decimal.Parse(text)
 	if err != nil {
@@ -130,8 +130,9 @@ func (n *number) parseDecimal(text string) bool {
 	return true
 }
 
-// guess reads text in every encoding that it fits. size is that of the layout's
-// IDs, or 0 where the layout is not known. tried names the encodings.
+// guess reads text in every encoding that it fits. size is the size of the
+// layout's IDs, or 0 if the layout is unknown. tried has the names of the
+// encodings.
 func guess(text string, size int) (found []*number, tried []string) {
 	try := func(name string, n *number) {
 		if !slices.Contains(tried, name) {
@@ -150,13 +151,13 @@ func guess(text string, size int) (found []*number, tried []string) {
 	hexText, prefixed := strings.CutPrefix(text, "0x")
 	digits := len(hexText)
 
-	// Text that can hardly be anything else.
+	// Encodings whose texts hardly look like anything else.
 	try("dec", inEither(firn.Decimal, text, size))
 	switch {
 	case prefixed:
 		try("hex", inEither(firn.Hex, text, size))
 	case digits == 16:
-		// Without 0x only the whole width tells hexadecimal from other texts.
+		// Without 0x, only the full width distinguishes hexadecimal from other texts.
 		try("hex", in64(firn.Hex, text))
 	case digits == 32:
 		try("hex", in128(firn.Hex, text))
@@ -164,7 +165,7 @@ func guess(text string, size int) (found []*number, tried []string) {
 		try("hex", nil)
 	}
 	if prefixed && len(found) > 0 {
-		return found, tried // that is what 0x is for
+		return found, tried // 0x leaves no other encoding
 	}
 	long := parseLongHex(hexText)
 	if long != nil {
@@ -187,10 +188,10 @@ func guess(text string, size int) (found []*number, tried []string) {
 	}
 	try("ksuid", k)
 
-	// Text that is often something else: a word, a name, a hash.
+	// Encodings whose texts are often something else: a word, a name, a hash.
 	for _, t := range []struct {
 		f      firn.Format
-		widths []int // how long the texts of an ID that counts are
+		widths []int // lengths of the texts of plausible IDs
 		loose  bool
 		about  string
 	}{
@@ -219,7 +220,8 @@ func guess(text string, size int) (found []*number, tried []string) {
 	return found, tried
 }
 
-// readAs reads text in the encoding e. size is that of the layout's IDs, or 0.
+// readAs reads text in the encoding e. size is the size of the layout's IDs, or
+// 0.
 func readAs(e Encoding, text string, size int) (*number, error) {
 	f, ok := e.Format()
 	if !ok {
@@ -233,10 +235,10 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 			n = parseLongHex(text)
 		}
 		if n == nil {
-			return nil, fmt.Errorf("firn: parse ID %s: it is no %s", Quote(text), map[kind]string{
-				xid:     "xid: it has 20 digits of 0-9a-v, and the last is 0 or g",
-				ksuid:   "KSUID: it has 27 digits of 0-9A-Za-z",
-				longHex: "ObjectID: it has 24 hexadecimal digits",
+			return nil, fmt.Errorf("firn: parse ID %s: not a valid %s", Quote(text), map[kind]string{
+				xid:     "xid, which has 20 digits of 0-9a-v and ends with 0 or g",
+				ksuid:   "KSUID, which has 27 digits of 0-9A-Za-z",
+				longHex: "ObjectID, which has 24 hexadecimal digits",
 			}[e.kind])
 		}
 		return n, nil
@@ -254,15 +256,15 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 				return n, nil
 			}
 		}
-		return nil, fmt.Errorf("firn: parse ID %s: it is no ID of %d bits in %s", Quote(text), size, e)
+		return nil, fmt.Errorf("firn: parse ID %s: not an ID of %d bits in %s", Quote(text), size, e)
 	}
 	if f == firn.Hex {
 		if n := parseLongHex(strings.TrimPrefix(text, "0x")); n != nil {
 			return n, nil
 		}
 	}
-	// A text of the whole width of 128 bits is one of 128 bits, however many
-	// zeros it begins with.
+	// A text of the full width of 128 bits is a 128-bit ID, however many zeros it
+	// begins with.
 	if n := len(strings.TrimPrefix(text, "0x")); f.Fits(64) == nil && n < len(f.Fixed().Append128(nil, firn.ID128{})) {
 		id, err := f.Parse(text)
 		if err == nil {
@@ -278,14 +280,14 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 	return number128(e, id), err
 }
 
-// isPadded reports whether a text of digits is hexadecimal all the same: it has
-// the whole width of 16 or 32 digits, which decimal numbers have no zeros to
-// fill.
+// isPadded reports whether a text of decimal digits is hexadecimal: it has the
+// full width of 16 or 32 digits, with leading zeros, which decimal numbers do
+// not have.
 func isPadded(text string) bool {
 	return (len(text) == 16 || len(text) == 32) && text[0] == '0'
 }
 
-// isDigits reports whether text has nothing but decimal digits.
+// isDigits reports whether text consists of decimal digits.
 func isDigits(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -312,8 +314,8 @@ func in128(f firn.Format, text string) *number {
 	return number128(As(f), id)
 }
 
-// inEither reads a number of 64 bits, or of 128 where it needs more. size says
-// which, or is 0.
+// inEither reads a number of 64 bits, or of 128 if it needs more. size forces
+// one of them, unless it is 0.
 func inEither(f firn.Format, text string, size int) *number {
 	if size != 128 {
 		if n := in64(f, text); n != nil || size != 0 {
@@ -337,8 +339,8 @@ func parseLongHex(text string) *number {
 
 const xidDigits = "0123456789abcdefghijklmnopqrstuv"
 
-// parseXID reads 20 digits of 5 bits; the last has one bit of the ID and four
-// that are zero.
+// parseXID parses 20 digits of 5 bits; the last has one bit of the ID and four
+// zeros.
 func parseXID(text string) *number {
 	if len(text) != 20 {
 		return nil
@@ -354,7 +356,7 @@ func parseXID(text string) *number {
 	return numberOf(Encoding{kind: xid}, v.Rsh(v, 4).FillBytes(make([]byte, 12)))
 }
 
-// parseKSUID reads 27 digits of base 62.
+// parseKSUID parses 27 digits of base 62.
 func parseKSUID(text string) *number {
 	if len(text) != 27 {
 		return nil
@@ -381,24 +383,23 @@ func parseKSUID(text string) *number {
 	return numberOf(Encoding{kind: ksuid}, v.FillBytes(make([]byte, 20)))
 }
 
-// An AmbiguousError says that a text could be written in several encodings, or
-// in one that many other texts fit as well.
+// An AmbiguousError means that a text fits several encodings, or one that many
+// other texts fit as well.
 type AmbiguousError struct {
 	Text  string
 	Names []string // of the encodings
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s could be %s: say which", Quote(e.Text), strings.Join(e.Names, " or "))
+	return fmt.Sprintf("%s could be %s: name the encoding", Quote(e.Text), strings.Join(e.Names, " or "))
 }
 
-// Decode reads an ID without asking for its layout. With the encoding auto the
-// text must leave no doubt: digits are decimal, except that 16 or 32 of them
-// with a zero in front are hexadecimal, but a word that is a number in some
-// base is an *AmbiguousError. bits is 64 or 128, or 0 for what the text says:
-// the size of a fixed width (uuid, 16 or 32 hexadecimal digits), else the
-// smaller that holds the number. It returns the ID's bytes, big-endian, and the
-// encoding.
+// Decode reads an ID without a layout. With the encoding auto, the text must be
+// unambiguous: digits are decimal, except that 16 or 32 of them with a leading
+// zero are hexadecimal, and a word that is a number in some base is an
+// *AmbiguousError. bits is 64 or 128, or 0 to use the text: the size of a fixed
+// width (uuid, 16 or 32 hexadecimal digits), otherwise the smallest that holds
+// the number. It returns the bytes of the ID, big-endian, and the encoding.
 func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 	if !from.IsAuto() {
 		n, err := readAs(from, text, bits)
@@ -408,7 +409,7 @@ func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 		return n.raw(), from, nil
 	}
 	if isDigits(text) && !isPadded(text) {
-		// Most streams of IDs are decimal: no need to look at all the others.
+		// Most streams of IDs are decimal, so try that first.
 		if n := inEither(firn.Decimal, text, bits); n != nil {
 			return n.raw(), n.encoding, nil
 		}
@@ -426,7 +427,7 @@ func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 	case len(found) == 0:
 		return nil, from, notRead(text, bits, tried)
 	case isPadded(text):
-		// Decimal fits too, where all are digits.
+		// Decimal fits too if all characters are digits.
 		for _, n := range sure {
 			if f, ok := n.encoding.Format(); ok && f == firn.Hex {
 				return n.raw(), n.encoding, nil

@@ -7,14 +7,14 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Ends are the lowest and the highest ID of a range of time, as text.
+// Ends are the lowest and the highest ID of a time range, as text.
 type Ends struct {
 	Lo, Hi string
 	Big    bool // Hi does not fit a signed number of 64 bits
 }
 
-// EndsOf are the ends of a range of time, in a format that fits the layout. The
-// error is that of Layout.Range.
+// EndsOf returns the ends of a time range, in a format that fits the layout.
+// The error is that of Layout.Range.
 func EndsOf(l firn.Layout, from, to time.Time, f firn.Format) (Ends, error) {
 	if l.Bits() == 128 {
 		lo, hi, err := l.Range128(from, to)

@@ -6,8 +6,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// FirstWith reports from when on IDs of a layout of 64 bits have a bit set: at
-// a time, or always or never. IDs of others have it always.
+// FirstWith returns from when on the IDs of a 64-bit layout have a bit set, or
+// whether they always or never do. Larger IDs always do.
 func FirstWith(l firn.Layout, bit int) (at time.Time, always, never bool) {
 	if l.Bits() != 64 {
 		return at, true, false

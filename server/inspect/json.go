@@ -10,12 +10,12 @@ import (
 	"github.com/firnid/firn"
 )
 
-// maxExact is the highest integer that every JSON reader takes exactly. Higher
-// numbers are written as strings.
+// maxExact is the largest integer up to which every JSON parser is exact.
+// Larger numbers are written as strings.
 const maxExact = 1 << 53
 
-// AppendNumber appends v as JSON: a number up to 2^53, a string of digits
-// above.
+// AppendNumber appends v as JSON: a number up to 2^53, otherwise a string of
+// digits.
 func AppendNumber(b []byte, v uint64) []byte {
 	if v <= maxExact {
 		return strconv.AppendUint(b, v, 10)
@@ -24,13 +24,13 @@ func AppendNumber(b []byte, v uint64) []byte {
 	return append(strconv.AppendUint(b, v, 10), '"')
 }
 
-// AppendMillis appends t in Unix milliseconds as JSON, as AppendNumber does,
-// also for times that int64 cannot hold. It rounds down.
+// AppendMillis appends t in Unix milliseconds as JSON, like AppendNumber, also
+// if it exceeds int64. It rounds down.
 func AppendMillis(b []byte, t time.Time) []byte {
 	sec, ms := t.Unix(), uint64(t.Nanosecond()/1e6)
 	if sec < 0 {
-		// -1 s and 1 ms are -999 ms. The years of layouts end long before
-		// int64 milliseconds do on this side.
+		// -1 s and 1 ms are -999 ms. On this side, the years of layouts end long
+		// before int64 milliseconds do.
 		v := sec*1000 + int64(ms)
 		if v < -maxExact {
 			b = append(b, '"')
@@ -48,8 +48,8 @@ func AppendMillis(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendTime appends t as RFC 3339, which knows the years up to 9999; other
-// times are null.
+// appendTime appends t as RFC 3339, which covers years up to 9999; other times
+// are null.
 func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
 	if y := t.Year(); y < 0 || y > 9999 {
 		return append(b, "null"...)
@@ -61,13 +61,13 @@ func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
 // AppendJSON appends the result as a JSON object: the likeliest reading, and
 // the others as an array under "others".
 //
-//	layout           the layout's text
+//	layout           the layout
 //	time, time_ms    RFC 3339 in UTC (null after the year 9999), Unix ms
-//	node, node_parts the number, and its pieces by name where there are any
+//	node, node_parts the node ID, and its pieces by name if there are any
 //	seq              the sequence
 //	dec, hex         the ID as strings; hex has two digits for each byte
-//	from             the encoding that the text was read in
-//	score            0 to 1, the share among all readings and none of them
+//	from             the encoding of the text
+//	score            0 to 1, the share among all readings, and none of them
 //	for, against     reasons, in words
 //	likelihood       likely, possible or unlikely
 //
@@ -95,7 +95,7 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendJSON appends the reading as a JSON object, as Result.AppendJSON does
+// AppendJSON appends the reading as a JSON object, like Result.AppendJSON
 // without the others.
 func (r *Reading) AppendJSON(b []byte) []byte {
 	return append(r.appendLikelihood(r.appendFields(append(b, '{'))), '}')
@@ -122,7 +122,8 @@ func (r *Reading) appendFields(b []byte) []byte {
 	return appendStrings(append(b, `,"against":`...), r.Against)
 }
 
-// unit is the length of a tick; UUIDs of version 1 have no layout to ask.
+// unit returns the length of a tick; UUIDs of version 1 have no layout that
+// knows it.
 func (r *Reading) unit() time.Duration {
 	if r.Layout.IsZero() {
 		return 100 * time.Nanosecond
@@ -130,7 +131,7 @@ func (r *Reading) unit() time.Duration {
 	return r.Layout.Unit()
 }
 
-// Stamp is the reading's time as text; see the function Stamp.
+// Stamp returns the time of the reading as text; see the function Stamp.
 func (r *Reading) Stamp() string { return Stamp(r.Time, r.unit()) }
 
 func appendParts(b []byte, t time.Time, unit time.Duration, node uint64, parts []firn.NodePart, seq uint64) []byte {

@@ -13,24 +13,24 @@ import (
 )
 
 // A judge weighs one reading: how probable is it that a generator of this
-// layout made this very text? Weights are logarithms of base 2, so every bit
-// that must be as it is by chance costs one. Only their differences count.
+// layout made this very text? Weights are base-2 logarithms, so every bit whose
+// value is a coincidence costs one. Only their differences matter.
 //
-// Times of late are probable, those to come are not. Small nodes and sequences
-// are more probable than large ones, except in formats that fill these fields
-// with hashes, addresses or counters that never start again.
+// Recent times are probable, future ones are not. Small nodes and sequences are
+// more probable than large ones, except in formats that fill these fields with
+// hashes, addresses or counters that never restart.
 type judge struct {
 	now   time.Time
 	n     *number
 	r     *Reading
-	quiet bool // weigh only, and say nothing
+	quiet bool // only weigh, without reasons
 	mass  float64
 }
 
 func (j *judge) weigh(w float64) { j.r.weight += w }
 
-// scale is weigh for a probability itself. Logarithms are what judging takes
-// longest for, so there is one of all.
+// scale is weigh for a probability. Judging spends most of its time on
+// logarithms, so one is taken of all probabilities together.
 func (j *judge) scale(p float64) { j.mass *= p }
 
 func (j *judge) pro(format string, a ...any) {
@@ -45,15 +45,16 @@ func (j *judge) con(format string, a ...any) {
 	}
 }
 
-// A habit is what is known of a preset's IDs beside their bits.
+// A habit is what is known of a preset's IDs apart from their bits.
 type habit struct {
-	prior    float64   // how common the IDs are that people ask about
-	born     time.Time // when the format came into use; the zero time if its epoch says it
-	anyNode  bool      // all node IDs are alike
-	fewParts bool      // the pieces of the node are 0 or very few
-	anySeq   bool      // all sequence numbers are alike
-	noFields bool      // others fill node and sequence with random bits
-	note     string    // what a reader of this preset should know
+	prior    float64   // how common these IDs are among those that people look up
+	born     time.Time // when the format came into use; zero if that is its epoch
+	anyNode  bool      // all node IDs are equally probable
+	bothNode bool      // small and large nodes are both common
+	fewParts bool      // the pieces of the node are 0 or very small
+	anySeq   bool      // all sequence numbers are equally probable
+	noFields bool      // other generators fill node and sequence with random bits
+	note     string    // a note for readers of this preset
 }
 
 func habitOf(preset string) habit {
@@ -61,11 +62,11 @@ func habitOf(preset string) habit {
 	case "default":
 		return habit{prior: 1.5, anyNode: true}
 	case "hazelcast":
-		// Clients take a hundred IDs at a time, which is more than a tick has.
+		// Clients take a hundred IDs at a time, more than a tick has.
 		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "twitter":
-		// bwmarrin/snowflake has these bits too, and small nodes in most programs.
-		return habit{prior: 1}
+		// bwmarrin/snowflake has the same bits, and most programs use small nodes.
+		return habit{prior: 1, bothNode: true}
 	case "discord":
 		return habit{prior: 0.5, fewParts: true}
 	case "instagram":
@@ -75,7 +76,7 @@ func habitOf(preset string) habit {
 	case "mastodon":
 		return habit{prior: 0.5, born: time.Date(2017, 5, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "snowcast":
-		return habit{prior: -3, note: "snowcast's epoch and number of nodes are settings; 2014 and 8192 are taken here"}
+		return habit{prior: -3, note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"}
 	case "lable":
 		return habit{prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)}
 	case "js53":
@@ -90,7 +91,7 @@ func habitOf(preset string) habit {
 	return habit{}
 }
 
-// others are layouts that libraries have by default and that have no name.
+// others are default layouts of libraries that have no name in Firn.
 var others = [...]struct {
 	layout string
 	format firn.Format
@@ -98,8 +99,8 @@ var others = [...]struct {
 }{
 	// Version 2 of sonyflake has another epoch.
 	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, habit{prior: 1, anyNode: true}},
-	// TSID of hypersistence and tsid-creator, whose counter begins with a random
-	// number, as numbers or in base32.
+	// TSIDs of hypersistence and tsid-creator, as numbers or in base32; their
+	// counter begins with a random number.
 	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, habit{prior: 0, anyNode: true, anySeq: true}},
 }
 
@@ -116,7 +117,7 @@ func (j *judge) layout(c *candidate) {
 		j.weigh(math.Log2(j.mass)) // otherwise the weight is known
 	}
 	if c.habit.noFields {
-		j.con("other makers of this format put random bits where the node and the sequence are read")
+		j.con("other generators of this format put random bits in place of node and sequence")
 	}
 	if c.habit.note != "" {
 		j.con("%s", c.habit.note)
@@ -124,7 +125,7 @@ func (j *judge) layout(c *candidate) {
 	j.rounded()
 }
 
-// encoding weighs the text against how the format writes its own IDs.
+// encoding weighs whether the format writes its own IDs like this text.
 func (j *judge) encoding(own firn.Format) {
 	if j.n.about != "" {
 		j.pro("%s", j.n.about)
@@ -132,12 +133,12 @@ func (j *judge) encoding(own firn.Format) {
 	f, ok := j.n.encoding.Format()
 	if ok && f == firn.Decimal && j.n.padded {
 		j.weigh(-12)
-		j.con("decimal numbers have no zeros in front")
+		j.con("decimal numbers have no leading zeros")
 	}
 	switch {
 	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && j.n.size == 64:
 	case f == firn.Hex && own == firn.Decimal && j.n.digits:
-		j.weigh(-14) // a number of so many digits, most likely
+		j.weigh(-14) // most likely a number of so many digits
 	case own == firn.UUID && f == firn.Base62 && j.n.size == 128:
 		j.weigh(-1) // Boundary's own
 	case own == firn.UUID && f == firn.Base32:
@@ -147,18 +148,18 @@ func (j *judge) encoding(own firn.Format) {
 	default:
 		j.weigh(-6)
 		if j.n.loose && j.n.size == 64 {
-			j.con("the format does not write its IDs so, and a word can look like this too")
+			j.con("the format does not write its IDs like this, and a word can look the same")
 		}
 	}
 	if !j.quiet && f == firn.Hex && ok && j.n.digits && len(j.r.Bytes) == 8 {
-		j.con("it could also be a decimal number: hexadecimal is written with 0x where there is a doubt")
+		j.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
 	}
 }
 
 // Year is the mean length of a year in seconds.
 const Year = 365.2425 * 86400
 
-// What times are probable, as seconds before now.
+// Probable ages of IDs, in seconds.
 const (
 	minute  = 60.0
 	usual   = 20 * Year // most IDs are younger
@@ -167,9 +168,9 @@ const (
 
 var logUsual = math.Log(usual / minute)
 
-// time weighs the time of the reading. One half of the IDs that people ask
-// about are spread over the last 20 years; of the other, as many are from the
-// last ten minutes as are from the last ten hours before, and so on.
+// time weighs the time of the reading. Half of the IDs that people look up are
+// spread over the last 20 years. Of the other half, as many are from the last
+// ten minutes as from the ten hours before, and so on.
 func (j *judge) time(c *candidate) {
 	t := j.r.Time
 	age := Age(t, j.now)
@@ -205,24 +206,24 @@ func (j *judge) time(c *candidate) {
 	case early:
 		j.con("the time %s is older than the format, which came into use about %d", stamp, c.habit.born.Year())
 	case age < -minute:
-		j.con("the time %s would be %s in the future", stamp, Span(-age))
+		j.con("the time %s is %s in the future", stamp, Span(-age))
 	case age < usual:
 		j.pro("the time %s is %s ago", stamp, Span(max(age, 0)))
 	default:
 		j.con("the time %s is %s ago", stamp, Span(age))
 	}
-	// Nobody had IDs made on the day that an epoch was chosen for, most of all
-	// not for a small number of any other kind.
+	// IDs were hardly ever made on the very day of the epoch. Above all, a small
+	// number of any other kind looks like such an ID.
 	if age > 86400 && c.chosen && t.Sub(c.epoch) < 24*time.Hour {
 		first := t.Sub(c.epoch)
 		j.weigh(-10)
 		j.r.Plausible = false
-		j.con("the time is only %s after the layout's epoch: the number is small for an ID", Span(first.Seconds()))
+		j.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(first.Seconds()))
 	}
 }
 
-// constants weighs bits that the layout took from the ID itself, and names
-// those that are the same in all IDs.
+// constants reports the bits that the layout took from the ID itself, and those
+// that are the same in all IDs.
 func (j *judge) constants(c *candidate) {
 	switch c.preset {
 	case "lable":
@@ -233,24 +234,24 @@ func (j *judge) constants(c *candidate) {
 			j.pro("the mode bit says spread, and the last four bits cluster %d", j.n.bytes[7]&15)
 		}
 	case "uuidv7":
-		j.pro("its variant and version bits are those of a UUID of version 7")
+		j.pro("its variant and version bits are those of a version 7 UUID")
 	case "js53":
 		j.pro("it fits the 53 bits of a JavaScript number")
 	}
 }
 
-// small is how much of all IDs have a small number in a field, where formats
-// fill it from 0 up. The others are spread over all of its values.
+// small is the share of IDs with a small number in a field that formats fill
+// from 0 up. The others are spread over all values.
 const small = 0.75
 
-// A field is what is known of the numbers in some bits.
+// A field is what is known about the numbers in some bits.
 type field struct {
 	width int
 	mask  uint64
-	alike bool    // all numbers are
-	few   bool    // it is 0 in most IDs, and 1 in most others
-	scale float64 // of small numbers
-	each  float64 // of any number
+	alike bool    // all numbers are equally probable
+	few   bool    // it is 0 in most IDs, and 1 in most of the rest
+	scale float64 // probability scale of small numbers
+	each  float64 // probability of any number
 }
 
 func newField(width int, alike, few bool) field {
@@ -265,7 +266,7 @@ func newField(width int, alike, few bool) field {
 	return f
 }
 
-// mass is how probable a number is in the field.
+// mass returns the probability of a number in the field.
 func (f *field) mass(v uint64) float64 {
 	n := float64(v) + 1
 	switch {
@@ -277,8 +278,8 @@ func (f *field) mass(v uint64) float64 {
 	return f.scale/n + f.each
 }
 
-// nodeMass weighs the pieces of a node one by one: worker 1 of process 0 has
-// two small numbers, and not one of 32.
+// nodeMass weighs each piece of a node on its own: worker 1 of process 0 is two
+// small numbers, not the number 32.
 func (c *candidate) nodeMass(node uint64) float64 {
 	p := 1.0
 	for i := len(c.nodes) - 1; i >= 0; i-- {
@@ -297,7 +298,7 @@ func (j *judge) node(c *candidate) {
 	case c.preset == "boundary" && node>>40&1 == 1:
 		j.weigh(-6)
 		if !j.quiet {
-			j.con("the node %s would be the address of a group, which no network card has", MAC(node))
+			j.con("the node %s is a group address, which no network card has", MAC(node))
 		}
 	case j.quiet:
 	case c.preset == "boundary":
@@ -305,8 +306,8 @@ func (j *judge) node(c *candidate) {
 	case c.habit.noFields:
 	case node < 16:
 		j.pro("the node is %d%s", node, partsText(j.r.NodeParts))
-	case !c.habit.anyNode && float64(node) > 0.25*math.Exp2(float64(width)):
-		j.con("the node is %d of %d: most are small numbers", node, c.layout.MaxNode())
+	case !c.habit.anyNode && !c.habit.bothNode && float64(node) > 0.25*math.Exp2(float64(width)):
+		j.con("the node is %d of %d: most are small", node, c.layout.MaxNode())
 	}
 }
 
@@ -318,13 +319,13 @@ func (j *judge) sequence(c *candidate) {
 	case seq < 4:
 		j.pro("the sequence is %d", seq)
 	case float64(seq) > 0.25*math.Exp2(float64(bits)):
-		j.con("the sequence is %d of %d: a node seldom makes so many IDs in %v", seq, c.layout.MaxSeq(), c.unit)
+		j.con("the sequence is %d of %d: a node seldom makes that many IDs in %v", seq, c.layout.MaxSeq(), c.unit)
 	}
 }
 
-// rounded notices decimal digits as JavaScript and spreadsheets leave them of a
-// number above 2^53: not those of the double, but the fewest that name it, with
-// zeros at the end.
+// rounded detects decimal numbers above 2^53 that JavaScript or a spreadsheet
+// has rounded: not the digits of the double, but the fewest that identify it,
+// padded with zeros.
 func (j *judge) rounded() {
 	if j.quiet {
 		return
@@ -333,14 +334,14 @@ func (j *judge) rounded() {
 	switch {
 	case !ok:
 	case chance < 1024:
-		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID; one ID in %.0f looks so by chance", chance)
+		j.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then; one ID in %.0f looks like this by chance", chance)
 	default:
-		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID")
+		j.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then")
 	}
 }
 
-// isRounded reports whether a number looks rounded, and how many IDs of its
-// size there are for each that looks so by chance.
+// isRounded reports whether a number looks rounded, and that one in chance IDs
+// of its size looks like this by coincidence.
 func isRounded(n *number) (chance float64, ok bool) {
 	if f, ok := n.encoding.Format(); !ok || f != firn.Decimal || n.size != 64 {
 		return 0, false
@@ -353,7 +354,7 @@ func isRounded(n *number) (chance float64, ok bool) {
 	if v%10 != 0 {
 		return chance, false
 	}
-	// A number that is a double itself, such as 2^60, is as likely an ID whose
+	// A number that is exactly a double, such as 2^60, may well be an ID whose
 	// last bits are zeros, unless its decimal digits end in zeros too.
 	if uint64(float64(v)) == v && v%1000 != 0 {
 		return chance, false
@@ -375,7 +376,7 @@ func partsText(parts []firn.NodePart) string {
 	return " (" + b.String() + ")"
 }
 
-// MAC writes a node of 48 bits as the address of a network card.
+// MAC formats a 48-bit node as the address of a network card.
 func MAC(node uint64) string {
 	mac := make(net.HardwareAddr, 6)
 	for i := range mac {

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is how many bytes of a text Quote shows: what a line can hold.
+// maxQuoted is how many bytes of a text Quote shows: what fits into a line.
 const maxQuoted = 64
 
-// Quote quotes a text that somebody sent, for a message. A long one is cut
-// between two characters, and … after the quotes says so.
+// Quote quotes text from elsewhere for a message. It cuts a long text between
+// two characters and then appends … after the quotes.
 func Quote(s string) string {
 	if len(s) <= maxQuoted {
 		return strconv.Quote(s)

@@ -16,42 +16,41 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Options say what is known of an ID. The zero Options know nothing. They are
-// plain values; Read does not change them.
+// Options say what is known about an ID. The zero Options know nothing. Read
+// does not change them.
 type Options struct {
 	// Layout is the ID's layout; with the zero Layout all presets are tried.
 	Layout firn.Layout
 
-	// From is how the text is written; auto tries all encodings.
+	// From is the encoding of the text; auto tries all encodings.
 	From Encoding
 
-	// Now is the time by which readings are judged. The zero time means
-	// time.Now.
+	// Now is the time by which readings are judged. The zero time means time.Now.
 	Now time.Time
 }
 
-// A Result is all that an ID may be.
+// A Result is everything that an ID may be.
 type Result struct {
 	Text     string
 	Readings []Reading // the likeliest first; at least one
 
-	// Unknown is how likely it is that no known layout made the ID, 0 to 1, by
-	// the measure of Reading.Score. It is 0 if Options named the layout.
+	// Unknown is how likely it is that no known layout made the ID, 0 to 1, on
+	// the scale of Reading.Score. It is 0 if Options name the layout.
 	Unknown float64
-	Other   string // what the text may be instead of an ID, in plain words, or ""
+	Other   string // what the text may be instead of an ID, or ""
 
-	asked bool // Options named the layout
+	asked bool // Options name the layout
 }
 
-// Known reports whether a known layout is likelier than none.
+// Known reports whether some known layout is more likely than none.
 func (r *Result) Known() bool { return r.Unknown <= r.Readings[0].Score }
 
-// A Likelihood is how likely a reading is, in three steps. Shares of a guess
-// are no percentages that one could bet on.
+// A Likelihood is how likely a reading is, in three steps. The scores of a
+// guess are not percentages to bet on.
 type Likelihood uint8
 
-// The likelihoods: a reading that is about as likely as the best one, one that
-// is less likely, and one that needs a reason from elsewhere.
+// The likelihoods: Likely is about as likely as the best reading, Possible is
+// less likely, and Unlikely needs a reason from elsewhere.
 const (
 	Unlikely Likelihood = iota
 	Possible
@@ -63,14 +62,14 @@ func (l Likelihood) String() string {
 	return [...]string{"unlikely", "possible", "likely"}[min(l, Likely)]
 }
 
-// The shares from which on a reading is likely, and possible. TestRanking shows
+// The smallest scores of a likely and of a possible reading. TestRanking shows
 // how often the layout that made an ID is likely.
 const (
 	likelyShare   = 0.2
 	possibleShare = 0.01
 )
 
-// Likelihood is how likely the reading is.
+// Likelihood returns how likely the reading is.
 func (r *Reading) Likelihood() Likelihood {
 	switch {
 	case r.Score >= likelyShare && r.Plausible:
@@ -83,43 +82,43 @@ func (r *Reading) Likelihood() Likelihood {
 
 // A Reading is one way to read an ID.
 type Reading struct {
-	// Name is the layout's text, from which firn.ParseLayout makes the layout
-	// again; or uuidv1, uuidv4 and so on for UUIDs that are no layout.
+	// Name is the layout as text, which firn.ParseLayout accepts; or uuidv1,
+	// uuidv4 and so on for UUIDs that are not a layout.
 	Name   string
-	Layout firn.Layout // the zero Layout where Name is not the text of one
+	Layout firn.Layout // the zero Layout if Name is not a layout
 
-	Encoding Encoding // in which the text was read
+	Encoding Encoding // of the text
 	Bytes    []byte   // the ID, big-endian: 8, 12, 16 or 20
 
 	HasParts  bool // whether the ID holds a time, a node and a sequence
 	Time      time.Time
 	Node      uint64
-	NodeParts []firn.NodePart // the pieces of Node that the format has names for
+	NodeParts []firn.NodePart // the named pieces of Node
 	Seq       uint64
-	Pieces    []Piece // every bit of the ID, from the top down
+	Pieces    []Piece // every bit of the ID, the highest first
 
 	Score     float64  // the share of this reading among all that were tried, 0 to 1
-	Plausible bool     // the time lies in the years that IDs are from
-	For       []string // what speaks for this reading, in plain words
-	Against   []string // what speaks against it
+	Plausible bool     // the time is within the years in which IDs were made
+	For       []string // what speaks for this reading
+	Against   []string // what speaks against this reading
 
-	c      *candidate // of Layout, if the reading is by one
+	c      *candidate // of Layout, if there is one
 	n      *number
-	weight float64 // logarithm, base 2, of how probable such a text is
+	weight float64 // base-2 logarithm of the probability of such a text
 }
 
 // A Piece is a run of bits of an ID and its value there.
 type Piece struct {
-	Field string // as firn.Piece has it
-	Pos   int    // where its lowest bit lies in the ID
+	Field string // as in firn.Piece
+	Pos   int    // of its lowest bit in the ID
 	Width int    // in bits
-	Value uint64 // the lowest 64 bits, where Width is more
+	Value uint64 // the lowest 64 bits, if Width is more
 }
 
-// Bits is the size of the ID.
+// Bits returns the size of the ID.
 func (r *Reading) Bits() int { return 8 * len(r.Bytes) }
 
-// ID returns an ID of 64 bits, and false for one of another size.
+// ID returns the ID if it has 64 bits, otherwise false.
 func (r *Reading) ID() (firn.ID, bool) {
 	if len(r.Bytes) != 8 {
 		return 0, false
@@ -128,7 +127,7 @@ func (r *Reading) ID() (firn.ID, bool) {
 	return id, err == nil
 }
 
-// ID128 returns an ID of 128 bits, and false for one of another size.
+// ID128 returns the ID if it has 128 bits, otherwise false.
 func (r *Reading) ID128() (firn.ID128, bool) {
 	if len(r.Bytes) != 16 {
 		return firn.ID128{}, false
@@ -136,13 +135,13 @@ func (r *Reading) ID128() (firn.ID128, bool) {
 	return firn.ID128(r.Bytes), true
 }
 
-// Dec is the ID as a decimal number.
+// Dec returns the ID as a decimal number.
 func (r *Reading) Dec() string { return string(r.appendDec(nil)) }
 
-// Hex is the ID as hexadecimal digits, two for each byte, without 0x.
+// Hex returns the ID in hexadecimal, two digits for each byte, without 0x.
 func (r *Reading) Hex() string { return hex.EncodeToString(r.Bytes) }
 
-// An Error says that a text cannot be read as an ID.
+// An Error means that a text cannot be read as an ID.
 type Error struct {
 	Text   string
 	Reason string
@@ -153,19 +152,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s (tried %s)", Quote(e.Text), e.Reason, strings.Join(e.Tried, ", "))
 }
 
-// Read reads an ID in all ways that o leaves open. The error says why there is
-// none: what is wrong with the text in the encoding that o names, an *Error
-// with the encodings that were tried where it names none, or which bits do not
-// fit the layout. It may be called by many goroutines at once.
+// Read reads an ID in every way that o allows. The error says what is wrong
+// with the text in the encoding that o names, or is an *Error with the
+// encodings that were tried, or says which bits do not fit the layout. Read is
+// safe for concurrent use.
 func Read(text string, o Options) (Result, error) { return NewScanner(o).read(text, o.Now, false) }
 
-// A Scanner is Read for many IDs. It must be made by NewScanner, and used by
-// one goroutine at a time.
+// A Scanner is Read for many IDs. It must be made by NewScanner, and is not
+// safe for concurrent use.
 type Scanner struct {
 	o     Options
-	asked []*candidate // the one of Options.Layout, if there is one
+	asked []*candidate // that of Options.Layout, if any
 
-	// Of the ID that is read, and then used again.
+	// Reused for every ID.
 	found    []weighed
 	order    []*weighed
 	readings []Reading
@@ -183,11 +182,13 @@ func NewScanner(o Options) *Scanner {
 	return s
 }
 
-// Scan is Read, judged by now. It leaves out readings that are unlikely, but
-// for the best, and what Explain adds. The Result is good until the next call.
+// Scan is Read with the current time now. It leaves out unlikely readings,
+// except the best one, and what Explain adds. The Result is valid until the
+// next call.
 func (s *Scanner) Scan(text string, now time.Time) (Result, error) { return s.read(text, now, true) }
 
-// Explain adds the bits, and what speaks for and against the readings of Scan.
+// Explain adds the bits, and the reasons for and against, to the readings of
+// Scan.
 func (r *Result) Explain(now time.Time) {
 	for i := range r.Readings {
 		x := &r.Readings[i]
@@ -204,12 +205,12 @@ func (r *Result) Explain(now time.Time) {
 	}
 }
 
-// A weighed is a reading before it is made.
+// A weighed is a reading before it is completed.
 type weighed struct {
 	n    *number
 	c    *candidate // nil for a UUID
-	r    Reading    // without what comes from the candidate
-	rank int        // the first are first, whatever their weight
+	r    Reading    // without the parts that come from the candidate
+	rank int        // lower ranks come first, whatever their weight
 }
 
 func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
@@ -237,7 +238,7 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 			return Result{}, err
 		}
 		if size != 0 && n.size != size {
-			return Result{}, fmt.Errorf("%s is an ID of %d bits: those of layout %s have %d", Quote(text), n.size, o.Layout, size)
+			return Result{}, fmt.Errorf("%s has %d bits, but IDs of layout %s have %d", Quote(text), n.size, o.Layout, size)
 		}
 		numbers = []*number{n}
 	}
@@ -274,7 +275,7 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 		if tried == nil {
 			tried = []string{"dec"}
 		}
-		return Result{}, &Error{text, "could be an ID only of a time that no ID is from", tried}
+		return Result{}, &Error{text, "would be an ID from a time before or after all IDs", tried}
 	}
 	result := Result{Text: text, Unknown: math.Inf(-1), asked: size != 0}
 	if size == 0 {
@@ -290,9 +291,9 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 
 // notRead says why text fits no encoding.
 func notRead(text string, size int, tried []string) error {
-	reason := "is no ID"
+	reason := "is not an ID"
 	if size != 0 {
-		reason = fmt.Sprintf("is no ID of %d bits", size)
+		reason = fmt.Sprintf("is not an ID of %d bits", size)
 	}
 	switch {
 	case text == "":
@@ -301,29 +302,29 @@ func notRead(text string, size int, tried []string) error {
 		reason += ": it has a sign"
 		var v big.Int
 		if v.SetString(text, 10); v.IsInt64() {
-			reason += fmt.Sprintf(", and as an unsigned number it is %d", uint64(v.Int64()))
+			reason += fmt.Sprintf("; as an unsigned number it is %d", uint64(v.Int64()))
 		}
 	case isFloat(text):
 		reason += ": it was written as a floating-point number, which loses the last digits of an ID; export it as text"
 	case isDigits(text):
-		reason += fmt.Sprintf(": as a decimal number it needs more than %d bits", cmp.Or(size, 128))
+		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(size, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
-		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, and this has %d", len(text))
+		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
 	default:
 		for i, r := range text {
 			if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '-') {
 				continue
 			}
-			reason += fmt.Sprintf(": %q at offset %d is in no encoding", r, i)
+			reason += fmt.Sprintf(": no encoding uses %q, at offset %d", r, i)
 			return &Error{text, reason, tried}
 		}
-		reason += fmt.Sprintf(": its %d characters fit no encoding of one", len(text))
+		reason += fmt.Sprintf(": its %d characters fit no known encoding", len(text))
 	}
 	return &Error{text, reason, tried}
 }
 
-// isFloat reports whether a text is a number as spreadsheets and data frames
-// write large ones: 1.2E+18 or 1200000000000000000.0.
+// isFloat reports whether a text is a large number as spreadsheets and data
+// frames write it: 1.2E+18 or 1200000000000000000.0.
 func isFloat(text string) bool {
 	if !strings.ContainsAny(text, ".") && !strings.ContainsAny(text, "+") || strings.Trim(text, "0123456789.,eE+") != "" {
 		return false
@@ -332,8 +333,8 @@ func isFloat(text string) bool {
 	return err == nil
 }
 
-// A candidate is a layout with what judging needs of it, which takes longer to
-// ask for than an ID to judge.
+// A candidate is a layout with the values that judging needs. To compute these
+// takes longer than to judge an ID.
 type candidate struct {
 	layout   firn.Layout
 	name     string
@@ -343,16 +344,16 @@ type candidate struct {
 	unit     time.Duration
 	seconds  float64 // the unit
 	epoch    time.Time
-	chosen   bool // the epoch is not that of Unix, or older
+	chosen   bool // the epoch is later than that of Unix
 	early    bool // habit.born is not the zero time
 	nodeBits int
 	seqBits  int
 	random   float64 // bits
-	nodes    []field // the node's pieces if they have names, or the node
+	nodes    []field // the named pieces of the node, or the node
 	seqs     field
 	pieces   []firn.Piece
 
-	fixed, fixedTo uint64 // bits that all IDs of 64 bits share, and their values
+	fixed, fixedTo uint64 // bits that are the same in all 64-bit IDs, and their values
 }
 
 func newCandidate(l firn.Layout) *candidate {
@@ -371,7 +372,7 @@ func newCandidate(l firn.Layout) *candidate {
 	return c
 }
 
-// setHabit sets what is known of the layout's IDs beside their bits.
+// setHabit sets what is known about the layout's IDs apart from their bits.
 func (c *candidate) setHabit(h habit) {
 	c.habit, c.early = h, !h.born.IsZero()
 	c.seqs = newField(c.seqBits, h.anySeq, false)
@@ -384,7 +385,7 @@ func (c *candidate) setHabit(h habit) {
 	}
 }
 
-// presets are the named layouts, and others that libraries have by default, by
+// presets has the named layouts, and default layouts of other libraries, by
 // size.
 var presets = sync.OnceValue(func() map[int][]*candidate {
 	bySize := make(map[int][]*candidate)
@@ -400,20 +401,21 @@ var presets = sync.OnceValue(func() map[int][]*candidate {
 	return bySize
 })
 
-// of is the candidate for a number: Lable's IDs say themselves which layout of
-// Lable's they have. It is nil if the number has the text of another format.
+// of returns the candidate for a number. The IDs of Lable contain which of
+// Lable's layouts they have. It returns nil if the text of the number has
+// another format.
 func (c *candidate) of(n *number) *candidate {
 	switch {
 	case c.preset == "lable":
 		return lables()[n.bytes[6]>>4&1][n.bytes[7]&15]
 	case c.preset == "xid" && n.encoding.kind != xid, c.preset == "objectid" && n.encoding.kind != longHex:
-		// The two have the same bits, and their texts tell them apart.
+		// The two layouts have the same bits; only their texts differ.
 		return nil
 	}
 	return c
 }
 
-// lables are Lable's layouts by mode and cluster.
+// lables returns Lable's layouts by mode and cluster.
 var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
 	for mode, name := range []string{"spread", "time-sequential"} {
 		for cluster := range 16 {
@@ -423,8 +425,8 @@ var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
 	return layouts
 })
 
-// fits reports, for 64 bits, whether a number has the bits that all IDs of the
-// layout share. The error of decompose says the same, and takes longer.
+// fits reports, for 64 bits, whether a number has the bits that are the same in
+// all IDs of the layout. It is faster than the error of decompose.
 func (c *candidate) fits(n *number) bool {
 	return n.size != 64 || uint64(n.id64())&c.fixed == c.fixedTo
 }
@@ -439,8 +441,8 @@ func (c *candidate) decompose(n *number) (firn.Parts, error) {
 	return c.layout.DecomposeBytes(n.raw())
 }
 
-// weigh reads a number by the layout into the zero Reading r, without words and
-// what is the candidate's.
+// weigh reads a number by the layout into the zero Reading r, without reasons
+// and without the parts that come from the candidate.
 func (c *candidate) weigh(n *number, now time.Time, r *Reading) error {
 	parts, err := c.decompose(n)
 	if err != nil {
@@ -453,7 +455,7 @@ func (c *candidate) weigh(n *number, now time.Time, r *Reading) error {
 	return nil
 }
 
-// readLayout is the reading x by a layout, with its bits and in words.
+// readLayout completes the reading x by a layout, with its bits and reasons.
 func readLayout(c *candidate, x *Reading, now time.Time) Reading {
 	n := x.n
 	r := Reading{
@@ -468,10 +470,10 @@ func readLayout(c *candidate, x *Reading, now time.Time) Reading {
 	return r
 }
 
-// rank sorts what was found by weight, and turns the weights into shares.
-// If the layout is known, digits are decimal (or hexadecimal, see isPadded),
-// however likely another reading looks: a stream of IDs must not change its
-// encoding midway. With short, unlikely readings are left out.
+// rank sorts the readings by weight, and turns the weights into shares. If the
+// layout is known, digits are decimal (or hexadecimal, see isPadded), however
+// likely another reading looks: a stream of IDs must not change its encoding
+// midway. short leaves out unlikely readings.
 func (s *Scanner) rank(result *Result, short bool) {
 	first := firn.Decimal
 	if isPadded(result.Text) {
@@ -516,15 +518,15 @@ func (s *Scanner) rank(result *Result, short bool) {
 	result.Readings = s.readings
 }
 
-// before reports whether a reading comes before another one.
+// before reports whether a reading ranks before another one.
 func (w *weighed) before(other *weighed) bool {
 	return w.rank < other.rank || w.rank == other.rank && w.r.weight > other.r.weight
 }
 
-// exp2 is math.Exp2 of a weight relative to the highest.
+// exp2 is math.Exp2 of a weight relative to the highest weight.
 func exp2(w float64) float64 {
 	if w < -64 {
-		return 0 // beside the highest, which is 1
+		return 0 // compared with the highest, which is 1
 	}
 	return math.Exp2(w)
 }

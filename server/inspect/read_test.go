@@ -30,7 +30,7 @@ func TestFirstOfLayout(t *testing.T) {
 		{"default", "2026-11-20T23:00:30Z", 0, 0, "dec", "the node is 0"},
 		{"hazelcast", "2026-03-01T12:00:00Z", 3, 40, "dec", "the node is 3"},
 		{"hazelcast", "2021-07-04T00:00:01Z", 0, 17, "dec", "5 years ago"},
-		{"snowcast", "2025-06-01T00:00:00Z", 3, 2, "dec", "snowcast's epoch and number of nodes are settings"},
+		{"snowcast", "2025-06-01T00:00:00Z", 3, 2, "dec", "snowcast's epoch and number of nodes are configurable"},
 		{"flake-idgen", "2026-10-01T08:00:00.5Z", 9<<5 | 7, 0, "dec", "the sequence is 0"},
 		{"flake-idgen", "2019-01-01T08:00:00.5Z", 1<<5 | 2, 1, "hex", "the sequence is 1"},
 		{"lable,cluster=3", "2026-10-10T10:10:10.123Z", 2, 0, "dec", "the mode bit says spread, and the last four bits cluster 3"},
@@ -130,7 +130,7 @@ func TestUUIDs(t *testing.T) {
 		{"919108f7-52d1-4320-9bac-f847db4148a8", "uuidv4", "122 random bits"},
 		{"919108f752d143209bacf847db4148a8", "uuidv4", "122 random bits"},
 		{"2ed6657d-e927-568b-95e1-2665a8aea6a2", "uuidv5", "SHA-1"},
-		{"2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "uuidv8", "its maker's own"},
+		{"2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "uuidv8", "vendor-specific"},
 	} {
 		got := mustRead(t, tt.text, Options{}).Readings[0]
 		if got.Name != tt.name || got.HasParts || !strings.Contains(strings.Join(got.For, "\n"), tt.why) {
@@ -222,7 +222,7 @@ func checkResult(t *testing.T, r Result) {
 			t.Errorf("Read(%q): the score of %s is %g", r.Text, x.Name, x.Score)
 		}
 		if len(x.For)+len(x.Against) == 0 {
-			t.Errorf("Read(%q): nothing is said about %s", r.Text, x.Name)
+			t.Errorf("Read(%q): %s is not mentioned", r.Text, x.Name)
 		}
 		if want := new(big.Int).SetBytes(x.Bytes); x.Dec() != want.String() || x.Hex() != want.Text(16) && len(x.Hex()) != 2*len(x.Bytes) {
 			t.Errorf("Read(%q): %s is %s and %s", r.Text, x.Name, x.Dec(), x.Hex())
@@ -306,22 +306,22 @@ func TestKnownLayout(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	for _, tt := range []struct{ layout, from, text, want string }{
 		{"", "auto", "", "the text is empty"},
-		{"", "auto", "foo", "its 3 characters fit no encoding of one (tried dec, hex, objectid, uuid, xid, ksuid, bin, base32, base36, base58, base62)"},
-		{"", "auto", "foo bar", "' ' at offset 3 is in no encoding"},
-		{"", "auto", "-5", "it has a sign, and as an unsigned number it is 18446744073709551611"},
+		{"", "auto", "foo", "its 3 characters fit no known encoding (tried dec, hex, objectid, uuid, xid, ksuid, bin, base32, base36, base58, base62)"},
+		{"", "auto", "foo bar", "no encoding uses ' ', at offset 3"},
+		{"", "auto", "-5", "it has a sign; as an unsigned number it is 18446744073709551611"},
 		{"", "auto", "-99999999999999999999", "it has a sign ("},
-		{"", "auto", "abc", "hexadecimal without 0x has 16, 24, 32 or 40 digits, and this has 3"},
-		{"", "auto", "0000000000a", "only of a time that no ID is from"},
+		{"", "auto", "abc", "hexadecimal without 0x has 16, 24, 32 or 40 digits, not 3"},
+		{"", "auto", "0000000000a", "would be an ID from a time before or after all IDs"},
 		{"", "dec", "12a", "not a decimal digit"},
-		{"", "xid", "9m4e2mr0ui3e8a215n4h", "it is no xid: it has 20 digits of 0-9a-v, and the last is 0 or g"},
-		{"", "ksuid", "0ujtsYcgvSTl8PAuAdqWYSMnLO", "it is no KSUID"},
-		{"", "objectid", "507f", "it is no ObjectID"},
+		{"", "xid", "9m4e2mr0ui3e8a215n4h", "not a valid xid, which has 20 digits of 0-9a-v and ends with 0 or g"},
+		{"", "ksuid", "0ujtsYcgvSTl8PAuAdqWYSMnLO", "not a valid KSUID"},
+		{"", "objectid", "507f", "not a valid ObjectID"},
 		{"default", "auto", "18446744073709551615", "not an ID of layout default: bit 63 must be zero"},
-		{"default", "auto", "31359464925324684491273709518848", "is no ID of 64 bits: as a decimal number it needs more than 64 bits"},
+		{"default", "auto", "31359464925324684491273709518848", "is not an ID of 64 bits: as a decimal number it exceeds 64 bits"},
 		{"lable", "auto", "3", "the cluster (bits 3..0) is 3, not 0"},
-		{"default", "xid", "9m4e2mr0ui3e8a215n4g", "is an ID of 96 bits: those of layout default have 64"},
+		{"default", "xid", "9m4e2mr0ui3e8a215n4g", "has 96 bits, but IDs of layout default have 64"},
 		{"uuidv7", "auto", "919108f7-52d1-4320-9bac-f847db4148a8", "the version (bits 79..76) is 4, not 7"},
-		{"ksuid", "dec", "5", "it is no ID of 160 bits in dec"},
+		{"ksuid", "dec", "5", "not an ID of 160 bits in dec"},
 	} {
 		var o Options
 		if tt.layout != "" {

@@ -6,18 +6,18 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Reader reads many IDs of one layout and writes them as JSON, millions in a
-// second. It must be made by NewReader, and used by one goroutine at a time.
+// A Reader reads IDs of one layout and writes them as JSON, millions per
+// second. It must be made by NewReader, and is not safe for concurrent use.
 type Reader struct {
 	o      Options
 	start  []byte // of every object
 	named  bool   // whether the node has pieces with names
 	whole  bool   // whether ticks are whole milliseconds
-	second int64  // the Unix second that stamp is of
+	second int64  // the Unix second of stamp
 	stamp  []byte // RFC 3339 without decimals and zone
 }
 
-// NewReader makes a Reader for IDs of layout, written in the encoding from.
+// NewReader makes a Reader for IDs of a layout in the encoding from.
 func NewReader(layout firn.Layout, from Encoding) *Reader {
 	return &Reader{
 		o:     Options{Layout: layout, From: from},
@@ -28,13 +28,13 @@ func NewReader(layout firn.Layout, from Encoding) *Reader {
 }
 
 // AppendJSON reads an ID and appends it as a JSON object with the keys layout,
-// time, time_ms, node, seq, dec and hex as Result.AppendJSON describes them,
-// and node_parts. Digits
-// are decimal, as Read has it. On an error b is as it was.
+// time, time_ms, node, seq, dec and hex, as in Result.AppendJSON, and
+// node_parts. Digits are decimal, as in Read. After an error it returns b
+// unchanged.
 func (r *Reader) AppendJSON(b []byte, text string) ([]byte, error) {
 	size := r.o.Layout.Bits()
 	if _, ok := r.o.From.Format(); !ok && !r.o.From.IsAuto() {
-		size = 0 // a text that is neither of 64 nor of 128 bits
+		size = 0 // neither 64 nor 128 bits
 	}
 	switch size {
 	case 64:
@@ -64,7 +64,7 @@ func (r *Reader) AppendJSON(b []byte, text string) ([]byte, error) {
 		b = firn.Hex.Append128(append(b, `","hex":"`...), id)
 		return append(b, `"}`...), nil
 	}
-	// Another encoding, another size, or an error to explain.
+	// Another encoding or size, or an error to explain.
 	result, err := Read(text, r.o)
 	if err != nil {
 		return b, err
@@ -95,7 +95,7 @@ func (r *Reader) parse128(text string) (firn.ID128, error) {
 	return firn.ParseID128(text)
 }
 
-// isDecimal reports whether a text of the width of hexadecimal is decimal.
+// isDecimal reports whether a text as long as a hexadecimal one is decimal.
 func isDecimal(text string) bool { return !isPadded(text) && isDigits(text) }
 
 // appendParts appends the object up to the sequence.
@@ -109,7 +109,8 @@ func (r *Reader) appendParts(b []byte, p firn.Parts) []byte {
 	if !r.whole || sec < 0 || p.Time.Year() > 9999 {
 		return appendParts(b, p.Time, r.o.Layout.Unit(), p.Node, parts, p.Seq)
 	}
-	// Most of writing a time is the date, and neighbours share their second.
+	// Formatting the date takes the longest, and consecutive IDs often share their
+	// second.
 	if r.stamp == nil || sec != r.second {
 		r.second = sec
 		r.stamp = p.Time.AppendFormat(r.stamp[:0], "2006-01-02T15:04:05")

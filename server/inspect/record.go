@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// A Record says of an ID what it is composed of: the text of each value, or ""
-// where the key is missing or null.
+// A Record describes how to compose an ID: the text of each value, or "" if the
+// key is missing or null.
 type Record struct {
 	Layout, TimeMS, Node, Seq string
 }
 
-// ParseRecord reads a JSON object with the keys layout, time_ms, node and seq.
-// Numbers are kept as their digits: none goes through a float64. A string
-// stands for the number in it. Unknown keys, keys given twice, fractions and
-// exponents are errors.
+// ParseRecord parses a JSON object with the keys layout, time_ms, node and seq.
+// Numbers keep their digits and never pass through a float64. A string stands
+// for the number in it. Unknown and repeated keys, fractions and exponents are
+// errors.
 func ParseRecord(line string) (Record, error) {
 	var r Record
 	s := scanner{text: line}
 	if !s.take('{') {
-		return r, s.fault("it is no JSON object")
+		return r, s.fault("expected a JSON object")
 	}
 	var seen [4]bool
 	for first := true; !s.take('}'); first = false {
 		if !first && !s.take(',') {
-			return r, s.fault("there should be a comma or a }")
+			return r, s.fault("expected a comma or }")
 		}
 		key, err := s.string()
 		if err != nil {
 			return r, err
 		}
 		if !s.take(':') {
-			return r, s.fault("there should be a colon")
+			return r, s.fault("expected a colon")
 		}
 		var to *string
 		i := 0
@@ -46,7 +46,7 @@ func ParseRecord(line string) (Record, error) {
 		case "seq":
 			to, i = &r.Seq, 3
 		default:
-			return r, fmt.Errorf("there is no key %s: there are layout, time_ms, node and seq", Quote(key))
+			return r, fmt.Errorf("unknown key %s: the keys are layout, time_ms, node and seq", Quote(key))
 		}
 		if seen[i] {
 			return r, fmt.Errorf("the key %s is given twice", key)
@@ -57,7 +57,7 @@ func ParseRecord(line string) (Record, error) {
 		}
 	}
 	if s.space(); s.pos < len(line) {
-		return r, s.fault("there is something after the object")
+		return r, s.fault("unexpected text after the object")
 	}
 	return r, nil
 }
@@ -96,7 +96,7 @@ func (s *scanner) take(c byte) bool {
 // string reads a JSON string.
 func (s *scanner) string() (string, error) {
 	if !s.take('"') {
-		return "", s.fault("there should be a string")
+		return "", s.fault("expected a string")
 	}
 	begin := s.pos
 	for i := begin; i < len(s.text); i++ {
@@ -108,29 +108,29 @@ func (s *scanner) string() (string, error) {
 			return s.escaped(begin - 1)
 		}
 	}
-	return "", s.fault("a string has no end")
+	return "", s.fault("unterminated string")
 }
 
-// escaped reads a string that is not plain ASCII, from its opening quote.
+// escaped reads a string with escapes or characters outside ASCII, from its
+// opening quote.
 func (s *scanner) escaped(begin int) (string, error) {
 	d := json.NewDecoder(strings.NewReader(s.text[begin:]))
 	var v string
 	if err := d.Decode(&v); err != nil {
 		s.pos = begin
-		return "", s.fault("there is no proper string")
+		return "", s.fault("invalid string")
 	}
 	s.pos = begin + int(d.InputOffset())
 	return v, nil
 }
 
-// value reads the text of a string, or of an integer where number is set. null
-// is the empty text.
+// value reads a string, or an integer if number is set, as text. null is "".
 func (s *scanner) value(key string, number bool) (string, error) {
 	s.space()
 	rest := s.text[s.pos:]
 	switch {
 	case rest == "":
-		return "", s.fault("there should be a value")
+		return "", s.fault("expected a value")
 	case rest[0] == '"':
 		v, err := s.string()
 		if err == nil && v == "" {
@@ -141,7 +141,7 @@ func (s *scanner) value(key string, number bool) (string, error) {
 		s.pos += len("null")
 		return "", nil
 	case !number:
-		return "", fmt.Errorf("%s should be a string", key)
+		return "", fmt.Errorf("%s must be a string", key)
 	}
 	digits := 0
 	if rest[0] == '-' {
@@ -153,11 +153,11 @@ func (s *scanner) value(key string, number bool) (string, error) {
 	}
 	switch {
 	case end == digits:
-		return "", fmt.Errorf("%s should be a number or a string", key)
+		return "", fmt.Errorf("%s must be a number or a string", key)
 	case rest[digits] == '0' && end > digits+1:
-		return "", fmt.Errorf("%s has leading zeros, which JSON numbers have not", key)
+		return "", fmt.Errorf("%s has leading zeros, which JSON does not allow", key)
 	case end < len(rest) && (rest[end] == '.' || rest[end] == 'e' || rest[end] == 'E'):
-		return "", fmt.Errorf("%s should be a whole number, written with all its digits", key)
+		return "", fmt.Errorf("%s must be an integer with all its digits", key)
 	}
 	s.pos += end
 	return rest[:end], nil

@@ -9,16 +9,17 @@ import (
 )
 
 // A Summary finds the layout that fits a column of IDs best, and what the
-// column holds by it. It must be made by NewSummary, and used by one goroutine
-// at a time.
+// column then holds. It must be made by NewSummary, and is not safe for
+// concurrent use.
 type Summary struct {
 	scanner *Scanner
 	now     time.Time
 	by      map[string]*tallyOf
-	unknown float64 // the sum of how well IDs fit no layout
+	of      map[*candidate]*tallyOf // the same, by layout
+	unknown float64                 // sum of how well IDs fit no layout
 	report  Report
 	last    string  // the previous ID
-	chance  float64 // how many IDs look rounded by chance
+	chance  float64 // expected number of IDs that look rounded by chance
 }
 
 // A tallyOf is a column read by one layout.
@@ -26,13 +27,14 @@ type tallyOf struct {
 	name   string
 	layout firn.Layout
 	prior  float64 // how common its IDs are
-	node   float64 // what of the weight comes from nodes
-	each   float64 // the same, once for each node
+	node   float64 // part of the weight that comes from nodes,
+	mass   float64 // except this probability
+	each   float64 // the same, once per node
 
-	plausible int     // IDs that these are of
-	weight    float64 // the sum of how well IDs fit it
+	plausible int     // number of IDs that these cover
+	weight    float64 // sum of how well IDs fit it
 	ids       int
-	timed     bool // its IDs hold a time
+	timed     bool // its IDs contain a time
 	first     time.Time
 	latest    time.Time
 	prev      time.Time
@@ -42,47 +44,48 @@ type tallyOf struct {
 }
 
 // total weighs the layout for the column. If its IDs have few different nodes,
-// it counts what each node costs once, and for each ID which of them it has.
+// it counts the cost of each node once, and for each ID only which of these
+// nodes it has.
 func (t *tallyOf) total() float64 {
 	few := t.each
 	if len(t.nodes) > 0 {
 		few -= float64(t.plausible) * math.Log2(float64(len(t.nodes)))
 	}
-	return t.weight + t.prior + max(0, few-t.node)
+	return t.weight + t.prior + max(0, few-t.node-math.Log2(t.mass))
 }
 
-// A Report is what a Summary has found.
+// A Report is the result of a Summary.
 type Report struct {
 	Count   int // IDs that were read
-	Rounded int // of these, numbers that look rounded, if there are more than by chance
-	Repeats int // IDs that are the same as the one before
+	Rounded int // those that look rounded, if there are more than by chance
+	Repeats int // IDs equal to the previous one
 
-	Known  bool // a layout fits better than none; the rest needs it
+	Known  bool // some layout fits better than none; the fields below need it
 	Name   string
 	Layout firn.Layout // zero for UUIDs that are not a layout
-	Fits   int         // IDs that the layout can have
+	Fits   int         // IDs that fit the layout
 
 	HasTime     bool
 	First, Last time.Time
 	Nodes       int  // different node IDs
-	NodesMore   bool // there are more of them
-	Late        int  // IDs whose time is before that of the ID before
-	Future      int  // IDs of a time more than a minute ahead
+	NodesMore   bool // there are more
+	Late        int  // IDs with a time before that of the previous ID
+	Future      int  // IDs with a time more than a minute in the future
 }
 
-// maxNodes bounds the node IDs that are told apart.
+// maxNodes bounds the number of node IDs that are counted.
 const maxNodes = 1 << 13
 
-// leastShare is how well an ID fits a layout that it cannot have, beside the one
-// that it fits best, as a logarithm of base 2.
+// leastShare is how well an ID fits a layout that it cannot have, compared with
+// its best layout, as a base-2 logarithm.
 const leastShare = -30
 
-// NewSummary makes a Summary of IDs that are judged by now.
+// NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
-	return &Summary{scanner: NewScanner(o), now: now, by: make(map[string]*tallyOf)}
+	return &Summary{scanner: NewScanner(o), now: now, by: make(map[string]*tallyOf), of: make(map[*candidate]*tallyOf)}
 }
 
-// Add reads the next ID. After an error the next one can be added.
+// Add adds the next ID. After an error the next one can be added.
 func (s *Summary) Add(text string) error {
 	result, err := s.scanner.Scan(text, s.now)
 	if err != nil {
@@ -100,7 +103,7 @@ func (s *Summary) Add(text string) error {
 	if chance > 0 {
 		s.chance += 1 / chance
 	}
-	// How common a layout is counts once for the column, and not for each ID.
+	// Count how common a layout is once for the column, not for each ID.
 	none := s.scanner.none.fit
 	top := none
 	for i := range s.scanner.found {
@@ -128,7 +131,7 @@ func (s *Summary) isBest(w *weighed) bool {
 	return true
 }
 
-// prior is how common the IDs of a reading's layout are.
+// prior returns how common the IDs of a reading's layout are.
 func (w *weighed) prior() float64 {
 	if w.c == nil {
 		return 0
@@ -136,30 +139,43 @@ func (w *weighed) prior() float64 {
 	return w.c.habit.prior
 }
 
-// fit is how well an ID fits a layout, beside one that it fits best: 0 if it
-// cannot be one of it.
+// fit returns how well an ID fits a layout, compared with its best layout: 0 if
+// it cannot have this layout.
 func fit(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
 
 func (s *Summary) add(w *weighed, top float64) {
+	t := s.of[w.c]
 	name := w.r.Name
 	if w.c != nil {
 		name = w.c.name
+	} else {
+		t = s.by[name]
 	}
-	t := s.by[name]
 	if t == nil {
-		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, prior: w.prior(), nodes: make(map[uint64]struct{})}
+		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, prior: w.prior(), mass: 1, nodes: make(map[uint64]struct{})}
 		if w.c != nil {
 			t.layout = w.c.layout
 		}
 		s.by[name] = t
+		if w.c != nil {
+			s.of[w.c] = t
+		}
 	}
 	t.ids++
 	t.weight += fit(w.r.weight-t.prior, top)
+	_, known := t.nodes[w.r.Node]
+	if !known && len(t.nodes) <= maxNodes {
+		t.nodes[w.r.Node] = struct{}{}
+	}
 	if w.c != nil && w.r.Plausible {
-		node := math.Log2(w.c.nodeMass(w.r.Node))
-		t.plausible, t.node = t.plausible+1, t.node+node
-		if _, known := t.nodes[w.r.Node]; !known {
-			t.each += node
+		mass := w.c.nodeMass(w.r.Node)
+		t.plausible++
+		// One logarithm for many: the least mass of a node is 2^-50.
+		if t.mass *= mass; t.mass < 0x1p-900 {
+			t.node, t.mass = t.node+math.Log2(t.mass), 1
+		}
+		if !known {
+			t.each += math.Log2(mass)
 		}
 	}
 	at := w.r.Time
@@ -176,12 +192,9 @@ func (s *Summary) add(w *weighed, top float64) {
 	if Age(at, s.now) < -minute {
 		t.future++
 	}
-	if len(t.nodes) <= maxNodes {
-		t.nodes[w.r.Node] = struct{}{}
-	}
 }
 
-// Report is what was found so far.
+// Report returns the result so far.
 func (s *Summary) Report() Report {
 	r := s.report
 	if float64(r.Rounded) < 4*s.chance+float64(r.Count/50) {
@@ -206,7 +219,7 @@ func (s *Summary) Report() Report {
 	return r
 }
 
-// Unit is the length of a tick.
+// Unit returns the length of a tick.
 func (r *Report) Unit() time.Duration {
 	if r.Layout.IsZero() {
 		return 100 * time.Nanosecond

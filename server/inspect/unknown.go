@@ -11,22 +11,22 @@ import (
 	"github.com/firnid/firn"
 )
 
-// What is known of numbers that no known layout has made: how common they are
-// among the texts that people ask about, as a judge weighs them.
+// Numbers that no known layout has made: how common they are among the texts
+// that people look up, on the scale of a judge.
 const (
-	randomPrior = 5.0  // any number of the size is as likely as any other
-	smallPrior  = -2.0 // a counter, an amount: small ones are likelier
+	randomPrior = 5.0  // random: all numbers of the size are equally likely
+	smallPrior  = -2.0 // counters and amounts: small numbers are likelier
 	clockPrior  = 2.5  // a Unix time of the last 20 years
 )
 
-// An unknownWeight is how probable a text is if no known layout made it.
+// An unknownWeight is the probability of a text if no known layout made it.
 type unknownWeight struct {
 	weight float64
-	fit    float64 // the weight without how common such texts are
-	other  string  // what the text may be instead, if that is more than a number
+	fit    float64 // the weight, regardless of how common such texts are
+	other  string  // what the text may be instead, other than a number
 }
 
-// is notes one thing that the text may be, and reports whether it is the
+// is records one thing that the text may be, and reports whether it is the
 // likeliest so far.
 func (u *unknownWeight) is(fit, prior float64) bool {
 	u.fit = max(u.fit, fit)
@@ -37,8 +37,8 @@ func (u *unknownWeight) is(fit, prior float64) bool {
 	return true
 }
 
-// unknown weighs what layouts compete with: that the text was made by none of
-// them.
+// unknown returns the weight that layouts compete with: none of them made the
+// text.
 func unknown(numbers []*number, now time.Time, quiet bool) unknownWeight {
 	u := unknownWeight{weight: math.Inf(-1), fit: math.Inf(-1)}
 	for _, n := range numbers {
@@ -90,7 +90,7 @@ var clocks = [...]struct {
 	{"nanoseconds", 1e-9, math.Log2(1e-9 / usual)},
 }
 
-// appendDec appends Dec; IDs of 64 bits need no big.Int.
+// appendDec appends Dec; 64-bit IDs need no big.Int.
 func (r *Reading) appendDec(b []byte) []byte {
 	if len(r.Bytes) == 8 {
 		return strconv.AppendUint(b, binary.BigEndian.Uint64(r.Bytes), 10)

@@ -10,23 +10,24 @@ import (
 	"github.com/firnid/firn"
 )
 
-// uuidv6 is RFC 9562, section 5.6: 100 ns since the Gregorian calendar, in
-// order. Version 1 has the same fields with the lowest bits of the time on
-// top, which no layout can say.
+// uuidv6 is RFC 9562, section 5.6: ticks of 100 ns since the Gregorian
+// calendar, in order. Version 1 has the same fields, but with the lowest bits
+// of the time on top, which a layout cannot express.
 var uuidv6 = sync.OnceValue(func() firn.Layout {
 	return firn.MustParseLayout("bits=time:48.const:4=6.time:12.const:2=2.seq:14.node:48,unit=100ns,epoch=1582-10-15T00:00:00Z")
 })
 
-// uuidAbout says what the versions hold that have no time.
+// uuidAbout describes the versions without a time.
 var uuidAbout = [16]string{
-	2: "a DCE security UUID: a user's number and half a time",
-	3: "an MD5 hash of a name: it holds no time",
-	4: "122 random bits: it holds no time, node or sequence",
-	5: "a SHA-1 hash of a name: it holds no time",
-	8: "a format of its maker's own",
+	2: "a DCE security UUID: a user ID and part of a time",
+	3: "an MD5 hash of a name, without a time",
+	4: "122 random bits, without time, node or sequence",
+	5: "a SHA-1 hash of a name, without a time",
+	8: "a vendor-specific format",
 }
 
-// readUUID reads the UUIDs of RFC 9562 that are not a preset. Version 7 is one.
+// readUUID reads the UUIDs of RFC 9562 that are not a preset. Version 7 is a
+// preset.
 func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 	if n.size != 128 {
 		return Reading{}, false
@@ -41,7 +42,7 @@ func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 		if hi != 0 {
 			r.Name = "uuid-max"
 		}
-		j.pro("it is the UUID of RFC 9562 that stands for no ID")
+		j.pro("it is the nil or max UUID of RFC 9562, which stands for no ID")
 		r.Pieces = []Piece{{"const", 0, 128, lo}}
 		return r, true
 	}
@@ -50,10 +51,10 @@ func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 		return Reading{}, false
 	}
 	if about := uuidAbout[version]; n.loose && about != "" && version != 4 {
-		return Reading{}, false // too rare to be written in so few characters
+		return Reading{}, false // too improbable in so few characters
 	}
 	r.Name = fmt.Sprintf("uuidv%d", version)
-	j.pro("its variant and version bits are those of a UUID of version %d", version)
+	j.pro("its variant and version bits are those of a version %d UUID", version)
 	if about := uuidAbout[version]; about != "" {
 		j.weigh(-122)
 		j.pro("%s", about)
@@ -67,7 +68,7 @@ func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 		return r, true
 	}
 
-	// Version 1 is read as the version 6 with the same fields.
+	// Version 1 is read as the version 6 UUID with the same fields.
 	six := hi
 	if version == 1 {
 		ticks := hi&0xfff<<48 | hi>>16&0xffff<<32 | hi>>32
@@ -105,7 +106,7 @@ func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 		return r, true
 	}
 	if r.Node>>40&1 == 1 {
-		j.pro("the node is a random number, as its group bit says")
+		j.pro("the node is a random number, because its group bit is set")
 	} else {
 		j.pro("the node is the MAC address %s", MAC(r.Node))
 	}

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Stamp writes a time in UTC as RFC 3339, with as many decimals as ticks of
-// unit need and at least three. Years beyond 9999 have more than four digits.
+// Stamp formats a time in UTC as RFC 3339, with as many decimals as ticks of
+// unit need, at least three. Years beyond 9999 have more than four digits.
 func Stamp(t time.Time, unit time.Duration) string {
 	return string(appendStamp(make([]byte, 0, 40), t, unit))
 }
 
-// appendStamp appends Stamp. The layout without decimals is one that package
-// time is quick with.
+// appendStamp appends Stamp. Package time is fast with a layout without
+// decimals.
 func appendStamp(b []byte, t time.Time, unit time.Duration) []byte {
 	b = t.UTC().AppendFormat(b, time.RFC3339)
-	b[len(b)-1] = '.' // a Z
+	b[len(b)-1] = '.' // replaces the Z
 	digits, rest := 9, t.Nanosecond()
 	if unit%time.Millisecond == 0 {
 		digits, rest = 3, rest/1e6
@@ -31,19 +31,19 @@ func appendStamp(b []byte, t time.Time, unit time.Duration) []byte {
 	return b
 }
 
-// Age is how long before now t is, in seconds; it is negative for a time to
-// come. A time.Duration holds only 292 years.
+// Age returns how long before now t is, in seconds; negative for the future. A
+// time.Duration holds only 292 years.
 func Age(t, now time.Time) float64 {
 	return float64(now.Unix()-t.Unix()) + float64(now.Nanosecond()-t.Nanosecond())/1e9
 }
 
-// Span writes a length of time in words, as exactly as one says it: "3
-// minutes", "41 years".
+// Span formats a length of time in words, with the precision of everyday
+// speech: "3 minutes", "41 years".
 func Span(seconds float64) string {
 	for _, u := range []struct {
 		name string
 		size float64
-		from float64 // the least number of it that is said
+		from float64 // smallest number of this unit to use
 	}{
 		{"year", Year, 2},
 		{"month", Year / 12, 2},
@@ -69,6 +69,6 @@ func Span(seconds float64) string {
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
 
-// shortest is v as JavaScript writes it: the fewest digits that tell the
-// nearest float64 from its neighbours, filled up with zeros.
+// shortest formats v as JavaScript does: the fewest digits that distinguish the
+// nearest float64 from its neighbours, padded with zeros.
 func shortest(v uint64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }

@@ -12,13 +12,13 @@ import (
 
 // A direct is a TCP connection whose reads and writes are plain system calls.
 //
-// Package net announces every system call to the runtime, as some block, and the
-// monitor thread then wakes up every 20 µs to look for one that does. Together
-// they cost a third of a small request, and a socket that does not block needs
-// neither: see docs/decisions/event-loop.md. Waiting, deadlines and closing stay
-// those of package net.
+// Package net announces every system call to the runtime, because some block,
+// and the monitor thread then wakes up every 20 µs to look for blocked ones.
+// Together this costs a third of a small request, and a non-blocking socket
+// needs neither: see docs/decisions/event-loop.md. Waiting, deadlines and
+// closing are still those of package net.
 //
-// Like any net.Conn it is safe for use by many goroutines at once.
+// Like any net.Conn it is safe for concurrent use.
 type direct struct {
 	net.Conn
 	raw syscall.RawConn
@@ -28,19 +28,19 @@ type direct struct {
 
 // A transfer is one direction of a direct.
 type transfer struct {
-	mu    sync.Mutex // held during a call, for what follows
+	mu    sync.Mutex // held during a call; guards the fields below
 	b     []byte
 	n     int           // bytes of b that were read or written
-	errno syscall.Errno // of the system call that failed; 0 if none
+	errno syscall.Errno // of the failed system call; 0 if none
 	step  func(fd uintptr) (done bool)
 }
 
-// directMost is how many bytes a system call reads or writes: the runtime
-// cannot stop a thread during one.
+// directMost is how many bytes one system call reads or writes: the runtime
+// cannot stop a thread during it.
 const directMost = 128 << 10
 
-// newDirect returns a connection that makes its system calls itself, or conn
-// where that is no TCP.
+// newDirect returns a connection that makes its own system calls, or conn if
+// that is not a TCP connection.
 func newDirect(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -55,7 +55,7 @@ func newDirect(conn net.Conn) net.Conn {
 	return d
 }
 
-// read makes one read, and reports false if there is nothing to read yet.
+// read reads once, and reports false if there is nothing to read yet.
 func (t *transfer) read(fd uintptr) bool {
 	b := t.b[:min(len(t.b), directMost)]
 	for {
@@ -74,7 +74,7 @@ func (t *transfer) read(fd uintptr) bool {
 	}
 }
 
-// write writes what is left, and reports false if the socket takes no more.
+// write writes the rest, and reports false if the socket accepts no more.
 func (t *transfer) write(fd uintptr) bool {
 	for t.n < len(t.b) {
 		b := t.b[t.n:min(len(t.b), t.n+directMost)]
@@ -93,7 +93,7 @@ func (t *transfer) write(fd uintptr) bool {
 	return true
 }
 
-// do makes the system calls of one Read or Write, between which wait waits.
+// do makes the system calls of one Read or Write; wait waits between them.
 func (t *transfer) do(b []byte, name string, wait func(func(uintptr) bool) error) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,13 +128,13 @@ func (d *direct) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// errorOf is an error as package net returns it.
+// errorOf returns an error in the form of package net.
 func (d *direct) errorOf(op string, err error) error {
 	if o := (*net.OpError)(nil); errors.As(err, &o) {
-		err = o.Err // its op is raw-read or raw-write
+		err = o.Err // whose op is raw-read or raw-write
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err}
 }
 
-// CloseWrite ends the half that is written.
+// CloseWrite closes the sending half.
 func (d *direct) CloseWrite() error { return closeWrite(d.Conn) }

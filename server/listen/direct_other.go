@@ -4,5 +4,5 @@ package listen
 
 import "net"
 
-// newDirect returns conn: elsewhere package net makes the system calls.
+// newDirect returns conn: on other systems package net makes the system calls.
 func newDirect(conn net.Conn) net.Conn { return conn }

@@ -33,8 +33,8 @@ func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 	return d, far.(*net.TCPConn)
 }
 
-// What is written arrives, whatever its size and however slowly it is read, in
-// both directions at once; the end is io.EOF.
+// TestDirectCarriesAll: all data arrives, whatever its size and however slowly
+// it is read, in both directions at once; the end is io.EOF.
 func TestDirectCarriesAll(t *testing.T) {
 	d, far := directPair(t)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // 16 MiB fill every buffer on the way
@@ -60,7 +60,8 @@ func TestDirectCarriesAll(t *testing.T) {
 	}
 }
 
-// Bytes and the end of the connection that arrive together are both seen.
+// TestDirectHalfClose: bytes that arrive together with the end are read before
+// it.
 func TestDirectHalfClose(t *testing.T) {
 	d, far := directPair(t)
 	for range 2 {
@@ -79,8 +80,8 @@ func TestDirectHalfClose(t *testing.T) {
 	}
 }
 
-// Deadlines end reads and writes that wait, those that have passed fail at
-// once, and a later deadline lets both continue.
+// TestDirectDeadlines: a deadline ends waiting reads and writes, a past one
+// fails them at once, and a later one allows both to continue.
 func TestDirectDeadlines(t *testing.T) {
 	d, far := directPair(t)
 	var timeout net.Error
@@ -104,11 +105,11 @@ func TestDirectDeadlines(t *testing.T) {
 
 	writing := make(chan int, 1)
 	go func() {
-		n, err := d.Write(make([]byte, 64<<20)) // more than both sockets take
+		n, err := d.Write(make([]byte, 64<<20)) // more than both sockets hold
 		check("a write that waits", err)
 		writing <- n
 	}()
-	if _, err := io.ReadFull(far, make([]byte, 1)); err != nil { // it has begun
+	if _, err := io.ReadFull(far, make([]byte, 1)); err != nil { // the write has begun
 		t.Fatal(err)
 	}
 	if err := d.SetWriteDeadline(time.Unix(1, 0)); err != nil {
@@ -132,8 +133,8 @@ func TestDirectDeadlines(t *testing.T) {
 	}
 }
 
-// Close ends a read and a write that wait, and later calls fail as those of
-// package net do.
+// TestDirectClose: Close ends a waiting read and write, and later calls fail
+// like those of package net.
 func TestDirectClose(t *testing.T) {
 	d, far := directPair(t)
 	var all sync.WaitGroup
@@ -163,7 +164,7 @@ func TestDirectClose(t *testing.T) {
 	}
 }
 
-// A connection that was reset is an error of both directions, and not an end.
+// TestDirectReset: a reset is an error in both directions, not an end.
 func TestDirectReset(t *testing.T) {
 	d, far := directPair(t)
 	if err := far.SetLinger(0); err != nil {
@@ -178,7 +179,8 @@ func TestDirectReset(t *testing.T) {
 	}
 }
 
-// A read or write that need not wait allocates nothing.
+// TestDirectDoesNotAllocate: a read or write that need not wait allocates
+// nothing.
 func TestDirectDoesNotAllocate(t *testing.T) {
 	d, far := directPair(t)
 	buf := make([]byte, 64)

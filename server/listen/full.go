@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// What is spent on connections that are too many.
+// Limits for refusing connections beyond Config.MaxConns.
 const (
-	// maxRefusals is how many are refused at the same time. More wait in the
-	// system's queue.
+	// maxRefusals is how many are refused concurrently. More wait in the system's
+	// queue.
 	maxRefusals = 64
 
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
 	refuseTimeout = time.Second
 
-	// refusedEvery is how often the log tells of them at most, and of connections
-	// that the system does not give.
+	// refusedEvery is the minimum time between warnings about refused connections,
+	// and about errors of accept.
 	refusedEvery = 10 * time.Second
 )
 
-// full is what is said to who is too many.
-const full = "too many connections: the server has as many as --max-connections allows; try again later, or ask another server"
+// full is the message to a refused client.
+const full = "too many connections: the server has reached --max-connections; retry later, or use another server"
 
-// admit gives a connection one of the slots, or has it refused where there is
-// none. It waits only where as many are being refused as can be. It reports
-// false when the Mux is closing.
+// admit gives a connection a slot, or has it refused without one. It waits
+// only while the maximum number is being refused. It reports false when the Mux
+// is closing.
 func (m *Mux) admit(c *limited) bool {
 	if m.slots == nil {
 		return m.begin(c, m.hello)
@@ -48,7 +48,7 @@ func (m *Mux) admit(c *limited) bool {
 	}
 }
 
-// begin starts what is done with a connection that has just come.
+// begin starts do for a new connection.
 func (m *Mux) begin(c *limited, do func(*limited)) bool {
 	if !m.greet(c) {
 		return false
@@ -57,14 +57,14 @@ func (m *Mux) begin(c *limited, do func(*limited)) bool {
 	return true
 }
 
-// turnAway tells a connection in its own protocol that it is one too many.
+// turnAway refuses a connection in its own protocol.
 func (m *Mux) turnAway(raw *limited) {
 	defer m.hellos.Done()
 	defer func() { <-m.refusals }()
 	m.refused.Add(1)
 	if now := time.Now().UnixNano(); now-m.warned.Load() > int64(refusedEvery) {
 		m.warned.Store(now)
-		m.c.Log.Warn("connections are refused: there are as many as may be", "limit", cap(m.slots), "peer", raw.RemoteAddr())
+		m.c.Log.Warn("refusing connections: --max-connections reached", "limit", cap(m.slots), "peer", raw.RemoteAddr())
 	}
 	_ = raw.SetDeadline(time.Now().Add(min(refuseTimeout, m.c.Hello)))
 	if conn, p, err := m.tell(raw); err == nil {
@@ -73,7 +73,7 @@ func (m *Mux) turnAway(raw *limited) {
 			answer(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
 				`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`+full+`"}`+"\n")
 		case RESP:
-			// These are Redis' words, which clients know.
+			// These are Redis's words, which clients recognize.
 			if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {
 				linger(conn)
 			}
@@ -88,7 +88,7 @@ func (m *Mux) turnAway(raw *limited) {
 	_ = raw.Close()
 }
 
-// Types of frames of HTTP/2, and their flags.
+// Types of HTTP/2 frames, and their flags.
 const (
 	frameHeaders  = 1
 	frameSettings = 4
@@ -100,7 +100,7 @@ const (
 	flagEndHeaders = 4
 )
 
-// appendFrame appends a frame of HTTP/2.
+// appendFrame appends an HTTP/2 frame.
 func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []byte {
 	n := len(payload)
 	b = append(b, byte(n>>16), byte(n>>8), byte(n), kind, flags)
@@ -109,7 +109,7 @@ func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []by
 }
 
 // appendField appends a header field to a header block, as a literal without
-// index. Neither text may be longer than 126 bytes.
+// index. Neither text may exceed 126 bytes.
 func appendField(b []byte, name, value string) []byte {
 	b = append(b, 0, byte(len(name)))
 	b = append(b, name...)
@@ -117,10 +117,9 @@ func appendField(b []byte, name, value string) []byte {
 	return append(b, value...)
 }
 
-// refuseCalls answers the first call of a connection of gRPC with UNAVAILABLE,
-// and says that no more are taken. A connection that was closed without an
-// answer would be a mystery to its client, and one with GOAWAY alone would be
-// made again at once.
+// refuseCalls answers the first call of a gRPC connection with UNAVAILABLE, and
+// sends GOAWAY. A client could not explain a connection closed without an
+// answer, and would reconnect at once after GOAWAY alone.
 func refuseCalls(conn net.Conn) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	if _, err := conn.Write(appendFrame(nil, frameSettings, 0, 0, nil)); err != nil {
@@ -137,7 +136,7 @@ func refuseCalls(conn net.Conn) {
 		}
 		size := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
 		kind, flags, stream := head[3], head[4], binary.BigEndian.Uint32(head[5:])&(1<<31-1)
-		payload := make([]byte, min(size, 8)) // what PING has
+		payload := make([]byte, min(size, 8)) // the payload of PING
 		if _, err := io.ReadFull(in, payload); err != nil {
 			return
 		}
@@ -147,7 +146,7 @@ func refuseCalls(conn net.Conn) {
 		var out []byte
 		switch {
 		case kind == frameHeaders && stream == 0, kind == framePing && size != 8:
-			return // that is no HTTP/2
+			return // not HTTP/2
 		case kind == frameSettings && flags&flagAck == 0:
 			out = appendFrame(nil, frameSettings, flagAck, 0, nil)
 		case kind == framePing && flags&flagAck == 0:

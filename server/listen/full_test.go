@@ -35,8 +35,8 @@ func get(t *testing.T, conn net.Conn) *http.Response {
 	return r
 }
 
-// TestFull: one more than there may be is told so, in its protocol. Those
-// inside go on, and when one of them leaves there is room again.
+// TestFull: one connection too many gets an error in its protocol. The others
+// continue, and when one of them leaves there is room again.
 func TestFull(t *testing.T) {
 	s := serve(t, Config{MaxConns: 2})
 	a, b := s.dial(t), s.dial(t)
@@ -130,7 +130,7 @@ func secured(conn net.Conn, pool *x509.CertPool) net.Conn {
 	return tls.Client(conn, &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"http/1.1"}})
 }
 
-// TestFullWithTLS: the refusal is as private as all else, and says the same.
+// TestFullWithTLS: the refusal is encrypted too, and has the same text.
 func TestFullWithTLS(t *testing.T) {
 	cert, pool := nettest.Certificate(t)
 	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1", "h2"}}

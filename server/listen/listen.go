@@ -1,13 +1,13 @@
-// Package listen tells three protocols apart on one port: HTTP/1.1, gRPC, which
-// is HTTP/2, and RESP.
+// Package listen distinguishes three protocols on one port: HTTP/1.1, gRPC,
+// which is HTTP/2, and RESP.
 //
-// Without TLS the first bytes tell. HTTP/2 begins with "PRI ", HTTP/1.1 with
-// one of its usual methods and a space, or with a line that ends as its
-// requests do, whose method its server refuses; whatever else is RESP, which
-// answers what is none with an error. With TLS the protocol that was negotiated
-// tells, and the first bytes where none was, as with clients of RESP.
+// Without TLS the first bytes decide. HTTP/2 begins with "PRI ". HTTP/1.1
+// begins with a common method and a space, or with a line that ends like a
+// request line, which its server answers with an error. Anything else is RESP,
+// whose server rejects invalid input. With TLS the negotiated protocol decides,
+// or the first bytes if none was negotiated, as by RESP clients.
 //
-// It is not for clients of HTTP/2 that are not gRPC: see package tlsconf for
+// It does not support HTTP/2 clients other than gRPC: see package tlsconf for
 // what is negotiated.
 package listen
 
@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// A Protocol is one that a connection can speak.
+// A Protocol is a protocol that a connection can speak.
 type Protocol int
 
 // The protocols.
@@ -37,60 +37,61 @@ const (
 	protocols
 )
 
-// String is the name of a protocol in flags, metrics and logs.
+// String returns the name of a protocol in flags, metrics and logs.
 func (p Protocol) String() string {
 	return [...]string{"http", "grpc", "resp"}[p]
 }
 
-// Config says what a Mux does with connections.
+// Config is the configuration of a Mux.
 type Config struct {
-	// TLS is what connections are made with; nil means none. Its NextProtos, or
-	// those of GetConfigForClient, say which protocols may be negotiated.
+	// TLS is the TLS configuration of connections; nil means no TLS. Its
+	// NextProtos, or those of GetConfigForClient, are the protocols that may be
+	// negotiated.
 	TLS *tls.Config
 
-	// Only are the protocols that are served; nil means all. A connection that
-	// speaks another is closed, with an HTTP answer where it is HTTP.
+	// Only lists the protocols that are served; nil means all. A connection that
+	// speaks another one is closed, after an HTTP answer if it is HTTP.
 	Only []Protocol
 
-	// MaxConns is how many connections there may be at once, all protocols
-	// together; 0 means no limit. One more is told so in its protocol and closed.
+	// MaxConns is how many connections may be open at once, of all protocols
+	// together; 0 means no limit. Further connections get an error in their
+	// protocol and are closed.
 	MaxConns int
 
 	// Hello is how long a connection may take for its TLS handshake and its first
 	// bytes; 0 means DefaultHello.
 	Hello time.Duration
 
-	// Log is told of connections that come to nothing, at the level debug.
+	// Log receives connections that fail early, at level debug.
 	Log *slog.Logger
 }
 
-// DefaultHello is Config.Hello where it is 0.
+// DefaultHello is the value of Config.Hello that 0 stands for.
 const DefaultHello = 10 * time.Second
 
-// A Mux gives the connections of one listener to the servers of the protocols.
-// It must be made by New. Its methods are safe for use by many goroutines at
-// once.
+// A Mux passes the connections of one listener to the servers of the protocols.
+// It must be made by New, and is safe for concurrent use.
 type Mux struct {
 	c      Config
 	l      net.Listener
 	accept [protocols]*sub
-	slots  chan struct{} // one for each connection; nil without a limit
+	slots  chan struct{} // one per connection; nil without a limit
 	open   [protocols]atomic.Int64
 	serves [protocols]bool
 
-	refusals chan struct{} // one for each connection that is being refused
+	refusals chan struct{} // one per connection that is being refused
 	refused  atomic.Uint64
-	warned   atomic.Int64 // when the log was told of it last, in Unix nanoseconds
+	warned   atomic.Int64 // Unix nanoseconds of the last warning
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	greeted map[net.Conn]struct{}
 	hellos  sync.WaitGroup
 }
 
-// New makes a Mux over a listener, which it owns from now on.
+// New makes a Mux over a listener, which it then owns.
 func New(l net.Listener, c Config) *Mux {
 	if c.Hello == 0 {
 		c.Hello = DefaultHello
@@ -114,37 +115,38 @@ func New(l net.Listener, c Config) *Mux {
 	return m
 }
 
-// Listener gives the connections of one protocol. Closing it closes the Mux.
+// Listener returns a listener for the connections of one protocol. Closing it
+// closes the Mux.
 func (m *Mux) Listener(p Protocol) net.Listener { return m.accept[p] }
 
-// Addr is where the Mux listens.
+// Addr returns the address of the Mux.
 func (m *Mux) Addr() net.Addr { return m.l.Addr() }
 
-// Open is how many connections of a protocol there are at this moment.
+// Open returns the current number of connections of a protocol.
 func (m *Mux) Open(p Protocol) int64 { return m.open[p].Load() }
 
-// Refused is how many connections were one more than Config.MaxConns allows.
+// Refused returns how many connections exceeded Config.MaxConns.
 func (m *Mux) Refused() uint64 { return m.refused.Load() }
 
-// Serve accepts connections until Close, and then returns net.ErrClosed, when
-// all connections that had not been told apart are closed. The servers of all
-// protocols that are served must accept meanwhile.
+// Serve accepts connections until Close, and returns net.ErrClosed once all
+// connections whose protocol was not known yet are closed. Meanwhile the
+// servers of all served protocols must accept connections.
 func (m *Mux) Serve() error {
 	defer m.hellos.Wait()
 	defer m.Close()
-	var told time.Time // when the log was, that no connection was accepted
+	var told time.Time // when an error of accept was last logged
 	for {
 		raw, err := m.l.Accept()
 		if err != nil {
 			if m.ctx.Err() != nil {
 				return net.ErrClosed
 			}
-			// Too many open files, for instance: they become fewer again.
+			// Too many open files, for example: the number will fall again.
 			var temporary interface{ Temporary() bool }
 			if errors.As(err, &temporary) && temporary.Temporary() {
 				if told.IsZero() || time.Since(told) > refusedEvery {
 					told = time.Now()
-					m.c.Log.Warn("no connection accepted", "error", err)
+					m.c.Log.Warn("accept failed", "error", err)
 				}
 				select {
 				case <-time.After(50 * time.Millisecond):
@@ -163,8 +165,8 @@ func (m *Mux) Serve() error {
 	}
 }
 
-// Close stops to listen, and closes connections that have not been told apart
-// yet. Those that have are their servers' to close. Closing again does no harm.
+// Close stops listening, and closes connections whose protocol is not known
+// yet. The servers close the others. Closing again has no effect.
 func (m *Mux) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,7 +180,7 @@ func (m *Mux) Close() error {
 	return m.l.Close()
 }
 
-// greet notes a connection that is to be told apart.
+// greet registers a connection whose protocol is to be determined.
 func (m *Mux) greet(c net.Conn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,7 +192,7 @@ func (m *Mux) greet(c net.Conn) bool {
 	return true
 }
 
-// hello finds what a connection speaks, and gives it to its server.
+// hello determines the protocol of a connection and passes it to its server.
 func (m *Mux) hello(raw *limited) {
 	defer m.hellos.Done()
 	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
@@ -210,7 +212,7 @@ func (m *Mux) hello(raw *limited) {
 	if err != nil {
 		_ = conn.Close()
 		if !errors.Is(err, io.EOF) {
-			m.c.Log.Debug("connection closed before it said anything of use", "peer", raw.RemoteAddr(), "error", err)
+			m.c.Log.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
 		}
 		return
 	}
@@ -223,8 +225,8 @@ func (m *Mux) hello(raw *limited) {
 	}
 }
 
-// tell finds what a connection speaks. The connection that is returned has all
-// its bytes yet; it is one also where there is an error.
+// tell determines the protocol of a connection. The returned connection still
+// has all its bytes, and is not nil even after an error.
 func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 	conn := raw
 	if m.c.TLS != nil {
@@ -235,9 +237,9 @@ func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 		whole := &prefixedConn{Conn: raw, first: first}
 		if first[0] != 0x16 { // no TLS record of a handshake
 			if prefixed, p, err := sniff(whole); err == nil && p == HTTP {
-				refuse(prefixed, "this is HTTP, and the server speaks HTTPS here: begin the URL with https://")
+				refuse(prefixed, "this is HTTP, but this listener needs HTTPS: begin the URL with https://")
 			}
-			return raw, 0, errors.New("no TLS")
+			return raw, 0, errors.New("not a TLS handshake")
 		}
 		secure := tls.Server(whole, m.c.TLS)
 		ctx, cancel := context.WithTimeout(m.ctx, m.c.Hello)
@@ -257,21 +259,21 @@ func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 	return prefixed, p, err
 }
 
-// methods are how requests of HTTP/1.1 begin, mostly.
+// methods are the usual beginnings of HTTP/1.1 requests.
 var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "QUERY "}
 
-// preface is how HTTP/2 begins: more of it says nothing else.
+// preface is how HTTP/2 begins; these bytes suffice.
 const preface = "PRI "
 
-// A request with another method is told by its whole first line, which has at
-// most maxLine bytes, and its method at most maxMethod.
+// A request with another method is recognized by its whole first line, of up to
+// maxLine bytes, with a method of up to maxMethod.
 const (
 	maxMethod = 32
 	maxLine   = 8 << 10
 )
 
-// sniff reads as many bytes as tell the protocol: eight at first, and more of
-// what may be a request of HTTP with an unusual method.
+// sniff reads as many bytes as needed to determine the protocol: eight at
+// first, and more if they may begin an HTTP request with an unusual method.
 func sniff(conn net.Conn) (net.Conn, Protocol, error) {
 	b := &prefixedConn{Conn: conn}
 	buf := make([]byte, 0, 8)
@@ -287,15 +289,15 @@ func sniff(conn net.Conn) (net.Conn, Protocol, error) {
 		}
 		if err != nil {
 			if len(buf) > 0 && errors.Is(err, io.EOF) {
-				return b, RESP, nil // it answers what is none
+				return b, RESP, nil // its server rejects invalid input
 			}
 			return b, 0, err
 		}
 	}
 }
 
-// protocolOf tells what begins with these bytes, if they are enough: maxLine
-// always are.
+// protocolOf determines the protocol that begins with these bytes, if they
+// suffice; maxLine bytes always do.
 func protocolOf(first []byte) (p Protocol, sure bool) {
 	if len(first) == 0 {
 		return 0, false
@@ -320,9 +322,8 @@ func protocolOf(first []byte) (p Protocol, sure bool) {
 	return byLine(first[:min(len(first), maxLine)])
 }
 
-// byLine tells what has no usual method. A command of RESP in a line has no
-// slash or star after its first word, or else does not end as a request of HTTP
-// does.
+// byLine decides for input without a common method. An inline RESP command has
+// no slash or star after its first word, or does not end like an HTTP request.
 func byLine(first []byte) (p Protocol, sure bool) {
 	n := 0
 	for n < len(first) && n <= maxMethod && isTokenChar(first[n]) {
@@ -351,27 +352,26 @@ func byLine(first []byte) (p Protocol, sure bool) {
 	return RESP, true
 }
 
-// isTokenChar reports whether a method of HTTP can have the character, as RFC
-// 9110 has it, but for * and $, which RESP begins with.
+// isTokenChar reports whether an HTTP method may contain the character by RFC
+// 9110, except * and $, with which RESP begins.
 func isTokenChar(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.IndexByte("!#%&'+-.^_`|~", c) >= 0
 }
 
-// refuse answers HTTP with an error, as far as that can be.
+// refuse answers HTTP with an error, if possible.
 func refuse(conn net.Conn, why string) {
 	answer(conn, "400 Bad Request", "text/plain; charset=utf-8", "firn: "+why+"\n")
 }
 
-// answer answers HTTP, and nothing comes after it.
+// answer answers HTTP and closes the sending half.
 func answer(conn net.Conn, status, media, body string) {
 	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, media, len(body), body); err == nil {
 		linger(conn)
 	}
 }
 
-// linger ends the half that is written, and reads for a moment what the other
-// half still brings: bytes that nobody has read would make the system drop the
-// answer.
+// linger closes the sending half, and for a moment reads what the other half
+// still brings: unread bytes would make the system drop the answer.
 func linger(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -380,8 +380,8 @@ func linger(conn net.Conn) {
 	_, _ = io.CopyN(io.Discard, conn, 64<<10)
 }
 
-// Switch makes a connection that a Mux has given one of another protocol, for
-// what Open counts.
+// Switch changes the protocol of a connection from a Mux, for the counts of
+// Open.
 func Switch(conn net.Conn, p Protocol) {
 	if l := limitedOf(conn); l != nil {
 		l.m.open[p].Add(1)
@@ -389,14 +389,13 @@ func Switch(conn net.Conn, p Protocol) {
 	}
 }
 
-// Serves reports whether a protocol is served where a Mux has taken the
-// connection from.
+// Serves reports whether the Mux of a connection serves a protocol.
 func Serves(conn net.Conn, p Protocol) bool {
 	l := limitedOf(conn)
 	return l != nil && l.m.serves[p]
 }
 
-// limitedOf is what counts a connection of a Mux, or nil.
+// limitedOf returns the limited of a connection from a Mux, or nil.
 func limitedOf(conn net.Conn) *limited {
 	for {
 		switch c := conn.(type) {
@@ -412,8 +411,7 @@ func limitedOf(conn net.Conn) *limited {
 	}
 }
 
-// StateOf returns the TLS state of a connection that a Mux has given, or nil
-// where it has no TLS.
+// StateOf returns the TLS state of a connection from a Mux, or nil without TLS.
 func StateOf(conn net.Conn) *tls.ConnectionState {
 	for {
 		switch c := conn.(type) {
@@ -448,7 +446,7 @@ func (s *sub) Accept() (net.Conn, error) {
 func (s *sub) Close() error   { return s.m.Close() }
 func (s *sub) Addr() net.Addr { return s.m.l.Addr() }
 
-// A prefixedConn is a connection of which the first bytes were read.
+// A prefixedConn is a connection whose first bytes were already read.
 type prefixedConn struct {
 	net.Conn
 	first []byte
@@ -463,7 +461,7 @@ func (b *prefixedConn) Read(p []byte) (int, error) {
 	return b.Conn.Read(p)
 }
 
-// CloseWrite ends the half that is written, where the connection can.
+// CloseWrite closes the sending half, if the connection supports that.
 func (b *prefixedConn) CloseWrite() error { return closeWrite(b.Conn) }
 
 func closeWrite(c net.Conn) error {
@@ -473,12 +471,12 @@ func closeWrite(c net.Conn) error {
 	return errors.ErrUnsupported
 }
 
-// A limited is a connection that counts.
+// A limited is a connection that counts toward the limit.
 type limited struct {
 	net.Conn
 	m        *Mux
 	slot     bool         // it holds one of the slots
-	protocol atomic.Int32 // 1 more than it, once it is known
+	protocol atomic.Int32 // protocol + 1, once it is known
 	once     sync.Once
 }
 
@@ -494,5 +492,5 @@ func (l *limited) Close() error {
 	return l.Conn.Close()
 }
 
-// CloseWrite ends the half that is written, where the connection can.
+// CloseWrite closes the sending half, if the connection supports that.
 func (l *limited) CloseWrite() error { return closeWrite(l.Conn) }

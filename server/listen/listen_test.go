@@ -132,7 +132,7 @@ var dialects = []struct{ text, want string }{
 	{"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "http"},
 }
 
-// TestProtocols: each protocol is told, whole or in single bytes, and its
+// TestProtocols: each protocol is recognized, whole or byte by byte, and its
 // server gets every byte.
 func TestProtocols(t *testing.T) {
 	s := serve(t, Config{})

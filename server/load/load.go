@@ -1,6 +1,6 @@
-// Package load loads servers over HTTP, gRPC or RESP, measures how long
-// requests take, and counts IDs that came twice. It is what firn bench runs. A
-// program that wants IDs uses package client.
+// Package load puts load on servers over HTTP, gRPC or RESP, measures the
+// latency of requests, and counts duplicate IDs. It is the implementation of
+// firn bench. To take IDs in a program, use package client.
 package load
 
 import (
@@ -17,51 +17,53 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Options say how servers are loaded.
+// Options describe a load.
 type Options struct {
-	Servers     []*url.URL // http or https; connections are spread over them
+	Servers     []*url.URL // http or https; connections are distributed over them
 	Protocol    string     // http, grpc or resp
 	Sequencer   string
-	Token       string      // "" for none
+	Token       string      // "" means none
 	TLS         *tls.Config // for https; nil means the system's authorities
 	Connections int
-	Count       int // IDs of a request
-	Pipeline    int // requests at a time in a connection, for resp; at least 1
+	Count       int // IDs per request
+	Pipeline    int // concurrent requests per connection, for resp; at least 1
 	Duration    time.Duration
 
-	// Spans is called with the IDs of each connection at the end, in the order in
-	// which they came; nil for none.
+	// Spans is called at the end with the IDs of each connection, in the order in
+	// which they arrived; nil is allowed.
 	Spans func(connection int, ids []Span)
 }
 
-// A Result is what came of a load.
+// A Result is the result of a load.
 type Result struct {
 	Took       time.Duration
 	Requests   uint64
 	IDs        uint64
-	Duplicates uint64 // IDs that came before already
+	Duplicates uint64 // IDs that had already occurred
 	Failures   uint64
-	Failure    error // the last one
+	Failure    error // the last failure
 
 	times *hdr.Histogram // of requests, in microseconds
 }
 
-// Quantile is how long that part of the requests took at most, in percent.
+// Quantile returns the duration that this percentage of the requests did not
+// exceed.
 func (r *Result) Quantile(percent float64) time.Duration {
 	return time.Duration(r.times.ValueAtQuantile(percent)) * time.Microsecond
 }
 
-// Longest is how long the slowest request took.
+// Longest returns the duration of the slowest request.
 func (r *Result) Longest() time.Duration { return time.Duration(r.times.Max()) * time.Microsecond }
 
-// Run loads the servers. All IDs are kept until its end, which takes 16 bytes a
-// request or more. watch is called each second with what came since; nil for
-// none. The error says why no IDs came.
+// Run puts load on the servers. It keeps all IDs in memory until the end, which
+// takes 16 bytes per request or more. It calls watch every second with the
+// counts since the last call; nil is allowed. It returns an error if no IDs
+// arrived.
 func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Result, error) {
 	loaders := make([]*loader, o.Connections)
 	var requests, ids atomic.Uint64
 	var all sync.WaitGroup
-	// What is measured is not how long it takes to connect.
+	// Connecting is not part of the measurement.
 	for i := range loaders {
 		l := &loader{o: &o, server: o.Servers[i%len(o.Servers)], times: hdr.New(1, longest, 3)}
 		loaders[i] = l
@@ -93,7 +95,7 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 	}
 	if r.Requests == 0 {
 		if r.Failure == nil {
-			r.Failure = context.Cause(ctx) // it was interrupted
+			r.Failure = context.Cause(ctx) // the load was interrupted
 		}
 		return r, r.Failure
 	}
@@ -101,7 +103,7 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 	return r, nil
 }
 
-// watchUntil calls watch each second until done is closed.
+// watchUntil calls watch every second until done is closed.
 func watchUntil(done <-chan struct{}, requests, ids *atomic.Uint64, watch func(ids, requests uint64)) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -120,23 +122,23 @@ func watchUntil(done <-chan struct{}, requests, ids *atomic.Uint64, watch func(i
 	}
 }
 
-// A Span is IDs that follow each other by one, with the same upper half.
+// A Span is a range of consecutive IDs with the same upper half.
 type Span struct{ Hi, First, Last uint64 }
 
-// A loader is one connection's work.
+// A loader is the work of one connection.
 type loader struct {
 	o      *Options
 	server *url.URL
-	t      taker // nil while there is no connection
+	t      taker // nil while not connected
 	spans  []Span
 	times  *hdr.Histogram // of requests, in microseconds
 	failed uint64
-	err    error // the last one
+	err    error // the last failure
 }
 
 const longest = 60_000_000 // microseconds
 
-// patience is how long a request may take, with connecting.
+// patience is how long a request may take, including connecting.
 const patience = 10 * time.Second
 
 // load makes requests until end, and at least one.
@@ -154,8 +156,8 @@ func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.
 	}
 }
 
-// request makes as many requests as the pipeline has, and notes the IDs.
-// Without an answer it counts a failure, and waits a little.
+// request makes as many requests as the pipeline has, and records the IDs.
+// Without an answer it counts a failure and waits a little.
 func (l *loader) request(ctx context.Context) (ids, answers int) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -178,7 +180,7 @@ func (l *loader) request(ctx context.Context) (ids, answers int) {
 		return ids, len(packed)
 	}
 	l.close()
-	if ctx.Err() == nil { // what an interrupt cuts off is no failure
+	if ctx.Err() == nil { // an interrupted request is not a failure
 		l.fail(ctx, err)
 	}
 	return 0, 0
@@ -201,11 +203,11 @@ func (l *loader) fail(ctx context.Context, err error) {
 	}
 }
 
-// note notes the IDs of an answer.
+// note records the IDs of an answer.
 func (l *loader) note(packed []byte, count int) (n int, err error) {
 	size := len(packed) / count
 	if len(packed) != size*count || size != 8 && size != 16 {
-		return 0, fmt.Errorf("an answer has %d bytes, which are not %d IDs", len(packed), count)
+		return 0, fmt.Errorf("the answer has %d bytes, which is not the size of %d IDs", len(packed), count)
 	}
 	for ; len(packed) > 0; packed = packed[size:] {
 		var hi uint64
@@ -223,7 +225,7 @@ func (l *loader) note(packed []byte, count int) (n int, err error) {
 	return n, nil
 }
 
-// countDuplicates counts IDs that were there before.
+// countDuplicates counts IDs that had already occurred.
 func countDuplicates(spans []Span) (n uint64) {
 	slices.SortFunc(spans, func(a, b Span) int {
 		switch {

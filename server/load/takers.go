@@ -28,15 +28,15 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A taker takes IDs: as many requests at a time as the pipeline has. What it
-// returns is packed, 8 or 16 bytes an ID, and belongs to it until the next
+// A taker takes IDs, with as many concurrent requests as the pipeline has. It
+// returns packed IDs of 8 or 16 bytes in a buffer that it owns until the next
 // call.
 type taker interface {
 	take(ctx context.Context) (packed [][]byte, err error)
 	close()
 }
 
-// connect makes one connection.
+// connect opens a connection.
 func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 	secure := server.Scheme == "https"
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -67,7 +67,7 @@ func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 		}
 		t, err := newRESPTaker(ctx, o, conn)
 		if err != nil {
-			return nil, err // no taker that is a nil pointer
+			return nil, err // not a taker with a nil pointer
 		}
 		return t, nil
 	}
@@ -75,7 +75,7 @@ func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 	return &webTaker{o: o, transport: transport, target: server.Scheme + "://" + server.Host + "/v1/sequencers/" + o.Sequencer + "/next?count=" + strconv.Itoa(o.Count)}, nil
 }
 
-// A webTaker asks over HTTP.
+// A webTaker takes IDs over HTTP.
 type webTaker struct {
 	o         *Options
 	transport *http.Transport
@@ -103,7 +103,7 @@ func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
 	}
 	size := resp.ContentLength
 	if size < 0 || size > 16*service.MaxCount {
-		return nil, fmt.Errorf("an answer says that it has %d bytes", size)
+		return nil, fmt.Errorf("the answer announces %d bytes", size)
 	}
 	t.buf = slices.Grow(t.buf[:0], int(size))[:size]
 	if _, err := io.ReadFull(resp.Body, t.buf); err != nil {
@@ -114,7 +114,7 @@ func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
 
 func (t *webTaker) close() { t.transport.CloseIdleConnections() }
 
-// An rpcTaker asks over gRPC.
+// An rpcTaker takes IDs over gRPC.
 type rpcTaker struct {
 	o     *Options
 	conn  *grpc.ClientConn
@@ -123,17 +123,18 @@ type rpcTaker struct {
 	buf   []byte
 }
 
-// A handshake is how the last one of TLS has failed: gRPC returns only the text
-// of it. With TLS 1.3 a server refuses a certificate after the handshake.
+// A handshake has the error of the last TLS handshake, of which gRPC returns
+// only the text. With TLS 1.3 a server rejects a certificate after the
+// handshake.
 type handshake struct{ err atomic.Pointer[error] }
 
-// watchedTLS keeps the errors of handshakes.
+// watchedTLS records the errors of handshakes.
 type watchedTLS struct {
 	credentials.TransportCredentials
 	last *handshake
 }
 
-// ClientHandshake keeps an error.
+// ClientHandshake records an error.
 func (w *watchedTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, conn)
 	if err != nil {
@@ -143,7 +144,7 @@ func (w *watchedTLS) ClientHandshake(ctx context.Context, authority string, conn
 	return &watchedConn{conn, w.last}, info, nil
 }
 
-// A watchedConn keeps the errors of reading.
+// A watchedConn records the errors of reads.
 type watchedConn struct {
 	net.Conn
 	last *handshake
@@ -157,7 +158,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Clone keeps the errors of the copy too.
+// Clone makes a copy that records errors in the same place.
 func (w *watchedTLS) Clone() credentials.TransportCredentials {
 	return &watchedTLS{w.TransportCredentials.Clone(), w.last}
 }
@@ -185,7 +186,7 @@ func (t *rpcTaker) take(ctx context.Context) ([][]byte, error) {
 
 func (t *rpcTaker) close() { _ = t.conn.Close() }
 
-// A respTaker asks over RESP, with several requests on their way.
+// A respTaker takes IDs over RESP, with several requests in flight.
 type respTaker struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -216,8 +217,7 @@ func newRESPTaker(ctx context.Context, o *Options, conn net.Conn) (*respTaker, e
 	return t, nil
 }
 
-// until lets reading and writing fail once ctx is done, until what it returns
-// is called.
+// until makes reads and writes fail once ctx is done, until stop is called.
 func (t *respTaker) until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = t.conn.SetDeadline(time.Unix(1, 0)) })
 }
@@ -247,7 +247,7 @@ func (t *respTaker) take(ctx context.Context) ([][]byte, error) {
 
 func (t *respTaker) close() { _ = t.conn.Close() }
 
-// A webError is an answer of HTTP that has no IDs.
+// A webError is an HTTP answer without IDs.
 type webError struct {
 	status int
 	text   string
@@ -255,13 +255,13 @@ type webError struct {
 
 func (e *webError) Error() string { return e.text }
 
-// A respError is an answer of RESP that has no IDs.
+// A respError is a RESP answer without IDs.
 type respError string
 
 func (e respError) Error() string { return string(e) }
 
-// CodeOf is the code of gRPC for an error of Run: codes.Unauthenticated or
-// codes.PermissionDenied if that is what a server has said, over any protocol.
+// CodeOf returns the gRPC code of an error of Run: codes.Unauthenticated or
+// codes.PermissionDenied if a server answered that, over any protocol.
 func CodeOf(err error) codes.Code {
 	var web *webError
 	if errors.As(err, &web) {
@@ -281,5 +281,5 @@ func CodeOf(err error) codes.Code {
 			return codes.PermissionDenied
 		}
 	}
-	return status.Code(err) // Unknown if it is not of gRPC
+	return status.Code(err) // Unknown if it is not from gRPC
 }

@@ -12,60 +12,59 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Comparer tells how far this clock is from those of other members, by what
-// these write of themselves. It must be made by NewComparer. Offset is safe for
-// use by many goroutines at once.
+// A Comparer measures how far this clock is from those of other members, by
+// their records. It must be made by NewComparer. Offset is safe for concurrent
+// use.
 //
-// A member writes the time by its own clock, at regular intervals. When a read
-// of its record still finds the old one and a later read the new one, the time
-// that it wrote was between the two. So the Comparer reads when it expects a
-// write, each time in the middle of the span in which that may be, and halves
-// the span. It costs about two reads in ten seconds for each of a few members
-// at first, and two a minute later.
+// A member writes the time of its own clock at regular intervals. If a read
+// still finds the old record and a later read finds the new one, the member
+// wrote its time between the two. So the Comparer reads when it expects a
+// write, each time in the middle of the span in which the write may be, and
+// halves the span. This costs about two reads in ten seconds for each of a few
+// members at first, and two a minute later.
 //
-// It is as exact as the store is fast: what a member needs to write counts as
-// if its clock were behind. Do not use it for anything but to show it.
+// It is only as exact as the store is fast: the time of a member's write
+// appears as if its clock were behind. Use it for display only.
 type Comparer struct {
 	store grant.Store
 	self  func() string
 	now   func() time.Time
 
-	peers []*peer // of Run alone
+	peers []*peer // used by Run only
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ahead time.Duration
 	known bool
 }
 
 const (
-	mostPeers   = 3                      // of whose clocks the one in the middle counts
-	findEvery   = time.Minute            // how often it is looked for members
-	exact       = time.Second            // a span that is no wider tells something
-	fine        = 100 * time.Millisecond // one that is no wider need not be halved
-	fineCycles  = 6                      // and is looked at again after so many writes
-	irregular   = 250 * time.Millisecond // so far from its time no write is that was due
+	mostPeers   = 3                      // peers, of whose clocks the median is used
+	findEvery   = time.Minute            // how often to look for members
+	exact       = time.Second            // spans up to this width are meaningful
+	fine        = 100 * time.Millisecond // spans up to this width need not be halved
+	fineCycles  = 6                      // writes after which a fine span is checked again
+	irregular   = 250 * time.Millisecond // a regular write is never this far from its time
 	leastWait   = 20 * time.Millisecond
 	readTimeout = 5 * time.Second
 )
 
-// A peer is a member that is compared with.
+// A peer is a member to compare with.
 type peer struct {
 	key, id string
 	every   time.Duration // between its writes
-	seen    time.Time     // as it wrote last, by its clock
-	sent    time.Time     // when the last read that found this was sent, by this clock
-	lo, hi  time.Duration // its clock is ahead of this one by so much, at least and at most
-	next    time.Time     // read
+	seen    time.Time     // its last time, by its clock
+	sent    time.Time     // when the last read that found it was sent, by this clock
+	lo, hi  time.Duration // bounds of how far its clock is ahead of this one
+	next    time.Time     // next read
 
-	// What is known well is looked at again by two reads, one before a write and
-	// one after it. expect is what the first one is to find; it is zero where none
-	// is due.
+	// A fine span is checked by two reads, one before a write and one after it.
+	// expect is what the first one should find; zero if none is due.
 	expect time.Time
-	pair   bool // the first one is done
+	pair   bool // the first read is done
 }
 
-// NewComparer makes a Comparer. self returns the ID that this server is listed
-// as; now is the clock, and nil is the system's.
+// NewComparer makes a Comparer. self returns the ID under which this server is
+// listed; now is the clock, nil means the system's.
 func NewComparer(s grant.Store, self func() string, now func() time.Time) *Comparer {
 	if now == nil {
 		now = time.Now
@@ -73,9 +72,9 @@ func NewComparer(s grant.Store, self func() string, now func() time.Time) *Compa
 	return &Comparer{store: s, self: self, now: now}
 }
 
-// Offset is how far this clock is ahead of the others, or behind where it is
-// negative. It is not known as long as there is no other member, and at first
-// for a minute or two.
+// Offset returns how far this clock is ahead of the others, or behind if
+// negative. It is unknown while there is no other member, and at first for a
+// minute or two.
 func (c *Comparer) Offset() (ahead time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +86,7 @@ func (c *Comparer) Run(ctx context.Context) {
 	find := c.now()
 	for ctx.Err() == nil {
 		now := c.now()
-		if !now.Before(find) || find.Sub(now) > findEvery { // or the clock went back
+		if !now.Before(find) || find.Sub(now) > findEvery { // or the clock was set back
 			c.find(ctx, now)
 			find = c.now().Add(findEvery)
 		}
@@ -110,7 +109,7 @@ func (c *Comparer) Run(ctx context.Context) {
 	}
 }
 
-// find looks for members to compare with, where there are too few.
+// find looks for members to compare with if there are too few.
 func (c *Comparer) find(ctx context.Context, now time.Time) {
 	if len(c.peers) >= mostPeers {
 		return
@@ -121,9 +120,9 @@ func (c *Comparer) find(ctx context.Context, now time.Time) {
 	var found []*peer
 	call, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	_ = c.store.List(call, prefix, func(key string, value []byte) bool { // those that were found are enough
+	_ = c.store.List(call, prefix, func(key string, value []byte) bool { // use those that were found
 		var m Member
-		// Those of the far past are gone, whatever the clocks.
+		// Those from the distant past are gone, whatever the clocks.
 		if json.Unmarshal(value, &m) == nil && m.Until.After(m.Seen) && m.ID != "" && !known(m.ID) {
 			found = append(found, &peer{key: strings.Clone(key), id: m.ID, next: now})
 		}
@@ -134,15 +133,15 @@ func (c *Comparer) find(ctx context.Context, now time.Time) {
 		if len(c.peers) == mostPeers {
 			return
 		}
-		// One that is gone without a word writes no more: that shows at the second
-		// read.
+		// A member that has gone without notice writes no more: the second read shows
+		// that.
 		if c.read(ctx, p) {
 			c.peers = append(c.peers, p)
 		}
 	}
 }
 
-// read reads the record of a peer, and reports whether it is still there.
+// read reads the record of a peer, and reports whether the peer is still there.
 func (c *Comparer) read(ctx context.Context, p *peer) bool {
 	call, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -161,12 +160,12 @@ func (c *Comparer) read(ctx context.Context, p *peer) bool {
 	return p.note(m.Seen, sent, got)
 }
 
-// note takes what a read has found: the time that the peer wrote. sent and got
-// are when the read began and ended. It reports whether the peer still writes.
+// note evaluates a read that found the time seen. sent and got are when the
+// read began and ended. It reports whether the peer still writes.
 func (p *peer) note(seen, sent, got time.Time) bool {
 	lo := seen.Sub(got)                           // the time was written before the read ended
-	hi := seen.Sub(p.sent) + 2*got.Sub(sent)      // and after the last read that did not find it was sent, but for what the store takes
-	fresh := seen.Sub(sent) + p.every + p.every/8 // and since the last interval began, as it lives
+	hi := seen.Sub(p.sent) + 2*got.Sub(sent)      // and after the last read that did not find it was sent, apart from delays of the store
+	fresh := seen.Sub(sent) + p.every + p.every/8 // and within the last interval, as it is alive
 	expect, pair := p.expect, p.pair
 	p.expect, p.pair = time.Time{}, false
 	switch {
@@ -180,7 +179,7 @@ func (p *peer) note(seen, sent, got time.Time) bool {
 		}
 	case seen.Equal(p.seen):
 		if lo < p.lo-4*p.every {
-			return false // it is silent for longer than the list would have it
+			return false // silent for longer than the list allows
 		}
 		p.pair = pair
 	case pair:
@@ -195,7 +194,7 @@ func (p *peer) note(seen, sent, got time.Time) bool {
 	return true
 }
 
-// plan says when to read next.
+// plan determines when to read next.
 func (p *peer) plan(now time.Time) {
 	// The next write is expected in this span, by this clock.
 	from, to := p.seen.Add(p.every-p.hi), p.seen.Add(p.every-p.lo)
@@ -213,7 +212,7 @@ func (p *peer) plan(now time.Time) {
 	}
 }
 
-// tell notes what is known.
+// tell publishes the offset.
 func (c *Comparer) tell() {
 	var all []time.Duration
 	for _, p := range c.peers {

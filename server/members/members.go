@@ -1,10 +1,11 @@
-// Package members lets the servers of one store know of each other. Each writes
-// who it is into the store, again and again, and anybody can read it.
+// Package members lets the servers of one store know of each other. Each of
+// them regularly writes a record about itself into the store, which anyone can
+// read.
 //
-// It is for people, for finding a server to ask, and for showing that two
-// servers use the same store. A member may be there and not listed, or listed
-// and gone for half a minute, and then another program may have its address: an
-// address proves nothing.
+// The records are for people, for finding a server to ask, and for proving that
+// two servers use the same store. A member may exist without being listed, or
+// be listed up to half a minute after it has gone, when another program may
+// already have its address: an address proves nothing.
 package members
 
 import (
@@ -27,18 +28,18 @@ import (
 
 // A Member is a server as it has announced itself.
 type Member struct {
-	ID        string    `json:"id"`                // random, of this run of it
-	Host      string    `json:"host"`              // its machine's name
-	Address   string    `json:"address,omitempty"` // where others reach it: HOST:PORT; empty if nowhere
-	TLS       bool      `json:"tls,omitempty"`     // whether with TLS
+	ID        string    `json:"id"`                // random, new for each run
+	Host      string    `json:"host"`              // name of its machine
+	Address   string    `json:"address,omitempty"` // HOST:PORT for other servers; empty if none
+	TLS       bool      `json:"tls,omitempty"`     // whether the address uses TLS
 	Version   string    `json:"version"`           // of firn
-	Started   time.Time `json:"started"`           // by its clock, like all that follow
-	Seen      time.Time `json:"seen"`              // when it wrote this
-	Until     time.Time `json:"until"`             // it is gone where nothing newer is written before
+	Started   time.Time `json:"started"`           // by its clock, like the times below
+	Seen      time.Time `json:"seen"`              // when it wrote the record
+	Until     time.Time `json:"until"`             // it is gone if it has not written again by then
 	Holds     []Held    `json:"holds"`             // its node IDs; the first MaxHeld, or fewer with long names
-	IDs       uint64    `json:"ids"`               // made since it was started
-	Rate      float64   `json:"rate"`              // IDs per second, since it wrote before
-	Forwarded uint64    `json:"forwarded"`         // calls that it gave to others since it was started
+	IDs       uint64    `json:"ids"`               // IDs made since it started
+	Rate      float64   `json:"rate"`              // IDs per second since its previous record
+	Forwarded uint64    `json:"forwarded"`         // calls that it forwarded since it started
 }
 
 // A Held is a node ID of a member.
@@ -46,12 +47,12 @@ type Held struct {
 	Sequencer string    `json:"sequencer"`
 	Node      uint64    `json:"node"`
 	Until     time.Time `json:"until"`
-	IDs       uint64    `json:"ids"` // made of the sequencer since the member was started
+	IDs       uint64    `json:"ids"` // IDs of the sequencer made since the member started
 }
 
-// For returns the Member for someone who sees some sequencers only: with the
-// node IDs and IDs of these, and without its rate and the calls that it
-// forwarded, which are of all.
+// For returns the Member for a user who may see only some sequencers: with the
+// node IDs and IDs of these, and without its rate and forwarded calls, which
+// are totals.
 func (m Member) For(sees func(sequencer string) bool) Member {
 	holds := make([]Held, 0, len(m.Holds))
 	m.IDs, m.Rate, m.Forwarded = 0, 0, 0
@@ -65,41 +66,42 @@ func (m Member) For(sees func(sequencer string) bool) Member {
 	return m
 }
 
-// MaxHeld is how many numbers a Member has at most: a record is short.
+// MaxHeld is how many node IDs a Member lists at most: records are short.
 const MaxHeld = 20
 
-// Keys are of this form, with the numbers from 0 on: a record whose member is
-// gone is used by the next one, as no store removes any.
+// Keys have this prefix and a number from 0 up. No store removes records, so a
+// new member reuses the record of one that has gone.
 const prefix = "members/v1/"
 
 func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 
-// most is how many members there can be.
+// most is the maximum number of members.
 const most = 10_000
 
 // A Lister lists the members of a store. It must be made by NewLister, and is
-// safe for use by many goroutines at once.
+// safe for concurrent use.
 //
-// The time at which a member is gone is by the clock of that member. If that
-// was far ahead, the record of a member that has crashed is good for as long,
-// and no other member takes it. So the Lister also remembers when it first saw
-// what a member wrote last.
+// A member's own clock determines when its record expires. If that clock was
+// far ahead, the record of a crashed member stays valid for just as long, and
+// no other member reuses it. So the Lister also remembers when it first saw the
+// latest record of each member.
 type Lister struct {
 	store grant.Store
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	wrote map[string]written
 }
 
-// A written is a member's last write, and when a Lister first saw it.
+// A written is the time in a member's last record, and when a Lister first saw
+// it.
 type written struct{ seen, first time.Time }
 
 // NewLister makes a Lister.
 func NewLister(s grant.Store) *Lister { return &Lister{store: s} }
 
-// List returns the members that are there, by their hosts: those that have not
-// ended by the clock now, unless they have written nothing new for as long as a
-// record lasts. It costs a List of the store.
+// List returns the present members, sorted by host: those whose record has not
+// expired by the clock now, unless they have written nothing new for as long as
+// a record lasts. It costs one List of the store.
 func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	var all []Member
 	asked := time.Now()
@@ -120,9 +122,9 @@ func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	return all, nil
 }
 
-// silent reports which of all members, as a read that began at asked found
-// them, have written nothing for as long as their records last. It forgets
-// those that are not listed.
+// silent reports which members, as found by a read that began at asked, have
+// written nothing for as long as their records last. It forgets members that
+// are not listed.
 func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
 	got := time.Now()
 	l.mu.Lock()
@@ -139,41 +141,40 @@ func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
 	return func(m Member) bool { return asked.Sub(wrote[m.ID].first) > m.Until.Sub(m.Seen) }
 }
 
-// Options are what an Announcer can be told. The zero Options mean the
-// defaults.
+// Options configure an Announcer. The zero Options mean the defaults.
 type Options struct {
-	// Every is how often a member writes; zero means 10 seconds. It counts as gone
-	// after three times that.
+	// Every is how often a member writes its record; zero means 10 seconds. A
+	// member counts as gone after three times that.
 	Every time.Duration
 
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 
-	// Log is told when the store does not take what is written, and when it does
-	// again; nil means nobody is.
+	// Log receives a message when the store does not accept the record, and when
+	// it does again; nil discards them.
 	Log *slog.Logger
 }
 
-// An Announcer writes who a server is. It must be made by New.
+// An Announcer writes the record of a server. It must be made by New.
 type Announcer struct {
 	store grant.Store
 	o     Options
 	id    string
-	tried chan struct{} // closed when it has tried to write once
+	tried chan struct{} // closed after the first attempt to write
 	left  chan struct{} // closed by Leave
 	leave sync.Once
 	news  chan struct{} // of size 1: Update was called
 
-	// Of Run alone.
+	// Used by Run only.
 	slot   int // -1 if none
 	value  []byte
 	ids    uint64
 	wrote  time.Time
 	nonces nonces
 
-	mu     sync.Mutex // guards what follows
-	proof  Proof      // as it was written last
-	proved time.Time  // when, by the steady clock
+	mu     sync.Mutex // guards the fields below
+	proof  Proof      // last written
+	proved time.Time  // when, by the monotonic clock
 }
 
 // New makes an Announcer, which writes nothing before Run.
@@ -190,17 +191,16 @@ func New(s grant.Store, o Options) *Announcer {
 	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), slot: -1}
 }
 
-// ID is what the member is listed as.
+// ID returns the ID under which the member is listed.
 func (a *Announcer) ID() string { return a.id }
 
-// Leave has Run write at once that the member is gone, so that no other server
-// asks it. Run goes on writing all the same: this server may still ask others,
-// which look for its proof, and no other member takes its record before Run
-// ends.
+// Leave makes Run write at once that the member is gone, so that no other
+// server asks it. Run still continues: this server may ask others, which look
+// for its proof, and no other member reuses its record before Run ends.
 func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
 
-// Update has Run write soon, as what describe says has changed: within a tenth
-// of Options.Every, so that several changes cost one write.
+// Update makes Run write soon because describe returns something new: within a
+// tenth of Options.Every, so that several changes cost one write.
 func (a *Announcer) Update() {
 	select {
 	case a.news <- struct{}{}:
@@ -208,13 +208,13 @@ func (a *Announcer) Update() {
 	}
 }
 
-// Run writes until ctx is done, and then, within a second, that the member is
-// gone. It calls describe before it writes, and fills in ID, Seen, Until and
-// Rate. It is called once.
+// Run writes the record until ctx is done, and then, within a second, that the
+// member is gone. It calls describe before each write, and fills in ID, Seen,
+// Until and Rate. It must be called once.
 func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
-	var failing time.Time // since when; zero where it does not
+	var failing time.Time // since when writing fails; zero if it does not
 	long, left := 3*a.o.Every, a.left
 	for first := true; ; first = false {
 		call, cancel := context.WithTimeout(ctx, a.o.Every)
@@ -225,15 +225,15 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		}
 		switch {
 		case err == nil && !failing.IsZero():
-			a.o.Log.Info("this server is listed again", "after", time.Since(failing).Round(time.Millisecond).String())
+			a.o.Log.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
 			failing = time.Time{}
 		case err != nil && ctx.Err() == nil && failing.IsZero():
 			failing = time.Now()
-			a.o.Log.Warn("this server is not listed: the store does not take it", "error", err)
+			a.o.Log.Warn("server not listed: writing its record to the store failed", "error", err)
 		}
 		var again <-chan time.Time // nil if all is well
 		if !failing.IsZero() {
-			again = time.After(a.o.Every / 5) // other servers do not answer one that is not listed
+			again = time.After(a.o.Every / 5) // other servers do not answer an unlisted one
 		}
 		for news, wait := a.news, true; wait; {
 			wait = false
@@ -250,7 +250,7 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 			case <-ctx.Done():
 				if a.slot >= 0 {
 					last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-					_ = a.write(last, describe(), 0, 0) // else it is gone a little later
+					_ = a.write(last, describe(), 0, 0) // otherwise the record expires a little later
 					cancel()
 				}
 				return
@@ -259,8 +259,8 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	}
 }
 
-// write writes the member, which is there for long. Its record is its own for
-// kept.
+// write writes the record, which is valid for long. No other member may reuse
+// it for kept.
 func (a *Announcer) write(ctx context.Context, described Member, long, kept time.Duration) error {
 	begin := time.Now()
 	next := a.nonces.next(begin)
@@ -278,7 +278,7 @@ func (a *Announcer) write(ctx context.Context, described Member, long, kept time
 	}
 	value, err := json.Marshal(m)
 	for err == nil && len(value) > grant.MaxValue && len(m.Holds) > 0 {
-		m.Holds = m.Holds[:len(m.Holds)*3/4] // their names are long
+		m.Holds = m.Holds[:len(m.Holds)*3/4] // the names are too long
 		value, err = json.Marshal(m)
 	}
 	if err != nil {
@@ -296,7 +296,7 @@ func (a *Announcer) write(ctx context.Context, described Member, long, kept time
 			return err
 		}
 		if !ok {
-			a.slot = -1 // another one thought that this one was gone
+			a.slot = -1 // another member took this one for gone
 		}
 	}
 	if a.slot < 0 {
@@ -311,10 +311,10 @@ func (a *Announcer) write(ctx context.Context, described Member, long, kept time
 	return nil
 }
 
-// take finds a record that is free, and writes into it. Where the store tells
-// its time, the record is free by that too: a clock that is ahead would
-// otherwise take those of members that live, and other servers would refuse
-// these until they notice.
+// take finds a free record and writes into it. If the store reports its time,
+// the record must be free by that too: otherwise a clock that is ahead would
+// take the records of live members, and other servers would refuse these until
+// they notice.
 func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
 	if c, ok := grant.As[grant.Clock](a.store); ok {
 		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {
@@ -346,7 +346,8 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 		for n := last + 1; n < min(last+9, most); n++ {
 			found = append(found, free{n, nil})
 		}
-		// Any of the first ones, so that many that start at once do not all want one.
+		// Choose among the first ones, so that servers that start together do not all
+		// want the same.
 		found = found[:min(8, len(found))]
 		mathrand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 		for _, f := range found {
@@ -360,5 +361,5 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 			}
 		}
 	}
-	return errors.New("members: others were faster, again and again")
+	return errors.New("members: other members took every free record first")
 }

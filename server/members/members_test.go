@@ -95,8 +95,8 @@ func TestListedAgain(t *testing.T) {
 		running.Go(func() { a.Run(ctx, host("h")) })
 		for _, want := range []string{
 			"",
-			`level=WARN msg="this server is not listed: the store does not take it" error=cut`,
-			`level=INFO msg="this server is listed again" after=36s`,
+			`level=WARN msg="server not listed: writing its record to the store failed" error=cut`,
+			`level=INFO msg="server listed in the store again" after=36s`,
 			"",
 		} {
 			time.Sleep(5 * time.Second)

@@ -18,46 +18,45 @@ var (
 	// that it cannot prove which store it uses.
 	ErrUnlisted = errors.New("members: this server is not listed in its store")
 
-	// ErrOtherStore means that a proof was not found in the store: the server
-	// that it came from uses another one.
+	// ErrOtherStore means that a proof was not found in the store: the server that
+	// sent it uses another store.
 	ErrOtherStore = errors.New("members: the server uses another store")
 )
 
-// A Proof shows which store a server uses: a random text that it has written
-// into its record not long ago. Only servers that read the same store can find
-// it there. A store's address or identity would not do: addresses are reused,
-// and a copy of a store has the identity of the original.
+// A Proof shows which store a server uses: a random text that the server has
+// recently written into its record. Only servers that read the same store can
+// find it. A store's address or identity does not suffice: addresses are
+// reused, and a copy of a store has the identity of the original.
 type Proof struct {
 	Member string // the server's ID
-	Record int    // which record is the server's
+	Record int    // number of the server's record
 	Nonce  string
 }
 
 const (
-	// nonceFor is how long a nonce is used. A server whose store is exchanged
-	// under it, as when an address leads to a copy, proves so much later that it
-	// uses another one.
+	// nonceFor is how long a nonce is used. If the store behind a server's address
+	// is replaced, by a copy for example, it takes this long until the server
+	// proves another store.
 	nonceFor = 10 * time.Second
 
-	// provedFor is how long a proof that was found counts without another look. It
-	// is longer than a server may use one, so that a store that is unreachable for
-	// a while keeps no two servers apart that were together.
+	// provedFor is how long a verified proof remains valid without another look.
+	// It is longer than a server uses a proof, so that servers of one store can
+	// still call each other while the store is unreachable for a while.
 	provedFor = time.Minute
 
-	// mostProofs is how many are remembered.
+	// mostProofs is how many proofs are cached.
 	mostProofs = 10_000
 )
 
-// A record is a Member as the store has it. Programs that know of no nonces
-// read it too.
+// A record is a Member in the store. Programs without nonces can read it too.
 type record struct {
 	Member
 	Nonce  string    `json:"nonce,omitempty"`
-	Before string    `json:"nonce_before,omitempty"` // which calls under way may still have
-	Kept   time.Time `json:"kept,omitzero"`          // until when the record is not free, of a member that is gone
+	Before string    `json:"nonce_before,omitempty"` // which calls in progress may still carry
+	Kept   time.Time `json:"kept,omitzero"`          // until when the record of a departed member is not free
 }
 
-// nonces are the present nonce of an Announcer, and the one before.
+// nonces are the current nonce of an Announcer and the previous one.
 type nonces struct {
 	now, before string
 	made        time.Time
@@ -90,7 +89,7 @@ func (a *Announcer) Proof(ctx context.Context) (Proof, error) {
 }
 
 // A Verifier looks for the proofs of other servers in this server's store. It
-// must be made by NewVerifier, and is safe for use by many goroutines at once.
+// must be made by NewVerifier, and is safe for concurrent use.
 type Verifier struct {
 	store grant.Store
 
@@ -103,9 +102,9 @@ func NewVerifier(s grant.Store) *Verifier {
 	return &Verifier{store: s, until: make(map[Proof]time.Time)}
 }
 
-// Verify returns nil if a proof is found in the store, ErrOtherStore if it is
-// not, and another error if the store does not answer. Most calls do not ask
-// the store.
+// Verify returns nil if a proof is found in the store, ErrOtherStore if not,
+// and another error if the store does not answer. Most calls are answered from
+// a cache.
 func (v *Verifier) Verify(ctx context.Context, p Proof) error {
 	v.mu.Lock()
 	until, ok := v.until[p]

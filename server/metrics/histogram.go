@@ -8,31 +8,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// bounds are the upper ones of the buckets of requests, in order; what is
-// longer is in the bucket beyond.
+// bounds are the upper bounds of the buckets of requests, in order; longer
+// requests are in the last bucket.
 var bounds = [...]time.Duration{
 	10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// A histogram takes many durations at once, which prometheus.Histogram does
-// not: the commands of a pipeline are answered together. It is safe for use by
-// many goroutines at once; a scrape beside them may see a count without its
-// part of the sum.
+// A histogram records many durations at once, which prometheus.Histogram
+// cannot: the commands of a pipeline are answered together. It is safe for
+// concurrent use; a concurrent scrape may see a count without its part of the
+// sum.
 type histogram struct {
 	counts [len(bounds) + 1]atomic.Uint64
 	sum    atomic.Int64 // in nanoseconds
 }
 
-// observe adds n durations of d.
+// observe adds n observations of d.
 func (h *histogram) observe(d time.Duration, n uint64) {
 	i, _ := slices.BinarySearch(bounds[:], d)
 	h.counts[i].Add(n)
 	h.sum.Add(int64(d) * int64(n))
 }
 
-// metric is what a scrape sees.
+// metric returns the histogram for a scrape.
 func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
 	count, below := uint64(0), make(map[float64]uint64, len(bounds))
 	for i := range h.counts {
@@ -44,7 +44,7 @@ func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.M
 	return prometheus.MustNewConstHistogram(desc, count, time.Duration(h.sum.Load()).Seconds(), below, labels...)
 }
 
-// histograms collects those of all protocols.
+// histograms collects the histograms of all protocols.
 type histograms struct {
 	desc *prometheus.Desc
 	of   map[string]*histogram

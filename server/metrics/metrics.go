@@ -1,5 +1,5 @@
-// Package metrics shows what a server does to Prometheus. docs/metrics.md says
-// what each metric means.
+// Package metrics exposes the activity of a server to Prometheus.
+// docs/metrics.md describes each metric.
 package metrics
 
 import (
@@ -14,40 +14,39 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// A Sequencer is what one sequencer of this server has done since it was
-// opened. Its counts do not fall.
+// A Sequencer has the statistics of one sequencer since this server opened it.
+// Its counters never decrease.
 type Sequencer struct {
 	Name       string
 	IDs        uint64
 	Batches    uint64
 	Waits      uint64        // calls that had to wait
-	Waited     time.Duration // all these together
-	Lead       time.Duration // of the last ID's time over the clock
-	Stored     bool          // its node ID is kept in a store; then what follows is set
+	Waited     time.Duration // in total
+	Lead       time.Duration // of the last ID's time ahead of the clock
+	Stored     bool          // its node ID is in a store; then the fields below are set
 	Attached   bool          // it holds a node ID
 	Node       uint64
-	WindowLeft time.Duration // less than 0 where it is over
-	Requests   uint64        // to the store
-	Failures   uint64        // of these, with an error
+	WindowLeft time.Duration // negative if the window has ended
+	Requests   uint64        // requests to the store
+	Failures   uint64        // failed requests
 	Unknown    uint64        // compare-and-swaps whose result is unknown
-	Refused    uint64        // compare-and-swaps that came too late
-	Applied    uint64        // compare-and-swaps that were done
+	Refused    uint64        // compare-and-swaps that were refused
+	Applied    uint64        // compare-and-swaps that were applied
 	Acquired   uint64        // node IDs
-	Renewed    uint64        // windows
+	Renewed    uint64        // windows renewed
 	Released   uint64        // node IDs
-	Lost       uint64        // node IDs, to another one
+	Lost       uint64        // node IDs taken over by another process
 	Expired    uint64        // windows that could not be renewed in time
 	Alarms     uint64
 }
 
 // MaxSequencers is how many sequencers have metrics of their own: the first
-// that are there, and of those that come at once the ones with the most IDs.
-// Others are counted together as Other, as long as they are there: if they
-// changed places with their IDs, the counters of Other would fall.
+// ones, and of those that appear at once the ones with the most IDs. The others
+// are summed as Other for as long as they exist: if they changed places, the
+// counters of Other would fall.
 const MaxSequencers = 500
 
-// Other is the label of what is counted together. No sequencer can have that
-// name.
+// Other is the label of the sum of sequencers. No sequencer can have that name.
 const Other = "_other"
 
 // A Kind is a type of metric.
@@ -60,19 +59,19 @@ const (
 	Histogram Kind = "histogram"
 )
 
-// A Metric is one that there is.
+// A Metric describes a metric.
 type Metric struct {
 	Name   string
 	Kind   Kind
-	Unit   string // of its value; empty for one that only says yes or which
+	Unit   string // unit of its value; empty for flags and labels
 	Labels []string
 	Help   string
 
-	value  func(*Sequencer) (float64, bool) // of those of a sequencer
-	series []series                         // of those of a sequencer with a second label
+	value  func(*Sequencer) (float64, bool) // for metrics of a sequencer
+	series []series                         // for metrics of a sequencer with a second label
 }
 
-// A series is what a metric has for one value of its second label.
+// A series is the part of a metric for one value of its second label.
 type series struct {
 	label string
 	value func(*Sequencer) (float64, bool)
@@ -91,25 +90,25 @@ var (
 	ofProtocol  = []string{"protocol"}
 )
 
-// All returns every metric of Firn's own, in the order of docs/metrics.md.
+// All returns all metrics of Firn, in the order of docs/metrics.md.
 func All() []Metric {
 	return []Metric{
 		{"firn_ids_total", Counter, "IDs", ofSequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs }), nil},
-		{"firn_batches_total", Counter, "batches", ofSequencer, "Batches made; a single ID may be one.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
+		{"firn_batches_total", Counter, "batches", ofSequencer, "Batches made. A single ID may count as a batch.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
 		{"firn_waits_total", Counter, "calls", ofSequencer, "Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
-		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "How long calls have waited, all together.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }, nil},
-		{"firn_lead_seconds", Gauge, "seconds", ofSequencer, "How far the last ID's time is ahead of the clock; below 0 when no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }, nil},
-		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node ID of the sequencer, else 0.", stored(func(s *Sequencer) float64 {
+		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "Total time that calls have waited.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }, nil},
+		{"firn_lead_seconds", Gauge, "seconds", ofSequencer, "How far the time of the last ID is ahead of the clock; negative while no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }, nil},
+		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node ID of the sequencer, otherwise 0.", stored(func(s *Sequencer) float64 {
 			if s.Attached {
 				return 1
 			}
 			return 0
 		}), nil},
-		{"firn_node", Gauge, "", ofSequencer, "The node ID, where one is held.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
-		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "How long the node ID is held without a word from the store. Near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
+		{"firn_node", Gauge, "", ofSequencer, "The node ID, if this server holds one.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
+		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
 		{"firn_store_requests_total", Counter, "requests", ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) }), nil},
-		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that ended in an error.", stored(func(s *Sequencer) float64 { return float64(s.Failures) }), nil},
-		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node IDs by their result: applied, refused (another one was faster) or unknown (no answer came).", nil, []series{
+		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that failed.", stored(func(s *Sequencer) float64 { return float64(s.Failures) }), nil},
+		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown (no answer).", nil, []series{
 			{"applied", stored(func(s *Sequencer) float64 { return float64(s.Applied) })},
 			{"refused", stored(func(s *Sequencer) float64 { return float64(s.Refused) })},
 			{"unknown", stored(func(s *Sequencer) float64 { return float64(s.Unknown) })},
@@ -117,15 +116,15 @@ func All() []Metric {
 		{"firn_nodes_acquired_total", Counter, "node IDs", ofSequencer, "Node IDs acquired.", stored(func(s *Sequencer) float64 { return float64(s.Acquired) }), nil},
 		{"firn_renewals_total", Counter, "windows", ofSequencer, "Windows renewed.", stored(func(s *Sequencer) float64 { return float64(s.Renewed) }), nil},
 		{"firn_nodes_released_total", Counter, "node IDs", ofSequencer, "Node IDs given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) }), nil},
-		{"firn_nodes_lost_total", Counter, "node IDs", ofSequencer, "Node IDs that another one has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
-		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewals failed: no IDs from then on. A window that nobody uses lapses on purpose and does not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
-		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
-		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, else 0. It is not there with a static node ID.", nil, nil},
-		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of other servers of the store; below 0 behind. It is not there where there is no other one, and in the first minutes.", nil, nil},
-		{"firn_forwards_total", Counter, "calls", []string{"result"}, "How often another server was asked for IDs, as this one had no node ID, by what came of it.", nil, nil},
-		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by their outcome: ok, refused (the client's fault) or failed (the server's).", nil, nil},
-		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "How long requests took.", nil, nil},
-		{"firn_connections", Gauge, "connections", ofProtocol, "Connections that are open.", nil, nil},
+		{"firn_nodes_lost_total", Counter, "node IDs", ofSequencer, "Node IDs that another process has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
+		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
+		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: this process was cloned, or the store went back to an earlier state. See the log.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
+		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, otherwise 0. Absent with a static node ID.", nil, nil},
+		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of the store's other servers; negative if behind. Absent without other servers, and in the first minutes.", nil, nil},
+		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls to another server for IDs because this one had no node ID, by result.", nil, nil},
+		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by outcome: ok, refused (the client's fault) or failed (the server's fault).", nil, nil},
+		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "Duration of requests.", nil, nil},
+		{"firn_connections", Gauge, "connections", ofProtocol, "Open connections.", nil, nil},
 		{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, nil},
 	}
 }
@@ -144,35 +143,36 @@ const (
 var outcomeNames = [outcomes]string{"ok", "refused", "failed"}
 
 // A Set is the metrics of one server. It must be made by New, and is safe for
-// use by many goroutines at once.
+// concurrent use.
 type Set struct {
 	registry *prometheus.Registry
-	requests map[string]*[outcomes]prometheus.Counter // by protocol; not changed after New
+	requests map[string]*[outcomes]prometheus.Counter // by protocol; immutable after New
 	seconds  map[string]*histogram
 }
 
-// Config says what a Set is of.
+// Config says what a Set shows.
 type Config struct {
 	Version   string
 	Protocols []string
 
-	// Sequencers returns what each sequencer has done. It is called at every
+	// Sequencers returns the statistics of each sequencer. It is called at every
 	// scrape.
 	Sequencers func() []Sequencer
 
-	// Forwards is how often another server was asked, by result, with all results
-	// that there are; nil where none is asked.
+	// Forwards returns how often other servers were asked, by result, with all
+	// possible results; nil if none is asked.
 	Forwards func() map[string]uint64
 
-	// Connections is how many of a protocol are open; nil if that is not known.
+	// Connections returns the number of open connections of a protocol; nil if
+	// unknown.
 	Connections func(protocol string) int64
 
 	// StoreUp reports whether the store answered last; known is false before the
-	// first answer. nil if there is no store.
+	// first answer. nil means no store.
 	StoreUp func() (up, known bool)
 
-	// ClockOffset is how far the clock is ahead of another one; known is false as
-	// long as they were not compared. nil if they never are.
+	// ClockOffset returns how far the clock is ahead of others; known is false
+	// until they were compared. nil means that they never are.
 	ClockOffset func() (offset time.Duration, known bool)
 }
 
@@ -244,11 +244,11 @@ func New(c Config) *Set {
 	return s
 }
 
-// Observe counts a request. It does not allocate. The protocol is one of
+// Observe counts a request without allocating. The protocol must be one of
 // Config.
 func (s *Set) Observe(protocol string, o Outcome, d time.Duration) { s.ObserveMany(protocol, o, d, 1) }
 
-// ObserveMany counts n requests that took as long each.
+// ObserveMany counts n requests of duration d each.
 func (s *Set) ObserveMany(protocol string, o Outcome, d time.Duration, n int) {
 	if r := s.requests[protocol]; r != nil && n > 0 {
 		r[o].Add(float64(n))
@@ -261,7 +261,7 @@ func (s *Set) Handler() http.Handler {
 	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 }
 
-// A maybe collects a gauge where it is known.
+// A maybe collects a gauge if its value is known.
 type maybe struct {
 	desc  *prometheus.Desc
 	value func() (float64, bool)
@@ -275,14 +275,14 @@ func (m *maybe) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// ofSequencers collects the metrics of sequencers when they are asked for.
+// ofSequencers collects the metrics of sequencers at each scrape.
 type ofSequencers struct {
 	c       Config
 	metrics []Metric
 	descs   []*prometheus.Desc
 
-	mu  sync.Mutex      // guards what follows
-	own map[string]bool // by name of a sequencer: it has metrics of its own, or is among Other
+	mu  sync.Mutex      // guards own
+	own map[string]bool // by name: true for sequencers with metrics of their own, false for those in Other
 }
 
 func (o *ofSequencers) Describe(ch chan<- *prometheus.Desc) {
@@ -303,12 +303,13 @@ func (o *ofSequencers) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// sequencers returns all, first the own ones that have metrics of their own.
+// sequencers returns all sequencers; the first own ones have metrics of their
+// own.
 func (o *ofSequencers) sequencers() (all []Sequencer, own int) {
 	all = o.c.Sequencers()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// Those that are known come first, then the busiest.
+	// Known ones come first, then the busiest.
 	rank := func(s *Sequencer) int {
 		switch own, known := o.own[s.Name]; {
 		case own:
@@ -333,7 +334,7 @@ func (o *ofSequencers) sequencers() (all []Sequencer, own int) {
 }
 
 // collect sends one value for each of the first own sequencers, and the sum of
-// the others where it is a counter. more are the labels beside the sequencer.
+// the others if it is a counter. more are the labels after the sequencer.
 func collect(ch chan<- prometheus.Metric, d *prometheus.Desc, k Kind, value func(*Sequencer) (float64, bool), all []Sequencer, own int, more ...string) {
 	kind := prometheus.CounterValue
 	if k == Gauge {

@@ -182,7 +182,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// TestDocs: docs/metrics.md has every metric as it is, and no other.
+// TestDocs: docs/metrics.md has exactly the metrics.
 func TestDocs(t *testing.T) {
 	const page = "../../docs/metrics.md"
 	text, err := os.ReadFile(page)

@@ -1,6 +1,6 @@
-// Package nettest has what tests of servers share: listeners, over loopback and
+// Package nettest has what tests of servers share: listeners over loopback and
 // over pipes, certificates, recorded clients, logs, and a store that can be cut
-// off. It is not for programs.
+// off. It is for tests only.
 package nettest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Listen listens on a port of loopback that is free.
+// Listen listens on a free port of loopback.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,8 +30,8 @@ func Listen(t testing.TB) net.Listener {
 	return l
 }
 
-// Pipes is a listener of connections that net.Pipe makes, which work in a
-// bubble of synctest.
+// Pipes is a listener of connections made by net.Pipe, which work in a synctest
+// bubble.
 type Pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -41,7 +41,7 @@ type Pipes struct {
 // NewPipes returns a listener without connections.
 func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-// Add has the server accept a connection, and waits until it has.
+// Add passes a connection to the server, and waits until it is accepted.
 func (p *Pipes) Add(c net.Conn) { p.conns <- c }
 
 // Dial returns the client's end of a new connection, once it is accepted.
@@ -61,13 +61,13 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Closing again does no harm.
+// Close ends Accept. Closing again has no effect.
 func (p *Pipes) Close() error {
 	p.once.Do(func() { close(p.done) })
 	return nil
 }
 
-// Addr is an address of loopback.
+// Addr returns a loopback address.
 func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }
 
 // An Authority signs certificates.
@@ -76,7 +76,7 @@ type Authority struct {
 	pool *x509.CertPool
 }
 
-// NewAuthority returns an authority that no other knows.
+// NewAuthority makes a new authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{pool: x509.NewCertPool()}
@@ -88,18 +88,18 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Pool trusts the authority.
+// Pool returns a pool that trusts the authority.
 func (a *Authority) Pool() *x509.CertPool { return a.pool }
 
-// PEM is the authority's own certificate.
+// PEM returns the authority's own certificate.
 func (a *Authority) PEM(t testing.TB) []byte {
 	t.Helper()
 	cert, _ := PEM(t, a.pair)
 	return cert
 }
 
-// Issue returns a certificate of localhost and 127.0.0.1, for servers and
-// clients. It is valid for so long from now on.
+// Issue returns a certificate for localhost and 127.0.0.1, for servers and
+// clients, which is valid for the given time from now.
 func (a *Authority) Issue(t testing.TB, name string, serial int64, valid time.Duration) tls.Certificate {
 	t.Helper()
 	return sign(t, &x509.Certificate{
@@ -110,7 +110,8 @@ func (a *Authority) Issue(t testing.TB, name string, serial int64, valid time.Du
 	}, &a.pair)
 }
 
-// Certificate returns one of a new authority, and the pool that trusts it.
+// Certificate returns a certificate of a new authority, and the pool that
+// trusts it.
 func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	a := NewAuthority(t)
@@ -118,8 +119,8 @@ func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 }
 
 // Certificates writes the certificate of a new authority to ca.crt, one for
-// localhost to server.crt and server.key and one for a client to client.crt and
-// client.key. It returns what that client needs.
+// localhost to server.crt and server.key, and one for a client to client.crt
+// and client.key. It returns the client's TLS configuration.
 func Certificates(t testing.TB, dir string) *tls.Config {
 	t.Helper()
 	a := NewAuthority(t)
@@ -138,7 +139,7 @@ func Certificates(t testing.TB, dir string) *tls.Config {
 	return config
 }
 
-// PEM is a certificate and its key as files have them.
+// PEM returns a certificate and its key in the form of files.
 func PEM(t testing.TB, c tls.Certificate) (cert, key []byte) {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -149,7 +150,7 @@ func PEM(t testing.TB, c tls.Certificate) (cert, key []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// sign makes a certificate and its key, which signs it if there is no parent.
+// sign makes a certificate and its key; without a parent it is self-signed.
 func sign(t testing.TB, c *x509.Certificate, parent *tls.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An Output collects what is written to it, by many goroutines at once. The
-// zero Output is empty.
+// An Output collects what is written to it. The zero Output is empty. It is
+// safe for concurrent use.
 type Output struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -18,7 +18,7 @@ func (o *Output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// String is what was written so far.
+// String returns what was written so far.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// A recorder is a connection that keeps what is written into it.
+// A recorder is a connection that records what is written to it.
 type recorder struct {
 	net.Conn
 	mu   sync.Mutex
@@ -27,16 +27,16 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// Recorded is what a real client of gRPC sends that does something. It sends
-// some of it when it is answered, such as acknowledgements, so it is recorded
-// before it is cut.
+// Recorded returns what a real gRPC client sends during do. Some of it, such as
+// acknowledgements, it sends only in response to answers, so it must be
+// recorded before it is cut.
 func Recorded(t testing.TB, addr string, do func(context.Context, *grpc.ClientConn) error) string {
 	t.Helper()
 	var r *recorder
 	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// Without windows of a fixed size the client sends pings too, as often as it
-		// is answered; without the answers in between the server takes them for a
-		// flood.
+		// Without fixed windows the client also sends pings whenever it gets an
+		// answer. Replayed without the answers in between, the server takes them for
+		// a flood.
 		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			if r != nil {

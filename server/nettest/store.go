@@ -8,16 +8,16 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// ErrCut is the error of a Store that is cut off, if it has none of its own.
+// ErrCut is the error of a Store that is cut off, unless it has another one.
 var ErrCut = errors.New("the store is cut off")
 
-// A Store is a store that can be cut off: its requests then fail, or hang. It
+// A Store is a store that can be cut off: its requests then fail or hang. It
 // has no optional interfaces.
 type Store struct {
 	grant.Store
-	Err   error // of requests while it is cut; nil means ErrCut
+	Err   error // error of requests while it is cut off; nil means ErrCut
 	Cut   atomic.Bool
-	Hangs atomic.Bool // requests wait for the end of their context
+	Hangs atomic.Bool // requests wait until their context ends
 }
 
 func (s *Store) err(ctx context.Context) error {
@@ -33,7 +33,7 @@ func (s *Store) err(ctx context.Context) error {
 	return ErrCut
 }
 
-// Get is that of a grant.Store.
+// Get implements grant.Store.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := s.err(ctx); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// CAS is that of a grant.Store.
+// CAS implements grant.Store.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := s.err(ctx); err != nil {
 		return false, err
@@ -49,7 +49,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// List is that of a grant.Store.
+// List implements grant.Store.
 func (s *Store) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 	if err := s.err(ctx); err != nil {
 		return err

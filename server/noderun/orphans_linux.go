@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareProcess has the kernel kill the command if this process is killed, and
-// has processes that the command leaves behind become children of this one,
+// prepareProcess makes the kernel kill the command if this process is killed.
+// It also makes processes that the command leaves behind children of this one,
 // which reaps them.
 func prepareProcess(a *syscall.SysProcAttr) {
 	a.Pdeathsig = syscall.SIGKILL
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it they are init's
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // otherwise init adopts them
 }
 
 // A childInfo is the beginning of siginfo_t as waitid fills it in.
 type childInfo struct {
 	_   [3]int32
-	_   [0]uintptr // the union is aligned as a pointer is
+	_   [0]uintptr // the union is aligned like a pointer
 	pid int32
 	_   [128]byte
 }
 
-// reap reaps the children of a process group that have ended. The leader is
-// left to who waits for it, unless it was waited for.
+// reap reaps the children of a process group that have ended. It leaves the
+// leader to the caller of Wait, unless that has returned.
 func reap(group int, waited bool) {
 	for {
 		var info childInfo

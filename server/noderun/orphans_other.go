@@ -8,5 +8,5 @@ import "syscall"
 // continues.
 func prepareProcess(*syscall.SysProcAttr) {}
 
-// reap does nothing: what the command leaves behind are children of init.
+// reap does nothing: init adopts what the command leaves behind.
 func reap(int, bool) {}

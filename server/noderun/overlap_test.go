@@ -253,7 +253,7 @@ func excused(t *testing.T, dir string) map[string]bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, rest, ok := strings.Cut(string(text), " pid="); ok && (strings.Contains(string(text), "may have used its node ID after its window") || strings.Contains(string(text), "clock was set back to")) {
+		if _, rest, ok := strings.Cut(string(text), " pid="); ok && (strings.Contains(string(text), "may have used its node ID after the window ended") || strings.Contains(string(text), "clock was set back to")) {
 			pid, _, _ := strings.Cut(rest, " ")
 			late[pid] = true
 		}

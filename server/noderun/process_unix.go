@@ -15,41 +15,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals are those that are passed on to the command.
+// Signals returns the signals that are passed on to the command.
 func Signals() []os.Signal {
 	return []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// A process is a command in a process group of its own.
+// A process is a command in its own process group.
 type process struct {
 	group int
-	ended chan struct{} // closed when the command has ended, and all of its group
+	ended chan struct{} // closed when the command and its whole group have ended
 	code  int           // its exit code, once ended is closed
 
 	stopping sync.Once
 	waited   atomic.Bool // the command itself has ended and is reaped
 }
 
-// leftover is how long processes of the group that outlive the command get to
-// end by themselves after SIGTERM.
+// leftover is how long processes of the group that outlive the command have to
+// end after SIGTERM.
 const leftover = 2 * time.Second
 
-// startProcess starts a command. It calls ended before the process counts as
-// ended.
+// startProcess starts a command. It calls ended just before the process counts
+// as ended.
 func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	prepareProcess(cmd.SysProcAttr)
 	if isForeground() {
-		// The command reads from the terminal, and gets its interrupts. A stop by
-		// ctrl-Z would stop the command alone and leave the terminal to nothing.
+		// The command reads from the terminal and gets its interrupts. Ctrl-Z would
+		// stop only the command and leave the terminal without a reader.
 		signal.Ignore(syscall.SIGTSTP)
 		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(os.Stdin.Fd())
 	}
 	started := make(chan error)
 	go func() {
-		// The death of this thread, not of the process, is what ends the command on
-		// Linux; the goroutine ends after the command, and the thread with it.
+		// On Linux, the command is killed when this thread ends, not when the process
+		// ends. So the thread stays with this goroutine, which outlives the command.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		if err == nil {
@@ -62,7 +62,7 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 		_ = cmd.Wait()
 		p.waited.Store(true)
 		p.code = exitUnknown
-		if s := cmd.ProcessState; s != nil { // nil if another part of this program has waited for it
+		if s := cmd.ProcessState; s != nil { // nil if another part of this program waited for it
 			p.code = exitCode(s.Sys().(syscall.WaitStatus))
 		}
 		p.end(leftover, func() bool { return false })
@@ -79,7 +79,7 @@ func isForeground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// exitCode is the exit code as a shell has it.
+// exitCode returns the exit code as a shell reports it.
 func exitCode(s syscall.WaitStatus) int {
 	if s.Signaled() {
 		return exitSignal + int(s.Signal())
@@ -94,15 +94,15 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// stop ends the command: with SIGTERM, and after the grace period or once hurry
-// reports true with SIGKILL. It returns when the command has ended.
+// stop ends the command: with SIGTERM, and with SIGKILL after the grace period
+// or once hurry reports true. It returns when the command has ended.
 func (p *process) stop(grace time.Duration, hurry func() bool) {
 	p.stopping.Do(func() { p.end(grace, hurry) })
 	<-p.ended
 }
 
-// reap reaps what the command left behind: a process that has ended stays in
-// its group until its parent has noticed.
+// reap reaps what the command left behind: an ended process stays in its group
+// until its parent reaps it.
 func (p *process) reap() {
 	reap(p.group, p.waited.Load())
 }
@@ -113,7 +113,7 @@ func (p *process) end(grace time.Duration, hurry func() bool) {
 		return
 	}
 	_ = syscall.Kill(-p.group, syscall.SIGTERM)
-	_ = syscall.Kill(-p.group, syscall.SIGCONT) // one that is stopped would not hear it
+	_ = syscall.Kill(-p.group, syscall.SIGCONT) // a stopped process would not get it
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	for begin := time.Now(); ; {

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Signals are those that are passed on to the command.
+// Signals returns the signals that are passed on to the command.
 func Signals() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // A process is a command in a job object, which ends with this process.
 type process struct {
 	id    uint32
 	job   windows.Handle
-	ended chan struct{} // closed when the command has ended, and all of its job
+	ended chan struct{} // closed when the command and its whole job have ended
 	code  int           // its exit code, once ended is closed
 
 	stopping sync.Once
 }
 
-// startProcess starts a command. It calls ended before the process counts as
-// ended.
+// startProcess starts a command. It calls ended just before the process counts
+// as ended.
 func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -69,17 +69,17 @@ func (p *process) assign() error {
 	return windows.AssignProcessToJobObject(p.job, h)
 }
 
-// reap does nothing: Windows has no processes that wait for their parent.
+// reap does nothing: Windows has no zombie processes.
 func (p *process) reap() {}
 
-// signal passes an interrupt on as a ctrl-Break, the only one that a process
-// group of its own gets.
+// signal passes an interrupt on as a ctrl-Break, the only one that a separate
+// process group gets.
 func (p *process) signal(os.Signal) {
 	_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, p.id)
 }
 
-// stop ends the command: with a ctrl-Break, and after the grace period or once
-// hurry reports true by terminating its job. It returns when the command has
+// stop ends the command: with a ctrl-Break, and by terminating its job after
+// the grace period or once hurry reports true. It returns when the command has
 // ended.
 func (p *process) stop(grace time.Duration, hurry func() bool) {
 	p.stopping.Do(func() {

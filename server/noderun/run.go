@@ -1,12 +1,12 @@
-// Package noderun runs a program under a node ID: it acquires the number from a
-// store, starts the program, renews the window while the program runs, and
+// Package noderun runs a program under a node ID: it acquires the node ID from
+// a store, starts the program, renews the window while the program runs, and
 // stops the program before the window ends. It is for programs whose own
-// generator takes a node ID.
+// generator needs a node ID.
 //
 // Two programs never hold one node ID at overlapping times, each by the wall
 // clock of its machine, as long as Run gets to run at least once in each margin
 // and the processes of the program stay in its process group. docs/node-run.md
-// says why.
+// explains why.
 package noderun
 
 import (
@@ -27,9 +27,9 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// Exit codes beside those of the command, as env(1) and timeout(1) have them.
+// Exit codes besides those of the command, as of env(1) and timeout(1).
 const (
-	exitStopped     = 124 // the command was stopped, as its window could not be renewed
+	exitStopped     = 124 // the command was stopped because its window could not be renewed
 	exitNotRunnable = 126
 	exitNotFound    = 127
 	exitUnknown     = 255
@@ -45,42 +45,43 @@ const (
 	mostGrace        = 10 * time.Second
 )
 
-// layout is that of a sequencer which Run creates. No IDs are made with it: it
-// has room for the node IDs of every generator.
+// layout is the layout of sequencers that Run creates. No IDs are made with it:
+// it has room for the node IDs of every generator.
 var layout = firn.MustParseLayout("bits=time:41.node:22.seq:1,unit=1ms,epoch=2026-01-01T00:00:00Z")
 
 // beyond is how far past the latest clock reading the program may have used its
 // node ID: the clock is read more often than that.
 const beyond = time.Second
 
-// A Config says what Run runs, and how.
+// A Config configures Run.
 type Config struct {
 	Store     grant.Store
-	Sequencer string           // whose node IDs are used; empty is DefaultSequencer
-	Nodes     *sequencer.Range // that may be acquired; nil is 0 to defaultLastNode
-	Window    time.Duration    // if the sequencer is created; 0 is DefaultWindow
-	Margin    time.Duration    // before the end of the window, when the command is stopped; 0 is a fifth of the window, up to 2 min
-	Grace     time.Duration    // between SIGTERM and SIGKILL; 0 is half the margin, up to 10 s
+	Sequencer string           // whose node IDs to use; empty means DefaultSequencer
+	Nodes     *sequencer.Range // node IDs to choose from; nil means 0 to defaultLastNode
+	Window    time.Duration    // if the sequencer is created; 0 means DefaultWindow
+	Margin    time.Duration    // how long before the end of the window to stop the command; 0 means a fifth of the window, up to 2 min
+	Grace     time.Duration    // between SIGTERM and SIGKILL; 0 means half the margin, up to 10 s
 
 	AllowClockBehind, AllowClockAhead bool // see sequencer.Config
 
-	Command []Template // and its arguments
-	Env     []Variable // beside Environ
-	Environ []string   // as os.Environ returns it
+	Command []Template // the command and its arguments
+	Env     []Variable // added to Environ
+	Environ []string   // as from os.Environ
 
 	Stdin, Stdout, Stderr *os.File
 
-	// Signals are passed on to the command. Before it is started, each ends Run.
+	// Signals are passed on to the command. Before the command is started, a
+	// signal ends Run.
 	Signals <-chan os.Signal
 
 	Log *slog.Logger
-	Now func() time.Time // nil is the system's clock
+	Now func() time.Time // nil means the system's clock
 }
 
 // Run runs the command and returns its exit code, or one of those above with
 // the reason. A code of 0 with an error means that the command was not started.
-// The context bounds the time until it is; what ends a running command is a
-// signal, or the window.
+// The context bounds the time until it is started; a running command ends with
+// a signal or with the window.
 func Run(ctx context.Context, c Config) (code int, err error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -106,19 +107,19 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
 	if closeErr := keeper.Close(late); closeErr != nil {
-		r.log.Warn("node ID not released: it is free when its window ends", "error", closeErr)
+		r.log.Warn("node ID not released: it becomes free when its window ends", "error", closeErr)
 	}
 	return code, err
 }
 
-// closing is how long giving the node ID back may take.
+// closing is how long giving back the node ID may take.
 const closing = 5 * time.Second
 
 // findCommand looks for the command before a node ID is acquired for it. A name
-// with the node ID in it is found when it is known.
+// that contains the node ID is looked up later.
 func findCommand(command []Template) (code int, err error) {
 	if len(command) == 0 {
-		return exitNotFound, errors.New("no command")
+		return exitNotFound, errors.New("no command given")
 	}
 	if command[0].hasNode() {
 		return 0, nil
@@ -127,7 +128,7 @@ func findCommand(command []Template) (code int, err error) {
 	return startCode(err), err
 }
 
-// startCode is the exit code for an error of starting a command.
+// startCode returns the exit code for an error of starting a command.
 func startCode(err error) int {
 	switch {
 	case err == nil:
@@ -138,7 +139,7 @@ func startCode(err error) int {
 	return exitNotRunnable
 }
 
-// prepare looks the sequencer up, or creates it, and completes the times of c.
+// prepare looks up or creates the sequencer, and completes the durations of c.
 func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	if err := grant.CheckName(c.Sequencer); err != nil {
 		return grant.Info{}, err
@@ -151,7 +152,7 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 			return info, err
 		}
 		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, c.Now()); errors.Is(err, grant.ErrMismatch) {
-			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process has created it meanwhile
+			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process created it meanwhile
 		}
 		if err != nil {
 			return info, err
@@ -165,39 +166,39 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	last := info.Config.Layout.MaxNode()
 	switch {
 	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
-		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has 0..%d", c.Nodes.Lo, c.Nodes.Hi, c.Sequencer, last)}
+		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has only 0..%d", c.Nodes.Lo, c.Nodes.Hi, c.Sequencer, last)}
 	case c.Margin < 0 || c.Margin > c.Window/2:
-		return info, &RangeError{fmt.Sprintf("margin %v: sequencer %s has windows of %v, and the margin is at most half of that", c.Margin, c.Sequencer, c.Window)}
+		return info, &RangeError{fmt.Sprintf("margin %v: it must be at most half of the window; sequencer %s has windows of %v", c.Margin, c.Sequencer, c.Window)}
 	case c.Grace < 0 || c.Grace > c.Margin:
-		return info, &RangeError{fmt.Sprintf("grace period %v: it is at most the margin, %v", c.Grace, c.Margin)}
+		return info, &RangeError{fmt.Sprintf("grace period %v: it must not exceed the margin, %v", c.Grace, c.Margin)}
 	}
 	return info, nil
 }
 
-// A RangeError says which field of a Config does not fit the sequencer.
+// A RangeError means that a field of a Config does not fit the sequencer.
 type RangeError struct{ text string }
 
 func (e *RangeError) Error() string { return e.text }
 
-// A runner is one call of Run. It is the Holder of a Keeper: the Keeper's
-// goroutine calls Begin, Extend, Seal and Used.
+// A runner is one call of Run. It is the Holder of a Keeper, whose goroutine
+// calls Begin, Extend, Seal and Used.
 type runner struct {
 	c   Config
 	log *slog.Logger
 
-	changed chan struct{} // of size 1: something of what follows has changed
+	changed chan struct{} // of size 1: some field below has changed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	grant   firn.Grant // the zero Grant before Begin
-	sealed  bool       // nothing is used any more, and never again
-	why     error      // it is
+	sealed  bool       // the node ID is not used any more
+	why     error      // it is sealed
 	process *process   // nil before the command is started
 	latest  time.Time  // the latest clock reading while the command ran
 }
 
-var errOtherNode = errors.New("the window could not be renewed, and another node ID cannot take its place in a running command")
+var errOtherNode = errors.New("the window could not be renewed, and a running command cannot change its node ID")
 
-// Begin is for the first grant only: a running command keeps the node ID that
+// Begin accepts only the first grant: a running command keeps the node ID that
 // it was started with.
 func (r *runner) Begin(g firn.Grant) error {
 	r.mu.Lock()
@@ -214,7 +215,7 @@ func (r *runner) Begin(g firn.Grant) error {
 	return nil
 }
 
-// Extend makes the window end later.
+// Extend moves the end of the window.
 func (r *runner) Extend(until time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +226,7 @@ func (r *runner) Extend(until time.Time) error {
 // Seal stops the command and waits until it has ended.
 func (r *runner) Seal() { r.seal(errSealed) }
 
-var errSealed = errors.New("the node ID was taken back: the sequencer was fenced, detached or destroyed, or another process holds it")
+var errSealed = errors.New("the node ID was revoked: the sequencer was fenced, detached or destroyed, or another process holds it")
 
 func (r *runner) seal(why error) {
 	r.mu.Lock()
@@ -235,7 +236,7 @@ func (r *runner) seal(why error) {
 	p, g := r.process, r.grant
 	r.mu.Unlock()
 	if p != nil {
-		p.stop(r.c.Grace, func() bool { // at once, where the time is another's
+		p.stop(r.c.Grace, func() bool { // kill at once if the time belongs to another holder
 			now := r.c.Now().Round(0)
 			return now.Before(g.From) || !now.Before(g.Until)
 		})
@@ -243,8 +244,8 @@ func (r *runner) seal(why error) {
 	r.notify()
 }
 
-// Used is a second after the latest time at which the command may have used its
-// node ID.
+// Used returns a second after the latest time at which the command may have
+// used its node ID.
 func (r *runner) Used() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,10 +256,10 @@ func (r *runner) Used() time.Time {
 	return r.latest.Add(beyond)
 }
 
-// read reads the clock, and notes it if the command runs. The caller holds
+// read reads the clock, and records it if the command runs. The caller holds
 // r.mu.
 func (r *runner) read() time.Time {
-	now := r.c.Now().Round(0) // the wall clock alone
+	now := r.c.Now().Round(0) // only the wall clock
 	if r.process != nil && !r.process.hasEnded() && now.After(r.latest) {
 		r.latest = now
 	}
@@ -304,7 +305,7 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 			case left < r.c.Window*2/3:
 				// The Keeper's own timer does not follow a clock that was set forward.
 				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
-				_ = k.Demand(soon) // again at the next tick
+				_ = k.Demand(soon) // retried at the next tick
 				cancel()
 			}
 		}
@@ -334,7 +335,7 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 			say("waiting for a node ID", "error", status.Err)
 		case g == firn.Grant{}:
 		case now.Before(g.From):
-			say("waiting until this machine's clock reaches the time from which the node ID is free", "node", g.Node, "from", g.From)
+			say("waiting until the node ID is free by this machine's clock", "node", g.Node, "from", g.From)
 		case !now.Before(g.Until.Add(-r.c.Margin)):
 			if err := k.Demand(ctx); err != nil {
 				return err
@@ -354,7 +355,7 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 	}
 }
 
-// start starts the command. An error has the exit code of Run.
+// start starts the command. Its error comes with the exit code of Run.
 func (r *runner) start() (p *process, code int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -382,15 +383,15 @@ func (r *runner) start() (p *process, code int, err error) {
 	return p, 0, nil
 }
 
-// ended notes the clock when nothing of the command's group is left, before the
-// process counts as ended.
+// ended records the clock when no process of the command's group is left,
+// before the process counts as ended.
 func (r *runner) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read()
 }
 
-// check reports how much is left of the window, and why the command may not run
+// check returns how much is left of the window, and why the command must stop
 // now, or nil.
 func (r *runner) check(k *grant.Keeper) (left time.Duration, why error) {
 	r.mu.Lock()
@@ -399,20 +400,20 @@ func (r *runner) check(k *grant.Keeper) (left time.Duration, why error) {
 	left = g.Until.Sub(now)
 	switch {
 	case sealed:
-		return r.c.Window, nil // it is being stopped, and needs no more
+		return r.c.Window, nil // it is already being stopped
 	case now.Before(g.From):
-		why = fmt.Errorf("this machine's clock was set back to %s, before %s, from which the node ID is this process's", textfmt.Stamp(now), textfmt.Stamp(g.From))
+		why = fmt.Errorf("this machine's clock was set back to %s, before the window begins at %s", textfmt.Stamp(now), textfmt.Stamp(g.From))
 	case left <= 0:
-		r.log.Error("the command may have used its node ID after its window", "from", g.Until.UTC(), "to", now.UTC(),
+		r.log.Error("the command may have used its node ID after the window ended", "from", g.Until.UTC(), "to", now.UTC(),
 			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")
 		why = fmt.Errorf("the window ended at %s%s", textfmt.Stamp(g.Until), because(k))
 	case left <= r.c.Margin:
-		why = fmt.Errorf("the window ends at %s, which is within the margin of %v%s", textfmt.Stamp(g.Until), r.c.Margin, because(k))
+		why = fmt.Errorf("the window ends at %s, within the margin of %v%s", textfmt.Stamp(g.Until), r.c.Margin, because(k))
 	}
 	return left, why
 }
 
-// because is why the window was not renewed, if that is known.
+// because returns why the window was not renewed, if that is known.
 func because(k *grant.Keeper) string {
 	if status, _ := k.Status(); status.Err != nil {
 		return ", and it was not renewed: " + status.Err.Error()
@@ -420,7 +421,8 @@ func because(k *grant.Keeper) string {
 	return ""
 }
 
-// hasEnded reports whether the command has ended, and all that it has started.
+// hasEnded reports whether the command and everything that it started have
+// ended.
 func (p *process) hasEnded() bool {
 	select {
 	case <-p.ended:
@@ -430,7 +432,7 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// result is what Run returns once the command has ended.
+// result returns the result of Run once the command has ended.
 func (r *runner) result(p *process) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

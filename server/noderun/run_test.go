@@ -297,7 +297,7 @@ func TestStopped(t *testing.T) {
 		logs string
 	}{
 		{"store down", func(r *trial) { r.store.set(true); r.clock.add(8*time.Minute + time.Second) }, "within the margin of 2m0s", ""},
-		{"suspended", func(r *trial) { r.store.set(true); r.clock.add(time.Hour) }, "the window ended at", "may have used its node ID after its window"},
+		{"suspended", func(r *trial) { r.store.set(true); r.clock.add(time.Hour) }, "the window ended at", "may have used its node ID after the window ended"},
 		{"set back", func(r *trial) { r.clock.add(-time.Second) }, "was set back", ""},
 		{"fenced", func(r *trial) {
 			if _, err := grant.Fence(r.t.Context(), r.store.Store, DefaultSequencer, &grant.FenceOptions{Now: r.clock.Now}); err != nil {
@@ -389,9 +389,9 @@ func TestRefused(t *testing.T) {
 		change func(*Config)
 		text   string
 	}{
-		{func(c *Config) { c.Nodes = &sequencer.Range{Lo: 1, Hi: 1 << 22} }, "has 0..4194303"},
+		{func(c *Config) { c.Nodes = &sequencer.Range{Lo: 1, Hi: 1 << 22} }, "has only 0..4194303"},
 		{func(c *Config) { c.Margin = 6 * time.Minute }, "at most half"},
-		{func(c *Config) { c.Grace = 3 * time.Minute }, "at most the margin"},
+		{func(c *Config) { c.Grace = 3 * time.Minute }, "must not exceed the margin"},
 		{func(c *Config) { c.Sequencer = "no/such name" }, "name"},
 	} {
 		r := newTrial(t, "true")

@@ -7,12 +7,12 @@ import (
 )
 
 // A Template is text with the node ID in it: {node}, {node%N} for the remainder
-// and {node/N} for the quotient of a division by N, and several of these from
-// left to right, as in {node/32%32}. Other text is unchanged, braces included.
+// and {node/N} for the quotient of a division by N, or several operations from
+// left to right, as in {node/32%32}. Other text is unchanged, including braces.
 // The zero Template is empty.
 type Template struct{ pieces []piece }
 
-// A piece is text, and then the node ID if there are operations.
+// A piece is text, followed by the node ID if there are operations.
 type piece struct {
 	text string
 	node bool
@@ -26,7 +26,7 @@ type op struct {
 
 const open = "{node"
 
-// ParseTemplate reads a Template.
+// ParseTemplate parses a Template.
 func ParseTemplate(text string) (Template, error) {
 	var t Template
 	for rest := text; rest != ""; {
@@ -50,10 +50,10 @@ func ParseTemplate(text string) (Template, error) {
 }
 
 func templateError(text string) error {
-	return fmt.Errorf("invalid template %q: the node ID is {node}, {node%%N} or {node/N}, where N is a whole number above 0", text)
+	return fmt.Errorf("invalid template %q: write the node ID as {node}, {node%%N} or {node/N}, where N is an integer above 0", text)
 }
 
-// parseOps reads what stands between {node and }.
+// parseOps parses the operations between {node and }.
 func parseOps(text string) (ops []op, err error) {
 	for text != "" {
 		sign := text[0]
@@ -71,7 +71,7 @@ func parseOps(text string) (ops []op, err error) {
 	return ops, nil
 }
 
-// expand is the text for a node ID.
+// expand returns the text for a node ID.
 func (t Template) expand(node uint64) string {
 	var b strings.Builder
 	for _, p := range t.pieces {
@@ -92,7 +92,7 @@ func (t Template) expand(node uint64) string {
 	return b.String()
 }
 
-// hasNode reports whether the node ID is part of the text.
+// hasNode reports whether the text contains the node ID.
 func (t Template) hasNode() bool {
 	for _, p := range t.pieces {
 		if p.node {
@@ -108,7 +108,7 @@ type Variable struct {
 	Value Template
 }
 
-// ParseVariable reads NAME=TEMPLATE.
+// ParseVariable parses NAME=TEMPLATE.
 func ParseVariable(text string) (v Variable, err error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || name == "" || strings.ContainsAny(name, "\x00 ") {

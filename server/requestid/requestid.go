@@ -1,5 +1,5 @@
-// Package requestid names requests: what the log lines of one have in common,
-// on every server that it went through, and what its client was told.
+// Package requestid identifies requests: all log lines of a request have its
+// ID, on every server that it passes through, and its client gets it.
 package requestid
 
 import (
@@ -8,18 +8,18 @@ import (
 	"math/rand/v2"
 )
 
-// Where an ID stands in a request and its answer.
+// The names under which the ID is sent and logged.
 const (
-	Header   = "X-Request-Id"    // of HTTP
-	Metadata = "firn-request-id" // of gRPC
-	LogKey   = "request_id"      // of a log line, and of a problem of HTTP
+	Header   = "X-Request-Id"    // HTTP header
+	Metadata = "firn-request-id" // gRPC metadata
+	LogKey   = "request_id"      // in log lines and HTTP problems
 )
 
-// MaxID is how many characters an ID of a client's own may have.
+// MaxID is the maximum length of an ID that a client chooses.
 const MaxID = 128
 
 // New makes an ID: 16 lower-case letters and digits, 80 random bits. It is for
-// finding log lines, and no secret.
+// finding log lines, and is not a secret.
 func New() string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 	var b [16]byte
@@ -31,8 +31,8 @@ func New() string {
 	return string(b[:])
 }
 
-// Valid reports whether a text of a client can be an ID: 1 to MaxID visible
-// ASCII characters.
+// Valid reports whether a client's text is a valid ID: 1 to MaxID visible ASCII
+// characters.
 func Valid(s string) bool {
 	if s == "" || len(s) > MaxID {
 		return false
@@ -45,17 +45,17 @@ func Valid(s string) bool {
 	return true
 }
 
-// Begin returns the context of a request, and the values of the header that its
-// ID is answered in: those of Values.
+// Begin returns the context of a request, and the values of the header that
+// returns its ID, as from Values.
 func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
 	n := &named{Context: ctx}
 	n.id[0] = Values(sent, newID)[0]
 	return n, n.id[:]
 }
 
-// Values are those of the header that the ID of a request is answered in. They
-// are the ones that the client sent if they are one ID; otherwise the request
-// gets a new one of newID, which is New if it is nil.
+// Values returns the values of the header that returns the ID of a request.
+// They are those that the client sent if they are exactly one valid ID;
+// otherwise the request gets a new one from newID, or from New if that is nil.
 func Values(sent []string, newID func() string) []string {
 	switch {
 	case len(sent) == 1 && Valid(sent[0]):
@@ -69,7 +69,7 @@ func Values(sent []string, newID func() string) []string {
 // A named is a context with the ID of its request.
 type named struct {
 	context.Context
-	id [1]string // an array, so that it is the values of a header too
+	id [1]string // an array, so that it can serve as the values of a header
 }
 
 type idKey struct{}
@@ -81,10 +81,10 @@ func (n *named) Value(key any) any {
 	return n.Context.Value(key)
 }
 
-// WithID returns the context of a request that has this ID.
+// WithID returns the context of a request with this ID.
 func WithID(ctx context.Context, id string) context.Context { return &named{ctx, [1]string{id}} }
 
-// Of is the ID of the request of a context, or "".
+// Of returns the request ID of a context, or "".
 func Of(ctx context.Context) string {
 	if n, ok := ctx.Value(idKey{}).(*named); ok {
 		return n.id[0]
@@ -92,8 +92,8 @@ func Of(ctx context.Context) string {
 	return ""
 }
 
-// NewHandler returns a Handler that adds the ID of the request, where the
-// context of a log line has one, as request_id.
+// NewHandler returns a Handler that adds the request ID to log lines whose
+// context has one, as request_id.
 func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ slog.Handler }

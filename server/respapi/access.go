@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// firstWho is who a client is before it says so: that of its certificate, or
-// nil for one that has to say who it is.
+// firstWho returns the credentials of a client before AUTH: those of its
+// certificate, or nil if the client has to authenticate.
 func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
 	c := &auth.Credentials{TLS: s.c.TLSState(nc)}
 	if s.c.Auth != nil && s.c.Auth.Allow(c, auth.Anything, "") != nil {
@@ -18,8 +18,8 @@ func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
 	return c
 }
 
-// may returns nil if the client may do something. It is asked for every
-// command, so that it ends when a token does.
+// may returns nil if the client may perform an action. It is called for every
+// command, so that access ends when a token expires or is removed.
 func (c *conn) may(do auth.Action, name string) error {
 	switch {
 	case c.who == nil:
@@ -30,7 +30,7 @@ func (c *conn) may(do auth.Action, name string) error {
 	return c.s.c.Auth.Allow(c.who, do, name)
 }
 
-// deny answers a command that the client may not give.
+// deny answers a command that the client is not authorized for.
 func (c *conn) deny(err error, text string) {
 	if errors.Is(err, auth.ErrForbidden) {
 		c.fail(service.Forbidden.RESP(), text)
@@ -39,25 +39,24 @@ func (c *conn) deny(err error, text string) {
 	c.fail(service.Unauthorized.RESP(), authRequired)
 }
 
-// denyTake answers a command for IDs of a sequencer that the client may not
-// have.
+// denyTake answers a command for IDs that the client is not authorized to take.
 func (c *conn) denyTake(err error, name string) {
-	c.deny(err, "this client may not make IDs of sequencer "+name)
+	c.deny(err, "permission denied: this client may not take IDs of sequencer "+name)
 }
 
 const authRequired = "Authentication required."
 
-// login answers AUTH, and what HELLO has of it, and reports whether it was
-// right. The name of the user is not looked at: a token says who it is of.
+// login handles AUTH, and the AUTH option of HELLO, and reports whether the
+// secret was right. The user name is ignored: the token identifies the client.
 func (c *conn) login(secret []byte) bool {
 	if c.s.c.Auth == nil {
-		c.fail(codeErr, "Client sent AUTH, but no password is set: this server asks for none, leave it out")
+		c.fail(codeErr, "Client sent AUTH, but no password is set: this server needs no token; leave it out")
 		return false
 	}
 	who := &auth.Credentials{Token: string(secret), Given: true}
 	if c.s.c.Auth.Allow(who, auth.Anything, "") != nil {
-		// Who was known before stays so, as in Redis.
-		c.fail("WRONGPASS", "invalid username-password pair or user is disabled: give the token of this server's configuration as the password")
+		// As in Redis, a client that was authenticated remains so.
+		c.fail("WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
 		return false
 	}
 	c.who = who

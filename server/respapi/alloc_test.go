@@ -23,8 +23,7 @@ func newFast(t testing.TB) *service.Static {
 	return s
 }
 
-// Commands that make IDs of a sequencer that the connection has used allocate
-// nothing.
+// Commands that take IDs of a sequencer in use allocate nothing.
 func TestNextDoesNotAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -63,7 +62,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A discarding is a connection that throws away what is written.
+// A discarding connection throws away what is written.
 type discarding struct {
 	scripted
 	n int
@@ -71,7 +70,7 @@ type discarding struct {
 
 func (d *discarding) Write(p []byte) (int, error) { d.n++; return len(p), nil }
 
-// BenchmarkAnswer is what commands cost without a network.
+// BenchmarkAnswer measures commands without a network.
 func BenchmarkAnswer(b *testing.B) {
 	for _, row := range []struct {
 		name  string
@@ -102,9 +101,9 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkPipeline is what commands cost over TCP on loopback, client and
-// server together. redis-benchmark -n 1000000 -P 100 NEXT orders measures the
-// same from outside.
+// BenchmarkPipeline measures commands over TCP on loopback, client and server
+// together. redis-benchmark -n 1000000 -P 100 NEXT orders measures the same
+// from outside.
 func BenchmarkPipeline(b *testing.B) {
 	for _, depth := range []int{1, 16, 100, 1000} {
 		b.Run(strconv.Itoa(depth), func(b *testing.B) {

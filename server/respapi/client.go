@@ -16,24 +16,24 @@ import (
 // maxClientName is the length of the longest name of a connection.
 const maxClientName = 256
 
-// A library is what a client says of itself with CLIENT SETINFO.
+// A library is what a client reports about itself with CLIENT SETINFO.
 type library struct{ name, version string }
 
-// A listing is what other connections see of one in CLIENT LIST.
+// A listing is what other connections see of a connection in CLIENT LIST.
 type listing struct {
 	began time.Time
 
-	active atomic.Int64            // when it has sent answers last, in nanoseconds since 1970
-	last   atomic.Pointer[command] // the command it has answered last; nil before the first
+	active atomic.Int64            // when it last sent answers, in nanoseconds since 1970
+	last   atomic.Pointer[command] // the last command it answered; nil before the first
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	name    string
 	library library
 	resp3   bool
 	multi   bool
 }
 
-// publish shows other connections what has changed.
+// publish makes changes visible to other connections.
 func (c *conn) publish() {
 	l := &c.listing
 	l.mu.Lock()
@@ -41,8 +41,8 @@ func (c *conn) publish() {
 	l.name, l.library, l.resp3, l.multi = c.name, c.library, c.resp3, c.tx != nil
 }
 
-// appendListing appends a connection as CLIENT LIST has it, with those fields
-// of Redis that mean something here.
+// appendListing appends a connection in the form of CLIENT LIST, with those
+// fields of Redis that have a meaning here.
 func (c *conn) appendListing(b []byte, now time.Time) []byte {
 	l := &c.listing
 	l.mu.Lock()
@@ -67,8 +67,8 @@ func (c *conn) appendListing(b []byte, now time.Time) []byte {
 		c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), l.name, seconds(l.began), seconds(active), flags, multi, last, resp, l.library.name, l.library.version)
 }
 
-// checkName answers with an error if a connection cannot have the text, which
-// is what is named.
+// checkName answers with an error if the text is not allowed as the name or
+// value of a connection; what says which of them it is.
 func (c *conn) checkName(what string, text []byte) bool {
 	for _, b := range text {
 		if b <= ' ' || b > '~' {
@@ -77,7 +77,7 @@ func (c *conn) checkName(what string, text []byte) bool {
 		}
 	}
 	if len(text) > maxClientName {
-		c.fail(codeErr, fmt.Sprintf("%s have at most %d characters.", what, maxClientName))
+		c.fail(codeErr, fmt.Sprintf("%s are limited to %d characters.", what, maxClientName))
 		return false
 	}
 	return true
@@ -110,7 +110,7 @@ func (c *conn) client(args [][]byte) {
 	case (isWord(sub, "no-evict") || isWord(sub, "no-touch")) && isSwitch():
 		c.out = appendSimple(c.out, "OK") // no client is evicted, and there are no keys to touch
 	default:
-		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': it is %s", sub, find([]byte("client")).usage))
+		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", sub, find([]byte("client")).usage))
 	}
 }
 
@@ -131,10 +131,10 @@ func (c *conn) setInfo(attribute, value []byte) {
 	c.publish()
 }
 
-// clientList answers CLIENT LIST, for those who may see what the server does.
+// clientList answers CLIENT LIST for clients that may see the server's state.
 func (c *conn) clientList(args [][]byte) {
 	if err := c.may(auth.See, ""); err != nil {
-		c.deny(err, "this client may not use CLIENT LIST: its token lacks the role to read")
+		c.deny(err, "permission denied: CLIENT LIST needs a token with the role read or admin")
 		return
 	}
 	wanted := func(*conn) bool { return true }
@@ -149,7 +149,7 @@ func (c *conn) clientList(args [][]byte) {
 		}
 		wanted = func(o *conn) bool { return ids[strconv.FormatInt(o.id, 10)] }
 	default:
-		c.fail(codeErr, "syntax error: it is CLIENT LIST [TYPE normal|master|replica|pubsub] [ID id [id ...]]")
+		c.fail(codeErr, "syntax error: use CLIENT LIST [TYPE normal|master|replica|pubsub] [ID id [id ...]]")
 		return
 	}
 	c.s.mu.Lock()

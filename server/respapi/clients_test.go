@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// redis-cli, which Debian has in the package redis-tools.
+// TestRedisCLI uses redis-cli, which is in Debian's package redis-tools.
 func TestRedisCLI(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("SKIPPED: redis-cli is not installed; apt-get install redis-tools brings it")
@@ -41,7 +41,7 @@ func TestRedisCLI(t *testing.T) {
 		{"", []string{"-a", "right", "NEXT", "orders", "3"}, "2\n3\n4\n"},
 		{"", []string{"-3", "-a", "right", "--no-raw", "NEXT", "orders", "2"}, "1) \"5\"\n2) \"6\"\n"},
 		{"", []string{"-3", "-a", "right", "--no-raw", "INCR", "orders"}, "(integer) 7\n"},
-		{"NEXT orders\nSELECT 0\nGET x\nquit\n", []string{"-a", "right"}, "8\nOK\nERR unknown command 'GET', with args beginning with: 'x' (Firn makes IDs and keeps no keys: COMMAND LIST returns its commands)\n\n"},
+		{"NEXT orders\nSELECT 0\nGET x\nquit\n", []string{"-a", "right"}, "8\nOK\nERR unknown command 'GET', with args beginning with: 'x' (Firn makes IDs and stores no keys: COMMAND LIST returns its commands)\n\n"},
 		{"", []string{"-3", "-a", "right", "--user", "default", "--no-raw", "COMMAND", "INFO", "next"}, "1)  1) \"next\"\n    2) (integer) -2\n"},
 		{"", []string{"-3", "-a", "right", "INFO", "server"}, "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n"},
 		{strings.Repeat(line("NEXT many"), 10000), []string{"-a", "right", "--pipe"}, "All data transferred. Waiting for the last reply...\nLast reply received from server.\nerrors: 0, replies: 10000\n"},
@@ -52,8 +52,8 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// What redis-cli --stat reads is there, and redis-benchmark has nothing to warn
-// of.
+// TestRedisTools: redis-cli --stat finds what it reads, and redis-benchmark has
+// nothing to warn about.
 func TestRedisTools(t *testing.T) {
 	for _, name := range []string{"redis-cli", "redis-benchmark"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -69,7 +69,7 @@ func TestRedisTools(t *testing.T) {
 			t.Errorf("redis-benchmark %q: %v\n%.2000s", args, err, out)
 		}
 	}
-	// It never ends by itself, and writes when it has 4 KiB.
+	// It never ends by itself, and writes in blocks of 4 KiB.
 	stat := exec.CommandContext(ctx, "redis-cli", "-p", port, "-i", "0.001", "--stat")
 	out, err := stat.StdoutPipe()
 	if err != nil {
@@ -88,8 +88,8 @@ func TestRedisTools(t *testing.T) {
 	}
 }
 
-// The versions of the clients that TestClients installs; those of Java are in
-// the pom.xml.
+// The versions of the clients that TestClients installs; those for Java are in
+// pom.xml.
 const (
 	redisPyVersion   = "8.1.0"
 	ioredisVersion   = "5.11.1"
@@ -97,14 +97,14 @@ const (
 	goRedisVersion   = "v9.23.0"
 )
 
-// A library client is one as it is published, with a program that uses it.
+// A libraryClient is a published client library, with a program that uses it.
 type libraryClient struct {
 	name    string
 	needs   []string   // commands
 	install [][]string // in the directory of the client
-	files   []string   // of testdata/clients, that are copied into it
-	runs    [][]string // programs that are given the port
-	again   bool       // it is installed again when a file has changed
+	files   []string   // of testdata/clients, to copy into the directory
+	runs    [][]string // programs to run with the port
+	again   bool       // install it again when a file has changed
 }
 
 var libraryClients = []libraryClient{
@@ -121,9 +121,9 @@ var libraryClients = []libraryClient{
 		runs:    [][]string{{"java", "-cp", "lib/*:.", "JedisClient"}, {"java", "-cp", "lib/*:.", "LettuceClient"}}},
 }
 
-// Clients of several languages, as they are published, do what a program would
-// with them, by their own methods. They are installed into build/clients at the
-// first run.
+// TestClients: published clients in several languages do what a program would
+// do with them, by their own methods. The first run installs them into
+// build/clients.
 func TestClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it installs clients, and -short is given")
@@ -157,10 +157,10 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// prepare installs the client into a directory, unless it is there.
+// prepare installs the client into a directory, unless it is already there.
 func (c *libraryClient) prepare(t *testing.T, dir string) {
 	t.Helper()
-	stamp := fmt.Sprint(c.install) // all that the installation depends on
+	stamp := fmt.Sprint(c.install) // everything that the installation depends on
 	var files [][]byte
 	for _, name := range c.files {
 		b, err := os.ReadFile(filepath.Join("testdata/clients", name))
@@ -194,7 +194,7 @@ func (c *libraryClient) prepare(t *testing.T, dir string) {
 		out, err := runIn(t, dir, 2*time.Minute, args...)
 		switch {
 		case err == nil:
-		case args[0] == "javac", len(args) > 1 && args[1] == "build": // the program is wrong, and not the network
+		case args[0] == "javac", len(args) > 1 && args[1] == "build": // an error of the program, not of the network
 			t.Fatalf("%q: %v\n%s", args, err, out)
 		default:
 			t.Skipf("SKIPPED: %s cannot be installed here: %v\n%s", c.name, err, out)

@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Two servers with one store give different IDs, and what becomes of a
-// sequencer is said on connections that have used it.
+// TestCluster: two servers with one store give different IDs, and connections
+// that use a sequencer learn what happens to it.
 func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
 	var clients []*client
@@ -33,7 +33,7 @@ func TestCluster(t *testing.T) {
 			for range 101 {
 				id := c.read()
 				if seen[id] || strings.HasPrefix(id, "-") {
-					t.Fatalf("round %d: %s came twice, or is none", round, id)
+					t.Fatalf("round %d: %s is a duplicate or not an ID", round, id)
 				}
 				seen[id] = true
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// An op is a command that there is.
+// An op is a command that exists.
 type op uint8
 
 const (
@@ -47,18 +47,18 @@ const (
 	opReset
 )
 
-// A command is what is known of an op: what COMMAND answers, and what holds for
-// all.
+// A command describes an op: what COMMAND returns about it, and the rules that
+// apply to every call.
 type command struct {
 	op       op
 	name     string
-	min, max int    // arguments, the name included; max 0 means any number
-	usage    string // how it is written
+	min, max int    // arguments, including the name; max 0 means any number
+	usage    string // syntax
 	about    string
 	flags    []string // as Redis names them
 	key      bool     // the first argument is the name of a sequencer
-	open     bool     // it is answered before AUTH
-	in       inMulti  // what becomes of it between MULTI and EXEC
+	open     bool     // allowed before AUTH
+	in       inMulti  // what happens to it between MULTI and EXEC
 }
 
 var (
@@ -68,40 +68,40 @@ var (
 	flagsTx   = []string{"noscript", "loading", "stale", "fast"}
 )
 
-// commands are all that there are, the most frequent first.
+// commands lists all commands, the most frequent first.
 var commands = [...]command{
 	{op: opNext, name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", about: "Makes new IDs of a sequencer: one as a string, or count of them as an array", flags: flagsNext, key: true},
 	{op: opNextB, name: "nextb", min: 3, max: 3, usage: "NEXTB name count", about: "Makes count new IDs and returns them in one string, 8 or 16 bytes each, big-endian", flags: flagsNext, key: true},
-	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", about: "Makes a new ID of 64 bits and returns it as an integer; some clients round it", flags: flagsNext, key: true},
-	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", about: "Does what INCR does, as some clients send it; another amount is an error", flags: flagsNext, key: true},
-	{op: opNextR, name: "nextr", min: 3, max: 3, usage: "NEXTR name count", about: "Makes count new IDs and returns them as runs: the first ID in hexadecimal digits, the step, and how many", flags: flagsNext, key: true},
+	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", about: "Makes a new 64-bit ID and returns it as an integer, which some clients round", flags: flagsNext, key: true},
+	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", about: "Same as INCR, for clients that send it; the amount must be 1", flags: flagsNext, key: true},
+	{op: opNextR, name: "nextr", min: 3, max: 3, usage: "NEXTR name count", about: "Makes count new IDs and returns them as runs: first ID in hexadecimal, step and count", flags: flagsNext, key: true},
 	{op: opMulti, name: "multi", min: 1, max: 1, usage: "MULTI", about: "Queues the commands that follow", flags: flagsTx, in: atOnce},
-	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", about: "Executes the commands that are queued", flags: flagsTx, in: atOnce},
-	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", about: "Forgets the commands that are queued", flags: flagsTx, in: atOnce},
-	{op: opWatch, name: "watch", min: 2, usage: "WATCH name [name ...]", about: "Is an error: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
-	{op: opUnwatch, name: "unwatch", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing: nothing is watched", flags: flagsFast},
-	{op: opInspect, name: "inspect", min: 2, max: 3, usage: "INSPECT id [layout]", about: "Returns what an ID says: its layout, time, node and sequence", flags: flagsFast},
+	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", about: "Executes the queued commands", flags: flagsTx, in: atOnce},
+	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", about: "Discards the queued commands", flags: flagsTx, in: atOnce},
+	{op: opWatch, name: "watch", min: 2, usage: "WATCH name [name ...]", about: "Not supported: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
+	{op: opUnwatch, name: "unwatch", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing, as WATCH is not supported", flags: flagsFast},
+	{op: opInspect, name: "inspect", min: 2, max: 3, usage: "INSPECT id [layout]", about: "Returns the layout, time, node and sequence of an ID", flags: flagsFast},
 	{op: opPing, name: "ping", min: 1, max: 2, usage: "PING [message]", about: "Returns PONG, or the message", flags: flagsFast},
 	{op: opEcho, name: "echo", min: 2, max: 2, usage: "ECHO message", about: "Returns the message", flags: flagsFast},
-	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Chooses the version of the protocol, and says what this server is", flags: flagsOpen, open: true, in: refused},
-	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", about: "Says who the client is", flags: flagsOpen, open: true, in: refused},
-	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection, and returns which there are", flags: flagsFast},
+	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Selects the protocol version and returns facts about the server", flags: flagsOpen, open: true, in: refused},
+	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", about: "Authenticates the client with a token", flags: flagsOpen, open: true, in: refused},
+	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection and lists connections", flags: flagsFast},
 	{op: opInfo, name: "info", min: 1, usage: "INFO [section ...]", about: "Returns facts about the server", flags: flagsFast},
-	{op: opConfig, name: "config", min: 2, usage: "CONFIG GET pattern [pattern ...]", about: "Returns those settings that clients of Redis ask for", flags: flagsFast},
+	{op: opConfig, name: "config", min: 2, usage: "CONFIG GET pattern [pattern ...]", about: "Returns the settings that Redis clients ask for", flags: flagsFast},
 	{op: opTime, name: "time", min: 1, max: 1, usage: "TIME", about: "Returns the time of the server's clock: seconds since 1970, and microseconds", flags: flagsFast},
 	{op: opDBSize, name: "dbsize", min: 1, max: 1, usage: "DBSIZE", about: "Returns 0: there are no keys", flags: flagsFast},
-	{op: opRole, name: "role", min: 1, max: 1, usage: "ROLE", about: "Returns master: any server can be asked for any sequencer", flags: flagsFast},
-	{op: opCommand, name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]|DOCS [name ...]]", about: "Returns which commands there are", flags: flagsFast},
-	{op: opSelect, name: "select", min: 2, max: 2, usage: "SELECT 0", about: "Does nothing: there is one database, 0", flags: flagsFast},
-	{op: opCluster, name: "cluster", min: 1, usage: "CLUSTER", about: "Is an error: any server can be asked for any sequencer", flags: flagsFast},
-	{op: opReadOnly, name: "readonly", min: 1, max: 1, usage: "READONLY", about: "Is an error, as CLUSTER is", flags: flagsFast},
-	{op: opReadWrite, name: "readwrite", min: 1, max: 1, usage: "READWRITE", about: "Is an error, as CLUSTER is", flags: flagsFast},
-	{op: opAsking, name: "asking", min: 1, max: 1, usage: "ASKING", about: "Is an error, as CLUSTER is", flags: flagsFast},
+	{op: opRole, name: "role", min: 1, max: 1, usage: "ROLE", about: "Returns master: every server serves every sequencer", flags: flagsFast},
+	{op: opCommand, name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]|DOCS [name ...]]", about: "Lists and describes the commands", flags: flagsFast},
+	{op: opSelect, name: "select", min: 2, max: 2, usage: "SELECT 0", about: "Does nothing: database 0 is the only one", flags: flagsFast},
+	{op: opCluster, name: "cluster", min: 1, usage: "CLUSTER", about: "Not supported: every server serves every sequencer", flags: flagsFast},
+	{op: opReadOnly, name: "readonly", min: 1, max: 1, usage: "READONLY", about: "Not supported, like CLUSTER", flags: flagsFast},
+	{op: opReadWrite, name: "readwrite", min: 1, max: 1, usage: "READWRITE", about: "Not supported, like CLUSTER", flags: flagsFast},
+	{op: opAsking, name: "asking", min: 1, max: 1, usage: "ASKING", about: "Not supported, like CLUSTER", flags: flagsFast},
 	{op: opQuit, name: "quit", min: 1, usage: "QUIT", about: "Closes the connection", flags: flagsOpen, open: true, in: atOnce},
-	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", about: "Makes the connection as it was when it began", flags: flagsOpen, open: true, in: atOnce},
+	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", about: "Resets the connection to its initial state", flags: flagsOpen, open: true, in: atOnce},
 }
 
-// group is how Redis' documentation would sort a command.
+// group returns the group of a command in Redis's documentation.
 func (c *command) group() string {
 	switch c.op {
 	case opNext, opNextB, opNextR, opIncr, opIncrBy, opInspect:
@@ -116,7 +116,7 @@ func (c *command) group() string {
 	return "connection"
 }
 
-// arity is how Redis counts arguments: negative for at least so many.
+// arity returns Redis's argument count: negative means at least that many.
 func (c *command) arity() int64 {
 	if c.min == c.max {
 		return int64(c.min)
@@ -124,7 +124,7 @@ func (c *command) arity() int64 {
 	return -int64(c.min)
 }
 
-// find finds the command of a name, or nil.
+// find returns the command with a name, or nil.
 func find(name []byte) *command {
 	for i := range commands {
 		if c := &commands[i]; isWord(name, c.name) {
@@ -134,7 +134,7 @@ func find(name []byte) *command {
 	return nil
 }
 
-// isWord reports whether arg is a word, which is given in lower case.
+// isWord reports whether arg is a word, ignoring case; word is in lower case.
 func isWord(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false
@@ -151,12 +151,12 @@ func isWord(arg []byte, word string) bool {
 	return true
 }
 
-// execute answers a command. Raw are the bytes it was read from.
+// execute answers a command. raw is the bytes from which it was parsed.
 func (c *conn) execute(args [][]byte, raw []byte) {
 	var began time.Time
 	observe, debug := c.s.c.Observe, c.s.c.Log.Enabled(c.s.ctx, slog.LevelDebug)
 	if observe != nil || debug {
-		// The end of the command before is the beginning of this one.
+		// The end of the previous command is the beginning of this one.
 		if began = c.ended; began.IsZero() {
 			began = time.Now()
 		}
@@ -167,18 +167,18 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	c.last = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
-		c.refuse(protocolError("this is HTTP, and the server speaks RESP here: use a Redis client, or ask the port that serves HTTP"))
+		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP"))
 		return
-	// Those with a key ask whether the client may have it, and find out so.
+	// Commands with a key check access to it, which includes this.
 	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || !cmd.key) && c.may(auth.Anything, "") != nil):
 		c.fail(service.Unauthorized.RESP(), authRequired)
 	case cmd == nil:
 		c.fail(codeErr, unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
-		c.fail(codeErr, fmt.Sprintf("wrong number of arguments for '%s' command: it is %s", cmd.name, cmd.usage))
+		c.fail(codeErr, fmt.Sprintf("wrong number of arguments for '%s' command: use %s", cmd.name, cmd.usage))
 	case c.tx != nil && cmd.in != atOnce:
 		if c.queue(cmd, args, raw) {
-			return // it is told of when EXEC has executed it
+			return // it is reported when EXEC has executed it
 		}
 	default:
 		ids, n = c.do(cmd.op, args, raw)
@@ -205,8 +205,9 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	observe(name, n, ids/n, c.ended.Sub(began)/time.Duration(n), c.failed)
 }
 
-// do answers a command that may be answered. It returns how many IDs it gave,
-// and how many commands it answered: more than one where the same comes again.
+// do answers an allowed command. It returns how many IDs it gave and how many
+// commands it answered, which is more than one if the same command was
+// repeated.
 func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	switch o {
 	case opNext, opNextB, opNextR, opIncr, opIncrBy:
@@ -258,10 +259,10 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		if string(args[1]) == "0" {
 			c.out = appendSimple(c.out, "OK")
 		} else {
-			c.fail(codeErr, "DB index is out of range: there is one, 0")
+			c.fail(codeErr, "DB index is out of range: 0 is the only database")
 		}
 	case opCluster, opReadOnly, opReadWrite, opAsking:
-		// Clients know these words, and then stop asking.
+		// Clients recognize these words, and then stop asking.
 		c.fail(codeErr, "This instance has cluster support disabled")
 	case opQuit:
 		c.out = appendSimple(c.out, "OK")
@@ -276,15 +277,15 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	return 0, 1
 }
 
-// isHTTP reports whether a command is one that a browser can be made to send,
-// or that somebody who takes this port for that of HTTP sends. Redis closes the
-// connection too: the body of a POST could hold commands.
+// isHTTP reports whether a command is the beginning of an HTTP request, from a
+// browser or a client that mistakes this port for one of HTTP. Like Redis, the
+// server then closes the connection: the body of a POST could contain commands.
 func isHTTP(args [][]byte) bool {
 	return isWord(args[0], "post") || isWord(args[0], "host:") ||
 		len(args) == 3 && strings.HasPrefix(string(args[2]), "HTTP/")
 }
 
-// unknownCommand is Redis' text for it, which clients know.
+// unknownCommand returns Redis's error text, which clients recognize.
 func unknownCommand(args [][]byte) string {
 	const most = 128
 	var b strings.Builder
@@ -294,7 +295,7 @@ func unknownCommand(args [][]byte) string {
 		fmt.Fprintf(&b, "'%s' ", a)
 		left -= len(a) + len("'' ")
 	}
-	b.WriteString("(Firn makes IDs and keeps no keys: COMMAND LIST returns its commands)")
+	b.WriteString("(Firn makes IDs and stores no keys: COMMAND LIST returns its commands)")
 	return b.String()
 }
 
@@ -308,9 +309,9 @@ func (c *conn) hello(args [][]byte) {
 			resp3 = v == "3"
 		default:
 			if !isNumber(args[1]) {
-				c.fail(codeErr, "Protocol version is not an integer or out of range: it is 2 or 3")
+				c.fail(codeErr, "Protocol version is not an integer or out of range: use 2 or 3")
 			} else {
-				c.fail("NOPROTO", "unsupported protocol version: it is 2 or 3")
+				c.fail("NOPROTO", "unsupported protocol version: use 2 or 3")
 			}
 			return
 		}
@@ -324,7 +325,7 @@ func (c *conn) hello(args [][]byte) {
 				}
 				name, rest = string(rest[1]), rest[2:]
 			default:
-				c.fail(codeErr, fmt.Sprintf("Syntax error in HELLO option '%.64s': it is HELLO [2|3 [AUTH user secret] [SETNAME name]]", rest[0]))
+				c.fail(codeErr, fmt.Sprintf("Syntax error in HELLO option '%.64s': use HELLO [2|3 [AUTH user secret] [SETNAME name]]", rest[0]))
 				return
 			}
 		}
@@ -350,7 +351,7 @@ func (c *conn) hello(args [][]byte) {
 	b = appendBulk(appendBulk(b, "mode"), "standalone")
 	b = appendBulk(appendBulk(b, "role"), "master")
 	b = appendArray(appendBulk(b, "modules"), 0)
-	c.out = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version) // last: node-redis goes by the place
+	c.out = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version) // last: node-redis relies on positions
 }
 
 // isNumber reports whether b is a decimal number.

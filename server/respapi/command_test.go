@@ -19,13 +19,13 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Every command in both versions of the protocol. IDs count from 1.
+// TestCommands: every command, in both protocol versions. IDs count from 1.
 func TestCommands(t *testing.T) {
 	const clusterless = "-ERR This instance has cluster support disabled"
 	for _, tt := range []struct {
 		in   string
 		two  string // the answers in RESP2, in lines
-		more string // in RESP3, where that is another
+		more string // in RESP3, if that differs
 	}{
 		{"NEXT orders", "1", ""},
 		{"next Orders", "1", ""},
@@ -35,29 +35,34 @@ func TestCommands(t *testing.T) {
 		{"NEXT orders 2 format base62", "(1 2)", ""},
 		{"NEXT orders FORMAT raw", "\x00\x00\x00\x00\x00\x00\x00\x01", ""},
 		{"NEXTB orders 2", "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02", ""},
+		{"NEXTR orders 3", "((0000000000000001 1 :3))", ""},
+		{"nextr orders 1", "((0000000000000001 1 :1))", ""},
+		{"NEXTR orders", "-ERR wrong number of arguments for 'nextr' command: use NEXTR name count", ""},
+		{"NEXTR orders 0", `-ERR count is "0": it must be a number from 1 to 100000`, ""},
+		{"NEXTR a/b 1", `-ERR invalid sequencer name "a/b": '/' at offset 1 is not allowed: a name has 1 to 128 characters`, ""},
 		{"INCR orders", ":1", ""},
-		{"NEXT", "-ERR wrong number of arguments for 'next' command: it is NEXT name [count] [FORMAT format]", ""},
-		{"NEXT orders 1 FORMAT hex more", "-ERR wrong number of arguments for 'next' command: it is NEXT name [count] [FORMAT format]", ""},
-		{"NEXT orders 0", `-ERR count is "0": it is a number from 1 to 100000`, ""},
-		{"NEXT orders 100001", `-ERR count is "100001": it is a number from 1 to 100000`, ""},
-		{"NEXT orders -1", `-ERR count is "-1": it is a number from 1 to 100000`, ""},
-		{"NEXT orders 99999999999999999999999", `-ERR count is "99999999999999999999999": it is a number from 1 to 100000`, ""},
-		{"NEXT orders two", `-ERR count is "two": it is a number from 1 to 100000`, ""},
-		{"NEXT orders 1 two", `-ERR syntax error: "two" is no option, it is NEXT name [count] [FORMAT format]`, ""},
-		{"NEXT orders FORMAT", "-ERR syntax error: after FORMAT comes the name of a format, it is NEXT name [count] [FORMAT format]", ""},
-		{"NEXT orders FORMAT hex 3", "-ERR syntax error: nothing comes after FORMAT and its name, it is NEXT name [count] [FORMAT format]", ""},
+		{"NEXT", "-ERR wrong number of arguments for 'next' command: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 1 FORMAT hex more", "-ERR wrong number of arguments for 'next' command: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 0", `-ERR count is "0": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders 100001", `-ERR count is "100001": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders -1", `-ERR count is "-1": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders 99999999999999999999999", `-ERR count is "99999999999999999999999": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders two", `-ERR count is "two": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders 1 two", `-ERR syntax error: unknown option "two": use NEXT name [count] [FORMAT format]`, ""},
+		{"NEXT orders FORMAT", "-ERR syntax error: FORMAT needs the name of a format: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT hex 3", "-ERR syntax error: nothing may follow FORMAT and its name: use NEXT name [count] [FORMAT format]", ""},
 		{"NEXT orders FORMAT uuid", "-ERR format uuid", ""},
 		{"NEXT orders FORMAT nonsense", "-ERR parse format", ""},
-		{"NEXT a/b", `-ERR the name "a/b" has '/' at offset 1: a name has 1 to 128 characters`, ""},
-		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: it is NEXTB name count", ""},
-		{"NEXTB orders x", `-ERR count is "x": it is a number from 1 to 100000`, ""},
-		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: it is INCR name", ""},
+		{"NEXT a/b", `-ERR invalid sequencer name "a/b": '/' at offset 1 is not allowed: a name has 1 to 128 characters`, ""},
+		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: use NEXTB name count", ""},
+		{"NEXTB orders x", `-ERR count is "x": it must be a number from 1 to 100000`, ""},
+		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: use INCR name", ""},
 		{"INCRBY orders 1", ":1", ""},
-		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount is 1, not "3": for several IDs use NEXT orders 3`, ""},
-		{"INCRBY orders 0", `-ERR INCRBY makes one ID, so its amount is 1, not "0": for several IDs use NEXT orders N`, ""},
-		{"INCRBY orders -5", `-ERR INCRBY makes one ID, so its amount is 1, not "-5": for several IDs use NEXT orders N`, ""},
-		{"INCRBY orders 1.5", `-ERR value is not an integer or out of range: the amount of INCRBY is 1, not "1.5"`, ""},
-		{"INCRBY orders", "-ERR wrong number of arguments for 'incrby' command: it is INCRBY name 1", ""},
+		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount must be 1, not "3": for several IDs use NEXT orders 3`, ""},
+		{"INCRBY orders 0", `-ERR INCRBY makes one ID, so its amount must be 1, not "0": for several IDs use NEXT orders N`, ""},
+		{"INCRBY orders -5", `-ERR INCRBY makes one ID, so its amount must be 1, not "-5": for several IDs use NEXT orders N`, ""},
+		{"INCRBY orders 1.5", `-ERR value is not an integer or out of range: the amount of INCRBY must be 1, not "1.5"`, ""},
+		{"INCRBY orders", "-ERR wrong number of arguments for 'incrby' command: use INCRBY name 1", ""},
 		{"DBSIZE", ":0", ""},
 		{"ROLE", "(master :0 ())", ""},
 		{"CONFIG GET save", "(save )", "map(save )"},
@@ -69,19 +74,19 @@ func TestCommands(t *testing.T) {
 		{"CLIENT LIST TYPE pubsub", "", "=txt:"},
 		{"CLIENT LIST ID 7", "", "=txt:"},
 		{"CLIENT LIST ID x 1", "id=1 addr=", "=txt:id=1 addr="},
-		{"CLIENT LIST TYPE", "-ERR syntax error: it is CLIENT LIST", ""},
+		{"CLIENT LIST TYPE", "-ERR syntax error: use CLIENT LIST", ""},
 		{"INSPECT 117411959208411141 default",
 			"(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 dec 117411959208411141 hex 01a1218e09000005 from dec score 1 for (", "map(layout default time"},
 		{"INSPECT nonsense!", `-ERR "nonsense!" `, ""},
 		{"INSPECT 5 nonsense", `-ERR parse layout "nonsense"`, ""},
-		{"INSPECT " + strings.Repeat("1", 257), "-ERR the text of an ID has at most 256 characters", ""},
+		{"INSPECT " + strings.Repeat("1", 257), "-ERR the ID is too long: the limit is 256 characters", ""},
 		{"PING", "+PONG", ""},
 		{"PING hello", "hello", ""},
-		{"PING a b", "-ERR wrong number of arguments for 'ping' command: it is PING [message]", ""},
+		{"PING a b", "-ERR wrong number of arguments for 'ping' command: use PING [message]", ""},
 		{"ECHO hello", "hello", ""},
-		{"HELLO 4", "-NOPROTO unsupported protocol version: it is 2 or 3", ""},
-		{"HELLO x", "-ERR Protocol version is not an integer or out of range: it is 2 or 3", ""},
-		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': it is HELLO", ""},
+		{"HELLO 4", "-NOPROTO unsupported protocol version: use 2 or 3", ""},
+		{"HELLO x", "-ERR Protocol version is not an integer or out of range: use 2 or 3", ""},
+		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': use HELLO", ""},
 		{"HELLO 2 AUTH a b", "-ERR Client sent AUTH, but no password is set", ""},
 		{"HELLO 2 SETNAME a\x01", "-ERR Client names cannot contain spaces, newlines or special characters.", ""},
 		{"HELLO", "(server firn version 7.4.0 proto :2 id :1 mode standalone role master modules () firn_version v1)",
@@ -91,7 +96,7 @@ func TestCommands(t *testing.T) {
 		{"CLIENT ID", ":1", ""},
 		{"CLIENT GETNAME", "nil", ""},
 		{"CLIENT SETNAME me", "+OK", ""},
-		{"CLIENT SETNAME " + strings.Repeat("x", 257), "-ERR Client names have at most 256 characters.", ""},
+		{"CLIENT SETNAME " + strings.Repeat("x", 257), "-ERR Client names are limited to 256 characters.", ""},
 		{"CLIENT SETINFO LIB-NAME redis-py", "+OK", ""},
 		{"CLIENT SETINFO lib-ver 5.0", "+OK", ""},
 		{"CLIENT SETINFO lib-ver a\x01", "-ERR Values of lib-ver cannot contain spaces", ""},
@@ -112,9 +117,9 @@ func TestCommands(t *testing.T) {
 		{"COMMAND DOCS next", "(next (summary Makes new IDs of a sequencer: one as a string, or count of them as an array group generic arguments (" +
 			"(name name type string) (name count type string flags (+optional)) (name format type string token FORMAT flags (+optional)))))",
 			"map(next map(summary Makes new IDs of a sequencer: one as a string, or count of them as an array group generic arguments (map(name name type string) map(name count type string flags set(+optional))"},
-		{"COMMAND DOCS watch", "(watch (summary Is an error: no ID is given twice, so there is nothing to watch group transactions arguments ((name name type string) (name name type string flags (+optional +multiple)))))", "map("},
+		{"COMMAND DOCS watch", "(watch (summary Not supported: no ID is given twice, so there is nothing to watch group transactions arguments ((name name type string) (name name type string flags (+optional +multiple)))))", "map("},
 		{"COMMAND DOCS time", "(time (summary Returns the time of the server's clock: seconds since 1970, and microseconds group server))", "map("},
-		{"COMMAND DOCS info client", "(info (summary Returns facts about the server group server arguments ((name section type string flags (+optional +multiple)))) client (summary Names the connection, and returns which there are: CLIENT ID|", "map("},
+		{"COMMAND DOCS info client", "(info (summary Returns facts about the server group server arguments ((name section type string flags (+optional +multiple)))) client (summary Names the connection and lists connections: CLIENT ID|", "map("},
 		{"COMMAND DOCS incr none", "(incr (summary Makes", "map(incr map(summary Makes"},
 		{"COMMAND DOCS", "(next (summary ", "map(next map(summary "},
 		{"COMMAND NONE", "-ERR unknown subcommand or wrong number of arguments for 'NONE'", ""},
@@ -148,7 +153,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// What a connection is told stays so, until RESET.
+// TestState: the state of a connection lasts until RESET.
 func TestState(t *testing.T) {
 	s := NewServer(Config{Backend: counting()})
 	all := values(t, talk(s, line("HELLO 3 SETNAME me")+line("CLIENT GETNAME")+line("CLIENT SETNAME you")+line("CLIENT GETNAME")+
@@ -181,7 +186,7 @@ func TestWideIDs(t *testing.T) {
 		t.Errorf("NEXTB u 3 has %d bytes, want 48", len(got.text))
 	}
 	for i := 9; i < 11; i++ {
-		if got := all[i].String(); got != "-ERR INCR answers with an integer of 64 bits, and the IDs of layout uuidv7 have 128: use NEXT u" {
+		if got := all[i].String(); got != "-ERR INCR returns a 64-bit integer, but IDs of layout uuidv7 have 128 bits: use NEXT u" {
 			t.Errorf("INCR u = %s", got)
 		}
 	}
@@ -190,19 +195,47 @@ func TestWideIDs(t *testing.T) {
 	}
 }
 
-// An ID above the highest int64 is no integer of RESP.
+// TestRuns: the runs of NEXTR hold as many IDs as requested, in order, with as
+// many hexadecimal digits as the IDs need; IDs with random bits have no runs.
+func TestRuns(t *testing.T) {
+	for layout, digits := range map[string]int{"default": 16, "hazelcast": 16, "lable": 16, "boundary": 32} {
+		s := NewServer(Config{Backend: newStatic(t, layout)})
+		for _, count := range []int{1, 7, 300, 100_000} {
+			all := values(t, talk(s, line(fmt.Sprintf("NEXTR u %d", count))+line("PING")))
+			total, last := 0, ""
+			for _, run := range all[0].items {
+				n, err := strconv.Atoi(run.items[2].text)
+				first := run.items[0].text
+				if err != nil || n < 1 || len(first) != digits || layout != "lable" && first <= last {
+					t.Fatalf("%s: NEXTR u %d has the run %s after %q", layout, count, run, last)
+				}
+				total, last = total+n, first
+			}
+			if total != count || len(all) != 2 {
+				t.Errorf("%s: NEXTR u %d has %d IDs", layout, count, total)
+			}
+		}
+	}
+	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	if got := talk(s, line("NEXTR u 2")); got != "-ERR no-runs: IDs of layout uuidv7 do not form runs: use NEXTB u\r\n" {
+		t.Errorf("uuidv7: %q", got)
+	}
+}
+
+// TestIncrDoesNotFit: an ID above the largest int64 does not fit a RESP
+// integer.
 func TestIncrDoesNotFit(t *testing.T) {
 	high := oneSource(func(context.Context, int) (firn.Batch, error) {
 		return firn.BatchFromRuns(firn.Run{First: 1 << 63, Step: 1, Count: 1}), nil
 	})
 	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
-	if want := "-ERR the ID 9223372036854775808 does not fit an integer of RESP, which is signed: use NEXT a\r\n"; got != want {
+	if want := "-ERR the ID 9223372036854775808 does not fit the signed integers of RESP: use NEXT a\r\n"; got != want {
 		t.Errorf("INCR = %q, want %q", got, want)
 	}
 }
 
-// INCR as often as it is pipelined is answered in order, each with its own ID,
-// or with an error where that is too high.
+// TestIncrPipelined: pipelined INCRs are answered in order, each with its own
+// ID, or with an error if that is too large.
 func TestIncrPipelined(t *testing.T) {
 	next := uint64(1<<63 - 600)
 	source := oneSource(func(_ context.Context, n int) (firn.Batch, error) {
@@ -218,7 +251,7 @@ func TestIncrPipelined(t *testing.T) {
 		id := uint64(1<<63-600) + uint64(i)
 		want := fmt.Sprintf(":%d", id)
 		if id > math.MaxInt64 {
-			want = fmt.Sprintf("-ERR the ID %d does not fit an integer of RESP, which is signed: use NEXT a", id)
+			want = fmt.Sprintf("-ERR the ID %d does not fit the signed integers of RESP: use NEXT a", id)
 		}
 		if got.String() != want {
 			t.Fatalf("answer %d is %s, want %s", i, got, want)
@@ -242,8 +275,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Every error of a backend has its code, and what the store said stays in the
-// log.
+// TestFailures: every error of a backend has its code, and the store's own
+// message stays in the log.
 func TestFailures(t *testing.T) {
 	secret := errors.New("dial 10.0.0.1: refused")
 	for _, tt := range []struct {
@@ -260,18 +293,18 @@ func TestFailures(t *testing.T) {
 		{grant.ErrClockBehind, "-UNAVAILABLE clock: ", true},
 		{grant.ErrClockAhead, "-UNAVAILABLE clock-ahead: ", true},
 		{grant.ErrDamaged, "-ERR bad-record: ", true},
-		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: node IDs are kept in a store that could not be reached or read; the server's log says more", false},
-		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: node IDs are kept in a store that did not answer in time; the server's log says more", false},
+		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached or read; see the server's log", false},
+		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: the store of node IDs did not answer in time; see the server's log", false},
 		{grant.ErrMismatch, "-TRYAGAIN recreated: ", false},
 		{sequencer.ErrClosed, "-UNAVAILABLE draining: ", false},
-		{firn.ErrBatchTooLarge, "-ERR batch-too-large: the batch is too large: it must be done in 10s; ask for fewer IDs at a time", false},
+		{firn.ErrBatchTooLarge, "-ERR batch-too-large: the batch is too large: a request must be done in 10s; ask for fewer IDs at a time", false},
 		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
 		{&firn.ClockError{Wait: time.Second}, "-UNAVAILABLE clock: ", false},
 		{context.DeadlineExceeded, "-TRYAGAIN busy: ", false},
 		{firn.ErrGrantOver, "-TRYAGAIN no-grant: ", false},
 		{firn.ErrTimeOver, "-ERR time-over: ", false},
 		{fmt.Errorf("%w: enough", service.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
-		{secret, "-ERR internal: the server's log says what happened", true},
+		{secret, "-ERR internal: see the server's log", true},
 		{errors.New("a\r\nb"), "-ERR internal: ", true},
 	} {
 		for _, from := range []string{"backend", "source", "second"} {
@@ -305,20 +338,21 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A source that gives another number of IDs than was asked for has failed.
+// TestSourceGivesTooFew: a source that returns another number of IDs has
+// failed.
 func TestSourceGivesTooFew(t *testing.T) {
 	few := oneSource(func(context.Context, int) (firn.Batch, error) {
 		return firn.BatchFromRuns(firn.Run{First: 1, Count: 2}), nil
 	})
 	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1", "NEXTB a 3"} {
-		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: the server's log says what happened\r\n"; got != want {
+		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: see the server's log\r\n"; got != want {
 			t.Errorf("%s = %q, want %q", in, got, want)
 		}
 	}
 }
 
-// A sequencer that was closed, and opened again, is looked up again; that it
-// has another layout is said once.
+// TestReopened: a sequencer that was closed and reopened is looked up again. A
+// changed layout is reported once.
 func TestReopened(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -347,7 +381,8 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// A connection that uses many names forgets them, and not what they are.
+// TestManyNames: a connection that uses many names forgets them, and still
+// serves them correctly.
 func TestManyNames(t *testing.T) {
 	s := NewServer(Config{Backend: counting()})
 	var in strings.Builder
@@ -361,7 +396,7 @@ func TestManyNames(t *testing.T) {
 	}
 }
 
-// The names of commands are told to whoever observes, with what they gave.
+// TestObserve: Observe gets the names of commands and what they gave.
 func TestObserve(t *testing.T) {
 	var got []string
 	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, d time.Duration, err bool) {
@@ -383,8 +418,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A guard knows one token, and who has a certificate if that is so. allows says
-// what they may do; nil is everything.
+// A guard knows one token, and a client with a certificate if cert is set.
+// allows says what they may do; nil means everything.
 type guard struct {
 	certificates bool
 	allows       func(do auth.Action, name string) error
@@ -412,7 +447,8 @@ func onlyOrders(do auth.Action, name string) error {
 	return auth.ErrForbidden
 }
 
-// ending is onlyOrders as often as is left, and then knows nobody.
+// ending allows what onlyOrders allows for the given number of checks, and then
+// knows no client.
 func ending(left int) func(auth.Action, string) error {
 	return func(do auth.Action, name string) error {
 		if left--; left < 0 {
@@ -422,8 +458,8 @@ func ending(left int) func(auth.Action, string) error {
 	}
 }
 
-// TestAuthEnds: who is not known any more is asked who it is, whatever the
-// command.
+// TestAuthEnds: a client that is no longer known has to authenticate again,
+// whatever the command.
 func TestAuthEnds(t *testing.T) {
 	const noAuth = "-NOAUTH Authentication required."
 	s := NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}})
@@ -458,7 +494,8 @@ func TestAuthEnds(t *testing.T) {
 	}
 }
 
-// TestInfoIsOfWhoAsks: who may only take IDs learns of INFO what clients need.
+// TestInfoIsOfWhoAsks: a client that may only take IDs gets from INFO what it
+// needs.
 func TestInfoIsOfWhoAsks(t *testing.T) {
 	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}, Version: "v9"})
 	for command, want := range map[string]string{
@@ -500,13 +537,13 @@ func TestAuth(t *testing.T) {
 		{"RESET", "+RESET"},
 		{"AUTH right", "+OK"},
 		{"NEXT orders", "1"},
-		{"NEXT users", "-NOPERM this client may not make IDs of sequencer users"},
-		{"NEXT users", "-NOPERM this client may not make IDs of sequencer users"},
+		{"NEXT users", "-NOPERM permission denied: this client may not take IDs of sequencer users"},
+		{"NEXT users", "-NOPERM permission denied: this client may not take IDs of sequencer users"},
 		{"INCR users", "-NOPERM "},
 		{"NEXTB users 2", "-NOPERM "},
-		{"INSPECT 1", "-NOPERM this client may not use INSPECT"},
+		{"INSPECT 1", "-NOPERM permission denied: this client may not use INSPECT"},
 		{"AUTH wrong", wrong},
-		{"NEXT orders", "2"}, // as in Redis, one stays who one was
+		{"NEXT orders", "2"}, // as in Redis, the client stays authenticated
 		{"RESET", "+RESET"},
 		{"NEXT orders", noAuth},
 		{"AUTH default right", "+OK"},
@@ -531,7 +568,7 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// TIME is that of the clock, in seconds and microseconds.
+// TestTime: TIME returns the time of the clock, in seconds and microseconds.
 func TestTime(t *testing.T) {
 	before := time.Now().Truncate(time.Microsecond)
 	all := values(t, talk(NewServer(Config{Backend: counting()}), line("TIME")))
@@ -546,7 +583,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A connection is listed with what it has said of itself.
+// TestClientList: a connection is listed with what it reported about itself.
 func TestClientList(t *testing.T) {
 	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
 	first, second := dialTCP(t, addr), dialTCP(t, addr)
@@ -575,10 +612,10 @@ func TestClientList(t *testing.T) {
 	}
 }
 
-// INCR above 2^53 is logged once, or refused where the server is told to: then
-// by the layout, before an ID is taken.
+// TestIntegers: INCR above 2^53 is logged once. If the server is configured to
+// refuse, it is refused by the layout, before an ID is taken.
 func TestIntegers(t *testing.T) {
-	const warning = "INCR answered an integer above 2^53"
+	const warning = "INCR returned an integer above 2^53"
 	for _, tt := range []struct {
 		layout string
 		refuse bool
@@ -586,10 +623,10 @@ func TestIntegers(t *testing.T) {
 		warns  int
 	}{
 		{"default", false, ":", 1},
-		{"default", true, "-ERR IDs of layout default exceed 2^53, where JavaScript rounds integers, and this server refuses to answer them so: use NEXT ", 0},
+		{"default", true, "-ERR IDs of layout default exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT ", 0},
 		{"js53", false, ":", 0},
 		{"js53", true, ":", 0},
-		{"uuidv7", true, "-ERR INCR answers with an integer of 64 bits", 0},
+		{"uuidv7", true, "-ERR INCR returns a 64-bit integer", 0},
 	} {
 		var log strings.Builder
 		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -10,9 +10,9 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// settings are those of Redis that clients and tools ask for, as far as they
-// have a counterpart here. The values of the last ones are for those who may
-// see what the server does.
+// settings returns the Redis settings that clients and tools ask for and that
+// have a counterpart here. The values of the last ones are only for clients
+// that may see the server's state.
 func (c *conn) settings() [][2]string {
 	all := [][2]string{
 		{"appendonly", "no"},
@@ -35,11 +35,11 @@ func (c *conn) settings() [][2]string {
 // config answers CONFIG.
 func (c *conn) config(args [][]byte) {
 	if !isWord(args[1], "get") {
-		c.fail(codeErr, fmt.Sprintf("CONFIG %.64s is not supported: settings are those of firn serve, in its flags and its file", args[1]))
+		c.fail(codeErr, fmt.Sprintf("CONFIG %.64s is not supported: configure firn serve with its flags and its file", args[1]))
 		return
 	}
 	if len(args) == 2 {
-		c.fail(codeErr, "wrong number of arguments for 'config|get' command: it is "+find([]byte("config")).usage)
+		c.fail(codeErr, "wrong number of arguments for 'config|get' command: use "+find([]byte("config")).usage)
 		return
 	}
 	var found [][2]string

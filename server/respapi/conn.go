@@ -16,57 +16,57 @@ import (
 
 // Buffers of a connection.
 const (
-	firstBuffer = 4 << 10  // of what is read, at first
-	keepBuffer  = 64 << 10 // what it grows to when a client pipelines much, and no buffer is kept that is longer
-	flushAt     = 64 << 10 // answers are sent at the latest when there are so many bytes
+	firstBuffer = 4 << 10  // initial read buffer
+	keepBuffer  = 64 << 10 // size when a client pipelines much; longer buffers are not kept
+	flushAt     = 64 << 10 // answers are sent when they reach this size
 )
 
-// lingerTime and lingerBytes bound what is read after the last answer. It is
-// thrown away: bytes that nobody has read would make the system drop the
-// answer.
+// lingerTime and lingerBytes bound what is read and discarded after the last
+// answer. Unread bytes would make the system drop the answer.
 const (
 	lingerTime  = 100 * time.Millisecond
 	lingerBytes = 256 << 10
 )
 
-// A conn is a connection. Its goroutine uses all of it; others call only stop.
+// A conn is a connection. Its goroutine uses all of it; other goroutines only
+// call stop.
 type conn struct {
 	s  *Server
 	nc net.Conn
 	id int64
 
-	ctx     context.Context // of the commands that are answered, where they are traced; else nil
-	request string          // the ID of the one that is; "" as long as nobody needs it
-	traced  Answered        // where commands are traced
+	ctx     context.Context // of the current commands if they are traced, otherwise nil
+	request string          // ID of the current command; "" until it is needed
+	traced  Answered        // for Trace
 
-	who     *auth.Credentials // nil for who has not said who it is
-	name    string            // as CLIENT SETNAME has it
+	who     *auth.Credentials // nil before authentication
+	name    string            // set by CLIENT SETNAME
 	library library
 	resp3   bool
-	tx      *transaction // since MULTI; else nil
-	replay  *run         // that EXEC executes; else nil
-	last    *command     // that was answered last
+	tx      *transaction // after MULTI, otherwise nil
+	replay  *run         // that EXEC executes, otherwise nil
+	last    *command     // last command that was answered
 	listing listing
-	ending  bool // after the answers that there are, the connection is closed
-	linger  bool // and then what still comes is read
+	ending  bool // close the connection after the pending answers
+	linger  bool // and then read what still arrives
 
-	buf     []byte // what was read: buf[r:w] is to be done
+	buf     []byte // bytes read; buf[r:w] is not processed yet
 	r, w    int
 	full    bool // the last read filled buf
-	began   bool // a part of a command is there, and its deadline is set
-	timed   bool // some deadline for reading is set
+	began   bool // part of a command has arrived, and its deadline is set
+	timed   bool // a read deadline is set
 	args    [][]byte
-	failed  bool      // the command that is answered has an error
+	failed  bool      // the answer of the current command is an error
 	ids     [128]byte // scratch: one ID as text
 	known   map[string]*known
 	counted struct{ commands, ids uint64 } // since the last flush
 
-	out     []byte    // answers that were not sent
-	err     error     // of sending: the client is gone
-	writeBy time.Time // the deadline for writing; zero before the first
-	ended   time.Time // when the command before did; zero where it is not known
+	out     []byte    // answers not sent yet
+	err     error     // error of sending: the client has gone
+	writeBy time.Time // write deadline; zero before the first write
+	ended   time.Time // when the previous command ended; zero if unknown
 
-	stopMu   sync.Mutex // guards stopping, and the deadline for reading
+	stopMu   sync.Mutex // guards stopping and the read deadline
 	stopping bool
 }
 
@@ -88,8 +88,7 @@ func (c *conn) serve() {
 	}
 }
 
-// answerTraced is answer, of which the server's Trace is told where there is
-// one.
+// answerTraced is answer with a call of the server's Trace, if there is one.
 func (c *conn) answerTraced() {
 	if c.s.c.Trace == nil || c.r == c.w {
 		c.answer()
@@ -105,7 +104,7 @@ func (c *conn) answerTraced() {
 	c.answer()
 }
 
-// answer answers all commands that have arrived as a whole.
+// answer answers all commands that have arrived completely.
 func (c *conn) answer() {
 	c.ended = time.Time{}
 	for c.r < c.w && !c.ending && c.err == nil {
@@ -130,13 +129,13 @@ func (c *conn) answer() {
 		}
 		if len(c.out) >= flushAt {
 			c.flush()
-			c.ended = time.Time{} // sending is no part of a command
+			c.ended = time.Time{} // sending is not part of a command
 		}
 	}
 }
 
-// repeats is how many times raw, which was just read, comes again after it, at
-// most most-1 times.
+// repeats returns how often raw, which was just parsed, is repeated directly
+// after it, up to most-1 times.
 func (c *conn) repeats(raw []byte, most int) int {
 	if c.replay != nil {
 		return min(c.replay.count, most-1)
@@ -148,7 +147,7 @@ func (c *conn) repeats(raw []byte, most int) int {
 	return n
 }
 
-// skip takes n of the commands that repeats has found as answered.
+// skip skips n repeated commands, which have been answered.
 func (c *conn) skip(raw []byte, n int) {
 	if c.replay != nil {
 		c.replay.count -= n
@@ -157,7 +156,7 @@ func (c *conn) skip(raw []byte, n int) {
 	c.r += n * len(raw)
 }
 
-// refuse answers what is no command, after which nothing can be read.
+// refuse answers invalid input, after which nothing can be read.
 func (c *conn) refuse(err error) {
 	c.fail(codeErr, err.Error())
 	c.ending, c.linger = true, true
@@ -167,7 +166,7 @@ func (c *conn) refuse(err error) {
 	}
 }
 
-// note notes what was answered, for Trace.
+// note records what was answered, for Trace.
 func (c *conn) note(name string, ids, n int) {
 	if c.traced.Commands == 0 {
 		c.traced.First = name
@@ -179,7 +178,7 @@ func (c *conn) note(name string, ids, n int) {
 	}
 }
 
-// requestContext is the context of the command that is answered, which has an
+// requestContext returns the context of the current command, with its request
 // ID.
 func (c *conn) requestContext() context.Context {
 	if c.request == "" {
@@ -192,17 +191,17 @@ func (c *conn) requestContext() context.Context {
 	return requestid.WithID(ctx, c.request)
 }
 
-// fail answers with an error.
+// fail appends an error to the answers.
 func (c *conn) fail(code, text string) {
 	c.out = appendError(c.out, code, text)
 	c.failed = true
 }
 
-// flush sends the answers that there are, with one write.
+// flush sends the pending answers with one write.
 func (c *conn) flush() { c.send(time.Time{}) }
 
-// send is flush at a moment that was just read from the clock; zero if none
-// was.
+// send is flush at a time that was just read from the clock; zero if none was
+// read.
 func (c *conn) send(now time.Time) {
 	if n := c.counted; n.commands > 0 {
 		c.s.totalCommands.Add(n.commands)
@@ -221,7 +220,7 @@ func (c *conn) send(now time.Time) {
 			c.s.totalOut.Add(uint64(n))
 		}
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
-			c.s.c.Log.Debug("connection closed: the client does not read its answers", "peer", c.nc.RemoteAddr())
+			c.s.c.Log.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
 		}
 	}
 	c.out = c.out[:0]
@@ -230,9 +229,9 @@ func (c *conn) send(now time.Time) {
 	}
 }
 
-// extendWriting lets a write take WriteTimeout from now, and up to an eighth of
-// it more. Setting a deadline costs as much as answering a command, so most
-// writes keep the previous one.
+// extendWriting gives a write at least WriteTimeout, and up to an eighth more.
+// Setting a deadline costs as much as answering a command, so most writes keep
+// the previous one.
 func (c *conn) extendWriting(now time.Time) error {
 	d := c.s.c.WriteTimeout
 	if c.writeBy.Sub(now) >= d {
@@ -242,7 +241,7 @@ func (c *conn) extendWriting(now time.Time) error {
 	return c.nc.SetWriteDeadline(c.writeBy)
 }
 
-// fill reads more.
+// fill reads more bytes.
 func (c *conn) fill() error {
 	if c.r == c.w {
 		c.r, c.w = 0, 0
@@ -257,7 +256,7 @@ func (c *conn) fill() error {
 			c.r = 0
 		}
 		if c.w == len(c.buf) || c.full && len(c.buf) < keepBuffer {
-			// parse has an error for whatever is longer than its limits.
+			// parse rejects anything longer than its limits.
 			c.buf = append(c.buf, make([]byte, len(c.buf))...)
 		}
 	}
@@ -269,7 +268,7 @@ func (c *conn) fill() error {
 	c.s.totalIn.Add(uint64(n))
 	c.full = c.w == len(c.buf)
 	if n > 0 {
-		return nil // an error comes again
+		return nil // a read error will occur again
 	}
 	if err == nil {
 		err = io.ErrNoProgress
@@ -285,7 +284,7 @@ func (c *conn) setTimeout() error {
 	}
 	switch {
 	case c.w > 0 && c.began:
-		return nil // all of a command has one deadline
+		return nil // the whole command has one deadline
 	case c.w > 0:
 		c.began, d = true, c.s.c.ReadTimeout
 	case d == 0 && !c.timed:
@@ -304,33 +303,33 @@ func (c *conn) setTimeout() error {
 	return c.nc.SetReadDeadline(at)
 }
 
-// stop ends the connection when it has answered what it has read.
+// stop ends the connection once it has answered what it has read.
 func (c *conn) stop() {
 	c.stopMu.Lock()
 	defer c.stopMu.Unlock()
 	c.stopping = true
-	// A read that waits ends. The error would be that of a connection which has
+	// End a read that waits. An error here would mean that the connection has
 	// ended anyway.
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
-// endOf says the last word where reading has failed.
+// endOf sends a last answer if reading has failed.
 func (c *conn) endOf(err error) {
 	c.stopMu.Lock()
 	stopping := c.stopping
 	c.stopMu.Unlock()
 	if stopping {
-		c.linger = true // what a client has sent meanwhile must not cost it its answers
+		c.linger = true // unread input must not make the client lose its answers
 	}
-	// Who is idle is not told anything: it would be taken for an answer.
+	// An idle client gets no error: it would take it for an answer.
 	if c.began && !stopping && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.refuse(protocolError("timeout: a command arrives within " + c.s.c.ReadTimeout.String() + " as a whole"))
+		c.refuse(protocolError("timeout: a command must arrive completely within " + c.s.c.ReadTimeout.String()))
 		c.flush()
 	}
 }
 
-// discard ends the half of the connection that is written, and reads for a
-// moment what the other half still brings.
+// discard closes the sending half of the connection, and for a moment reads
+// what the other half still brings.
 func (c *conn) discard() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

@@ -1,17 +1,17 @@
-// Package respapi serves IDs over RESP, the protocol of Redis, in its versions
-// 2 and 3, so that a Redis client is a client of Firn. The commands are NEXT,
-// NEXTB, INCR, INCRBY 1 and INSPECT, transactions of them, and those that
-// clients and tools send on their own; COMMAND DOCS lists them.
+// Package respapi serves IDs over RESP 2 and 3, the protocol of Redis, so that
+// any Redis client is a client of Firn. The commands are NEXT, NEXTB, INCR,
+// INCRBY 1 and INSPECT, transactions of them, and those that clients and tools
+// send on their own; COMMAND DOCS lists them.
 //
-// IDs are bulk strings: clients in JavaScript turn integers into doubles, which
-// makes two IDs one. Only INCR and INCRBY answer with an integer.
+// IDs are bulk strings: JavaScript clients turn integers into doubles, which
+// makes different IDs equal. Only INCR and INCRBY return integers.
 //
 // Every connection has one goroutine. All commands that have arrived are
 // answered with one write, so a pipeline costs little more than its longest
-// command. What a connection takes in memory is bounded, whatever it sends: a
+// command. A connection uses a bounded amount of memory, whatever it sends: a
 // client that pipelines megabytes of commands must read answers meanwhile, or
-// it is cut off after Config.WriteTimeout.
+// it is disconnected after Config.WriteTimeout.
 //
-// A Server makes no IDs itself, knows no store and no files of tokens. It is no
-// Redis: it keeps no keys, and has no scripts or subscriptions.
+// A Server makes no IDs itself and knows neither stores nor token files. It is
+// not a Redis server: it has no keys, scripts or subscriptions.
 package respapi

@@ -46,11 +46,11 @@ func (c *conn) command(args [][]byte) {
 		}
 		c.out = b
 	default:
-		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': it is %s", args[1], find([]byte("command")).usage))
+		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", args[1], find([]byte("command")).usage))
 	}
 }
 
-// commandNames are the names, or those of all commands where there are none.
+// commandNames returns the names, or those of all commands if names is empty.
 func commandNames(names [][]byte) [][]byte {
 	if len(names) == 0 {
 		for i := range commands {
@@ -60,7 +60,7 @@ func commandNames(names [][]byte) [][]byte {
 	return names
 }
 
-// appendInfo appends a command as COMMAND has it since Redis 7.
+// appendInfo appends a command in the form of COMMAND since Redis 7.
 func (c *command) appendInfo(b []byte, resp3 bool) []byte {
 	b = appendArray(b, 10)
 	b = appendBulk(b, c.name)
@@ -73,16 +73,16 @@ func (c *command) appendInfo(b []byte, resp3 bool) []byte {
 	if c.key {
 		key = 1
 	}
-	for range 3 { // the first key, the last and the step
+	for range 3 { // the first key, the last key and the step
 		b = appendInt(b, key)
 	}
-	b = appendSet(b, resp3, 0) // ACL categories: there are none
+	b = appendSet(b, resp3, 0) // ACL categories
 	b = appendArray(b, 0)      // tips
-	b = appendArray(b, 0)      // key specifications: the three numbers say it all
+	b = appendArray(b, 0)      // key specifications: the three numbers suffice
 	return appendArray(b, 0)   // subcommands
 }
 
-// appendNoArray appends what stands for an array that there is not.
+// appendNoArray appends the value that stands for a missing array.
 func appendNoArray(b []byte, resp3 bool) []byte {
 	if resp3 {
 		return appendNull(b, true)
@@ -90,8 +90,8 @@ func appendNoArray(b []byte, resp3 bool) []byte {
 	return append(b, "*-1\r\n"...)
 }
 
-// appendDocs appends the documentation of a command, of which redis-cli makes
-// its hints.
+// appendDocs appends the documentation of a command, which redis-cli uses for
+// hints.
 func (c *command) appendDocs(b []byte, resp3 bool) []byte {
 	arguments, ok := argumentsOf(c.usage)
 	summary, fields := c.about, 2
@@ -114,14 +114,14 @@ func (c *command) appendDocs(b []byte, resp3 bool) []byte {
 	return b
 }
 
-// An argument is one of a command, as COMMAND DOCS has it.
+// An argument is an argument of a command, as in COMMAND DOCS.
 type argument struct {
-	name, token string // the token is a word that comes before it
+	name, token string // the token is a word before it
 	flags       []string
 }
 
-// argumentsOf reads the arguments of a usage: name, [name], [TOKEN name] and
-// [name ...]. Not ok are usages with alternatives, which are not so simple.
+// argumentsOf parses a usage with arguments of the forms name, [name], [TOKEN
+// name] and [name ...]. It reports false for usages with alternatives.
 func argumentsOf(usage string) (all []argument, ok bool) {
 	_, rest, _ := strings.Cut(usage, " ")
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {

@@ -2,11 +2,11 @@ package respapi
 
 import "fmt"
 
-// codeErr is the first word of errors about a command itself; those of other
-// errors are in the registry of package service.
+// codeErr is the first word of errors about a command itself. The registry of
+// package service has those of other errors.
 const codeErr = "ERR"
 
-// A requestError says what is wrong with a command. Nothing was taken for it.
+// A requestError is an error in a command. No ID was taken.
 type requestError string
 
 func (e requestError) Error() string { return string(e) }

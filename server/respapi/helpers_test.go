@@ -20,17 +20,17 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// day is when the tests take place.
+// day is the time of the tests.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// stepClock returns a clock that begins at day and moves on by ten seconds at
-// every reading, so that no test waits for the real one.
+// stepClock returns a clock that begins at day and advances by ten seconds at
+// every reading, so that no test waits for real time.
 func stepClock() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
 }
 
-// newStatic makes a Static of a layout, with node 5 and a clock of its own.
+// newStatic makes a Static of a layout, with node 5 and its own clock.
 func newStatic(t testing.TB, layout string) *service.Static {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
@@ -65,7 +65,7 @@ func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { 
 
 func (f sourceFunc) TryNextBatch(n int) (firn.Batch, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // so that it does not wait
+	cancel() // so that the source does not wait
 	return f(ctx, n)
 }
 
@@ -80,14 +80,14 @@ func (f sourceFunc) TryNext() (id firn.ID, err error) {
 	return id, err
 }
 
-// oneSource is a Backend of one source of the default layout for all names.
+// oneSource is a Backend with one source of the default layout for all names.
 func oneSource(f sourceFunc) service.Backend {
 	return backendFunc(func(context.Context, string) (service.Sequencer, error) {
 		return service.Sequencer{Layout: firn.Default(), Source: f, Try: f}, nil
 	})
 }
 
-// counting is a Backend whose IDs are 1, 2, 3 and so on, of all names.
+// counting is a Backend whose IDs are 1, 2, 3 and so on, across all names.
 func counting() service.Backend {
 	var last atomic.Uint64
 	return oneSource(func(_ context.Context, n int) (firn.Batch, error) {
@@ -96,8 +96,8 @@ func counting() service.Backend {
 	})
 }
 
-// A scripted is a connection whose client has sent all that it will ever send.
-// It notes what is written, write by write.
+// A scripted connection has a client that has already sent everything. It
+// records every write.
 type scripted struct {
 	in     io.Reader
 	mu     sync.Mutex
@@ -119,15 +119,15 @@ func (s *scripted) SetDeadline(time.Time) error      { return nil }
 func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
 func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 
-// talk gives a server all of a client's bytes, in one piece if they fit, and
-// returns its answers.
+// talk sends a server all of a client's bytes, in one piece if they fit, and
+// returns the answers.
 func talk(s *Server, in string) string {
 	c := &scripted{in: strings.NewReader(in)}
 	s.ServeConn(c)
 	return string(bytes.Join(c.writes, nil))
 }
 
-// cmd writes a command as clients do.
+// cmd encodes a command as clients do.
 func cmd(words ...string) string {
 	b := appendArray(nil, len(words))
 	for _, w := range words {
@@ -136,18 +136,18 @@ func cmd(words ...string) string {
 	return string(b)
 }
 
-// line writes a command of words without spaces.
+// line encodes a command of words without spaces.
 func line(text string) string { return cmd(strings.Fields(text)...) }
 
-// A value is an answer, read strictly. Errors, simple strings, numbers and so
-// on are strings with their type before them; bulk strings are with '$'.
+// A value is a strictly parsed answer. Errors, simple strings, numbers and so
+// on are strings with their type in front; bulk strings have '$'.
 type value struct {
 	kind  byte
 	text  string
 	items []value // of arrays, sets and maps (twice as many)
 }
 
-// String writes a value for people: [a b], {k:v}, ~{a}, -ERR …, nil.
+// String formats a value for people: [a b], {k:v}, ~{a}, -ERR …, nil.
 func (v value) String() string {
 	var b strings.Builder
 	v.write(&b)
@@ -175,7 +175,7 @@ func (v value) write(b *strings.Builder) {
 	}
 }
 
-// readValue reads an answer and fails for whatever RESP does not allow.
+// readValue reads an answer and fails for anything that RESP does not allow.
 func readValue(r *bufio.Reader) (v value, err error) {
 	head, err := r.ReadString('\n')
 	if err != nil {
@@ -186,7 +186,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 	}
 	text, ok := strings.CutSuffix(head, "\r\n")
 	if !ok || text == "" || strings.Contains(text, "\r") {
-		return v, fmt.Errorf("the line %q is none", head)
+		return v, fmt.Errorf("invalid line %q", head)
 	}
 	v.kind, v.text = text[0], text[1:]
 	switch v.kind {
@@ -251,7 +251,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// values are all answers of a text.
+// values parses all answers in a text.
 func values(t testing.TB, text string) []value {
 	t.Helper()
 	var all []value
@@ -293,7 +293,7 @@ func (c *client) read() string {
 	return v.String()
 }
 
-// serveTCP serves on loopback until the test ends, and returns the address.
+// serveTCP serves on loopback until the test ends and returns the address.
 func serveTCP(t testing.TB, s *Server) string {
 	t.Helper()
 	l := nettest.Listen(t)
@@ -315,7 +315,7 @@ func serveTCP(t testing.TB, s *Server) string {
 	return l.Addr().String()
 }
 
-// dialTCP connects; the test fails after a minute rather than to hang.
+// dialTCP connects; the test fails after a minute instead of hanging.
 func dialTCP(t testing.TB, addr string) *client {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)

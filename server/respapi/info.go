@@ -11,13 +11,13 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// redisVersion is the version of Redis whose answers to what clients send on
-// their own these are. Clients read it to know what they can send.
+// redisVersion is the Redis version that this server imitates for commands that
+// clients send on their own. Clients use it to decide what they can send.
 const redisVersion = "7.4.0"
 
-// info answers INFO: lines of name:value in sections, as Redis has them. Who
-// may only take IDs gets what clients need to know, and nothing of how the
-// server is.
+// info answers INFO: lines of name:value in sections, as in Redis. A client
+// that may only take IDs gets what client libraries need, and nothing about the
+// server's state.
 func (c *conn) info(args [][]byte) {
 	s := c.s
 	var b []byte
@@ -35,7 +35,7 @@ func (c *conn) info(args [][]byte) {
 	}
 	if c.may(auth.See, "") != nil {
 		section("Server", "redis_version", redisVersion, "firn_version", s.c.Version, "redis_mode", "standalone")
-		section("Persistence", "loading", 0) // ioredis waits until it is so
+		section("Persistence", "loading", 0) // ioredis waits until loading is 0
 		section("Replication", "role", "master")
 		section("Cluster", "cluster_enabled", 0)
 		c.out = appendVerbatim(c.out, c.resp3, b)
@@ -45,8 +45,8 @@ func (c *conn) info(args [][]byte) {
 	c.out = appendVerbatim(c.out, c.resp3, b)
 }
 
-// fullInfo calls section for all that there is: what redis-cli --stat and
-// exporters read, as far as it means something here.
+// fullInfo calls section for all sections: what redis-cli --stat and exporters
+// read, if it has a meaning here.
 func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 	up := time.Since(s.started)
 	section("Server",
@@ -97,8 +97,9 @@ func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 	section("Keyspace")
 }
 
-// memory is how many bytes the heap's objects have, and how many the process
-// has of the system for its heap, its stacks and the runtime.
+// memory returns how many bytes the objects on the heap use, and how many the
+// process has obtained from the system for its heap, its stacks and the
+// runtime.
 func memory() (used, total uint64) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},
@@ -109,7 +110,7 @@ func memory() (used, total uint64) {
 	return samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()
 }
 
-// wanted reports whether a section is one of those asked for.
+// wanted reports whether a section was requested.
 func wanted(names [][]byte, section string) bool {
 	for _, name := range names {
 		if isWord(name, "all") || isWord(name, "everything") || isWord(name, "default") || bytes.EqualFold(name, []byte(section)) {

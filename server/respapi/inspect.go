@@ -13,11 +13,11 @@ import (
 // digits of base 2.
 const maxID = 256
 
-// inspect answers INSPECT: the likeliest reading, with the names that HTTP has.
-// As there, integers above 2^53 are strings.
+// inspect answers INSPECT with the likeliest reading, under the names of the
+// HTTP API. As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
 	if err := c.may(auth.Inspect, ""); err != nil {
-		c.deny(err, "this client may not use INSPECT: its token lacks the role to read")
+		c.deny(err, "permission denied: this client may not use INSPECT")
 		return
 	}
 	var o inspect.Options
@@ -30,7 +30,7 @@ func (c *conn) inspect(args [][]byte) {
 		o.Layout = l
 	}
 	if len(args[1]) > maxID {
-		c.fail(codeErr, "the text of an ID has at most "+strconv.Itoa(maxID)+" characters")
+		c.fail(codeErr, "the ID is too long: the limit is "+strconv.Itoa(maxID)+" characters")
 		return
 	}
 	result, err := inspect.Read(string(args[1]), o)
@@ -78,8 +78,8 @@ func appendReading(b []byte, resp3 bool, r *inspect.Reading) []byte {
 	return appendTexts(appendBulk(b, "against"), r.Against)
 }
 
-// appendJSONNumber appends what inspect writes as JSON, a number or a string of
-// digits, as an integer or a bulk string.
+// appendJSONNumber appends a number in inspect's JSON form, a number or a
+// string of digits, as an integer or a bulk string.
 func appendJSONNumber(b, json []byte) []byte {
 	if json[0] == '"' {
 		return appendBulk(b, json[1:len(json)-1])

@@ -13,49 +13,48 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A shape is how IDs are answered.
+// A shape is the form in which IDs are returned.
 type shape uint8
 
 const (
-	shapeOne    shape = iota // each as a bulk string of its own: one command or several
+	shapeOne    shape = iota // one bulk string per command, for one or more commands
 	shapeArray               // as an array of bulk strings
 	shapePacked              // as one bulk string
-	shapeRuns                // as an array of runs, each an array of first ID, step and count
+	shapeRuns                // as an array of runs: first ID, step and count
 	shapeInt                 // as an integer
 )
 
-// A request is what a command asks for.
+// A request is a parsed command for IDs.
 type request struct {
 	name      []byte
 	count     int
 	shape     shape
-	format    firn.Format // where hasFormat
+	format    firn.Format // if hasFormat
 	hasFormat bool
 }
 
-// A known is a sequencer that a connection has used.
+// A known is a sequencer that the connection has used.
 type known struct {
 	name string
 	q    service.Sequencer
 }
 
-// tries reports whether there is a source that makes IDs without waiting.
+// tries reports whether the source can make IDs without waiting.
 func (k *known) tries() bool { return k.q.Try != nil || k.q.Try128 != nil }
 
-// maxKnown is how many sequencers a connection keeps. When it has used more it
-// forgets all, which costs a look-up each.
+// maxKnown is how many sequencers a connection remembers. Beyond that it
+// forgets all of them, which costs one look-up each.
 const maxKnown = 64
 
-// fewRepeats is how many commands that follow one like them cost less one by
-// one than as a batch.
+// fewRepeats is the number of equal commands in a row up to which answering
+// them one by one costs less than a batch.
 const fewRepeats = 4
 
-// maxRepeats is how many commands that are the same, and follow one another,
-// are answered from one batch.
+// maxRepeats is how many equal commands in a row are answered from one batch.
 const maxRepeats = 1024
 
-// take answers NEXT, NEXTB, NEXTR, INCR and INCRBY. It returns how many IDs it gave,
-// and how many commands it answered.
+// take answers NEXT, NEXTB, NEXTR, INCR and INCRBY. It returns how many IDs it
+// gave and how many commands it answered.
 func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
 	q, err := c.readRequest(o, args)
 	switch {
@@ -68,7 +67,7 @@ func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
 	return c.serveIDs(q), 1
 }
 
-// readRequest reads what a command asks for.
+// readRequest parses a command for IDs.
 func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 	q = request{name: args[1], count: 1, shape: shapeOne}
 	switch o {
@@ -81,7 +80,7 @@ func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 		q.shape, q.format, q.hasFormat = shapePacked, firn.Raw, true
 		q.count, err = parseCount(args[2], c.s.c.MaxCount)
 	case opNextR:
-		// Hexadecimal digits are as many as the IDs are wide.
+		// The number of hexadecimal digits shows the size of the IDs.
 		q.shape, q.format, q.hasFormat = shapeRuns, firn.Hex, true
 		q.count, err = parseCount(args[2], c.s.c.MaxCount)
 	default:
@@ -90,28 +89,28 @@ func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 	return q, err
 }
 
-// checkAmount finds what is wrong with the amount of INCRBY. IDs that are made
-// together are not always consecutive, so the last one does not tell the
-// others.
+// checkAmount returns an error for an invalid amount of INCRBY. Only 1 is
+// valid: IDs that are made together are not always consecutive, so the last one
+// does not determine the others.
 func checkAmount(args [][]byte) error {
 	amount := string(args[2])
 	if amount == "1" {
 		return nil
 	}
 	if n, err := strconv.ParseInt(amount, 10, 64); err != nil {
-		return requestErrorf("value is not an integer or out of range: the amount of INCRBY is 1, not %s", inspect.Quote(amount))
+		return requestErrorf("value is not an integer or out of range: the amount of INCRBY must be 1, not %s", inspect.Quote(amount))
 	} else if n < 1 {
 		amount = "N"
 	}
-	return requestErrorf("INCRBY makes one ID, so its amount is 1, not %s: for several IDs use NEXT %s %s", inspect.Quote(string(args[2])), args[1], amount)
+	return requestErrorf("INCRBY makes one ID, so its amount must be 1, not %s: for several IDs use NEXT %s %s", inspect.Quote(string(args[2])), args[1], amount)
 }
 
-// serveAlike answers a command of one ID, and those after it that are the same.
-// It returns how many IDs it gave, and how many commands it answered.
+// serveAlike answers a command for one ID, and the equal commands after it. It
+// returns how many IDs it gave and how many commands it answered.
 //
-// The same command as often as it was pipelined is answered from one batch, if
-// that is to be had at once: whoever sent them together cannot tell, as each
-// has its own ID, in order, or all of them are done one by one.
+// Equal commands in a pipeline are answered from one batch if that is available
+// without waiting. The client cannot tell the difference: each command gets its
+// own ID, in order. Otherwise they are answered one by one.
 func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 	if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
 		if k := c.known[string(q.name)]; k != nil && k.tries() && more >= fewRepeats && c.may(auth.Take, k.name) == nil {
@@ -126,7 +125,7 @@ func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 	return c.serveIDs(q), 1
 }
 
-// options reads what follows the name in NEXT.
+// options parses what follows the name in NEXT.
 func (q *request) options(args [][]byte, most int) (err error) {
 	if len(args) > 0 && !isWord(args[0], "format") {
 		if q.count, err = parseCount(args[0], most); err != nil {
@@ -138,11 +137,11 @@ func (q *request) options(args [][]byte, most int) (err error) {
 	switch {
 	case len(args) == 0:
 	case !isWord(args[0], "format"):
-		return requestErrorf("syntax error: %s is no option, it is %s", inspect.Quote(string(args[0])), commands[0].usage)
+		return requestErrorf("syntax error: unknown option %s: use %s", inspect.Quote(string(args[0])), commands[0].usage)
 	case len(args) == 1:
-		return requestErrorf("syntax error: after FORMAT comes the name of a format, it is %s", commands[0].usage)
+		return requestErrorf("syntax error: FORMAT needs the name of a format: use %s", commands[0].usage)
 	case len(args) > 2:
-		return requestErrorf("syntax error: nothing comes after FORMAT and its name, it is %s", commands[0].usage)
+		return requestErrorf("syntax error: nothing may follow FORMAT and its name: use %s", commands[0].usage)
 	default:
 		q.hasFormat = true
 		if err := q.format.UnmarshalText(args[1]); err != nil {
@@ -152,7 +151,7 @@ func (q *request) options(args [][]byte, most int) (err error) {
 	return nil
 }
 
-// parseCount reads how many IDs are asked for.
+// parseCount parses the number of requested IDs.
 func parseCount(arg []byte, most int) (int, error) {
 	n := 0
 	for _, c := range arg {
@@ -163,12 +162,12 @@ func parseCount(arg []byte, most int) (int, error) {
 		n = 10*n + int(c-'0')
 	}
 	if n < 1 || n > most {
-		return 0, requestErrorf("count is %s: it is a number from 1 to %d", inspect.Quote(string(arg)), most)
+		return 0, requestErrorf("count is %s: it must be a number from 1 to %d", inspect.Quote(string(arg)), most)
 	}
 	return n, nil
 }
 
-// serveIDs answers with IDs, or with an error. It returns how many IDs it gave.
+// serveIDs answers with IDs, or with an error. It returns the number of IDs.
 func (c *conn) serveIDs(q request) (ids int) {
 	k := c.known[string(q.name)]
 	name := ""
@@ -193,7 +192,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 	}
 	var err error
 	if k != nil && k.tries() {
-		// What is free at once needs no timer.
+		// IDs that are available without waiting need no timer.
 		if q.count == 1 && q.shape != shapeRuns {
 			err = c.answerOne(k, q)
 		} else {
@@ -206,8 +205,8 @@ func (c *conn) serveIDs(q request) (ids int) {
 			return 0
 		}
 	}
-	// Where the backend has another by now, it is asked for below. That one has
-	// another layout is to be said first.
+	// If the backend has another sequencer by now, the code below finds it. But a
+	// changed layout must be reported first.
 	delete(c.known, name)
 	late := false
 	if !errors.Is(err, grant.ErrMismatch) {
@@ -226,9 +225,9 @@ func (c *conn) serveIDs(q request) (ids int) {
 	return 0
 }
 
-// wait answers with IDs of a sequencer that is looked up, and waits for both:
-// the answers that there are are sent first. Late is whether it has waited as
-// long as it may.
+// wait looks a sequencer up and answers with its IDs, waiting for both. It
+// first sends the pending answers. late reports whether it waited up to its
+// limit.
 func (c *conn) wait(name string, q request) (late bool, err error) {
 	c.flush()
 	c.s.waiting.Add(1)
@@ -246,7 +245,7 @@ func (c *conn) wait(name string, q request) (late bool, err error) {
 	return false, nil
 }
 
-// keep remembers a sequencer that was looked up.
+// keep remembers a sequencer.
 func (c *conn) keep(name string, s service.Sequencer) *known {
 	if len(c.known) >= maxKnown || c.known == nil {
 		c.known = make(map[string]*known)
@@ -256,7 +255,7 @@ func (c *conn) keep(name string, s service.Sequencer) *known {
 	return k
 }
 
-// failRequest answers with what is wrong with a command, if that is the error.
+// failRequest answers with err if it is an error in the command itself.
 func (c *conn) failRequest(err error) bool {
 	var wrong requestError
 	if errors.As(err, &wrong) {
@@ -267,7 +266,7 @@ func (c *conn) failRequest(err error) bool {
 }
 
 // answerFrom takes IDs from a sequencer and answers with them. After an error
-// nothing has been answered.
+// it has answered nothing.
 func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) error {
 	format, err := c.fit(&q, &s.Layout)
 	if err != nil {
@@ -281,7 +280,7 @@ func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) 
 	return answer128(c, q, format, b, err)
 }
 
-// tryAnswer is answerFrom for IDs that are free.
+// tryAnswer is answerFrom for IDs that are available without waiting.
 func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
 	format, err := c.fit(&q, &s.Layout)
 	if err != nil {
@@ -309,8 +308,7 @@ func answer128(c *conn, q request, format firn.Format, b firn.Batch128, err erro
 	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
 }
 
-// answerRuns answers with what a source has given as runs, whose first IDs text
-// writes.
+// answerRuns answers with the runs of a batch; text formats their first IDs.
 func answerRuns[I firn.AnyID[I]](c *conn, q request, b firn.BatchOf[I], err error, text func(I) []byte) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
@@ -327,8 +325,7 @@ func answerRuns[I firn.AnyID[I]](c *conn, q request, b firn.BatchOf[I], err erro
 	return nil
 }
 
-// answer answers with what a source has given, IDs of size bytes, which are
-// appended by each.
+// answer answers with the IDs of a batch, of size bytes each; each appends one.
 func answer[I firn.AnyID[I]](c *conn, q request, size int, b firn.BatchOf[I], err error, each func(I) bool) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
@@ -342,8 +339,7 @@ func answer[I firn.AnyID[I]](c *conn, q request, size int, b firn.BatchOf[I], er
 	return nil
 }
 
-// append64 is appendID for an ID of 64 bits, which may be answered as an
-// integer.
+// append64 is appendID for a 64-bit ID, which may be returned as an integer.
 func (c *conn) append64(q request, format firn.Format, id firn.ID) bool {
 	if q.shape == shapeInt {
 		c.answerInt(q, id)
@@ -352,11 +348,10 @@ func (c *conn) append64(q request, format firn.Format, id firn.ID) bool {
 	return c.appendID(format.Append(c.ids[:0], id), q.shape)
 }
 
-// packedAtOnce is how many IDs are packed before what there is may be sent.
+// packedAtOnce is how many IDs are packed before the answers may be sent.
 const packedAtOnce = 256
 
-// appendPacked appends the IDs to the answer as what a packed bulk string
-// holds.
+// appendPacked appends the IDs as the content of a packed bulk string.
 func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
 	for lo := 0; lo < b.Len() && c.err == nil; lo += packedAtOnce {
 		c.out = b.AppendRaw(c.out, lo, min(lo+packedAtOnce, b.Len()))
@@ -367,8 +362,8 @@ func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
 	c.out = append(c.out, "\r\n"...)
 }
 
-// answerOne is answerFrom for one ID of a sequencer that makes such, and does
-// not wait.
+// answerOne is answerFrom for one ID of a sequencer that can make one without
+// waiting.
 func (c *conn) answerOne(k *known, q request) error {
 	format, err := c.fit(&q, &k.q.Layout)
 	if err != nil {
@@ -395,17 +390,17 @@ func (c *conn) answerOne(k *known, q request) error {
 	return nil
 }
 
-// fit completes the request for the layout of its sequencer, or says why it
-// does not fit. It comes before any ID is taken.
+// fit completes the request for the layout of its sequencer, or returns an
+// error if it does not fit. It runs before any ID is taken.
 func (c *conn) fit(q *request, l *firn.Layout) (firn.Format, error) {
 	switch {
 	case q.shape == shapeRuns && !l.HasRuns():
-		return 0, requestErrorf("%s: the IDs of layout %s are no runs: use NEXTB %s", service.NoRuns, *l, q.name)
+		return 0, requestErrorf("%s: IDs of layout %s do not form runs: use NEXTB %s", service.NoRuns, *l, q.name)
 	case q.shape != shapeInt:
 	case l.Bits() != 64:
-		return 0, requestErrorf("INCR answers with an integer of 64 bits, and the IDs of layout %s have %d: use NEXT %s", *l, l.Bits(), q.name)
+		return 0, requestErrorf("INCR returns a 64-bit integer, but IDs of layout %s have %d bits: use NEXT %s", *l, l.Bits(), q.name)
 	case c.s.c.RefuseUnsafe && !isSafe(l):
-		return 0, requestErrorf("IDs of layout %s exceed 2^53, where JavaScript rounds integers, and this server refuses to answer them so: use NEXT %s", *l, q.name)
+		return 0, requestErrorf("IDs of layout %s exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT %s", *l, q.name)
 	}
 	if !q.hasFormat {
 		return l.Format(), nil
@@ -416,7 +411,7 @@ func (c *conn) fit(q *request, l *firn.Layout) (firn.Format, error) {
 	return q.format, nil
 }
 
-// begin begins an answer of IDs of size bytes.
+// begin begins an answer with IDs of size bytes.
 func (c *conn) begin(q request, size int) {
 	switch q.shape {
 	case shapeArray:
@@ -426,8 +421,8 @@ func (c *conn) begin(q request, size int) {
 	}
 }
 
-// appendID appends an ID to the answer, and reports whether it is of use to go
-// on.
+// appendID appends an ID to the answer, and reports whether the client can
+// still receive answers.
 func (c *conn) appendID(text []byte, shape shape) bool {
 	if shape == shapePacked {
 		c.out = append(c.out, text...)

@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// logLines are the lines of a log.
+// logLines receives the lines of a log.
 type logLines chan string
 
 func (l logLines) Write(p []byte) (int, error) {
@@ -19,9 +19,8 @@ func (l logLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPanicEndsItsConnection: a panic in a command closes that connection and
-// no other one, and is one line in the log. That the server shuts down is
-// checked by serveTCP.
+// TestPanicEndsItsConnection: a panic in a command closes its connection only,
+// and logs one line. serveTCP checks that the server still shuts down.
 func TestPanicEndsItsConnection(t *testing.T) {
 	log := make(logLines, 10)
 	var armed atomic.Bool

@@ -6,46 +6,44 @@ import (
 	"strconv"
 )
 
-// limits are what a command can have. They bound what a connection keeps in
-// memory.
+// limits bound the size of a command, and so the memory of a connection.
 type limits struct {
-	args    int // how many, the name included
-	bulk    int // bytes of one
-	command int // bytes of all of it, or of an inline command
+	args    int // how many, including the name
+	bulk    int // bytes of one argument
+	command int // bytes of the whole command, or of an inline command
 
-	stranger bool // they are of a client that has not said who it is
+	stranger bool // for a client that is not authenticated
 }
 
-// limitsOf leave room for what clients send on their own, where an argument may
-// have the usual number of bytes. No command of ours comes near.
+// limitsOf returns limits with room for what client libraries send on their
+// own. bulk is the size of an argument. Firn's own commands are far smaller.
 func limitsOf(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 * bulk} }
 
-// strangerLimits are for clients that have not said who they are. Redis has
-// such too.
+// strangerLimits are for clients that are not authenticated, as in Redis.
 func strangerLimits(bulk int) limits {
 	bulk = min(16<<10, bulk)
 	return limits{args: 10, bulk: bulk, command: 2 * bulk, stranger: true}
 }
 
-// maxInline is the length of the longest inline command, with its line's end.
+// maxInline is the length of the longest inline command, including the line
+// ending.
 const maxInline = 64 << 10
 
-// maxLength is how many bytes the line of a length can have: a type, a sign,
-// 19 digits, and CR LF.
+// maxLength is the longest line with a length: a type, a sign, 19 digits, and
+// CR LF.
 const maxLength = 1 + 1 + 19 + 2
 
-// A protocolError is what is wrong with bytes that are no command. What follows
-// them cannot be read either, so the connection ends. It begins with Redis'
-// words.
+// A protocolError reports bytes that are not a command. What follows them
+// cannot be read either, so the connection ends. It begins with Redis's words.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// parse reads the first command of b: its arguments, and how many bytes it is
-// long. A length of 0 means that there is more to come, and the arguments
-// nothing. Without arguments the command is empty, and has no answer. The
-// arguments are appended to args; they are parts of b, except in inline
-// commands that have quotes.
+// parse parses the first command of b and returns its length in bytes and its
+// arguments. A length of 0 means that the command is incomplete, and the
+// arguments then mean nothing. A command without arguments is empty, and gets
+// no answer. The arguments are appended to args; they are parts of b, except in
+// inline commands with quotes.
 func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	if len(b) == 0 {
 		return 0, args, nil
@@ -56,11 +54,11 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	count, pos, ok := parseLength(b)
 	switch {
 	case !ok || count < 0:
-		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: after * comes how many arguments there are, 1 to %d, and CR LF", l.args))
+		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: * must be followed by the number of arguments, 1 to %d, and CR LF", l.args))
 	case count > l.args && l.stranger:
-		return 0, args, protocolError(fmt.Sprintf("unauthenticated multibulk length: before AUTH a command has at most %d arguments", l.args))
+		return 0, args, protocolError(fmt.Sprintf("unauthenticated multibulk length: before AUTH a command may have up to %d arguments", l.args))
 	case count > l.args:
-		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: a command has at most %d arguments", l.args))
+		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: a command may have up to %d arguments", l.args))
 	}
 	if pos == 0 || count == 0 {
 		return pos, args, nil
@@ -71,28 +69,28 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 			return 0, args, nil
 		}
 		if rest[0] != '$' {
-			return 0, args, protocolError(fmt.Sprintf("expected '$', got %s: an argument is a bulk string", quoteByte(rest[0])))
+			return 0, args, protocolError(fmt.Sprintf("expected '$', got %s: an argument must be a bulk string", quoteByte(rest[0])))
 		}
 		size, n, ok := parseLength(rest)
 		switch {
 		case !ok || size < 0:
-			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: after $ comes the length of an argument, 0 to %d, and CR LF", l.bulk))
+			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: $ must be followed by the length of an argument, 0 to %d, and CR LF", l.bulk))
 		case size > l.bulk && l.stranger:
-			return 0, args, protocolError(fmt.Sprintf("unauthenticated bulk length: before AUTH an argument has at most %d bytes", l.bulk))
+			return 0, args, protocolError(fmt.Sprintf("unauthenticated bulk length: before AUTH an argument may have up to %d bytes", l.bulk))
 		case size > l.bulk:
-			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: an argument has at most %d bytes", l.bulk))
+			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: an argument may have up to %d bytes", l.bulk))
 		case n == 0:
 			return 0, args, nil
 		}
 		pos += n
 		end := pos + size + 2
 		if end > l.command {
-			return 0, args, protocolError(fmt.Sprintf("too big a command: all its arguments together have at most %d bytes", l.command))
+			return 0, args, protocolError(fmt.Sprintf("command too big: all its arguments together may have up to %d bytes", l.command))
 		}
-		// As much of CR LF as there is.
+		// As much of CR LF as has arrived.
 		for i, c := range "\r\n" {
 			if at := pos + size + i; at < len(b) && b[at] != byte(c) {
-				return 0, args, protocolError("invalid bulk string: after as many bytes as its length says comes CR LF")
+				return 0, args, protocolError("invalid bulk string: CR LF must follow after exactly its length in bytes")
 			}
 		}
 		if end > len(b) {
@@ -104,9 +102,9 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	return pos, args, nil
 }
 
-// parseLength reads a line of a type, a number and CR LF. Its length is 0 where
-// there is more to come. It is strict: numbers have no plus and no zeros
-// before.
+// parseLength parses a line of a type, a number and CR LF. Its length is 0 if
+// more bytes are needed. It is strict: numbers have no plus and no leading
+// zeros.
 func parseLength(b []byte) (v, n int, ok bool) {
 	line := b[1:min(len(b), maxLength)]
 	end := bytes.IndexByte(line, '\n')
@@ -122,8 +120,8 @@ func parseLength(b []byte) (v, n int, ok bool) {
 		digits = digits[1:]
 	}
 	if len(digits) == 0 || len(digits) > 18 || digits[0] == '0' && len(digits) > 1 {
-		// 18 digits are more than any limit, and fit an int64. More are too many
-		// whatever they are.
+		// 18 digits fit an int64 and exceed every limit. More digits are an error in
+		// any case.
 		return 0, 0, false
 	}
 	var v64 int64
@@ -134,7 +132,7 @@ func parseLength(b []byte) (v, n int, ok bool) {
 		v64 = v64*10 + int64(c-'0')
 	}
 	if v64 > 1<<30 {
-		v64 = 1 << 30 // above every limit, also where int has 32 bits
+		v64 = 1 << 30 // above every limit, also if int has 32 bits
 	}
 	if negative {
 		v64 = -v64
@@ -142,7 +140,7 @@ func parseLength(b []byte) (v, n int, ok bool) {
 	return int(v64), 1 + end + 1, true
 }
 
-// parseInline reads a command that somebody typed: words, and quotes as in
+// parseInline parses a command that a person typed: words, with quotes as in
 // Redis.
 func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	limit := min(maxInline, l.command)
@@ -151,18 +149,19 @@ func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	if end >= 0 {
 		line = bytes.TrimSuffix(b[:end], []byte("\r"))
 	}
-	// Only a part of the line can tell, so that no junk is waited for.
+	// Check the first part of the line, so that the server does not wait for more
+	// junk.
 	if b[0] == 0x16 {
-		return 0, args, protocolError("this begins as TLS does, and the server speaks none here: connect without TLS")
+		return 0, args, protocolError("this is a TLS handshake, but this listener has no TLS: connect without TLS")
 	}
 	for _, c := range line {
 		if c < ' ' && c != '\t' && c != '\r' {
-			return 0, args, protocolError(fmt.Sprintf("byte %s in an inline request: one is text, any other begins with *", quoteByte(c)))
+			return 0, args, protocolError(fmt.Sprintf("byte %s in an inline request: an inline request is text, any other request begins with *", quoteByte(c)))
 		}
 	}
 	if end < 0 {
 		if len(b) >= limit {
-			return 0, args, protocolError(fmt.Sprintf("too big inline request: a line has at most %d bytes", limit))
+			return 0, args, protocolError(fmt.Sprintf("too big inline request: a line may have up to %d bytes", limit))
 		}
 		return 0, args, nil
 	}
@@ -170,11 +169,11 @@ func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	return end + 1, args, err
 }
 
-// splitWords splits a line into words. A word may have parts in quotes: in "…"
-// \n, \r, \t, \b, \a, \xff and any character after \ stand for one byte, in '…'
-// only \' does. After the closing quote the word ends.
+// splitWords splits a line into words. A word may have quoted parts: in "…" the
+// escapes \n, \r, \t, \b, \a, \xff and \ before any other character stand for
+// one byte, in '…' only \' does. The closing quote ends the word.
 func splitWords(line []byte, args [][]byte, most int) ([][]byte, error) {
-	const unbalanced = protocolError("unbalanced quotes in request: a quote is closed, and a space follows")
+	const unbalanced = protocolError("unbalanced quotes in request: a quote must be closed and followed by a space")
 	isSpace := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
@@ -184,7 +183,7 @@ func splitWords(line []byte, args [][]byte, most int) ([][]byte, error) {
 			return args, nil
 		}
 		if len(args) == most {
-			return args, protocolError(fmt.Sprintf("too many words in an inline request: there are at most %d", most))
+			return args, protocolError(fmt.Sprintf("too many words in an inline request: the limit is %d", most))
 		}
 		start := i
 		for i < len(line) && !isSpace(line[i]) && line[i] != '"' && line[i] != '\'' {
@@ -237,8 +236,8 @@ func splitWords(line []byte, args [][]byte, most int) ([][]byte, error) {
 	}
 }
 
-// unescape reads what follows a \ in quotes, which is not empty: the byte that
-// it stands for, and how many it is written with.
+// unescape reads what follows a \ in quotes, which is not empty. It returns the
+// byte that the escape stands for, and the length of the escape.
 func unescape(b []byte) (byte, int) {
 	if b[0] == 'x' && len(b) >= 3 {
 		if v, err := strconv.ParseUint(string(b[1:3]), 16, 8); err == nil {
@@ -260,7 +259,7 @@ func unescape(b []byte) (byte, int) {
 	return b[0], 1
 }
 
-// quoteByte is a byte as one writes it in a message.
+// quoteByte formats a byte for a message.
 func quoteByte(c byte) string {
 	if c < ' ' || c > '~' {
 		return fmt.Sprintf("0x%02x", c)

@@ -9,14 +9,14 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// The limits that there usually are.
+// The default limits.
 var usual, strangers = limitsOf(service.DefaultBody), strangerLimits(service.DefaultBody)
 
 func TestParse(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
 	for _, tt := range []struct {
 		in   string
-		want string // the arguments, quoted; … where there is more to come; or the error
+		want string // the arguments, quoted; … if more is to come; or the error
 	}{
 		{"*1\r\n$4\r\nPING\r\n", `["PING"]`},
 		{"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", `["ECHO" ""]`},
@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		{"*1\r\n$4\r\nPING\r\n*1\r\n", `["PING"]`},
 		{"*", "…"}, {"*1", "…"}, {"*1\r", "…"}, {"*1\r\n", "…"}, {"*1\r\n$", "…"}, {"*1\r\n$4\r\nPIN", "…"},
 		{"*1\r\n$4\r\nPING", "…"}, {"*1\r\n$4\r\nPING\r", "…"},
-		{"*-1\r\n", "invalid multibulk length: after * comes how many arguments there are, 1 to 64, and CR LF"},
+		{"*-1\r\n", "invalid multibulk length: * must be followed by the number of arguments, 1 to 64, and CR LF"},
 		{"*\r\n", "invalid multibulk length"},
 		{"*1\n", "invalid multibulk length"},
 		{"*x\r\n", "invalid multibulk length"},
@@ -33,20 +33,20 @@ func TestParse(t *testing.T) {
 		{"*01\r\n", "invalid multibulk length"},
 		{"*-\r\n", "invalid multibulk length"},
 		{"*1 \r\n", "invalid multibulk length"},
-		{"*65\r\n", "invalid multibulk length: a command has at most 64 arguments"},
-		{"*2147483648\r\n", "invalid multibulk length: a command has at most 64 arguments"},
+		{"*65\r\n", "invalid multibulk length: a command may have up to 64 arguments"},
+		{"*2147483648\r\n", "invalid multibulk length: a command may have up to 64 arguments"},
 		{"*99999999999999999999\r\n", "invalid multibulk length"},
 		{"*" + strings.Repeat("1", 100), "invalid multibulk length"},
-		{"*1\r\n:1\r\n", "expected '$', got ':': an argument is a bulk string"},
-		{"*1\r\n*1\r\n$4\r\nPING\r\n", "expected '$', got '*': an argument is a bulk string"},
+		{"*1\r\n:1\r\n", "expected '$', got ':': an argument must be a bulk string"},
+		{"*1\r\n*1\r\n$4\r\nPING\r\n", "expected '$', got '*': an argument must be a bulk string"},
 		{"*1\r\n\x00", "expected '$', got 0x00"},
-		{"*1\r\n$-1\r\n", "invalid bulk length: after $ comes the length of an argument, 0 to 65536, and CR LF"},
-		{"*1\r\n$65537\r\n", "invalid bulk length: an argument has at most 65536 bytes"},
-		{"*1\r\n$536870912\r\n", "invalid bulk length: an argument has at most 65536 bytes"},
+		{"*1\r\n$-1\r\n", "invalid bulk length: $ must be followed by the length of an argument, 0 to 65536, and CR LF"},
+		{"*1\r\n$65537\r\n", "invalid bulk length: an argument may have up to 65536 bytes"},
+		{"*1\r\n$536870912\r\n", "invalid bulk length: an argument may have up to 65536 bytes"},
 		{"*1\r\n$4x\r\nPING\r\n", "invalid bulk length"},
-		{"*1\r\n$3\r\nPING\r\n", "invalid bulk string: after as many bytes as its length says comes CR LF"},
+		{"*1\r\n$3\r\nPING\r\n", "invalid bulk string: CR LF must follow after exactly its length in bytes"},
 		{"*1\r\n$5\r\nPING\r\n*", "invalid bulk string"},
-		{"*3\r\n$65536\r\n" + long + "\r\n$65536\r\n", "too big a command: all its arguments together have at most 131072 bytes"},
+		{"*3\r\n$65536\r\n" + long + "\r\n$65536\r\n", "command too big: all its arguments together may have up to 131072 bytes"},
 		{"*2\r\n$65536\r\n" + long + "\r\n$1\r\n", "…"},
 		{"", "…"},
 		{"PING\r\n", `["PING"]`},
@@ -60,11 +60,11 @@ func TestParse(t *testing.T) {
 		{`ECHO "a"b` + "\r\n", "unbalanced quotes in request"},
 		{`ECHO 'a` + "\n", "unbalanced quotes in request"},
 		{`ECHO "\` + "\n", "unbalanced quotes in request"},
-		{strings.Repeat("a ", 65) + "\n", "too many words in an inline request: there are at most 64"},
+		{strings.Repeat("a ", 65) + "\n", "too many words in an inline request: the limit is 64"},
 		{long[:64<<10-1], "…"},
-		{long, "too big inline request: a line has at most 65536 bytes"},
+		{long, "too big inline request: a line may have up to 65536 bytes"},
 		{long + "\n", "too big inline request"},
-		{"\x16\x03\x01", "this begins as TLS does, and the server speaks none here: connect without TLS"},
+		{"\x16\x03\x01", "this is a TLS handshake, but this listener has no TLS: connect without TLS"},
 		{"PI\x00NG", "byte 0x00 in an inline request"},
 		{"+OK\r\n", `["+OK"]`},
 	} {
@@ -84,9 +84,9 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ in, want string }{
-		{"*11\r\n", "Protocol error: unauthenticated multibulk length: before AUTH a command has at most 10 arguments"},
-		{"*1\r\n$16385\r\n", "Protocol error: unauthenticated bulk length: before AUTH an argument has at most 16384 bytes"},
-		{long[:32<<10], "Protocol error: too big inline request: a line has at most 32768 bytes"},
+		{"*11\r\n", "Protocol error: unauthenticated multibulk length: before AUTH a command may have up to 10 arguments"},
+		{"*1\r\n$16385\r\n", "Protocol error: unauthenticated bulk length: before AUTH an argument may have up to 16384 bytes"},
+		{long[:32<<10], "Protocol error: too big inline request: a line may have up to 32768 bytes"},
 	} {
 		if _, _, err := parse([]byte(tt.in), nil, strangers); err == nil || err.Error() != tt.want {
 			t.Errorf("parse(%.100q) of a stranger = %v, want %s", tt.in, err, tt.want)
@@ -94,8 +94,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever comes, in whatever pieces, parse says the same: more input makes no
-// command of an error, nor another command of one.
+// FuzzParser: whatever arrives, in whatever pieces, parse gives the same
+// result: more input turns no command into an error or another command.
 func FuzzParser(f *testing.F) {
 	f.Add([]byte("*1\r\n$4\r\nPING\r\nPING a\r\n"), 5)
 	f.Add([]byte("*2\r\n$4\r\nNEXT\r\n$6\r\norders\r\n"), 13)
@@ -148,8 +148,8 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// The server answers whatever comes with whole answers, as many as there are
-// commands and one more for what is none, and then ends.
+// FuzzServer: whatever arrives, the server gives whole answers, one for each
+// command and one more for invalid input, and then ends.
 func FuzzServer(f *testing.F) {
 	f.Add([]byte(session), uint16(0))
 	f.Add([]byte(session), uint16(7))
@@ -183,7 +183,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// pieces is a reader that gives a few bytes at a time.
+// A pieces reader returns a few bytes at a time.
 type pieces struct {
 	rest []byte
 	size int

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Answers are appended to a buffer. What has two forms takes resp3.
+// Answers are appended to a buffer. Types with two forms take resp3.
 
 func appendHead(b []byte, kind byte, n int) []byte {
 	return append(strconv.AppendInt(append(b, kind), int64(n), 10), "\r\n"...)
@@ -26,7 +26,7 @@ func appendInt(b []byte, v int64) []byte {
 
 func appendArray(b []byte, n int) []byte { return appendHead(b, '*', n) }
 
-// appendMap begins a map of n pairs. In RESP2 it is an array of twice as many.
+// appendMap begins a map of n pairs. In RESP2 it is an array of 2n elements.
 func appendMap(b []byte, resp3 bool, n int) []byte {
 	if resp3 {
 		return appendHead(b, '%', n)
@@ -59,7 +59,7 @@ func appendDouble(b []byte, resp3 bool, v float64) []byte {
 	return appendBulk(b, text)
 }
 
-// appendVerbatim appends a text that is for people to read.
+// appendVerbatim appends a text for people.
 func appendVerbatim(b []byte, resp3 bool, text []byte) []byte {
 	if !resp3 {
 		return appendBulk(b, text)
@@ -68,11 +68,11 @@ func appendVerbatim(b []byte, resp3 bool, text []byte) []byte {
 	return append(append(b, text...), "\r\n"...)
 }
 
-// maxError is how many bytes the text of an error can have.
+// maxError is the maximum length of an error's text in bytes.
 const maxError = 1024
 
-// appendError appends an error. Its text may hold what a client has sent: what
-// would break the line, or is no text, becomes a question mark.
+// appendError appends an error. Its text may contain client input: line breaks
+// and bytes that are not text become question marks.
 func appendError(b []byte, code, text string) []byte {
 	b = append(append(append(b, '-'), code...), ' ')
 	end := len(b) + maxError

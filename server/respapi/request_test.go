@@ -12,13 +12,13 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestRequestID: the lines of a command have one ID, which the backend sees
-// too, and those of another command another.
+// TestRequestID: the log lines of a command have one request ID, which the
+// backend sees too. Another command has another.
 func TestRequestID(t *testing.T) {
 	var log strings.Builder
 	var seen []string
 	backend := oneSource(func(ctx context.Context, _ int) (firn.Batch, error) {
-		if id := requestid.Of(ctx); id != "" { // where it may wait
+		if id := requestid.Of(ctx); id != "" { // for a call that may wait
 			seen = append(seen, id)
 		}
 		return firn.Batch{}, errors.New("secret")
@@ -49,8 +49,8 @@ func TestRequestID(t *testing.T) {
 
 type traceKey struct{}
 
-// TestTrace: what arrives together is told together, and its calls have the
-// context.
+// TestTrace: commands that arrive together are traced together, and their calls
+// have the context of the trace.
 func TestTrace(t *testing.T) {
 	var told []Answered
 	traced := 0

@@ -15,39 +15,38 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Config says what a Server serves, to whom, and within which limits. Only the
-// Backend is needed; the zero value of any other field means what the field
-// says.
+// Config is the configuration of a Server. Only the Backend is required; the
+// zero value of every other field has the meaning given at the field.
 type Config struct {
-	// Backend finds the sequencers. What it returns for a name is kept by every
-	// connection, until it fails to give an ID.
+	// Backend finds the sequencers. Every connection keeps what it returns for a
+	// name, until that fails to give an ID.
 	Backend service.Backend
 
 	// Limit is how long a command may wait for its IDs; 0 means
 	// service.DefaultLimit.
 	Limit time.Duration
 
-	// MaxCount is how many IDs a command can have; 0 means service.MaxCount.
+	// MaxCount is how many IDs a command can request; 0 means service.MaxCount.
 	MaxCount int
 
-	// MaxBytes is how many bytes an argument of a command can have; all of a
-	// command can have twice as many. It is less for clients that have not said
-	// who they are. 0 means service.DefaultBody.
+	// MaxBytes is how many bytes an argument may have; a whole command may have
+	// twice as many. Clients that are not authenticated have less. 0 means
+	// service.DefaultBody.
 	MaxBytes int
 
-	// MaxConns is how many connections the listener allows, for INFO; 0 means
-	// 10,000, as in Redis.
+	// MaxConns is the connection limit that INFO reports; 0 means 10,000, as in
+	// Redis.
 	MaxConns int
 
-	// RefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53,
-	// where clients in JavaScript round integers. Without it the first such ID is
-	// logged.
+	// RefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
+	// 2^53, where JavaScript clients round integers. Otherwise the first such ID
+	// is logged.
 	RefuseUnsafe bool
 
-	// IdleTimeout is how long a connection may be silent between commands; 0 means
-	// that it may be for ever, as in Redis: clients keep a connection for hours
-	// and are surprised when it is closed, and one that is dead ends by TCP's
-	// keep-alive. One that has to say who it is has no longer than ReadTimeout.
+	// IdleTimeout is how long a connection may be silent between commands. 0 means
+	// forever, as in Redis: clients keep connections for hours and are surprised
+	// when they are closed, and TCP keep-alive ends dead ones. A client that has
+	// to authenticate has only ReadTimeout.
 	IdleTimeout time.Duration
 
 	// ReadTimeout is how long a command may take to arrive, from its first byte to
@@ -55,77 +54,76 @@ type Config struct {
 	ReadTimeout time.Duration
 
 	// WriteTimeout is how long a client may take to receive a piece of its
-	// answers, of 64 KiB and more, and up to an eighth of it more; 0 means
+	// answers, of 64 KiB or more; the limit may be up to an eighth longer. 0 means
 	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
-	// Auth knows who may do what; nil lets everybody do everything. A client shows
-	// a token with AUTH, or a certificate.
+	// Auth decides what each client may do; nil allows everything. A client
+	// authenticates with AUTH and a token, or with a certificate.
 	Auth auth.Authorizer
 
-	// TLSState returns the TLS state of a connection, whose handshake is over, or
-	// nil; nil means that none has one.
+	// TLSState returns the TLS state of a connection after its handshake, or nil;
+	// a nil function means no TLS.
 	TLSState func(net.Conn) *tls.ConnectionState
 
-	// Version is Firn's, for INFO and HELLO; "" means "unknown".
+	// Version is the version of Firn for INFO and HELLO; "" means "unknown".
 	Version string
 
-	// Log is told of failures that are nobody's but the server's, and of every
-	// command at the level debug; nil means that nobody is. The context of a line
-	// has the ID of the request, see package requestid: RESP has no place for it,
-	// so that clients neither name requests nor learn their names.
+	// Log receives the server's own failures, and every command at level debug;
+	// nil discards them. The context of a line has a request ID, see package
+	// requestid. RESP has no place for it, so clients neither choose nor see
+	// request IDs.
 	Log *slog.Logger
 
-	// Trace is told when commands that have arrived together begin to be answered:
-	// with pipelining these are many, and a span for each would cost more than
-	// they do. It returns the context of what is done for them, and a function
-	// that is told what they were. nil means that nobody is.
+	// Trace is called when commands that arrived together begin to be answered: a
+	// pipeline has many, and a span for each would cost more than the commands. It
+	// returns their context, and a function that is called with what they were.
+	// nil traces nothing.
 	Trace func(ctx context.Context) (_ context.Context, end func(Answered))
 
-	// Observe is told of all commands: the name in lower case ("unknown" for all
-	// that there are not, "invalid" for what breaks the protocol), of how many
-	// that are alike and were served together, how many IDs each gave, how long
-	// each took, which is its share of the time, and whether the answer was an
-	// error. It must be quick and safe for use by many goroutines at once; nil
-	// means that nobody is told.
+	// Observe is called for all commands: with the name in lower case ("unknown"
+	// for unknown commands, "invalid" for protocol errors), how many equal ones
+	// were served together, how many IDs each gave, how long each took as its
+	// share of the time, and whether the answer was an error. It must be fast and
+	// safe for concurrent use; nil is allowed.
 	Observe func(command string, n, ids int, d time.Duration, err bool)
 }
 
-// An Answered is commands that arrived together, and were answered together.
+// An Answered is a group of commands that arrived and were answered together.
 type Answered struct {
-	First    string // the name of the first, as Observe has it
+	First    string // name of the first command, as for Observe
 	Commands int
 	IDs      int
 	Errors   int
 }
 
-// What a Config means where it says nothing.
+// Defaults of a Config.
 const (
 	DefaultReadTimeout  = 10 * time.Second
 	DefaultWriteTimeout = 30 * time.Second
 )
 
-// A Server answers RESP. It must be made by NewServer. Its methods are safe for
-// use by many goroutines at once.
+// A Server answers RESP. It must be made by NewServer, and is safe for
+// concurrent use.
 type Server struct {
 	c       Config
 	started time.Time
 	ctx     context.Context // of all commands; done when Close is called
 	cancel  context.CancelFunc
-	ours    limits // of clients that may do something
-	others  limits // of those that have not said who they are
+	ours    limits // for authenticated clients
+	others  limits // for clients that are not authenticated
 
-	lastID                            atomic.Int64 // of a connection
-	warned                            atomic.Bool  // of an integer above 2^53
-	waiting                           atomic.Int64 // connections whose command waits for IDs
+	lastID                            atomic.Int64 // ID of the last connection
+	warned                            atomic.Bool  // about an integer above 2^53
+	waiting                           atomic.Int64 // connections with a command that waits for IDs
 	totalConns, totalCommands, totalN atomic.Uint64
 	totalIn, totalOut                 atomic.Uint64 // bytes
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
 	stopping  bool
-	empty     chan struct{} // closed when it stops and has no connections
+	empty     chan struct{} // closed when the Server is stopping and has no connections
 }
 
 // NewServer makes a Server. It panics if c has no Backend.
@@ -168,8 +166,9 @@ func NewServer(c Config) *Server {
 	return s
 }
 
-// Serve serves the connections of a listener, which it closes, until Shutdown
-// or Close; then it returns net.ErrClosed. Connections may outlast it.
+// Serve serves the connections of a listener until Shutdown or Close, and then
+// returns net.ErrClosed. It closes the listener. Connections may outlast the
+// call.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -185,7 +184,7 @@ func (s *Server) Serve(l net.Listener) error {
 		s.mu.Unlock()
 	}()
 	for {
-		nc, err := l.Accept() // which package listen tries again
+		nc, err := l.Accept() // package listen retries
 		switch {
 		case err == nil:
 			go s.ServeConn(nc)
@@ -220,7 +219,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 	s.totalConns.Add(1)
 	defer s.leave(c)
 	defer func() {
-		// As in net/http, a panic ends only the connection it is in.
+		// As in net/http, a panic ends only its own connection.
 		if what := recover(); what != nil {
 			s.c.Log.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
 		}
@@ -229,7 +228,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 	c.serve()
 }
 
-// leave forgets a connection.
+// leave removes a connection.
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +236,7 @@ func (s *Server) leave(c *conn) {
 	s.checkEmpty()
 }
 
-// checkEmpty closes s.empty when it is time to. Its caller holds s.mu.
+// checkEmpty closes s.empty when it is time. The caller holds s.mu.
 func (s *Server) checkEmpty() {
 	if !s.stopping || len(s.conns) > 0 {
 		return
@@ -249,9 +248,9 @@ func (s *Server) checkEmpty() {
 	}
 }
 
-// Shutdown closes the listeners and all connections that are idle, lets
-// commands that have arrived finish, and waits until all connections are closed
-// or ctx is done; then it returns ctx's error, and Close ends what is left.
+// Shutdown closes the listeners and all idle connections, lets commands that
+// have arrived finish, and waits until all connections are closed. If ctx is
+// done first it returns the error of ctx; Close then ends the rest.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop((*conn).stop)
 	select {
@@ -267,14 +266,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close closes the listeners and all connections, and ends all commands that
-// wait. It does not wait for them: Shutdown after it does.
+// Close closes the listeners and all connections, and ends all waiting
+// commands. It does not wait for them: call Shutdown afterwards.
 func (s *Server) Close() error {
 	s.cancel()
 	return s.stop(func(c *conn) { _ = c.nc.Close() })
 }
 
-// stop closes the listeners and does end to all connections.
+// stop closes the listeners and calls end for every connection.
 func (s *Server) stop(end func(*conn)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +291,7 @@ func (s *Server) stop(end func(*conn)) error {
 	return errors.Join(errs...)
 }
 
-// Conns is how many connections there are at this moment.
+// Conns returns the current number of connections.
 func (s *Server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

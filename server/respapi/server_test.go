@@ -20,14 +20,14 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// session is one of everything, with a protocol error at its end.
+// session has every kind of command, with a protocol error at its end.
 var session = line("HELLO 3") + line("CLIENT SETINFO LIB-NAME x") + line("NEXT orders") + strings.Repeat(line("NEXT orders"), 5) +
 	line("NEXT orders 3") + "NEXT orders\r\nNEXT orders\r\n\r\n*0\r\n" + line("NEXTB orders 2") + line("INCR orders") +
 	"ECHO \"a\\x41 b\"\r\n" + cmd("ECHO", "\r\n$1\r\n") + line("NEXT a/b") + line("GET x") + line("COMMAND COUNT") +
 	line("INSPECT 5 default") + line("MULTI") + line("INCR a") + line("EXEC") + line("INCRBY a 1") + line("RESET") + line("PING") + "*1\r\n$-1\r\n" + line("PING")
 
-// A session that is cut anywhere has the answers to what was whole, whether the
-// client is still there to read them or not.
+// TestSessionCutAnywhere: a session that is cut anywhere gets the answers to
+// its whole commands, whether or not the client is still there to read them.
 func TestSessionCutAnywhere(t *testing.T) {
 	answers := func(in string) string { return talk(NewServer(Config{Backend: counting(), Version: "v1"}), in) }
 	whole := answers(session)
@@ -38,7 +38,7 @@ func TestSessionCutAnywhere(t *testing.T) {
 	for i := range len(session) + 1 {
 		got := answers(session[:i])
 		values(t, got)
-		// Of what differs from run to run, which is nothing.
+		// The answers are the same in every run.
 		if !strings.HasPrefix(whole, got) || len(got) < before {
 			t.Fatalf("cut at %d of %d: %q\nis no beginning of %q", i, len(session), got, whole)
 		}
@@ -49,8 +49,8 @@ func TestSessionCutAnywhere(t *testing.T) {
 	}
 }
 
-// The same over TCP: a client that has closed its half gets all answers, and
-// one that is gone leaves nothing behind.
+// TestSessionCutOverTCP is the same over TCP: a client that has closed its half
+// gets all answers, and one that has gone leaves nothing behind.
 func TestSessionCutOverTCP(t *testing.T) {
 	s := NewServer(Config{Backend: counting(), Version: "v1"})
 	addr := serveTCP(t, s)
@@ -84,7 +84,7 @@ func TestSessionCutOverTCP(t *testing.T) {
 	}
 }
 
-// All commands that arrive together are answered with one write.
+// TestOneWrite: all commands that arrive together are answered with one write.
 func TestOneWrite(t *testing.T) {
 	for _, in := range []string{
 		strings.Repeat(line("NEXT orders"), 100),
@@ -99,7 +99,7 @@ func TestOneWrite(t *testing.T) {
 	}
 }
 
-// Answers of any length go out in pieces, and never all at once.
+// TestLongAnswers: answers of any length are sent in pieces.
 func TestLongAnswers(t *testing.T) {
 	in := strings.Repeat(line("NEXT orders 100000"), 20) + line("NEXTB orders 100000") + line("PING")
 	c := &scripted{in: strings.NewReader(in)}
@@ -122,7 +122,8 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// A connection keeps a bounded memory, whatever it is sent.
+// TestMemory: a connection uses a bounded amount of memory, whatever it
+// receives.
 func TestMemory(t *testing.T) {
 	for name, in := range map[string]io.Reader{
 		"junk":      io.LimitReader(endless("x"), 100<<20),
@@ -145,7 +146,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// numbered are NEXT of ever new names.
+// A numbered reader sends NEXT of ever new names.
 type numbered struct{ n int }
 
 func (r *numbered) Read(b []byte) (int, error) {
@@ -153,7 +154,7 @@ func (r *numbered) Read(b []byte) (int, error) {
 	return copy(b, line(fmt.Sprintf("NEXT n%d", r.n))), nil
 }
 
-// endless is a text again and again.
+// An endlessReader repeats a text forever.
 type endlessReader struct {
 	text string
 	at   int
@@ -169,7 +170,7 @@ func (r *endlessReader) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// HTTP is refused, whatever it would say next.
+// TestHTTP: HTTP is refused, whatever the request would say next.
 func TestHTTP(t *testing.T) {
 	for _, in := range []string{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -178,14 +179,14 @@ func TestHTTP(t *testing.T) {
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 	} {
 		got := talk(NewServer(Config{Backend: counting()}), in)
-		if want := "-ERR Protocol error: this is HTTP, and the server speaks RESP here: use a Redis client, or ask the port that serves HTTP\r\n"; got != want {
+		if want := "-ERR Protocol error: this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP\r\n"; got != want {
 			t.Errorf("%q = %q, want %q", in, got, want)
 		}
 	}
 }
 
-// The answer to what is no command arrives, though much follows that nobody
-// reads.
+// TestRefusalArrives: the answer to invalid input arrives, even if much unread
+// input follows.
 func TestRefusalArrives(t *testing.T) {
 	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
 	for range 20 {
@@ -203,7 +204,7 @@ func TestRefusalArrives(t *testing.T) {
 	}
 }
 
-// A serving is a server in a bubble, with a listener.
+// serving runs a server in a synctest bubble, with a listener.
 func serving(t *testing.T, c Config, f func(s *Server, l *nettest.Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(c)
@@ -287,7 +288,7 @@ func TestTimeouts(t *testing.T) {
 					}
 				}
 			}()
-			if got, want := c.read(), "-ERR Protocol error: timeout: a command arrives within 5s as a whole"; got != want {
+			if got, want := c.read(), "-ERR Protocol error: timeout: a command must arrive completely within 5s"; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			if took := time.Since(began); took != 6*time.Second {
@@ -316,8 +317,8 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// waiting is a source whose IDs come after a while, except for calls that do
-// not wait.
+// waiting is a source whose IDs come after a while. Calls that do not wait
+// fail.
 func waiting(d time.Duration) sourceFunc {
 	return func(ctx context.Context, n int) (firn.Batch, error) {
 		if err := ctx.Err(); err != nil {
@@ -332,8 +333,8 @@ func waiting(d time.Duration) sourceFunc {
 	}
 }
 
-// What comes before a command that waits is answered first, and one that waits
-// too long is an error.
+// TestWaits: commands before one that waits are answered first, and a command
+// that waits too long is an error.
 func TestWaits(t *testing.T) {
 	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
@@ -362,7 +363,8 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// Shutdown ends what is idle at once, and lets a command finish.
+// TestShutdown: Shutdown ends idle connections at once, and lets a command
+// finish.
 func TestShutdown(t *testing.T) {
 	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
@@ -417,7 +419,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// With TLS, a certificate says who a client is.
+// TestPeerAccess: over TLS, a certificate identifies a client.
 func TestPeerAccess(t *testing.T) {
 	cert, _ := nettest.Certificate(t)
 	for _, tt := range []struct {
@@ -464,8 +466,8 @@ func TestPeerAccess(t *testing.T) {
 	}
 }
 
-// Many connections at once get IDs of their own, also from a real generator
-// that makes them wait.
+// TestManyClients: many connections at once get IDs of their own, also from a
+// real generator that makes them wait.
 func TestManyClients(t *testing.T) {
 	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
 	if err != nil {

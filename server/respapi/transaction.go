@@ -8,36 +8,36 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// inMulti is what becomes of a command between MULTI and EXEC.
+// inMulti says what happens to a command between MULTI and EXEC.
 type inMulti uint8
 
 const (
 	queued  inMulti = iota
-	atOnce          // it is executed, as outside
-	refused         // it is an error
+	atOnce          // executed at once, as outside
+	refused         // an error
 )
 
-// A transaction is what a connection has queued since MULTI. Nothing is taken
-// before EXEC, so a connection that is lost before has taken nothing. EXEC
-// answers the commands as if they were pipelined: one that fails is an error
-// among the answers, and the IDs of the others are taken.
+// A transaction is what a connection has queued since MULTI. EXEC takes the
+// IDs, so a connection that is lost earlier has taken nothing. EXEC answers the
+// commands as if they were pipelined: a command that fails is an error among
+// the answers, and the IDs of the others are taken.
 type transaction struct {
 	runs     []run
 	commands int
-	bytes    int  // of the runs
-	aborted  bool // EXEC will refuse, and nothing more is queued
+	bytes    int  // size of the runs
+	aborted  bool // EXEC will fail, and nothing more is queued
 }
 
-// A run is a command that was queued several times in a row.
+// A run is a command that was queued one or more times in a row.
 type run struct {
 	raw   []byte
 	count int
 }
 
-// runBytes is what a run costs beside its bytes.
+// runBytes is the memory of a run besides its bytes.
 const runBytes = 40
 
-// abort forgets the commands, and has EXEC refuse.
+// abort discards the commands and makes EXEC fail.
 func (t *transaction) abort() { *t = transaction{aborted: true} }
 
 // multi answers MULTI.
@@ -51,9 +51,8 @@ func (c *conn) multi() {
 	c.publish()
 }
 
-// queue answers a command between MULTI and EXEC, and reports whether it is
-// queued. What can be known to be wrong with it without taking an ID is an
-// error at once.
+// queue handles a command between MULTI and EXEC, and reports whether it is
+// queued. An error that can be found without taking an ID is returned at once.
 func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 	if cmd.in == refused {
 		c.fail(codeErr, fmt.Sprintf("%s inside MULTI is not allowed", cmd.name))
@@ -82,10 +81,10 @@ func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 		}
 		switch {
 		case t.commands == c.s.c.MaxCount:
-			c.fail(codeErr, fmt.Sprintf("the transaction is too long: it has at most %d commands; use pipelines without MULTI", c.s.c.MaxCount))
+			c.fail(codeErr, fmt.Sprintf("transaction too long: the limit is %d commands; use pipelines without MULTI", c.s.c.MaxCount))
 			return false
 		case t.bytes > c.s.ours.command:
-			c.fail(codeErr, fmt.Sprintf("the transaction is too large: its commands have at most %d bytes, equal ones in a row counted once; use pipelines without MULTI", c.s.ours.command))
+			c.fail(codeErr, fmt.Sprintf("transaction too large: the limit is %d bytes, counting equal commands in a row once; use pipelines without MULTI", c.s.ours.command))
 			return false
 		case again:
 			t.runs[last].count++
@@ -98,7 +97,7 @@ func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 	return true
 }
 
-// exec answers EXEC: with the answers to the commands.
+// exec answers EXEC with the answers of the commands.
 func (c *conn) exec() {
 	t := c.tx
 	c.tx = nil
@@ -115,10 +114,10 @@ func (c *conn) exec() {
 	c.out = appendArray(c.out, t.commands)
 	for i := range t.runs {
 		c.replay = &t.runs[i]
-		// Once the client is gone, nothing more is taken for it.
+		// Once the client has gone, take no more IDs for it.
 		for c.replay.count > 0 && c.err == nil {
 			c.replay.count--
-			_, args, _ := parse(c.replay.raw, c.args[:0], c.s.ours) // it was parsed before
+			_, args, _ := parse(c.replay.raw, c.args[:0], c.s.ours) // it was parsed when it was queued
 			c.args = args
 			c.execute(args, c.replay.raw)
 			if len(c.out) >= flushAt {
@@ -127,7 +126,7 @@ func (c *conn) exec() {
 		}
 	}
 	c.replay = nil
-	c.failed = false // it has answered, whatever the commands did
+	c.failed = false // EXEC itself succeeded, whatever the commands did
 }
 
 // discardQueue answers DISCARD.

@@ -30,8 +30,8 @@ func script(t *testing.T, s *Server, steps [][2]string) {
 	}
 }
 
-// EXEC answers what MULTI has queued; nothing is taken before it, and nothing
-// at all after an error.
+// TestTransactions: EXEC answers what MULTI has queued. Nothing is taken before
+// it, and nothing at all after an error.
 func TestTransactions(t *testing.T) {
 	const aborted = "-EXECABORT Transaction discarded because of previous errors."
 	for name, steps := range map[string][][2]string{
@@ -46,20 +46,21 @@ func TestTransactions(t *testing.T) {
 		"nested":  {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"MULTI", "-ERR MULTI calls can not be nested"}, {"EXEC", aborted}, {"MULTI", "+OK"}, {"NEXT a", "+QUEUED"}, {"EXEC", "(1)"}},
 		"unknown": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"GET a", "-ERR unknown command 'GET'"}, {"INCR a", "+QUEUED"}, {"EXEC", aborted}, {"NEXT a", "1"}},
 		"arity":   {{"MULTI", "+OK"}, {"INCR", "-ERR wrong number of arguments"}, {"EXEC", aborted}},
-		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount is 1, not "5": for several IDs use NEXT a 5`}, {"EXEC", aborted}},
+		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount must be 1, not "5": for several IDs use NEXT a 5`}, {"EXEC", aborted}},
 		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR count is"}, {"EXEC", aborted}},
-		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR the name"}, {"EXEC", aborted}},
+		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR invalid sequencer name"}, {"EXEC", aborted}},
 		"watch":   {{"WATCH a", "-ERR WATCH is not supported"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"WATCH a", "-ERR watch inside MULTI is not allowed"}, {"EXEC", aborted}},
 		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "-ERR hello inside MULTI is not allowed"}, {"DISCARD", "+OK"}, {"HELLO 3", "map("}},
-		// What follows EXEC in the same packet is no part of it, also if it is the
-		// same.
+		// What follows EXEC in the same packet is not part of it, even if it is
+		// equal.
 		"after": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"EXEC", "(:1)"}, {"INCR a", ":2"}, {"INCR a", ":3"}, {"INCR a", ":4"}, {"INCR a", ":5"}, {"INCR a", ":6"}, {"INCR a", ":7"}},
 	} {
 		t.Run(name, func(t *testing.T) { script(t, NewServer(Config{Backend: counting()}), steps) })
 	}
 }
 
-// A command that fails in EXEC is one of the answers.
+// TestTransactionOfWhatFails: a command that fails in EXEC is one of the
+// answers.
 func TestTransactionOfWhatFails(t *testing.T) {
 	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
 	all := values(t, talk(s, line("MULTI")+line("NEXT u")+line("INCR u")+line("NEXT u")+line("EXEC")+line("PING")))
@@ -69,8 +70,8 @@ func TestTransactionOfWhatFails(t *testing.T) {
 	}
 }
 
-// A connection that ends anywhere before the last byte of EXEC has taken
-// nothing.
+// TestTransactionCutAnywhere: a connection that ends anywhere before the last
+// byte of EXEC has taken nothing.
 func TestTransactionCutAnywhere(t *testing.T) {
 	taken := 0
 	s := NewServer(Config{Backend: oneSource(func(_ context.Context, n int) (firn.Batch, error) {
@@ -89,7 +90,7 @@ func TestTransactionCutAnywhere(t *testing.T) {
 	}
 }
 
-// A transaction has bounds: beyond them nothing is kept.
+// TestTransactionBounds: beyond the limits of a transaction nothing is kept.
 func TestTransactionBounds(t *testing.T) {
 	s := NewServer(Config{Backend: counting(), MaxCount: 5000, MaxBytes: 1 << 10})
 	last := func(in string) (n int, last string) {
@@ -117,12 +118,13 @@ func TestTransactionBounds(t *testing.T) {
 	}
 }
 
-// TestTransactionOfStrangers: who may not take IDs of a name learns so when it
-// is queued, and a token that ends before EXEC takes nothing.
+// TestTransactionOfStrangers: a client that may not take IDs of a name gets the
+// error when it queues the command, and a token that ends before EXEC takes
+// nothing.
 func TestTransactionOfStrangers(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
-		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM this client may not make IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
+		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
 		{"CLIENT LIST", "-NOPERM"}, {"CLIENT INFO", "id=1 "},
 		{"CONFIG GET save", "(save )"}, {"CONFIG GET maxclients", "()"},
 	})
@@ -131,7 +133,8 @@ func TestTransactionOfStrangers(t *testing.T) {
 	})
 }
 
-// What EXEC executes is told command by command, what is queued is not.
+// TestObserveTransaction: Observe is called for each command that EXEC
+// executes, not for queued ones.
 func TestObserveTransaction(t *testing.T) {
 	var got []string
 	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, _ time.Duration, err bool) {

@@ -323,13 +323,13 @@ func TestRapidReset(t *testing.T) {
 	}
 }
 
-// TestFloods: connections that send what has to be answered or remembered, as
-// fast as they can, and read nothing, cost little, and keep nobody else from
-// their IDs. TestHogs in cmd/firn has the same for a process, for longer.
+// TestFloods: connections that send as fast as they can what has to be answered
+// or remembered, and read nothing, cost little and do not affect other clients.
+// TestHogs in cmd/firn does the same for a process, for longer.
 func TestFloods(t *testing.T) {
 	const conns, most, bytes = 10, 64 << 20, 1 << 20
 	// A header of 4,000 bytes for the table of the connection, and then one byte
-	// for each time that it stands in a head again.
+	// for each time that it is repeated.
 	header := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
 	for i := range header[6:] {
 		header[6+i] = 'y'
@@ -362,7 +362,7 @@ func TestFloods(t *testing.T) {
 		"headers from the table": func(r *raw) (first, then []byte) {
 			all := append(append([]byte{}, block(r)...), header...)
 			for range 4000 {
-				all = append(all, 0x80|62) // the first of the table
+				all = append(all, 0x80|62) // the first entry of the table
 			}
 			return frameOf(frameHeaders, 4|1, 1, all), nil
 		},
@@ -392,7 +392,7 @@ func TestFloods(t *testing.T) {
 						}
 						n, err := r.conn.Write(out)
 						if sent += n; err != nil {
-							return // it does not read on, or has closed the connection
+							return // the server stopped reading, or closed the connection
 						}
 					}
 				})
@@ -414,5 +414,73 @@ func TestFloods(t *testing.T) {
 			}
 			t.Logf("%d KiB", used>>10)
 		})
+	}
+}
+
+// TestManyCalls: authenticated clients with many connections and the maximum of
+// calls on each cost a bounded amount of memory, and every other client can
+// still make a few calls.
+func TestManyCalls(t *testing.T) {
+	const conns, most = 150, 300 << 20
+	s := &slow{free: make(chan struct{})}
+	l := listening(t, Config{Backend: s})
+	before := heap()
+	var all []*raw
+	for range conns {
+		r := dialRaw(t, l)
+		all = append(all, r)
+		for range maxStreams {
+			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ids := firnv1.NewIDsClient(conn)
+	// Calls beyond fewCalls fail while all the others are open.
+	results := make(chan error, 4*fewCalls)
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		for range cap(results) {
+			go func() {
+				_, err := ids.Next(t.Context(), &firnv1.NextRequest{})
+				results <- err
+			}()
+		}
+		var refused error
+		for range cap(results) - fewCalls {
+			select {
+			case refused = <-results:
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if refused != nil {
+			wantCode(t, "one too many", refused, codes.Unavailable, "busy")
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("no call is refused")
+		}
+	}
+	if used := heap() - before; used > most {
+		t.Errorf("%d connections of %d calls cost %d MiB, want %d at most", conns, maxStreams, used>>20, most>>20)
+	}
+	for _, r := range all {
+		_ = r.conn.Close()
+	}
+	close(s.free)
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := ids.Next(t.Context(), &firnv1.NextRequest{}); err != nil {
+			t.Errorf("a call of another client: %v", err)
+		}
+		if l.open.Load() == 1 {
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d connections are open", l.open.Load())
+		}
 	}
 }

@@ -148,8 +148,9 @@ type sourceFunc func(context.Context, int) (firn.Batch, error)
 
 func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
 
-// TestForwardBetweenServers: two servers share a store with one node ID.
-// Whoever has none asks the other, many at once, and no ID comes twice.
+// TestForwardBetweenServers: two servers share a store with one node ID. The
+// server without it asks the other, with many calls at once, and no ID is
+// repeated.
 func TestForwardBetweenServers(t *testing.T) {
 	store := new(memstore.Store)
 	cluster := func() *service.Cluster {
@@ -244,8 +245,8 @@ func dialTo(t *testing.T, to forwarding.Target) *grpc.ClientConn {
 	return conn
 }
 
-// TestForwardErrors: what is wrong at the other server is told as what it is,
-// and the name of that server is not told.
+// TestForwardErrors: an error of the other server keeps its kind, and does not
+// name that server.
 func TestForwardErrors(t *testing.T) {
 	f := newForwarder(t, forwarding.ForwarderConfig{})
 	for _, err := range []error{
@@ -278,8 +279,8 @@ func TestForwardErrors(t *testing.T) {
 	}
 }
 
-// TestForwardUnreachable: nobody there, somebody else there, and one that says
-// nothing.
+// TestForwardUnreachable: no server, another program, and one that does not
+// answer.
 func TestForwardUnreachable(t *testing.T) {
 	silent, gone := nettest.Listen(t), nettest.Listen(t)
 	defer silent.Close()

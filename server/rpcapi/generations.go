@@ -10,20 +10,20 @@ import (
 	"google.golang.org/grpc"
 )
 
-// generations are the servers of gRPC that a Server has, one after the other.
-// gRPC tells the clients of connections to go away (GOAWAY) only by a shutdown,
-// after which it takes no new ones. So Drain shuts one down, and another one
-// takes what comes meanwhile.
+// generations are the gRPC servers of a Server, one after the other. A gRPC
+// server sends its clients GOAWAY only when it shuts down, and then accepts no
+// more connections. So Drain shuts one server down, and another one accepts
+// connections meanwhile.
 type generations struct {
 	now atomic.Pointer[generation]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	all     []*generation
-	taking  []net.Listener // of Serve
+	taking  []net.Listener // listeners of Serve
 	stopped bool
 }
 
-// A generation is one of them, and the listener that it has.
+// A generation is a gRPC server and its listener.
 type generation struct {
 	grpc  *grpc.Server
 	conns chan net.Conn
@@ -43,7 +43,7 @@ func (s *Server) newGeneration() *generation {
 
 // serve begins to accept connections, once.
 func (g *generation) serve() {
-	g.ended.Go(func() { _ = g.grpc.Serve(g) }) // it fails when it is shut down
+	g.ended.Go(func() { _ = g.grpc.Serve(g) }) // it returns an error when it is shut down
 }
 
 // Accept waits for a connection.
@@ -62,10 +62,11 @@ func (g *generation) Close() error {
 	return nil
 }
 
-// Addr is an address that says nothing.
+// Addr returns a placeholder.
 func (g *generation) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Serve serves the connections of a listener, which it closes, until Shutdown.
+// Serve serves the connections of a listener until Shutdown, and closes the
+// listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -92,7 +93,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// hand gives a connection to the server that takes connections now.
+// hand passes a connection to the current gRPC server.
 func (s *Server) hand(conn net.Conn) {
 	for {
 		g := s.now.Load()
@@ -108,8 +109,8 @@ func (s *Server) hand(conn net.Conn) {
 	}
 }
 
-// Drain makes the health service say that the server is about to stop, and
-// tells the clients of connections to go away when their calls have ended. New
+// Drain makes the health service report that the server is about to stop, and
+// asks connected clients to reconnect once their calls have ended. New
 // connections are still served.
 func (s *Server) Drain() {
 	s.drain.Do(func() {
@@ -127,8 +128,8 @@ func (s *Server) Drain() {
 	})
 }
 
-// Shutdown ends streams after what they send at this moment, lets calls finish
-// until ctx is done, and then ends them. When it returns, none runs any more.
+// Shutdown ends streams after their current message, lets calls finish until
+// ctx is done, and then ends them. No call runs when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop.Do(func() { close(s.stops) })
 	s.mu.Lock()

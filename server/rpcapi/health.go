@@ -12,10 +12,10 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// watchEvery is how often a Watch asks whether the server is ready.
+// watchEvery is how often a Watch checks whether the server is ready.
 const watchEvery = 5 * time.Second
 
-// A healthy is the health service. It says what /readyz says.
+// A healthy is the health service. It reports the same as /readyz.
 type healthy struct {
 	healthpb.UnimplementedHealthServer
 	s     *Server
@@ -35,7 +35,7 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 	return healthpb.HealthCheckResponse_SERVING
 }
 
-// services are those that can be asked for; "" is the server.
+// services returns the services that can be checked; "" is the server.
 func services() []string {
 	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName, firnv1.Forwarding_ServiceDesc.ServiceName}
 }
@@ -49,15 +49,15 @@ func isService(name string) bool {
 	return false
 }
 
-// Check says whether a service takes calls.
+// Check reports whether a service accepts calls.
 func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !isService(r.GetService()) {
-		return nil, status.Error(codes.NotFound, "there is no such service")
+		return nil, status.Error(codes.NotFound, "unknown service")
 	}
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
 
-// List says so of all.
+// List reports the status of all services.
 func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	all := make(map[string]*healthpb.HealthCheckResponse)
 	now := h.status(ctx)
@@ -67,13 +67,13 @@ func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*hea
 	return &healthpb.HealthListResponse{Statuses: all}, nil
 }
 
-// Watch says so again whenever it has changed, until the server stops.
+// Watch reports the status whenever it changes, until the server stops.
 func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN
 	for drains := h.s.drains; ; {
-		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol says
+		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol requires
 		if isService(r.GetService()) {
 			now = h.status(stream.Context())
 		}

@@ -13,16 +13,16 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// hopKey is the metadata by which version 1 marked a call of IDs as a hop. Its
-// server could be any that happened to have the address, so such calls are
-// refused.
+// hopKey is the metadata key that marked forwarded calls in version 1. Such a
+// call did not identify its server, which could be any server at that address,
+// so it is refused.
 const hopKey = "firn-hop"
 
 func refuseVersion(version uint32) error {
-	return fail(service.HopVersion, fmt.Sprintf("this server answers forwarded calls of version %d, and this one is of version %d: run the same release on all servers of a store", service.HopProtocol, version), 0)
+	return fail(service.HopVersion, fmt.Sprintf("this server accepts forwarded calls of version %d, not %d: run the same release on all servers of a store", service.HopProtocol, version), 0)
 }
 
-// refuseOld refuses a call of IDs that is a hop of version 1.
+// refuseOld refuses a forwarded call of version 1.
 func refuseOld(ctx context.Context) error {
 	if len(metadata.ValueFromIncomingContext(ctx, hopKey)) > 0 {
 		return refuseVersion(1)
@@ -30,7 +30,7 @@ func refuseOld(ctx context.Context) error {
 	return nil
 }
 
-// Forward makes some IDs for a client of another server.
+// Forward makes IDs for a client of another server.
 func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
 	name := r.GetSequencer()
 	if err := s.check(ctx, auth.Take, name); err != nil {
@@ -40,24 +40,25 @@ func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1
 		return nil, err
 	}
 	if name == "" || r.GetCount() == 0 {
-		return nil, invalid("sequencer", "the sequencer and the count are needed")
+		return nil, invalid("sequencer", "sequencer and count are required")
 	}
 	next, err := s.next(service.WithForwarded(ctx), "Forward", name, r.GetForm(), int64(r.GetCount()))
 	if err != nil {
 		return nil, err
 	}
-	// After the IDs: what is said of a node ID that was lost meanwhile does not
-	// fit them, and the server that called finds that out.
+	// Read the owner after taking the IDs: if the node ID was lost meanwhile, the
+	// owner does not match the IDs, and the calling server notices.
 	return &firnv1.ForwardResponse{Call: r.GetCall(), Owner: s.c.Peer.Owner(name), Next: next}, nil
 }
 
-// admit returns nil if a hop is for this server and of its store.
+// admit returns nil if a hop is meant for this server and comes from one of its
+// store.
 func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
 	if r.GetVersion() != service.HopProtocol {
 		return refuseVersion(r.GetVersion())
 	}
 	if s.c.Peer == nil {
-		return fail(service.NoStore, "this server has no store that another server could share", 0)
+		return fail(service.NoStore, "this server has no store to share with another server", 0)
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
@@ -68,7 +69,7 @@ func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
 	case errors.Is(err, service.ErrOtherMember):
 		return fail(service.OtherMember, err.Error(), 0)
 	case errors.Is(err, members.ErrOtherStore):
-		return fail(service.OtherStore, "this server and the one that calls use different stores", 0)
+		return fail(service.OtherStore, "this server and the calling server use different stores", 0)
 	}
 	return s.failed(ctx, "Forward", err)
 }

@@ -97,8 +97,8 @@ func TestRefusedHops(t *testing.T) {
 	}
 }
 
-// TestForwardRefused: who is not the server that was meant gives nothing, not
-// even one that knows no such calls, and the error says so.
+// TestForwardRefused: a server that is not the intended one gives nothing, even
+// if it does not know such calls, and the error shows why.
 func TestForwardRefused(t *testing.T) {
 	f := newForwarder(t, forwarding.ForwarderConfig{})
 	mine := service.Hop{Member: "me", Proof: proof}

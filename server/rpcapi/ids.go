@@ -21,30 +21,30 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// defaultName is the sequencer of calls that name none.
+// defaultName is the sequencer of calls that do not name one.
 const defaultName = "default"
 
-// maxBatch is how many IDs a client may want in a response of Stream. It has
-// fewer if they do not fit into maxPiece bytes, of which each ID and each run
-// takes so many at most.
+// maxBatch is how many IDs a client may request per response of Stream. A
+// response has fewer if they do not fit into maxPiece bytes; each ID and each
+// run takes up to so many.
 const (
 	maxBatch  = 10_000
 	idOctets  = 8
 	runOctets = 48
 )
 
-// maxCredit is how many IDs a message of Stream can allow.
+// maxCredit is how many IDs one message of Stream can allow.
 const maxCredit = 1_000_000_000
 
-// A want is what a call asks for.
+// A want is a parsed call.
 type want struct {
 	name string
 	runs bool
 	s    service.Sequencer
 }
 
-// mayTake sees who asks for IDs of a sequencer, and that it is not another
-// server.
+// mayTake checks that the caller may take IDs of a sequencer, and is not
+// another server.
 func (s *Server) mayTake(ctx context.Context, name string) error {
 	if err := s.check(ctx, auth.Take, name); err != nil {
 		return err
@@ -52,17 +52,17 @@ func (s *Server) mayTake(ctx context.Context, name string) error {
 	return refuseOld(ctx)
 }
 
-// limited is the context of a call within the server's limit.
+// limited returns the context of a call with the server's limit.
 func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.c.Limit)
 }
 
-// find sees what a call asks for, and finds the sequencer. n is how many IDs
-// are to be taken at once.
+// find validates a call and finds the sequencer. n is how many IDs it takes at
+// once.
 func (s *Server) find(ctx, limited context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
 	w := want{name: name}
 	if n > int64(s.c.Limits.Count) {
-		return w, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, s.c.Limits.Count))
+		return w, invalid("count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
 	}
 	if err := service.CheckName(name); err != nil {
 		return w, badName("sequencer", err)
@@ -72,26 +72,26 @@ func (s *Server) find(ctx, limited context.Context, method, name string, form fi
 	case firnv1.Form_FORM_RUNS:
 		w.runs = true
 	default:
-		return w, invalid("form", fmt.Sprintf("form is %d: it is FORM_IDS or FORM_RUNS", form))
+		return w, invalid("form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
 	}
 	var err error
 	if w.s, err = service.Find(limited, s.c.Backend, name, s.c.Auth, func() *auth.Credentials { return shownIn(ctx) }); err != nil {
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
-		return w, invalidAs(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: ask for FORM_IDS", w.s.Layout))
+		return w, invalidAs(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", w.s.Layout))
 	}
 	return w, nil
 }
 
-// An answer is what NextResponse and StreamResponse have in common.
+// An answer holds what NextResponse and StreamResponse have in common.
 type answer struct {
 	ids    []uint64
 	ids128 []byte
 	runs   []*firnv1.Run
 }
 
-// take takes IDs. All or an error.
+// take takes n IDs, or returns an error.
 func (s *Server) take(ctx, limited context.Context, method string, w want, n int) (a answer, err error) {
 	if w.s.Source128 != nil {
 		err = takeOf(limited, w.s.Source128, n, func(b firn.Batch128) {
@@ -123,7 +123,7 @@ func (s *Server) take(ctx, limited context.Context, method string, w want, n int
 	return a, nil
 }
 
-// takeOf takes IDs of a source for use. All or an error.
+// takeOf takes n IDs of a source for use, or returns an error.
 func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int, use func(firn.BatchOf[I])) error {
 	b, err := source.NextBatch(ctx, n)
 	if err = service.CheckLen(b.Len(), n, err); err == nil {
@@ -132,18 +132,18 @@ func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int
 	return err
 }
 
-// Next makes some IDs at once.
+// Next makes IDs and returns them at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	name := cmp.Or(r.GetSequencer(), defaultName)
 	if err := s.mayTake(ctx, name); err != nil {
 		return nil, err
 	}
-	return s.next(ctx, "Next", name, r.GetForm(), max(1, int64(r.GetCount()))) // also where int has 32 bits
+	return s.next(ctx, "Next", name, r.GetForm(), max(1, int64(r.GetCount()))) // also if int has 32 bits
 }
 
-// next makes n IDs, once it is known who asks.
+// next makes n IDs for an authorized caller.
 func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form, n int64) (*firnv1.NextResponse, error) {
-	limited, cancel := s.limited(ctx) // for all that follows
+	limited, cancel := s.limited(ctx) // for the rest of the call
 	defer cancel()
 	w, err := s.find(ctx, limited, method, name, form, n)
 	if err != nil {
@@ -163,8 +163,7 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String()}, nil
 }
 
-// begin waits until the call may begin a long answer, of n IDs, which ends with
-// done.
+// begin waits until the call may begin a long answer of n IDs; done ends it.
 func (s *Server) begin(ctx, limited context.Context, l firn.Layout, n int) (done func(), err error) {
 	turn, cancel := service.WithTurn(limited, l, n)
 	defer cancel()
@@ -177,14 +176,14 @@ func (s *Server) begin(ctx, limited context.Context, l firn.Layout, n int) (done
 	case errors.Is(err, errUnread):
 		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
 	}
-	return nil, fail(service.Busy, fmt.Sprintf("%d earlier calls of this connection for many IDs were not answered in %v: no ID was taken; use another connection for calls that should not wait for these", maxLong, s.c.Limit), time.Second)
+	return nil, fail(service.Busy, fmt.Sprintf("%d earlier calls for many IDs on this connection were not answered in %v: no ID was taken; use another connection for calls that must not wait for them", maxLong, s.c.Limit), time.Second)
 }
 
-// A credit is how many IDs a stream may still send.
+// A credit is how many more IDs a stream may send.
 type credit struct {
 	mu     sync.Mutex
 	left   uint64
-	err    error // why there will be no more; io.EOF if the client is done
+	err    error // why there will be no more credit; io.EOF if the client is done
 	change chan struct{}
 }
 
@@ -204,8 +203,8 @@ func (c *credit) add(n uint64, err error) {
 	}
 }
 
-// take takes up to n of the credit; 0 if there is none at the moment, or with
-// the reason why there will be no more.
+// take takes up to n of the credit. It returns 0 without credit at the
+// moment, and an error if there will be no more.
 func (c *credit) take(n uint64) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,12 +215,12 @@ func (c *credit) take(n uint64) (uint64, error) {
 	return 0, c.err
 }
 
-// Stream makes as many IDs as there is credit for.
+// Stream makes as many IDs as the client gives credit for.
 func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse]) error {
 	ctx := stream.Context()
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
-		return invalid("sequencer", "there was no request: the first names the sequencer and gives credit")
+		return invalid("sequencer", "no request received: the first one names the sequencer and gives credit")
 	}
 	if err != nil {
 		return err
@@ -232,7 +231,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	case batch == 0:
 		batch = uint64(min(1000, s.c.Limits.Count))
 	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
-		return invalid("batch", fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
+		return invalid("batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
 	if err := s.mayTake(ctx, name); err != nil {
 		return err
@@ -244,7 +243,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	c := &credit{change: make(chan struct{}, 1)}
 	grant := func(r *firnv1.StreamRequest) error {
 		if r.GetCredit() > maxCredit {
-			return invalid("credit", fmt.Sprintf("credit is %d: at most %d can be given at a time", r.GetCredit(), maxCredit))
+			return invalid("credit", fmt.Sprintf("credit is %d: a message can give up to %d", r.GetCredit(), maxCredit))
 		}
 		c.add(r.GetCredit(), nil)
 		return nil
@@ -252,12 +251,13 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err := grant(first); err != nil {
 		return err
 	}
-	// It ends with the stream's context, at the latest when this method returns.
+	// The goroutine ends with the stream's context, which ends when this method
+	// returns.
 	go func() {
 		for {
 			r, err := stream.Recv()
 			if err == nil && (r.GetSequencer() != "" || r.GetBatch() != 0 || r.GetForm() != 0) {
-				err = invalid("sequencer", "the sequencer, batch and form are said in the first message only")
+				err = invalid("sequencer", "only the first message may set sequencer, batch and form")
 			}
 			if err == nil {
 				err = grant(r)
@@ -291,7 +291,7 @@ func (s *Server) takeNext(ctx context.Context, w want, n int) (answer, error) {
 	return s.take(ctx, limited, "Stream", w, n)
 }
 
-// pump sends IDs for credit until there will be no more.
+// pump sends IDs for credit until there will be no more credit.
 func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
 	if !w.runs {
 		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
@@ -314,8 +314,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 			}
 			continue
 		}
-		// First the room, and then the IDs: those that wait would be too old, or
-		// lost.
+		// Reserve room before taking IDs: IDs that waited would be too old, or lost.
 		if err := o.reserve(ctx, s.stops); err != nil {
 			return err
 		}
@@ -344,7 +343,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 	}
 }
 
-// pieces are responses of Stream with the answer, each of at most maxPiece
+// pieces yields responses of Stream with the answer, each of up to maxPiece
 // bytes.
 func (a answer) pieces() iter.Seq[*firnv1.StreamResponse] {
 	return func(yield func(*firnv1.StreamResponse) bool) {

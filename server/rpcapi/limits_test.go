@@ -24,8 +24,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestShutdownEndsStreams: a stream that waits for credit does not hold the
-// server up, and its client is told to go elsewhere.
+// TestShutdownEndsStreams: a stream that waits for credit does not delay the
+// shutdown, and its client is asked to use another server.
 func TestShutdownEndsStreams(t *testing.T) {
 	s := NewServer(Config{Backend: static(t, "default")})
 	l := nettest.Listen(t)
@@ -235,7 +235,7 @@ func TestPanic(t *testing.T) {
 	wantCode(t, "after it", err, codes.ResourceExhausted, "nodes-exhausted")
 }
 
-// A readying Backend is ready when it is told to be.
+// A readying Backend is ready when ready is set.
 type readying struct {
 	service.Backend
 	ready atomic.Bool

@@ -8,51 +8,52 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 )
 
-// Limits of what a connection holds that its client does not read. gRPC takes
-// an answer as a whole, and the call has ended for it then, whatever becomes of
-// the bytes. With maxStreams answers of the most IDs, one connection could hold
+// Limits of the memory for answers that a client does not read. gRPC accepts an
+// answer as a whole and then regards the call as ended, whatever happens to the
+// bytes. With maxStreams answers of the most IDs, one connection could hold
 // hundreds of MiB. So a call for many IDs waits, before it takes them, until
-// the answers before it have gone out.
+// earlier answers have been sent.
 const (
-	manyOctets = 16 << 10 // of an answer that counts as long
-	maxUnread  = 4        // answers that have not gone out, with which no long one is begun
-	maxLong    = 4        // long ones that are begun at the same time
+	manyOctets = 16 << 10 // size of a long answer
+	maxUnread  = 4        // unsent answers at which no long one is begun
+	maxLong    = 4        // long answers in progress at the same time
 )
 
-// A meter sees from the frames of a connection which of its streams are open,
-// and closes the connection if its client holds it up. It is safe for use by
-// many goroutines at once.
+// A meter reads the frames of a connection to see which streams are open, and
+// closes the connection if its client blocks it. It is safe for concurrent use.
 type meter struct {
 	net.Conn
-	in, out frames // each is used by one goroutine, as Read and Write are
+	in, out frames // each is used by one goroutine, like Read and Write
 	limits  meterLimits
 
-	mu      sync.Mutex          // guards what follows
-	open    map[uint32]struct{} // streams whose last frame has neither come nor gone
-	last    uint32              // the stream begun last
-	running int                 // calls that the server works on
-	long    int                 // of these, those that make a long answer
-	line    []chan struct{}     // of those that wait to begin one, in order; closed when it may
+	mu      sync.Mutex          // guards the fields below
+	open    map[uint32]struct{} // streams whose last frame was neither received nor sent
+	last    uint32              // the newest stream
+	running int                 // calls in progress
+	long    int                 // of these, calls with a long answer
+	line    []chan struct{}     // calls that wait to begin one, in order; closed when they may
 
-	held   int       // bytes of messages of Stream that have not gone out
-	queue  []*outbox // of streams that wait for that to become less
-	stalls int       // streams that ended because their client did not read them
-	moved  time.Time // when a frame of an answer went out, or began to wait
+	held   int       // bytes of unsent messages of Stream
+	queue  []*outbox // of streams that wait for room
+	stalls int       // streams that ended because the client did not read them
+	moved  time.Time // when a frame of an answer was sent, or began to wait
 
 	watched
 }
 
-// meterLimits are those of a connection; zero values mean none.
+// meterLimits are the limits of a connection; zero means no limit.
 type meterLimits struct {
-	read  time.Duration // for a call's message to come, and for a client to say who it is
-	write time.Duration // for a piece of an answer to go out
-	known bool          // no client has to say who it is
+	read  time.Duration // for a call's message to arrive, and for a client to authenticate
+	write time.Duration // for a piece of an answer to be sent
+	known bool          // clients need not authenticate
+	calls *atomic.Int64 // open streams of all connections; nil if not counted
 }
 
 func newMeter(conn net.Conn, l meterLimits) *meter {
@@ -79,12 +80,12 @@ func (m *meter) Write(b []byte) (int, error) {
 	n, err := m.Conn.Write(b)
 	m.out.parse(b[:n], m.sent)
 	if err != nil {
-		_ = m.Close() // gRPC would go on reading
+		_ = m.Close() // gRPC would keep reading
 	}
 	return n, err
 }
 
-// Types of frames of HTTP/2, and the flag of a stream's last one.
+// Types of HTTP/2 frames, and the flag of a stream's last one.
 const (
 	frameData      = 0
 	frameHeaders   = 1
@@ -93,16 +94,19 @@ const (
 	frameHeaderLen = 9
 )
 
-// received sees the head of a frame of the client.
+// received handles the header of a frame from the client.
 func (m *meter) received(kind, _ byte, stream uint32) {
 	switch kind {
 	case frameHeaders:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if stream > m.last { // else they are its trailers
+		if stream > m.last { // otherwise these are trailers
 			m.last = stream
-			m.open[stream] = struct{}{}
 			m.pace.began++
+			if !m.closed {
+				m.open[stream] = struct{}{}
+				m.tally(1)
+			}
 		}
 	case frameReset:
 		m.end(stream)
@@ -112,8 +116,8 @@ func (m *meter) received(kind, _ byte, stream uint32) {
 	}
 }
 
-// sent sees the head of a frame of the server. Frames of a stream are sent in
-// order, so its answer has gone out when its last one does.
+// sent handles the header of a frame from the server. The frames of a stream
+// are sent in order, so the answer has been sent when its last frame has.
 func (m *meter) sent(kind, flags byte, stream uint32) {
 	if kind == frameData || kind == frameHeaders {
 		m.mu.Lock()
@@ -128,11 +132,22 @@ func (m *meter) sent(kind, flags byte, stream uint32) {
 func (m *meter) end(stream uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.open, stream)
+	if _, open := m.open[stream]; open {
+		delete(m.open, stream)
+		m.tally(-1)
+	}
 	m.change()
 }
 
-// change lets those begin a long answer that may by now. Its caller holds m.mu.
+// tally adds n to the number of open streams.
+func (m *meter) tally(n int) {
+	if m.limits.calls != nil {
+		m.limits.calls.Add(int64(n))
+	}
+}
+
+// change lets waiting calls begin a long answer if they may. The caller holds
+// m.mu.
 func (m *meter) change() {
 	for len(m.line) > 0 && m.mayBegin() {
 		m.long++
@@ -141,11 +156,11 @@ func (m *meter) change() {
 	}
 }
 
-// mayBegin reports whether a long answer may be begun. Its caller holds m.mu.
+// mayBegin reports whether a long answer may begin. The caller holds m.mu.
 func (m *meter) mayBegin() bool { return m.unread() < maxUnread && m.long < maxLong }
 
-// unread is how many answers have not gone out as a whole, or calls have not
-// come as a whole. Its caller holds m.mu.
+// unread returns how many answers were not sent completely, or calls not
+// received completely. The caller holds m.mu.
 func (m *meter) unread() int { return len(m.open) - m.running }
 
 // enter and leave count calls. m may be nil.
@@ -166,12 +181,12 @@ func (m *meter) count(running, long int) {
 	m.change()
 }
 
-// errUnread says that no long answer may be begun as the client does not read
-// those before it.
+// errUnread means that no long answer may begin because the client does not
+// read earlier ones.
 var errUnread = errors.New("earlier answers are not read")
 
-// begin waits until a long answer may be begun, which ends with done: in the
-// order of the calls. m may be nil.
+// begin waits until a long answer may begin, in the order of the calls; done
+// ends it. m may be nil.
 func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	if m == nil {
 		return func() {}, nil
@@ -191,7 +206,7 @@ func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	defer m.mu.Unlock()
 	at := slices.Index(m.line, turn)
 	if at < 0 {
-		return done, nil // in that moment
+		return done, nil // its turn came at this very moment
 	}
 	m.line = slices.Delete(m.line, at, at+1)
 	if m.unread() >= maxUnread {
@@ -200,14 +215,14 @@ func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	return nil, ctx.Err()
 }
 
-// frames reads the heads of frames from a stream of bytes.
+// frames finds the headers of frames in a stream of bytes.
 type frames struct {
 	head [frameHeaderLen]byte
-	have int // bytes of head
-	skip int // bytes until the next head
+	have int // bytes of head so far
+	skip int // bytes until the next header
 }
 
-// parse reads the next bytes.
+// parse parses the next bytes.
 func (f *frames) parse(b []byte, each func(kind, flags byte, stream uint32)) {
 	for len(b) > 0 {
 		if f.skip > 0 {
@@ -227,14 +242,14 @@ func (f *frames) parse(b []byte, each func(kind, flags byte, stream uint32)) {
 	}
 }
 
-// A caller is what is known of the other end of a connection.
+// A caller describes the other end of a connection.
 type caller struct {
 	credentials.TLSInfo // zero without TLS
 	secure              bool
 	meter               *meter
 }
 
-// AuthType says how the other end is known.
+// AuthType returns how the other end is authenticated.
 func (c caller) AuthType() string {
 	if c.secure {
 		return c.TLSInfo.AuthType()
@@ -242,7 +257,7 @@ func (c caller) AuthType() string {
 	return "none"
 }
 
-// callerOf is who has made a call.
+// callerOf returns the caller of a call.
 func callerOf(ctx context.Context) caller {
 	if p, ok := peer.FromContext(ctx); ok {
 		if c, ok := p.AuthInfo.(caller); ok {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,9 +123,9 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-// TestMeterOrder: calls for many IDs begin in the order in which they came, one
-// that is given up leaves no gap, and one that finds others waiting does not
-// overtake them.
+// TestMeterOrder: calls for many IDs begin in the order of their arrival. A
+// cancelled call leaves no gap, and a new one does not overtake those that
+// wait.
 func TestMeterOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter(nil, meterLimits{})
@@ -206,8 +207,8 @@ func TestManyLongAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswers: a client that does not read its answers is told so, when
-// it asks for more, and no ID is taken; a short answer it can always have.
+// TestUnreadAnswers: a client that does not read its answers gets an error when
+// it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
@@ -231,4 +232,34 @@ func TestUnreadAnswers(t *testing.T) {
 // withCaller is the context of a call.
 func withCaller(ctx context.Context, c caller) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: c})
+}
+
+// TestMeterCalls: streams are counted once, whichever side ends them, and no
+// longer when their connection is closed.
+func TestMeterCalls(t *testing.T) {
+	var calls atomic.Int64
+	m := newMeter(nil, meterLimits{calls: &calls})
+	want := func(when string, n int64) {
+		t.Helper()
+		if got := calls.Load(); got != n {
+			t.Errorf("%s: %d calls, want %d", when, got, n)
+		}
+	}
+	for stream := uint32(1); stream < 20; stream += 2 {
+		m.received(frameHeaders, 4, stream)
+	}
+	m.received(frameHeaders, 5, 19) // trailers
+	want("ten have begun", 10)
+	m.sent(frameHeaders, 5, 1)
+	m.received(frameReset, 0, 1)
+	m.sent(frameReset, 0, 3)
+	m.sent(frameHeaders, 5, 3)
+	m.received(frameReset, 0, 99)
+	want("two have ended, each twice", 8)
+	_ = m.Close()
+	want("the connection is closed", 0)
+	m.received(frameHeaders, 4, 101)
+	m.sent(frameHeaders, 5, 5)
+	_ = m.Close()
+	want("and what comes later", 0)
 }

@@ -8,31 +8,31 @@ import (
 	"time"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec that is wrapped
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firnid/firn/server/service"
 )
 
-// Limits of what Stream holds for clients that do not read. gRPC encodes a
-// message of up to 32 KiB into a buffer of its size, and a longer one into 1
+// Limits of what Stream buffers for clients that do not read. gRPC encodes a
+// message of up to 32 KiB into a buffer of that size, and a longer one into 1
 // MiB.
 const (
-	maxPiece  = 32 << 10 // bytes of a message
-	maxOutbox = 64 << 10 // bytes of buffers that a stream has not sent
-	maxHeld   = 2 << 20  // the same of all streams of a connection
+	maxPiece  = 32 << 10 // size of a message
+	maxOutbox = 64 << 10 // unsent buffers of a stream
+	maxHeld   = 2 << 20  // unsent buffers of all streams of a connection
 
 	// maxStalled is how many streams of a connection may end because their client
-	// does not read them. What they hold is freed with the connection.
+	// does not read them. Their buffers are freed with the connection.
 	maxStalled = 8
 )
 
-// costs are the sizes of the buffers of gRPC that messages of Stream are
-// encoded into.
+// costs are the sizes of gRPC's buffers into which messages of Stream are
+// encoded.
 var costs = [...]int{4 << 10, 16 << 10, maxPiece}
 
-// costOf is what a message of a size costs while it is not sent.
+// costOf returns the memory of a message until it is sent.
 func costOf(size int) int {
 	for _, c := range costs {
 		if size <= c {
@@ -44,18 +44,18 @@ func costOf(size int) int {
 
 var errStalled = errors.New("the client does not read")
 
-// An outbox is what one stream has encoded and not sent. Its methods are for
+// An outbox holds what one stream has encoded and not sent. Its methods are for
 // the goroutine of the stream.
 type outbox struct {
 	m     *meter
-	limit time.Duration // for which a message may be in it
+	limit time.Duration // how long a message may be in it
 
-	room chan struct{} // of size 1: there may be room now
+	room chan struct{} // of size 1: signals that there may be room
 
 	// Guarded by m.mu.
-	held  int         // bytes
-	since []time.Time // when the messages in it were sent, the oldest first
-	over  bool        // it is not part of m.held any more
+	held  int         // bytes in it
+	since []time.Time // when the messages in it were added, the oldest first
+	over  bool        // no longer part of m.held
 }
 
 func newOutbox(m *meter, limit time.Duration) *outbox {
@@ -72,9 +72,8 @@ func (o *outbox) signal() {
 	}
 }
 
-// stalled returns errStalled if the oldest message is older than it may be, and
-// otherwise when that will be; zero if the outbox is empty. Its caller holds
-// o.m.mu.
+// stalled returns errStalled if the oldest message is too old, and otherwise
+// when that will be; zero if the outbox is empty. The caller holds o.m.mu.
 func (o *outbox) stalled() (at time.Time, err error) {
 	if len(o.since) == 0 {
 		return at, nil
@@ -86,8 +85,9 @@ func (o *outbox) stalled() (at time.Time, err error) {
 	return at, nil
 }
 
-// wait waits until change gets a value, a message leaves the outbox, or ends is
-// closed. It returns errStalled if the oldest message stays for too long.
+// wait waits until change receives a value, a message leaves the outbox, or
+// ends is closed. It returns errStalled if the oldest message stays for too
+// long.
 func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
 	o.m.mu.Lock()
 	at, err := o.stalled()
@@ -104,7 +104,7 @@ func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
 	select {
 	case <-change:
 	case <-o.room:
-	case <-late: // it may have gone meanwhile: the next call sees
+	case <-late: // it may have left meanwhile: the next call checks
 	case <-ends:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -112,9 +112,8 @@ func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
 	return nil
 }
 
-// reserve waits until there is room for a message of the most bytes, in the
-// outbox and in those of the connection. The room must be given back, by send
-// or unreserve.
+// reserve waits until the outbox and the connection have room for a message of
+// the maximum size. send or unreserve must give the room back.
 func (o *outbox) reserve(ctx context.Context, stops <-chan struct{}) error {
 	defer o.leaveQueue()
 	for {
@@ -151,14 +150,14 @@ func (o *outbox) leaveQueue() {
 	o.m.wakeQueue()
 }
 
-// unreserve gives back n bytes of what reserve took.
+// unreserve returns n bytes that reserve took.
 func (o *outbox) unreserve(n int) {
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	o.give(n)
 }
 
-// give gives bytes back. Its caller holds o.m.mu.
+// give returns bytes. The caller holds o.m.mu.
 func (o *outbox) give(n int) {
 	if o.over {
 		return
@@ -169,7 +168,8 @@ func (o *outbox) give(n int) {
 	o.m.wakeQueue()
 }
 
-// add makes a message of what reserve took, and returns it as gRPC can send it.
+// add uses n bytes of reserve for a message, and returns it in a form that gRPC
+// can send.
 func (o *outbox) add(m proto.Message) *tracked {
 	size := proto.Size(m)
 	cost := costOf(size)
@@ -188,7 +188,7 @@ func (o *outbox) add(m proto.Message) *tracked {
 	}}
 }
 
-// flush waits until all messages have left.
+// flush waits until all messages have left the outbox.
 func (o *outbox) flush(ctx context.Context, stops <-chan struct{}) error {
 	for {
 		o.m.mu.Lock()
@@ -208,8 +208,9 @@ func (o *outbox) flush(ctx context.Context, stops <-chan struct{}) error {
 	}
 }
 
-// close ends the outbox when its stream does. What a stream held whose client
-// has reset it is freed soon; otherwise it is held until the client reads it.
+// close ends the outbox with its stream. If the client has reset the stream,
+// its buffers are freed soon; otherwise they are held until the client reads
+// them.
 func (o *outbox) close(ctx context.Context) {
 	if ctx.Err() == nil {
 		return
@@ -221,7 +222,7 @@ func (o *outbox) close(ctx context.Context) {
 	o.m.wakeQueue()
 }
 
-// wakeQueue wakes the first stream that waits for room in the connection. Its
+// wakeQueue wakes the first stream that waits for room in the connection. The
 // caller holds m.mu.
 func (m *meter) wakeQueue() {
 	if len(m.queue) > 0 {
@@ -229,8 +230,8 @@ func (m *meter) wakeQueue() {
 	}
 }
 
-// stall ends a stream whose client does not read it. The connection ends with
-// it if nothing of it is read, or if that is so of too many of its streams.
+// stall ends a stream that its client does not read. It also closes the
+// connection if nothing of it is read, or if too many of its streams stalled.
 func (s *Server) stall(m *meter) error {
 	if m != nil {
 		m.mu.Lock()
@@ -251,7 +252,7 @@ type tracked struct {
 	gone func()
 }
 
-// A codec is that of gRPC, for tracked messages, too.
+// A codec is gRPC's codec with support for tracked messages.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -263,7 +264,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return c.CodecV2.Marshal(v)
 	}
 	pool := mem.DefaultBufferPool()
-	buf := pool.Get(costOf(t.size)) // as mem frees none that is very small
+	buf := pool.Get(costOf(t.size)) // mem never frees very small buffers
 	out, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buf)[:0], t.m)
 	if err != nil {
 		pool.Put(buf)
@@ -274,7 +275,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buf, reporting{pool, t.gone})}, nil
 }
 
-// A reporting is a pool that reports what it is given.
+// A reporting pool reports the buffers that it gets back.
 type reporting struct {
 	mem.BufferPool
 	gone func()

@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// panicking is a Backend that panics when it is told to: as it finds a
-// sequencer, gives its IDs, or says whether it is ready.
+// panicking is a Backend that panics on request: when it finds a sequencer,
+// gives its IDs, or reports whether it is ready.
 type panicking struct {
 	*service.Cluster
 	at atomic.Pointer[string]

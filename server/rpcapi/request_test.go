@@ -18,8 +18,8 @@ import (
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// TestRequestID: what a client has sent as ID comes back, in headers, errors
-// and log lines; what can be none does not.
+// TestRequestID: the ID that a client has sent comes back in headers, errors
+// and log lines. An invalid one does not.
 func TestRequestID(t *testing.T) {
 	for what, backend := range map[string]Config{"good": {Backend: static(t, "default")}, "bad": {Backend: failing{errors.New("secret")}}} {
 		var out bytes.Buffer // written before a call ends, and read after it

@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// admin sees who asks, and finds the Administrator. The name is checked where
-// one is needed, once it is known who asks.
+// admin authorizes the caller and finds the Administrator. A required name is
+// checked after that.
 func (s *Server) admin(ctx context.Context, need auth.Action, name string, named bool) (service.Administrator, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, named
 	}
 	a := s.c.Backend.Admin()
 	if a == nil {
-		return nil, fail(service.NoStore, "this server was started with a node ID of its own and knows no other servers: start it with --store to administer sequencers", 0)
+		return nil, fail(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers", 0)
 	}
 	return a, nil
 }
@@ -47,14 +47,14 @@ func (s *Server) failedOn(ctx context.Context, method, name string, err error) e
 	var mismatch *grant.MismatchError
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fail(service.NoSequencer, fmt.Sprintf("there is no sequencer %s", name), 0)
+		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
 	case errors.As(err, &mismatch):
 		return fail(service.Different, err.Error(), 0)
 	}
 	return s.failed(ctx, method, err)
 }
 
-// List lists the sequencers that whoever asks may see.
+// List returns the sequencers that the caller may see.
 func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
 	a, err := s.admin(ctx, auth.See, "", false)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 		}
 	}
 	if layout.ReadOnly() {
-		return nil, invalid("layout", fmt.Sprintf("layout %s is for reading only", layout))
+		return nil, invalid("layout", fmt.Sprintf("layout %s is only for reading IDs", layout))
 	}
 	ahead, err := duration("max_ahead", q.GetMaxAhead())
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 		return nil, err
 	}
 	if window != nil && *window == 0 {
-		window = nil // as if it were not given
+		window = nil // as if not set
 	}
 	c, err := a.Configure(layout, ahead, window)
 	if err != nil {
@@ -144,14 +144,14 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
 }
 
-// duration is one that may be left out.
+// duration returns an optional duration.
 func duration(field string, d *durationpb.Duration) (*time.Duration, error) {
 	if d == nil {
 		return nil, nil
 	}
 	v := d.AsDuration()
 	if d.CheckValid() != nil || v < 0 {
-		return nil, invalid(field, field+" is no duration of 0 or more")
+		return nil, invalid(field, field+" must be a duration of 0 or more")
 	}
 	return &v, nil
 }
@@ -162,13 +162,13 @@ func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.A
 	return &firnv1.AttachResponse{Sequencer: i}, err
 }
 
-// Detach has all servers give their node IDs back.
+// Detach makes all servers give their node IDs back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
 	i, err := s.change(ctx, "Detach", q.GetName(), service.Administrator.Detach)
 	return &firnv1.DetachResponse{Sequencer: i}, err
 }
 
-// Destroy is Detach for good.
+// Destroy is a permanent Detach.
 func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
 	i, err := s.change(ctx, "Destroy", q.GetName(), service.Administrator.Destroy)
 	return &firnv1.DestroyResponse{Sequencer: i}, err
@@ -183,8 +183,8 @@ func (s *Server) change(ctx context.Context, method, name string, do func(servic
 	defer cancel()
 	info, err := do(a, limited, name)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		// It goes on: what it is now says how far it is. Attach never waits for
-		// windows, so that its error stands.
+		// The work continues, so report the current state. Attach never waits for
+		// windows, so its error stands.
 		later, cancel := context.WithTimeout(ctx, service.ReadyLimit)
 		defer cancel()
 		if now, e := a.Lookup(later, name); e == nil && (now.State == grant.Detaching || now.State == grant.Destroying) {

@@ -2,8 +2,7 @@
 // firn.v1.Sequencers and firn.v1.Forwarding of server/proto, health and
 // reflection.
 //
-// It makes no IDs itself, and knows no store: see package service for what is
-// behind it.
+// It makes no IDs itself and knows no store: it calls package service.
 package rpcapi
 
 import (
@@ -15,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -35,62 +35,63 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Config says what a Server serves. Only the Backend is needed.
+// Config is the configuration of a Server. Only the Backend is required.
 type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
 
-	// Peer answers calls that other servers of the store forward; nil refuses all
+	// Peer accepts calls that other servers of the store forward; nil refuses all
 	// of them, as a server without a store must.
 	Peer service.Receiver
 
-	// Limit is how long a call may wait for its IDs, where its deadline is not
-	// before; 0 means service.DefaultLimit.
+	// Limit is how long a call may wait for its IDs, unless its deadline is
+	// earlier; 0 means service.DefaultLimit.
 	Limit time.Duration
 
-	// Limits bound calls: how many IDs one can have, the bytes of its message and
-	// of its headers, and how long a new connection may take for its first bytes.
-	// Their zero values mean what they mean in HTTP. Answers have no limit but the
+	// Limits bound calls: the number of IDs, the size of the message and of the
+	// headers, and the time for the first bytes of a new connection. Zero values
+	// mean the same as for HTTP. The size of an answer is limited only by the
 	// number of IDs.
 	Limits service.Limits
 
-	// Auth knows who may do what; nil lets everybody do everything.
+	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// TLSState returns the TLS state of a connection, or nil; nil means that none
-	// has.
+	// TLSState returns the TLS state of a connection, or nil; a nil function means
+	// no TLS.
 	TLSState func(net.Conn) *tls.ConnectionState
 
-	// Observe is told of every call: how it ended, and how long it took. nil means
-	// that nobody is.
+	// Observe is called for every call, with its result and duration. nil is
+	// allowed.
 	Observe func(method string, code codes.Code, d time.Duration)
 
-	// Log is told of failures that are nobody's but the server's, and of every
-	// call at the level debug; nil means nobody is. The context of a line has the
-	// ID of the request, see package requestid.
+	// Log receives the server's own failures, and every call at level debug; nil
+	// discards them. The context of a line has the request ID, see package
+	// requestid.
 	Log *slog.Logger
 
-	// Options are further options of the server, such as a stats handler for
+	// Options are further options of the gRPC server, such as a stats handler for
 	// traces.
 	Options []grpc.ServerOption
 }
 
 // Limits of a connection and a call.
 const (
-	maxStreams  = 100              // at once in a connection; each may hold a response that is not read
-	pingLeast   = 5 * time.Second  // between pings of a client
-	pingEvery   = 30 * time.Second // of the server, when it is silent
+	maxStreams  = 100              // concurrent streams of a connection; each may hold an unread response
+	pingLeast   = 5 * time.Second  // minimum time between pings of a client
+	pingEvery   = 30 * time.Second // the server's pings on a silent connection
 	pingTimeout = 20 * time.Second
 )
 
-// A Server answers gRPC. It must be made by NewServer. Its methods are safe for
-// use by many goroutines at once.
+// A Server answers gRPC. It must be made by NewServer, and is safe for
+// concurrent use.
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	firnv1.UnimplementedForwardingServer
-	c Config
-	h healthy
+	c     Config
+	h     healthy
+	calls atomic.Int64 // concurrent calls over all connections
 	generations
 
 	drain, stop   sync.Once
@@ -115,11 +116,11 @@ func NewServer(c Config) *Server {
 	return s
 }
 
-// newGRPC makes a server of gRPC.
+// newGRPC makes a gRPC server.
 func (s *Server) newGRPC() *grpc.Server {
 	c := s.c
 	g := grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil}}),
+		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil, &s.calls}}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
@@ -140,8 +141,8 @@ func (s *Server) newGRPC() *grpc.Server {
 	return g
 }
 
-// handshaken are the credentials of connections whose handshake was made before
-// they came here.
+// handshaken are the credentials of connections whose handshake is already
+// done.
 type handshaken struct {
 	state  func(net.Conn) *tls.ConnectionState
 	limits meterLimits
@@ -159,7 +160,7 @@ func (b handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 }
 
 func (handshaken) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.New("rpcapi: these credentials are a server's")
+	return nil, nil, errors.New("rpcapi: these credentials are for servers only")
 }
 
 func (b handshaken) Info() credentials.ProtocolInfo {
@@ -170,15 +171,16 @@ func (b handshaken) Clone() credentials.TransportCredentials { return b }
 
 func (handshaken) OverrideServerName(string) error { return nil }
 
-// open are services that everybody may ask.
+// open reports whether a service needs no authentication.
 func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// unary and stream name a call, see who makes it, and see how it ends.
+// unary and stream give a call its request ID, authorize the caller and observe
+// the result.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 	ctx, id := named(ctx)
-	_ = grpc.SetHeader(ctx, id) // fails after the header was sent, which is not yet
+	_ = grpc.SetHeader(ctx, id) // fails only after the header was sent
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	m, k := callerOf(ctx).meter, callOf(ctx)
 	m.entered(k)
@@ -186,7 +188,7 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
-	return handle(ctx, req) // which sees who asks, as each method does
+	return handle(ctx, req) // each method authorizes the caller
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
@@ -198,7 +200,7 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
-	if !open(info.FullMethod) { // before the first message, which may never come
+	if !open(info.FullMethod) { // before the first message, which may never arrive
 		if err := s.check(ctx, auth.Anything, ""); err != nil {
 			return err
 		}
@@ -206,14 +208,14 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return handle(srv, namedStream{stream, ctx})
 }
 
-// named is the context of a call with the ID of its request, and the header
-// that tells it.
+// named returns the context of a call with a request ID, and the header that
+// returns it.
 func named(ctx context.Context) (context.Context, metadata.MD) {
 	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata), nil)
 	return ctx, metadata.MD{requestid.Metadata: id}
 }
 
-// A namedStream is a stream with the context of its request.
+// A namedStream is a stream with the context of its request ID.
 type namedStream struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -227,12 +229,12 @@ func (s namedStream) RecvMsg(m any) error {
 	return err
 }
 
-// ended is deferred for every call. As in net/http, a panic ends only the call
-// it is in.
+// ended is deferred for every call. As in net/http, a panic ends only its own
+// call.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
 		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
-		*err = fail(service.Internal, "the server's log says what happened", 0)
+		*err = fail(service.Internal, "see the server's log", 0)
 	}
 	if *err != nil && !open(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
@@ -247,7 +249,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	}
 }
 
-// withRequest adds the ID of the request to an error, among its details.
+// withRequest adds the request ID to the details of an error.
 func withRequest(err error, id string) error {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -259,7 +261,7 @@ func withRequest(err error, id string) error {
 	return err
 }
 
-// check asks the Authorizer, if there is one.
+// check calls the Authorizer, if there is one.
 func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
@@ -271,18 +273,18 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	case errors.Is(err, auth.ErrForbidden):
 		return fail(service.Forbidden, err.Error(), 0)
 	}
-	return fail(service.Unauthorized, err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)
+	return fail(service.Unauthorized, err.Error()+": send a token in the metadata, authorization: Bearer firn_…", 0)
 }
 
-// shownIn is what a call shows of who makes it.
+// shownIn returns the credentials of a call.
 func shownIn(ctx context.Context) *auth.Credentials {
 	if k := callOf(ctx); k != nil {
-		return k.creds // in which the principal is remembered
+		return k.creds // which cache the principal
 	}
 	return auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), callerOf(ctx).state())
 }
 
-// fail is an error of a call.
+// fail returns the error of a call.
 func fail(k service.Kind, text string, retry time.Duration) error {
 	return failAs(k.Code(), k, text, retry)
 }
@@ -304,8 +306,8 @@ func failWith(code codes.Code, text string, details ...protoadapt.MessageV1) err
 	return st.Err()
 }
 
-// invalid is what is wrong with a field of a request, and badName with one that
-// names a sequencer.
+// invalid returns an error for a field of a request, and badName one for a
+// field that names a sequencer.
 func invalid(field, text string) error      { return invalidAs(service.BadParameter, field, text) }
 func badName(field string, err error) error { return invalidAs(service.BadName, field, err.Error()) }
 
@@ -315,16 +317,16 @@ func invalidAs(k service.Kind, field, text string) error {
 		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}}})
 }
 
-// draining is what a call is told that the server ends because it stops itself.
+// draining returns the error for calls that end because the server stops.
 func draining() error {
-	return fail(service.Draining, "the server stops: ask another one", 0)
+	return fail(service.Draining, "the server is shutting down: call another one", 0)
 }
 
-// failed is what an error of a Backend or its sources is to a client. The
-// context is that of the call.
+// failed returns what a client sees of an error of a Backend or its sources.
+// ctx is the context of the call.
 func (s *Server) failed(ctx context.Context, method string, err error) error {
 	f := service.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
-	switch ctx.Err() { // of the client: the server's limit is another context
+	switch ctx.Err() { // the client's: the server's limit is another context
 	case context.Canceled:
 		return status.FromContextError(context.Canceled).Err()
 	case context.DeadlineExceeded:

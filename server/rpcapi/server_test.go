@@ -176,7 +176,7 @@ func TestNextFaults(t *testing.T) {
 	}
 }
 
-// A slow source gives nothing until it is told to, and counts what it has
+// A slow source gives nothing until it is released, and counts what it has
 // given.
 type slow struct {
 	calls atomic.Int64
@@ -388,8 +388,7 @@ func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error 
 	return auth.ErrForbidden
 }
 
-// TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may
-// see.
+// TestListIsOfWhoAsks: a list has only the sequencers that the caller may see.
 func TestListIsOfWhoAsks(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
@@ -449,8 +448,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestWhoAsksFirst: who may not ask is told that, and not what is wrong with
-// the call.
+// TestWhoAsksFirst: an unauthorized caller gets that error first, not an error
+// in the call.
 func TestWhoAsksFirst(t *testing.T) {
 	conn := serve(t, Config{Auth: needs{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)

@@ -3,6 +3,7 @@ package rpcapi
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -12,39 +13,45 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Limits of what a client can have a connection do before and beside its calls.
+// Limits of the work that a client can cause before and besides its calls.
 const (
-	// maxStrangers is how many calls there can be at once whose client is not
-	// known: enough for health checks, and for an error to be read.
+	// maxStrangers is how many concurrent calls unauthenticated clients may have
+	// per connection: enough for health checks, and to read an error.
 	maxStrangers = 4
 
-	// maxTurnedAway is how many more may come in the life of a connection. gRPC
-	// keeps a little of each until the connection ends.
+	// maxTurnedAway is how many more calls may arrive in the life of a connection.
+	// gRPC keeps a little of each until the connection ends.
 	maxTurnedAway = 1000
 
-	// A connection whose client resets more than maxResets calls within
-	// resetWindow, and more than half of all, is closed.
+	// With more than manyCalls open calls over all connections, each connection
+	// may have fewCalls. A call costs about 12 KiB, and all connections with
+	// maxStreams each would have a million.
+	manyCalls = 10_000
+	fewCalls  = 4
+
+	// A connection is closed if its client resets more than maxResets calls within
+	// resetWindow, and more than half of all.
 	maxResets   = 1000
 	resetWindow = 10 * time.Second
 )
 
-// A call is one of which the head has come.
+// A call is one whose header has arrived.
 type call struct {
 	creds    *auth.Credentials
 	ctx      context.Context
 	cancel   context.CancelFunc
 	begun    time.Time
-	entered  bool // its interceptor runs
-	stranger bool // its client is not known, and it is counted
+	entered  bool // its interceptor is running
+	stranger bool // its client is not authenticated, and the call is counted
 }
 
-// What a meter knows of calls. It is guarded by meter.mu.
+// A watched is what a meter knows about calls. It is guarded by meter.mu.
 type watched struct {
-	waiting   map[*call]struct{} // calls whose first message has not come
-	strangers int                // calls of clients that are not known
-	turned    int                // calls that were one too many of these
-	known     bool               // some call was of a client that is known
-	since     time.Time          // when the connection began, or a call of such a client ended well
+	waiting   map[*call]struct{} // calls whose first message has not arrived
+	strangers int                // calls of unauthenticated clients
+	turned    int                // calls beyond maxStrangers
+	known     bool               // some call was authenticated
+	since     time.Time          // when the connection began, or an authenticated call last succeeded
 	timer     *time.Timer
 	closed    bool
 	pace      struct {
@@ -60,22 +67,36 @@ func callOf(ctx context.Context) *call {
 	return k
 }
 
-// tap sees the head of a call, before anything is kept for its messages. It is
-// called with a lock of the connection held.
+// tap handles the header of a call before anything is allocated for its
+// messages. It is called with a lock of the connection held.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := callerOf(ctx)
 	k := &call{creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), c.state()), begun: time.Now()}
 	known := s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil
+	if c.meter.crowded() {
+		return ctx, fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
+	}
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
 	if c.meter != nil && !c.meter.admit(k, known) {
 		k.cancel()
-		return ctx, fail(service.Unauthorized, "too many calls without a known token at once: send one, as metadata authorization: Bearer firn_…", 0)
+		return ctx, fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
 	}
 	return ctx, nil
 }
 
-// state is that of the connection, or nil without TLS.
+// crowded reports whether the call that has just arrived is one too many for
+// its connection. m may be nil.
+func (m *meter) crowded() bool {
+	if m == nil || m.limits.calls == nil || m.limits.calls.Load() <= manyCalls {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.open) > fewCalls
+}
+
+// state returns the TLS state of the connection, or nil without TLS.
 func (c caller) state() *tls.ConnectionState {
 	if !c.secure {
 		return nil
@@ -83,7 +104,7 @@ func (c caller) state() *tls.ConnectionState {
 	return &c.State
 }
 
-// admit notes a call, unless there are too many whose client is not known.
+// admit registers a call, unless there are too many of unauthenticated clients.
 func (m *meter) admit(k *call, known bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +127,8 @@ func (m *meter) admit(k *call, known bool) bool {
 	return true
 }
 
-// arrived notes that the first message of a call has come. m and k may be nil.
+// arrived records that the first message of a call has arrived. m and k may be
+// nil.
 func (m *meter) arrived(k *call) {
 	if m == nil || k == nil {
 		return
@@ -116,8 +138,8 @@ func (m *meter) arrived(k *call) {
 	delete(m.waiting, k)
 }
 
-// entered and left note that the interceptor of a call begins and ends. m and k
-// may be nil.
+// entered and left record that the interceptor of a call begins and ends. m and
+// k may be nil.
 func (m *meter) entered(k *call) {
 	if m == nil || k == nil {
 		return
@@ -131,8 +153,8 @@ func (m *meter) left(k *call, well bool) {
 	if m == nil || k == nil {
 		return
 	}
-	// Its context is not cancelled here: gRPC does it when the status is sent, and
-	// a Recv that waits would send one of its own.
+	// Do not cancel the context here: gRPC does so when the status is sent, and a
+	// waiting Recv would send a status of its own.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(k)
@@ -141,7 +163,7 @@ func (m *meter) left(k *call, well bool) {
 	}
 }
 
-// forget removes a call. Its caller holds m.mu.
+// forget removes a call. The caller holds m.mu.
 func (m *meter) forget(k *call) {
 	delete(m.waiting, k)
 	if k.stranger {
@@ -150,7 +172,7 @@ func (m *meter) forget(k *call) {
 	}
 }
 
-// watch looks at the connection again and again until it is closed.
+// watch checks the connection regularly until it is closed.
 func (m *meter) watch() {
 	now := time.Now()
 	m.mu.Lock()
@@ -171,9 +193,9 @@ func (m *meter) watch() {
 	})
 }
 
-// look ends calls whose message does not come, and reports whether the
-// connection is to be closed: its client has not said who it is, or does not
-// read its answers. Its caller holds m.mu.
+// look ends calls whose message does not arrive, and reports whether to close
+// the connection: its client has not authenticated, or does not read its
+// answers. The caller holds m.mu.
 func (m *meter) look(now time.Time) (end bool) {
 	pending := 0
 	for k := range m.waiting {
@@ -199,6 +221,8 @@ func (m *meter) look(now time.Time) (end bool) {
 func (m *meter) Close() error {
 	m.mu.Lock()
 	m.closed = true
+	m.tally(-len(m.open))
+	clear(m.open)
 	if m.timer != nil {
 		m.timer.Stop()
 	}
@@ -209,8 +233,8 @@ func (m *meter) Close() error {
 	return m.Conn.Close()
 }
 
-// tooManyResets notes that the client has reset a call, and reports whether it
-// does little else.
+// tooManyResets records that the client has reset a call, and reports whether
+// it does little else.
 func (m *meter) tooManyResets() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

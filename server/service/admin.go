@@ -8,9 +8,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Admin is the Cluster itself, whose own sequencers follow what it does at
-// once: the store tells a member of Detach and Destroy (grant.Observe), and
-// Create and Attach wait until this server has its node ID again.
+// Admin returns the Cluster itself. Its own sequencers follow a change at once:
+// the store notifies members of Detach and Destroy (grant.Observe), and Create
+// and Attach wait until this server has its node ID again.
 func (c *Cluster) Admin() Administrator { return c }
 
 // Create creates a sequencer, or creates it again.
@@ -31,12 +31,12 @@ func (c *Cluster) Attach(ctx context.Context, name string) (grant.Info, error) {
 	return info, err
 }
 
-// reattachMost is how long reattach waits. What takes longer is told to the
-// callers who want an ID.
+// reattachMost is how long reattach waits. After that, callers who want an ID
+// get the error.
 const reattachMost = 2 * time.Second
 
-// reattach has a sequencer that is open, and has no node ID, look at what it is
-// now. Without it the next call would be answered by what was so a moment ago.
+// reattach makes an open sequencer without a node ID read its configuration
+// again. Otherwise the next call would be answered from an outdated state.
 func (c *Cluster) reattach(ctx context.Context, name string) {
 	o := c.entry(name)
 	if o == nil || !o.lapsed() {

@@ -14,11 +14,10 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A mute is a store that tells of no changes, as a directory and a database
-// are.
+// A mute store reports no changes, like a directory or a database.
 type mute struct{ grant.Store }
 
-// newMute is a Cluster over a store that is observed, as a server's is.
+// newMute makes a Cluster over a store that is observed, as a server's is.
 func newMute(t *testing.T, store grant.Store) *service.Cluster {
 	s := grant.Observe(mute{store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
@@ -28,9 +27,9 @@ func newMute(t *testing.T, store grant.Store) *service.Cluster {
 	return c
 }
 
-// TestHolderActsAtOnce: a server that detaches or destroys a sequencer of which
-// it holds a node ID gives that back at once, and after it is attached or
-// created again its next call has an ID, without a moment in between.
+// TestHolderActsAtOnce: a server that detaches or destroys a sequencer gives
+// its own node ID of it back at once. After the sequencer was attached or
+// created again, the server's next call gets an ID without a delay.
 func TestHolderActsAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -104,9 +103,8 @@ func TestHolderActsAtOnce(t *testing.T) {
 	}
 }
 
-// TestCreatedWithAnotherLayout: a sequencer that was purged and created again
-// with another layout through the server that held it has that layout at its
-// next call.
+// TestCreatedWithAnotherLayout: the server that held a sequencer purges it and
+// creates it again with another layout. Its next call uses that layout.
 func TestCreatedWithAnotherLayout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,22 +20,22 @@ type caller struct {
 
 type callerKey struct{}
 
-// Find returns the sequencer of a name for a client, which may already take IDs
-// of it. If there is no such sequencer, it is created if the client may do
-// that, too. Without an Authorizer everyone may. The credentials are asked for
-// only if the sequencer is not open.
+// Find returns the sequencer of a name for a client that is already authorized
+// to take its IDs. If the sequencer does not exist, it is created if the client
+// may do that too; without an Authorizer every client may. The credentials are
+// requested only if the sequencer is not open.
 func Find(ctx context.Context, b Backend, name string, a auth.Authorizer, c func() *auth.Credentials) (Sequencer, error) {
 	if q, ok := b.Opened(name); ok {
 		return q, nil
 	}
 	if a != nil {
-		// A copy: an opening may outlast the call.
+		// A copy, because opening the sequencer may outlast the call.
 		ctx = context.WithValue(ctx, callerKey{}, &caller{a, *c()})
 	}
 	return b.Sequencer(ctx, name)
 }
 
-// A CreateError says that a client may not create the sequencer that it uses.
+// A CreateError means that a client may not create the sequencer that it uses.
 type CreateError struct {
 	Name  string
 	Cause error
@@ -47,7 +48,7 @@ func (e *CreateError) Error() string {
 func (e *CreateError) Unwrap() error { return e.Cause }
 
 // mayCreate returns nil if the client of a call may create a sequencer by using
-// it. That counts as a creation.
+// it, and counts that as a creation.
 func mayCreate(ctx context.Context, name string) error {
 	k, ok := ctx.Value(callerKey{}).(*caller)
 	if !ok {
@@ -61,7 +62,7 @@ func mayCreate(ctx context.Context, name string) error {
 	return &CreateError{Name: name, Cause: err}
 }
 
-// mayLook returns nil if the client of a call may have the store asked for a
+// mayLook returns nil if the client of a call may look in the store for a
 // sequencer that is not open.
 func mayLook(ctx context.Context, name string) error {
 	k, ok := ctx.Value(callerKey{}).(*caller)
@@ -69,21 +70,22 @@ func mayLook(ctx context.Context, name string) error {
 		return nil
 	}
 	mine := k.c
-	if err := k.a.Allow(&mine, auth.Look, name); err != nil {
-		return fmt.Errorf("sequencer %s was not looked for: %w", name, err)
+	var pace *auth.PaceError // clients that may take its IDs may look it up
+	if err := k.a.Allow(&mine, auth.Look, name); errors.As(err, &pace) {
+		return fmt.Errorf("sequencer %s was not looked up: %w", name, err)
 	}
 	return nil
 }
 
-// missed counts a sequencer that the store does not have.
+// missed counts a use of a sequencer that the store does not have.
 func missed(ctx context.Context, name string) {
 	if k, ok := ctx.Value(callerKey{}).(*caller); ok {
 		mine := k.c
-		_ = k.a.Allow(&mine, auth.Missed, name) // whatever it says, it is counted
+		_ = k.a.Allow(&mine, auth.Missed, name) // counted whatever the result
 	}
 }
 
-// mayTake reports whether the client of a call may know of another sequencer.
+// mayTake reports whether the client of a call may learn of another sequencer.
 func mayTake(ctx context.Context, name string) bool {
 	k, ok := ctx.Value(callerKey{}).(*caller)
 	if !ok {
@@ -93,8 +95,8 @@ func mayTake(ctx context.Context, name string) bool {
 	return k.a.Allow(&mine, auth.Take, name) == nil
 }
 
-// How often names are looked for that are like one that does not exist. Anyone
-// who may take IDs can have it done.
+// How often the Cluster looks for names similar to one that does not exist. Any
+// client that may take IDs can trigger this.
 const (
 	namesEvery   = 10 * time.Second       // between lists of the store
 	suggestEvery = 250 * time.Millisecond // between suggestions
@@ -103,19 +105,20 @@ const (
 
 // suggestions are the names of a store. The zero value is empty.
 type suggestions struct {
-	mu    sync.Mutex // guards what follows, and is held while the store is asked
+	mu    sync.Mutex // guards the fields below; held while the store is read
 	names []string
 	read  time.Time
 	next  time.Time
 }
 
-// noSequencer is the error of a name that must exist, with the nearest one that
-// does and that the client may use, if there was time to look.
+// noSequencer is the error for a name that must exist. It suggests the most
+// similar name that exists and that the client may use, if there was time to
+// look.
 func (c *Cluster) noSequencer(ctx context.Context, name string) error {
 	if near := c.near.of(ctx, c.store, name); near != "" {
-		return fmt.Errorf("%w %s: did you mean %s? One that is not there must be created first, as this server creates none", ErrNoSequencer, name, near)
+		return fmt.Errorf("%w %s: did you mean %s? This server does not create sequencers by use; create it first", ErrNoSequencer, name, near)
 	}
-	return fmt.Errorf("%w %s: it must be created first, as this server creates none", ErrNoSequencer, name)
+	return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 }
 
 func (s *suggestions) of(ctx context.Context, store grant.Store, name string) string {

@@ -46,7 +46,7 @@ func TestCloseWhileOpening(t *testing.T) {
 				}
 				return err == nil
 			})
-			time.Sleep(time.Minute) // what may be under way ends
+			time.Sleep(time.Minute) // let calls in progress end
 		})
 	}
 }
@@ -57,7 +57,7 @@ type single struct {
 	turn chan struct{}
 	each time.Duration
 
-	at, most atomic.Int64 // writes at the same time
+	at, most atomic.Int64 // concurrent writes
 }
 
 func (s *single) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
@@ -75,9 +75,9 @@ func (s *single) CAS(ctx context.Context, key string, old, next []byte) (bool, e
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestCloseMany: a server with as many open sequencers as there may be gives
-// all node IDs back, also to a store that takes longer for that than for any
-// request; and it does not wait for a store that takes none.
+// TestCloseMany: a server with the maximum number of open sequencers gives all
+// node IDs back, even to a store that takes longer for that than for any
+// request. It does not wait for a store that accepts none.
 func TestCloseMany(t *testing.T) {
 	names := 1000
 	if os.Getenv("FIRN_SOAK") != "" {

@@ -13,31 +13,31 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A Cluster is a Backend whose node IDs are kept in a store, so that any
-// number of servers give IDs of the same names. A sequencer is opened when its
-// name is first used, with the layout it was created with, or created with that
-// of the configuration.
+// A Cluster is a Backend that keeps its node IDs in a store, so that any number
+// of servers can give IDs of the same names. When a name is first used, its
+// sequencer is opened with the layout that it was created with, or created with
+// the configured layout.
 //
-// It is safe for use by many goroutines at once. It must be made by NewCluster,
-// and ends with Close.
+// It is safe for concurrent use. It must be made by NewCluster, and ends with
+// Close.
 type Cluster struct {
 	*Fleet
 	c      ClusterConfig
 	absent absences
 
-	mu     sync.RWMutex // guards what follows, and users of all entries
+	mu     sync.RWMutex // guards the fields below, and users of all entries
 	byName map[string]*opening
 	closed bool
-	lack   *lack // of the name that could not be opened last; nil if none
+	lack   *lack // of the last name that could not be opened; nil if none
 	idling *time.Timer
-	closes map[string]chan struct{} // names whose sequencer is being closed; closed when it is
+	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
 	near  suggestions
 	alike namesakes
 
-	retiring sync.WaitGroup  // of what was retired, until it is closed
-	openings sync.WaitGroup  // of sequencers
-	opens    context.Context // of openings
+	retiring sync.WaitGroup  // retired sequencers that are not closed yet
+	openings sync.WaitGroup  // sequencers that are being opened
+	opens    context.Context // context of openings
 	endOpens context.CancelFunc
 }
 
@@ -45,71 +45,70 @@ var _ Backend = (*Cluster)(nil)
 
 // ClusterConfig is the configuration of a Cluster.
 type ClusterConfig struct {
-	// Fleet is that of the store. The Cluster closes it.
+	// Fleet is the Fleet of the store. The Cluster closes it.
 	Fleet *Fleet
 
-	// Peers are the other servers of the store, for sequencers that this one has
-	// no node ID of; nil means that none is asked.
+	// Peers are the other servers of the store, to ask for IDs of a sequencer for
+	// which this server has no node ID; nil asks none.
 	Peers Peers
 
-	// Config is how sequencers are opened. Its Layout, MaxAhead and Window are
-	// for those that are created; firn.Default if the layout is zero.
+	// Config is how sequencers are opened. Its Layout, MaxAhead and Window apply
+	// to those that are created; a zero layout means firn.Default.
 	Config sequencer.Config
 
-	// Acquired is called when a sequencer was opened, with a node ID. It returns
-	// at once; nil means that nobody wants to know.
+	// Acquired is called when a sequencer was opened and has a node ID. It must
+	// return at once; nil is allowed.
 	Acquired func()
 
-	// Alike is called, in the background and once for a name, if a sequencer was
-	// created by its first use whose name may be another one's, mistyped; nil
-	// means that nobody wants to know.
+	// Alike is called in the background, once per name, if a sequencer that was
+	// created by its first use has a name that may be a typo of another's; nil is
+	// allowed.
 	Alike func(name, other string)
 
-	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames.
-	// One more closes those that were not used for longest, if it exists; one that
-	// is to be created closes only those that were not used for a while.
+	// MaxNames is how many sequencers may be open at once; 0 means
+	// DefaultMaxNames. Opening one more that exists closes the least recently used
+	// ones. Creating one more closes only sequencers that have been unused for a
+	// while.
 	MaxNames int
 
-	// MaxIdle is how long a sequencer stays open that is not used; 0 means
-	// DefaultMaxIdle.
+	// MaxIdle is how long an unused sequencer stays open; 0 means DefaultMaxIdle.
 	MaxIdle time.Duration
 
-	// Template says how the sequencer of a name is created and used; nil means as
-	// Config says. It is asked when a name is first used.
+	// Template returns how the sequencer of a name is created and used; nil means
+	// as in Config. It is called when a name is first used.
 	Template func(name string) (Template, error)
 }
 
-// A Template says in what a sequencer is not as ClusterConfig.Config says. Its
-// zero value says nothing.
+// A Template overrides parts of ClusterConfig.Config. The zero value overrides
+// nothing.
 type Template struct {
-	Layout   firn.Layout      // of one that is created
+	Layout   firn.Layout      // of a sequencer that is created
 	MaxAhead *time.Duration   // likewise
 	Window   time.Duration    // likewise
-	Nodes    *sequencer.Range // that this server may take
-	Existing bool             // it is not created, and must exist
+	Nodes    *sequencer.Range // node IDs that this server may take
+	Existing bool             // the sequencer must exist; it is not created
 }
 
-// ErrNoSequencer is what an error matches that says that a sequencer must be
-// created before it is used.
-var ErrNoSequencer = errors.New("there is no such sequencer")
+// ErrNoSequencer is matched by errors for a sequencer that must be created
+// before it is used.
+var ErrNoSequencer = errors.New("no such sequencer")
 
-// ErrTemplate is what an error matches that says that what is configured for a
-// name is wrong.
-var ErrTemplate = errors.New("the server's configuration is wrong")
+// ErrTemplate is matched by errors in the configuration of a name.
+var ErrTemplate = errors.New("invalid server configuration")
 
-// An opening is a name's sequencer, once it is open.
+// An opening is the entry of a name whose sequencer is open or being opened.
 type opening struct {
 	users  int           // calls that wait for it to be open
-	turn   chan struct{} // of size 1: holds whoever opens it
-	ready  chan struct{} // closed when it is open; then what follows is set
+	turn   chan struct{} // of size 1: held by the call that opens it
+	ready  chan struct{} // closed when it is open and the fields below are set
 	q      Sequencer
 	attach func(context.Context) error
 	close  func(context.Context) error
 	stats  func() sequencer.Stats
 	state  func() sequencer.State
 
-	made uint64    // IDs, when it was looked at last
-	used time.Time // when it was opened, or seen to have made some
+	made uint64    // IDs made, at the last sample
+	used time.Time // when it was opened, or last seen to have made IDs
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -127,7 +126,7 @@ func NewCluster(c ClusterConfig) *Cluster {
 	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
 }
 
-// Sequencer returns the sequencer of a name, which it opens at the first call.
+// Sequencer returns the sequencer of a name and opens it at the first call.
 func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error) {
 	if q, ok := c.Opened(name); ok {
 		return q, nil
@@ -150,7 +149,7 @@ func (c *Cluster) Opened(name string) (Sequencer, bool) {
 	return Sequencer{}, false
 }
 
-// entry is that of a name if its sequencer is open, or nil.
+// entry returns the entry of a name if its sequencer is open, or nil.
 func (c *Cluster) entry(name string) *opening {
 	c.mu.RLock()
 	o := c.byName[name]
@@ -175,9 +174,9 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 		return Sequencer{}, err
 	}
 	defer c.leave(name, o)
-	// One opens it; the others wait, and try themselves where that one failed. It
-	// is tried also where nobody waits: that the store is silent may be so for
-	// another name alone.
+	// One call opens it. The others wait, and try themselves if that call fails.
+	// The attempt is made even while the store is known to be silent: it may be
+	// silent for another name only.
 	var opened <-chan attempt
 	start := func() error {
 		var err error
@@ -228,22 +227,22 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 	return o.q, nil
 }
 
-// An attempt is what came of opening a sequencer.
+// An attempt is the result of opening a sequencer.
 type attempt struct {
 	err      error
-	panicked any // what a clock or template of the user panicked with
+	panicked any // the panic of a user's clock or template
 }
 
-var errNotOpened = errors.New("the opening of the sequencer did not come to its end")
+var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
 
-// openMost is how long it may take to open a sequencer.
+// openMost is the longest time for opening a sequencer.
 const openMost = 10 * time.Second
 
-// startOpening opens the sequencer of a name, whose turn the caller has taken;
-// it is given back at the end. The caller's context does not end it. A claim
-// that is given up while the store answers leaves a node ID that nobody can use
-// before its window ends, so that clients with less patience than it takes
-// would get no ID, and use all node IDs up.
+// startOpening opens the sequencer of a name. The caller has taken its turn,
+// which is released at the end. The caller's context does not end the attempt:
+// a claim that is abandoned while the store answers leaves a node ID that no
+// server can use before its window ends. Clients that are less patient than an
+// opening takes would get no ID, and use up all node IDs.
 func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-chan attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,7 +275,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 	return opened, nil
 }
 
-// enter finds or makes the entry of a name; leave must follow.
+// enter finds or makes the entry of a name; a call of leave must follow.
 func (c *Cluster) enter(name string) (*opening, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +285,7 @@ func (c *Cluster) enter(name string) (*opening, error) {
 		return nil, errStops
 	case o != nil:
 	case len(c.byName) >= c.c.MaxNames:
-		return nil, fmt.Errorf("%w: this server keeps %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
+		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
 	default:
 		o = &opening{turn: make(chan struct{}, 1), ready: make(chan struct{})}
 		c.byName[strings.Clone(name)] = o
@@ -295,7 +294,7 @@ func (c *Cluster) enter(name string) (*opening, error) {
 	return o, nil
 }
 
-// leave makes room where a name could not be opened and nobody else tries to.
+// leave removes the entry of a name that could not be opened, if no call waits.
 func (c *Cluster) leave(name string, o *opening) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -309,7 +308,7 @@ func (c *Cluster) leave(name string, o *opening) {
 	}
 }
 
-var errStops = fmt.Errorf("%w: the server stops", sequencer.ErrClosed)
+var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 
 // open opens the sequencer of a name.
 func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
@@ -340,7 +339,8 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
 	case err == nil:
-		// As it is: what was given is for those that are created here.
+		// It exists: the configured settings apply only to sequencers that are
+		// created.
 		open.Layout, open.MaxAhead, open.Window = info.Config.Layout, nil, 0
 	case !errors.Is(err, grant.ErrNotFound):
 		return storeError(ctx, err)
@@ -355,7 +355,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		c.created(name)
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
-		return fmt.Errorf("this server may take the node IDs %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
+		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
 	}
 	if open.Layout.Bits() == 128 {
 		q, err := sequencer.Open128(ctx, c.store, name, &open)
@@ -383,7 +383,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	if stops {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateClose)
 		defer cancel()
-		_ = o.close(late) // what is not given back is free when its window ends
+		_ = o.close(late) // a node ID that is not given back is free when its window ends
 		return errStops
 	}
 	if c.c.Acquired != nil {
@@ -392,8 +392,8 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	return nil
 }
 
-// storeError makes an error of the store itself, or of a wait for it, one that
-// is sequencer.ErrUnavailable. One that says what it is stays: see causes.
+// storeError makes an error of the store, or of a wait for it, match
+// sequencer.ErrUnavailable. An error in causes is returned unchanged.
 func storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -407,16 +407,16 @@ func storeError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// retire forgets an open sequencer that is of no use any more, and closes it.
+// retire forgets and closes an open sequencer that is no longer useful.
 func (c *Cluster) retire(name string, o *opening) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retireLocked(name, o)
 }
 
-// retireLocked is retire for a caller that holds c.mu. While the sequencer is
-// closed, nobody opens it: its node ID may be the only one that this server may
-// have.
+// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
+// closed no call opens it again: its node ID may be the only one that this
+// server may take.
 func (c *Cluster) retireLocked(name string, o *opening) {
 	if c.byName[name] != o || c.closed {
 		return
@@ -432,7 +432,7 @@ func (c *Cluster) retireLocked(name string, o *opening) {
 		defer c.retiring.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
 		defer cancel()
-		_ = o.close(ctx) // what is not given back is free when its window ends
+		_ = o.close(ctx) // a node ID that is not given back is free when its window ends
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.closes[name] == done {
@@ -450,7 +450,7 @@ func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 	}
 }
 
-// opened are the sequencers that are open, by name, and what was lacking last.
+// opened returns the open sequencers by name, and the last lack.
 func (c *Cluster) opened() (map[string]*opening, *lack) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -465,7 +465,8 @@ func (c *Cluster) opened() (map[string]*opening, *lack) {
 	return open, c.lack
 }
 
-// State is what this server has of a sequencer; ok is false if it is not open.
+// State returns the state of a sequencer at this server; ok is false if it is
+// not open.
 func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 	if o := c.entry(name); o != nil {
 		return o.state(), true
@@ -473,15 +474,15 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 	return s, false
 }
 
-// A lack is why this server could acquire no node ID of a sequencer: no node ID
-// is free, or the server's clock is refused.
+// A lack is the reason why this server could acquire no node ID of a sequencer:
+// no node ID is free, or the server's clock is refused.
 type lack struct {
 	name string
 	err  error
 	full *grant.ExhaustedError // nil if the clock is refused
 }
 
-// lackOf returns the lack that an error of a sequencer is, or nil.
+// lackOf returns the lack in an error of a sequencer, or nil.
 func lackOf(name string, err error) *lack {
 	l := &lack{name: name, err: err}
 	switch {
@@ -494,7 +495,7 @@ func lackOf(name string, err error) *lack {
 	return nil
 }
 
-// noteLack notes whether there was a node ID for a name.
+// noteLack records whether a node ID of a name was available.
 func (c *Cluster) noteLack(name string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -505,32 +506,32 @@ func (c *Cluster) noteLack(name string, err error) {
 	}
 }
 
-// Ready returns nil if this server can make IDs as far as it knows: some
-// sequencer has its node ID, or the store answers, takes writes, and no
-// sequencer lacked one. Otherwise the error is what the store said, whose node
-// IDs are held, or why the clock is refused.
+// Ready returns nil if this server can make IDs as far as it knows: a sequencer
+// has its node ID, or the store answers reads and writes and no sequencer
+// lacked a node ID. Otherwise the error is that of the store, or says which
+// node IDs are held or why the clock is refused.
 //
-// After a lack Ready tries again, as no client asks a server that is not ready.
-// If no node ID was free, another server that can be asked
-// (ClusterConfig.Peers) is as good. If the clock is refused it is not: nothing
-// that others give can be checked.
+// After a lack Ready tries again, because clients do not ask a server that is
+// not ready. If no node ID was free, another server that can be asked
+// (ClusterConfig.Peers) is enough. If the clock is refused it is not: this
+// server cannot check what others give.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
 	all, last := c.opened()
 	isOpen := false
-	for name, o := range all { // not under the lock: statistics ask the clock
+	for name, o := range all { // not under the lock: statistics read the clock
 		s := o.stats().State
 		if s.Phase == sequencer.Attached && s.Until.After(now) {
 			return nil
 		}
 		if l := lackOf(name, s.Err); l != nil {
-			last, isOpen = l, true // it keeps looking by itself
+			last, isOpen = l, true // it keeps trying by itself
 		}
 	}
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
-	if c.patience.silent != nil { // it may read, and take no writes
+	if c.patience.silent != nil { // the store may answer reads and refuse writes
 		if silent := (need{writes: true}).vain(c.patience.silent()); silent > 0 {
 			return &silentError{silent}
 		}
@@ -551,17 +552,17 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	if lackOf(last.name, err) != nil {
 		return err
 	}
-	if ctx.Err() == nil { // otherwise, there was no time to find out
+	if ctx.Err() == nil { // otherwise there was no time to find out
 		c.noteLack(last.name, nil)
 	}
 	return nil
 }
 
-// stillLacks returns nil if a node ID may be free by now that was not, and else
-// an error: that none is, or why none is needed any more.
+// stillLacks returns nil if a node ID that was not free may be free now.
+// Otherwise the error says that none is, or why none is needed any more.
 func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) error {
 	now := time.Now()
-	// It may be gone, and is not to be created again here.
+	// The sequencer may have been removed; do not create it again here.
 	info, err := grant.Lookup(ctx, c.store, was.Sequencer)
 	switch {
 	case err != nil:
@@ -580,7 +581,7 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 		switch {
 		case n.Node < was.Lo || n.Node > was.Hi:
 		case err != nil:
-			held++ // nobody can take it
+			held++ // no server can take it
 		case n.Held && n.Until.After(now):
 			held++
 			if is.Free.IsZero() || n.Until.Before(is.Free) {
@@ -595,16 +596,16 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 	return is
 }
 
-// readyKey is read to see whether the store answers. Nobody writes it.
+// readyKey is read to check whether the store answers. It is never written.
 const readyKey = "ready"
 
-// lateClose is how long a sequencer may take to give its number back that was
-// opened while the server stops.
+// lateClose is how long a sequencer that was opened during shutdown may take to
+// give its node ID back.
 const lateClose = 2 * time.Second
 
-// Close gives all node IDs back, all at once. An error says how many could
-// not be given back before the context was done; these are free when their
-// windows end.
+// Close gives all node IDs back concurrently. An error says how many could not
+// be given back before the context was done; these are free when their windows
+// end.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -621,8 +622,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.patience.close()
-	// Each closes what it opens. One that is cancelled may leave its node ID
-	// claimed, so it is not before it must be.
+	// Each opening closes what it opened. Cancelling one may leave its node ID
+	// claimed, so it is cancelled only when ctx ends.
 	stop := context.AfterFunc(ctx, c.endOpens)
 	c.openings.Wait()
 	stop()
@@ -635,16 +636,16 @@ func (c *Cluster) Close(ctx context.Context) error {
 	return nil
 }
 
-// A store is asked to take back closingAtOnce node IDs at a time: with all at
-// once, each would wait for so long that it is given up. It is not asked any
-// more once it has taken none for closingStalls.
+// Node IDs are given back closingAtOnce at a time: if all were given back at
+// once, each would wait until its timeout. If the store accepts none for
+// closingStalls, no more are tried.
 const (
 	closingAtOnce = 64
 	closingStalls = 5 * time.Second
 )
 
-// giveBack closes sequencers until ctx is done, and returns how many of their
-// node IDs were not given back, and why the first of these was not.
+// giveBack closes sequencers until ctx is done. It returns how many of their
+// node IDs were not given back, and the first error.
 func giveBack(ctx context.Context, open []*opening) (failed int, first error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -658,7 +659,7 @@ func giveBack(ctx context.Context, open []*opening) (failed int, first error) {
 			select {
 			case turns <- struct{}{}:
 				defer func() { <-turns }()
-			case <-ctx.Done(): // nothing more is asked of the store
+			case <-ctx.Done(): // stop using the store
 			}
 			err := o.close(ctx)
 			if err == nil {

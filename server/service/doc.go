@@ -1,8 +1,8 @@
-// Package service is what protocols speak to: named sequencers, what is done
-// with them, and what can go wrong. A Static makes IDs with one node ID that an
-// operator keeps unique; a Cluster keeps its node IDs in a store. A Fault is an
-// error of theirs as clients read it, whatever the protocol.
+// Package service is what the protocols call: named sequencers, their
+// administration, and the problems that can occur. A Static makes IDs with one
+// node ID that an operator keeps unique. A Cluster keeps its node IDs in a
+// store. A Fault is an error as clients see it, independent of the protocol.
 //
-// The packages httpapi, respapi, rpcapi and console turn bytes into calls of
-// this package. It knows none of them.
+// The packages httpapi, respapi, rpcapi and console translate between bytes and
+// calls of this package, which depends on none of them.
 package service

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// crowded runs a test with each kind of Backend, in a bubble, for a sequencer
-// of 64,000 IDs a second.
+// crowded runs a test with each kind of Backend, in a synctest bubble, for a
+// sequencer of 64,000 IDs per second.
 func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 	layout, ahead := firn.MustParseLayout("hazelcast"), time.Second
 	t.Run("cluster", func(t *testing.T) {
@@ -34,13 +34,13 @@ func crowded(t *testing.T, run func(t *testing.T, b Backend)) {
 	})
 }
 
-// A tally is what became of requests.
+// A tally counts the results of requests.
 type tally struct {
 	answered, refused int
 	last              Fault
 }
 
-// ask asks for n IDs again and again, as a client that honors Retry-After.
+// ask requests n IDs repeatedly, like a client that honors Retry-After.
 func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 	end, _ := ctx.Deadline()
 	for time.Until(end) > DefaultLimit {
@@ -65,9 +65,10 @@ func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 	return nil
 }
 
-// TestFairOrder: a large request is answered as often as the middling ones are
-// that together want more than there is room for. Before, all of them waited in
-// line until their limit was near, and it had no time left for its turn.
+// TestFairOrder: a large request is answered as often as medium ones that
+// together ask for more than there is room for. Before, all of them waited in
+// line until shortly before their limit, and the large one had no time left for
+// its turn.
 func TestFairOrder(t *testing.T) {
 	crowded(t, func(t *testing.T, b Backend) {
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -91,7 +92,7 @@ func TestFairOrder(t *testing.T) {
 			middling.answered += y.answered
 			middling.refused += y.refused
 		}
-		// A large one takes ten seconds, and as long again if it is refused.
+		// A large request takes ten seconds, and as long again if it is refused.
 		if large.answered < 10 || large.refused > large.answered {
 			t.Errorf("of large requests %d are answered and %d refused, of middling ones %d and %d", large.answered, large.refused, middling.answered, middling.refused)
 		}
@@ -101,8 +102,8 @@ func TestFairOrder(t *testing.T) {
 	})
 }
 
-// TestNoOvertaking: an ID that is free and that a call waits for is not given
-// to one that came later and does not wait.
+// TestNoOvertaking: an available ID that a call waits for is not given to a
+// later call that does not wait.
 func TestNoOvertaking(t *testing.T) {
 	crowded(t, func(t *testing.T, b Backend) {
 		s, err := b.Sequencer(t.Context(), "orders")

@@ -14,28 +14,27 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// ErrTooManyNames is what a Backend's error matches that has no room for
+// ErrTooManyNames is matched by errors of a Backend that has no room for
 // another name.
 var ErrTooManyNames = errors.New("too many sequencers")
 
-// A Fault is why a request was not done, as every protocol tells it.
+// A Fault is why a request failed, as every protocol reports it.
 type Fault struct {
 	Kind   Kind
-	Detail string        // what is wrong, and what would be right
-	Retry  time.Duration // when it may be otherwise; 0 where that is not known
-	Cause  error         // what to log, where it is the server that has failed
+	Detail string        // what is wrong, and what to do
+	Retry  time.Duration // when to retry; 0 if unknown
+	Cause  error         // what to log if the server has failed
 }
 
-// A cause is an error, and the kind that it is.
+// A cause maps an error to its Kind.
 type cause struct {
 	err  error
 	kind Kind
 }
 
-// causes is the one table from the errors of a Backend and its sources to
-// kinds. The first that matches is what an error is: the state of the store and
-// of the sequencer comes before the deadline that may have ended the wait for
-// it.
+// causes is the only table from errors of a Backend and its sources to kinds.
+// The first match decides: the state of the store and of the sequencer comes
+// before the deadline that may have ended the wait for it.
 var causes = [...]cause{
 	{grant.ErrNodesExhausted, NodesExhausted},
 	{grant.ErrRolledBack, StoreRolledBack},
@@ -47,7 +46,7 @@ var causes = [...]cause{
 	{grant.ErrNewerVersion, BadRecord},
 	{grant.ErrNotFound, BadRecord},
 	{sequencer.ErrUnavailable, StoreUnavailable},
-	{grant.ErrMismatch, Recreated}, // the Cluster has forgotten it, and opens it as it is now
+	{grant.ErrMismatch, Recreated}, // the Cluster opens it again with its new layout
 	{sequencer.ErrClosed, Draining},
 	{firn.ErrBatchTooLarge, BatchTooLarge},
 	{firn.ErrExhausted, Busy},
@@ -59,7 +58,7 @@ var causes = [...]cause{
 	{ErrTemplate, BadConfig},
 }
 
-// kindOf is the kind of an error; Internal if it is not known.
+// kindOf returns the Kind of an error; Internal if it is unknown.
 func kindOf(err error) Kind {
 	kind, ok := knownKind(err)
 	switch {
@@ -71,8 +70,8 @@ func kindOf(err error) Kind {
 	return Internal
 }
 
-// knownKind is the kind of an error that says what it is, which one of a store
-// that does not answer need not.
+// knownKind returns the Kind of an error that identifies itself. An error of a
+// store that does not answer may not.
 func knownKind(err error) (Kind, bool) {
 	var (
 		none  *grant.ExhaustedError
@@ -84,9 +83,9 @@ func knownKind(err error) (Kind, bool) {
 	switch {
 	case errors.As(err, &pace):
 		return Busy, true
-	case errors.Is(err, auth.ErrUnauthorized):
+	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
-	case errors.As(err, &made), errors.Is(err, auth.ErrForbidden):
+	case errors.As(err, &made):
 		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true
@@ -103,20 +102,20 @@ func knownKind(err error) (Kind, bool) {
 	return ClockWrong, errors.As(err, &clock)
 }
 
-// A PeerError is what another server has answered with. errors.Is sees in it
-// what it is at that server, so that clients read it as if it were this one's.
-// What is wrong between the two servers, as with tokens, is nothing that
-// clients can change: to them it is Internal.
+// A PeerError is the answer of another server. errors.Is matches the error that
+// it was at that server, so that clients read it like one of this server. A
+// problem between the two servers, such as with tokens, cannot be solved by
+// clients: to them it is Internal.
 type PeerError struct {
 	Kind   Kind
-	Detail string        // what is wrong, and what would be right; it names no server
-	Retry  time.Duration // when it may be otherwise; 0 if that is not known
+	Detail string        // what is wrong, and what to do; it names no server
+	Retry  time.Duration // when to retry; 0 if unknown
 }
 
-func (e *PeerError) Error() string { return "another server that was asked: " + e.Detail }
+func (e *PeerError) Error() string { return "answer of another server: " + e.Detail }
 
-// Is reports whether the other server had an error of this kind. That it stops
-// is not so of this one.
+// Is reports whether the other server had an error of this kind. That it is
+// shutting down does not mean that this one is.
 func (e *PeerError) Is(target error) bool {
 	for _, c := range causes {
 		if c.err == target {
@@ -126,8 +125,8 @@ func (e *PeerError) Is(target error) bool {
 	return false
 }
 
-// FaultOf tells what an error of a Backend or its sources is. Limit is what the
-// request was given, and late whether it has passed.
+// FaultOf returns the Fault of an error of a Backend or its sources. limit is
+// the limit of the request, and late reports whether it has passed.
 func FaultOf(err error, limit time.Duration, late bool) Fault {
 	f := Fault{Kind: kindOf(err), Detail: Detail(err)}
 	f.Retry = kinds[f.Kind].retry
@@ -154,22 +153,22 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	case f.Kind == Busy && errors.As(err, &wait):
 		f.Detail, f.Retry = Detail(wait), wait.Wait
 	case f.Kind == ClockWrong && errors.As(err, &clock):
-		f.Retry, f.Cause = clock.Wait, nil // it ends by itself
+		f.Retry, f.Cause = clock.Wait, nil // the wait ends by itself
 	}
 	switch f.Kind {
 	case StoreUnavailable:
-		// The log has what the store said; that may name hosts.
-		f.Detail = "node IDs are kept in a store that could not be reached or read; the server's log says more"
+		// The log has the store's error, which may name hosts.
+		f.Detail = "the store of node IDs could not be reached or read; see the server's log"
 		switch silent := (*silentError)(nil); {
 		case errors.As(err, &silent):
-			f.Detail = fmt.Sprintf("node IDs are kept in a store that has not answered for %v; the server keeps trying, and its log says more", silent.silent.Round(time.Second))
+			f.Detail = fmt.Sprintf("the store of node IDs has not answered for %v; the server keeps trying; see its log", silent.silent.Round(time.Second))
 		case errors.Is(err, context.DeadlineExceeded):
-			f.Detail = "node IDs are kept in a store that did not answer in time; the server's log says more"
+			f.Detail = "the store of node IDs did not answer in time; see the server's log"
 		}
 	case BatchTooLarge:
-		f.Detail += fmt.Sprintf(": it must be done in %v; ask for fewer IDs at a time", limit)
+		f.Detail += fmt.Sprintf(": a request must be done in %v; ask for fewer IDs at a time", limit)
 	case Internal:
-		f.Detail = "the server's log says what happened"
+		f.Detail = "see the server's log"
 	}
 	if late && f.Retry > 0 {
 		f.Detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, f.Detail)
@@ -180,8 +179,8 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	return f
 }
 
-// Level is that of a line about the Cause. A store that does not answer fails
-// every request: there who watches the store says so, and not each of them.
+// Level is the level at which to log the Cause. If the store does not answer,
+// every request fails: the watcher of the store logs that once.
 func (f Fault) Level() slog.Level {
 	if f.Kind == StoreUnavailable {
 		return slog.LevelDebug
@@ -189,11 +188,11 @@ func (f Fault) Level() slog.Level {
 	return slog.LevelError
 }
 
-// maxRetry is the longest Retry-After. A wait beyond it does not end by itself:
-// the clock is years before the epoch, for instance.
+// maxRetry is the longest Retry-After. A longer wait does not end by itself:
+// for example, the clock is years before the epoch.
 const maxRetry = time.Hour
 
-// Detail is an error as a detail, which needs no prefix of a package.
+// Detail returns an error as a detail, without the prefix of a package.
 func Detail(err error) string {
 	text := err.Error()
 	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: "} {

@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A sluggish store takes its time for every call.
+// A sluggish store delays every call.
 type sluggish struct {
 	memstore.Store
 	each time.Duration
@@ -48,8 +48,8 @@ func (s *sluggish) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestHastyClients: clients with less patience than it takes to open a
-// sequencer get their IDs in the end, and do not use the node IDs up.
+// TestHastyClients: clients that are less patient than opening a sequencer
+// takes get their IDs in the end, and do not use up the node IDs.
 func TestHastyClients(t *testing.T) {
 	for _, each := range []time.Duration{150, 180, 190, 210, 240, 300} {
 		t.Run(fmt.Sprint(int(each)), func(t *testing.T) {

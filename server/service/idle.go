@@ -11,15 +11,15 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// DefaultMaxIdle is ClusterConfig.MaxIdle if that is 0: longer than most pauses
-// of a client, as it costs some writes of the store to open a sequencer again.
+// DefaultMaxIdle is the value of ClusterConfig.MaxIdle that 0 stands for. It is
+// longer than most pauses of a client, because reopening a sequencer costs some
+// writes to the store.
 const DefaultMaxIdle = time.Hour
 
-// fewIdle is how long a sequencer must be unused to make room for one that is
-// to be created.
+// fewIdle is how long a sequencer must be unused to make room for a new one.
 const fewIdle = time.Minute
 
-// watchIdle begins to look for sequencers that are idle. Its caller holds c.mu.
+// watchIdle starts looking for idle sequencers. The caller holds c.mu.
 func (c *Cluster) watchIdle() {
 	if c.idling != nil {
 		return
@@ -41,11 +41,11 @@ func (c *Cluster) watchIdle() {
 	})
 }
 
-// sample notes which sequencers have made IDs since it was called last.
+// sample records which sequencers have made IDs since the last sample.
 func (c *Cluster) sample() {
 	all, _ := c.opened()
 	made := make(map[*opening]uint64, len(all))
-	for _, o := range all { // not under the lock: statistics ask the clock
+	for _, o := range all { // not under the lock: statistics read the clock
 		made[o] = o.stats().IDs
 	}
 	now := time.Now()
@@ -58,14 +58,14 @@ func (c *Cluster) sample() {
 	}
 }
 
-// An idler is a sequencer that is open, and that no call waits for.
+// An idler is an open sequencer that no call waits for.
 type idler struct {
 	name string
 	o    *opening
 }
 
-// idle are those, the one that was not used for longest first. Its caller holds
-// c.mu.
+// idle returns the idle sequencers, the least recently used first. The caller
+// holds c.mu.
 func (c *Cluster) idle() (all []idler) {
 	for name, o := range c.byName {
 		select {
@@ -80,9 +80,9 @@ func (c *Cluster) idle() (all []idler) {
 	return all
 }
 
-// makeRoom waits until the sequencer of a name is closed if it is being closed,
-// and makes room for it if there is none. A sequencer that exists always finds
-// room: otherwise, a client that uses many could keep all others out.
+// makeRoom waits until the sequencer of a name is closed if it is closing, and
+// makes room for it if the server is full. A sequencer that exists always finds
+// room: otherwise one client with many names could keep all others out.
 func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	c.mu.RLock()
 	closes, known, full := c.closes[name], c.byName[name] != nil, len(c.byName) >= c.c.MaxNames
@@ -107,17 +107,17 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	})
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and %s would be one more", ErrTooManyNames, c.c.MaxNames, name)
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.c.MaxNames, name)
 	case err != nil:
 		return storeError(ctx, err)
 	}
 	c.evict(0)
-	return nil // if there still is no room, enter says so
+	return nil // if there is still no room, enter returns the error
 }
 
-// evict closes some sequencers that were not used for so long, a few at a time
-// as looking for them costs as much as there are, and reports whether there is
-// room.
+// evict closes a few sequencers that have been unused for so long, and reports
+// whether there is room. It closes several at a time because each search looks
+// at all of them.
 func (c *Cluster) evict(unused time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

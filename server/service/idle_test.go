@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// inCluster runs a test with a Cluster in a bubble.
+// inCluster runs a test with a Cluster in a synctest bubble.
 func inCluster(t *testing.T, c ClusterConfig, store grant.Store, run func(t *testing.T, c *Cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
@@ -49,7 +49,7 @@ func takeFrom(t *testing.T, s Sequencer) firn.ID {
 	return 0
 }
 
-// heldNodes are how many node IDs of a sequencer are held.
+// heldNodes counts the held node IDs of a sequencer.
 func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 	t.Helper()
 	if err := grant.Nodes(t.Context(), s, name, func(i grant.NodeInfo, err error) bool {
@@ -63,9 +63,9 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 	return n
 }
 
-// TestIdleCloses: a sequencer that is not used gives its node ID back, one that
-// is used keeps it, and who has the former at hand takes IDs of it all the
-// same, which are new.
+// TestIdleCloses: an unused sequencer gives its node ID back, and one in use
+// keeps it. A client that still has the former takes new IDs of it all the
+// same.
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
@@ -94,9 +94,9 @@ func TestIdleCloses(t *testing.T) {
 	})
 }
 
-// TestNamesOfOthers: a client that uses as many names as there is room for
-// keeps no sequencer that exists from another one, nor the creation of one for
-// long.
+// TestNamesOfOthers: a client that uses as many names as there is room for does
+// not keep an existing sequencer from another client, and delays the creation
+// of one only for a while.
 func TestNamesOfOthers(t *testing.T) {
 	const room = 8
 	store := new(memstore.Store)
@@ -127,8 +127,8 @@ func TestNamesOfOthers(t *testing.T) {
 	})
 }
 
-// creators lets those create whose token says so, and counts what they use that
-// does not exist.
+// creators allows creation to clients with a token for it, and counts uses of
+// unknown names.
 type creators struct{ asked, missed atomic.Int64 }
 
 func (a *creators) Allow(c *auth.Credentials, do auth.Action, name string) error {
@@ -152,7 +152,7 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, name string) error
 }
 
 // TestCreateIsARight: a client without the right creates nothing, whatever it
-// uses, and takes IDs of what exists.
+// uses, and takes IDs of existing sequencers.
 func TestCreateIsARight(t *testing.T) {
 	static, err := NewStatic(StaticConfig{})
 	if err != nil {
@@ -196,7 +196,7 @@ func TestCreateIsARight(t *testing.T) {
 	})
 }
 
-// A listed store counts how often all of it is listed.
+// A listed store counts how often it is listed.
 type listed struct {
 	memstore.Store
 	lists atomic.Int64
@@ -207,9 +207,9 @@ func (l *listed) List(ctx context.Context, prefix string, each func(string, []by
 	return l.Store.List(ctx, prefix, each)
 }
 
-// TestSuggestions: a name that does not exist is answered with one that the
-// client may use, and with no other; and misses cost few lists of the store,
-// however many there are.
+// TestSuggestions: the error for a name that does not exist suggests only a
+// name that the client may use. Misses cost few lists of the store, however
+// many there are.
 func TestSuggestions(t *testing.T) {
 	store := new(listed)
 	exists := func(name string) (Template, error) {

@@ -20,8 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write client/kinds.go")
 
-// TestKinds: each kind says all that the protocols need of it, and what they
-// say agrees.
+// TestKinds: each kind has all that the protocols need, and it is consistent.
 func TestKinds(t *testing.T) {
 	seen := make(map[string]Kind)
 	for k := range numKinds {
@@ -55,7 +54,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestCauses: each error is one kind, also when another server has had it.
+// TestCauses: each error has one kind, also as the error of another server.
 func TestCauses(t *testing.T) {
 	for _, c := range causes {
 		if got := kindOf(fmt.Errorf("x: %w", c.err)); got != c.kind {
@@ -75,9 +74,9 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestStoreErrors: only what says nothing of itself is an error of a store that
-// does not answer. A clock that was set back is the server's own, also where a
-// call that waited for it has ended.
+// TestStoreErrors: only an error without a kind of its own becomes that of a
+// store that does not answer. A clock that was set back is the server's own
+// problem, even if a call that waited for it has ended.
 func TestStoreErrors(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
@@ -105,12 +104,11 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// clientFile is what the Go client knows of kinds. It cannot import this
+// clientFile is what the Go client knows of kinds; it cannot import this
 // package.
 const clientFile = "../../client/kinds.go"
 
-// TestClientKinds: the Go client has all kinds, and what the registry says of
-// them.
+// TestClientKinds: the file of the Go client agrees with the registry.
 func TestClientKinds(t *testing.T) {
 	names := map[error]string{
 		firn.ErrExhausted: "firn.ErrExhausted", firn.ErrGrantOver: "firn.ErrGrantOver",

@@ -7,37 +7,37 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// MaxName is the length of the longest name of a sequencer: enough for a
-// reversed domain name, short enough for a database key or a line of a log.
+// MaxName is the length of the longest sequencer name: enough for a reversed
+// domain name, short enough for a database key or a log line.
 const MaxName = 128
 
-// nameRule is the rule of CheckName in words.
-const nameRule = "a name has 1 to 128 characters, each an ASCII letter, a digit or one of . _ - : and begins with a letter or a digit"
+// nameRule states the rule of CheckName.
+const nameRule = "a name has 1 to 128 characters (ASCII letters, digits and . _ - :) and begins with a letter or a digit"
 
-// CheckName reports what is wrong with the name of a sequencer. A name has 1 to
+// CheckName returns an error if a sequencer name is invalid. A name has 1 to
 // 128 characters: ASCII letters, digits and . _ - : of which the first is a
-// letter or a digit. Upper and lower case differ.
+// letter or a digit. Case matters.
 //
-// So a name is one segment of a URL that needs no escapes, a word of the RESP
+// Such a name is one URL segment without escapes and one word of the RESP
 // protocol, and never a path (.., a/b) or a flag (-n).
 func CheckName(name string) error {
 	if name == "" {
-		return fmt.Errorf("the name of the sequencer is empty: %s", nameRule)
+		return fmt.Errorf("empty sequencer name: %s", nameRule)
 	}
 	for i, c := range name {
 		isWord := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 		switch {
 		case isWord:
 		case c == utf8.RuneError:
-			return fmt.Errorf("the name %s has a byte at offset %d that is not UTF-8: %s", inspect.Quote(name), i, nameRule)
+			return fmt.Errorf("invalid sequencer name %s: the byte at offset %d is not UTF-8: %s", inspect.Quote(name), i, nameRule)
 		case c != '.' && c != '_' && c != '-' && c != ':':
-			return fmt.Errorf("the name %s has %q at offset %d: %s", inspect.Quote(name), c, i, nameRule)
+			return fmt.Errorf("invalid sequencer name %s: %q at offset %d is not allowed: %s", inspect.Quote(name), c, i, nameRule)
 		case i == 0:
-			return fmt.Errorf("the name %s begins with %q: %s", inspect.Quote(name), c, nameRule)
+			return fmt.Errorf("invalid sequencer name %s: it begins with %q: %s", inspect.Quote(name), c, nameRule)
 		}
 	}
 	if len(name) > MaxName {
-		return fmt.Errorf("the name %s has %d characters: %s", inspect.Quote(name), len(name), nameRule)
+		return fmt.Errorf("invalid sequencer name %s: it has %d characters: %s", inspect.Quote(name), len(name), nameRule)
 	}
 	return nil
 }

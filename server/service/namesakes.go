@@ -10,28 +10,29 @@ import (
 )
 
 const (
-	// mostNew is how many names wait to be compared. More that come at once are
-	// not compared: who makes them up does not mistype.
+	// mostNew is how many names can wait to be compared. More at once are not
+	// compared: a client that generates names makes no typos.
 	mostNew = 100
 
-	// scheme is how many names are like one that is of a series, such as tenant-a
-	// to tenant-z, and not mistyped.
+	// scheme is how many similar names form a series, such as tenant-a to
+	// tenant-z, which are not typos.
 	scheme = 3
 )
 
-// namesakes finds which of the names that were created by their first use are
-// like others. It lists the store in the background, at most once in
-// namesEvery. The zero value is ready.
+// namesakes finds names created by their first use that are similar to others.
+// It lists the store in the background, up to once per namesEvery. The zero
+// value is ready to use.
 type namesakes struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	seen  map[string]struct{}
 	queue []string
 	runs  bool
-	next  time.Time // of the next list
+	next  time.Time // time of the next list
 }
 
-// created has a name compared, once, that is created by its first use. It is
-// called by an opening: Close waits for these before it ends what runs here.
+// created schedules the comparison of a name that is being created by its first
+// use. It is called by an opening, which Close waits for before it ends the
+// background work.
 func (c *Cluster) created(name string) {
 	if c.c.Alike == nil {
 		return
@@ -53,8 +54,7 @@ func (c *Cluster) created(name string) {
 	}
 }
 
-// compareNames compares names that were created until none is left, or ctx is
-// done.
+// compareNames compares created names until none is left, or ctx is done.
 func (c *Cluster) compareNames(ctx context.Context) {
 	k := &c.alike
 	for {
@@ -81,11 +81,11 @@ func (c *Cluster) compareNames(ctx context.Context) {
 	}
 }
 
-// namesWait is how long after it is created a name is compared: its record must
-// be there, and others that come with it cost no list of their own.
+// namesWait is how long after its creation a name is compared: by then its
+// record exists, and names created together need only one list.
 const namesWait = time.Second
 
-// compare compares names with those of the store that are older.
+// compare compares names with older ones in the store.
 func (c *Cluster) compare(ctx context.Context, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, namesEvery)
 	defer cancel()
@@ -97,7 +97,7 @@ func (c *Cluster) compare(ctx context.Context, names []string) {
 		return len(created) < mostNames
 	})
 	if err != nil {
-		return // the store does not answer, which is logged elsewhere
+		return // the store does not answer; that is logged elsewhere
 	}
 	for _, name := range names {
 		at, ok := created[name]

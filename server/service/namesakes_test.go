@@ -10,8 +10,8 @@ import (
 )
 
 // TestAlike: a sequencer that is created by its first use is compared with
-// older ones, once, in the background, and few lists of the store do for many
-// names.
+// older ones, once, in the background. Many names need only a few lists of the
+// store.
 func TestAlike(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
@@ -56,7 +56,7 @@ func TestAlike(t *testing.T) {
 			t.Errorf("4 names cost %d lists of the store, want 1", n)
 		}
 
-		// Once for a name, and nothing for names that exist.
+		// Once per name, and never for existing names.
 		before = store.lists.Load()
 		for range 50 {
 			takeOne(t, c, "ordres")
@@ -66,7 +66,7 @@ func TestAlike(t *testing.T) {
 			t.Errorf("got %q and %d lists of the store, want none", now, n)
 		}
 
-		// A series of names is not mistyped, and costs a bounded number of lists.
+		// A series of names has no typos, and costs a bounded number of lists.
 		before = store.lists.Load()
 		for i := range 26 {
 			takeOne(t, c, fmt.Sprintf("tenant-%c", 'a'+i))
@@ -76,6 +76,6 @@ func TestAlike(t *testing.T) {
 		if now, n := take(), store.lists.Load()-before; len(now) >= scheme || n > 5 {
 			t.Errorf("26 tenants: %q, and %d lists of the store in 38 s", now, n)
 		}
-		takeOne(t, c, "odrers") // and Close ends its comparison
+		takeOne(t, c, "odrers") // Close ends its comparison
 	})
 }

@@ -16,16 +16,16 @@ const (
 	// it.
 	silentMost = 5 * time.Second
 
-	// lookEvery is how often it is seen whether calls wait in vain.
+	// lookEvery is how often waiting calls are checked.
 	lookEvery = 100 * time.Millisecond
 
 	// probeEvery is how often a silent store is asked whether it answers again,
-	// and how long it may take.
+	// and how long each probe may take.
 	probeEvery = time.Second
 )
 
-// A silentError says that the store has been silent for so long that waiting
-// for it is of no use. It matches sequencer.ErrUnavailable.
+// A silentError means that the store has been silent for so long that waiting
+// is pointless. It matches sequencer.ErrUnavailable.
 type silentError struct{ silent time.Duration }
 
 func (e *silentError) Error() string {
@@ -34,38 +34,38 @@ func (e *silentError) Error() string {
 
 func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
 
-// A patience ends the waits of calls for a store that is silent: a client can
-// ask another server, and a server with thousands of waiting calls helps
-// nobody. Node numbers are kept trying for meanwhile, by those who hold them.
-// Its goroutine runs while calls wait, or the store is silent. It must be made
-// by newPatience, and ends with close.
+// A patience ends the waits of calls for a silent store: a client can then ask
+// another server, and thousands of waiting calls do not pile up. Sequencers
+// that hold a node ID keep trying to renew it. Its goroutine runs while calls
+// wait or the store is silent. It must be made by newPatience, and ends with
+// close.
 type patience struct {
 	store  grant.Store
-	silent func() (reads, writes time.Duration) // nil if that is not known: then calls wait
+	silent func() (reads, writes time.Duration) // nil if unknown: then calls wait
 	ctx    context.Context                      // of the goroutine
 	end    context.CancelFunc
 	ended  sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	waits    map[*wait]struct{}
 	watching bool
 }
 
-// A wait is a call that waits.
+// A wait is a waiting call.
 type wait struct {
 	need need
 	stop context.CancelCauseFunc
 }
 
-// A need says what a call needs of the store. Its zero value is that of a call
-// that only reads.
+// A need says what a call needs from the store. The zero value is that of a
+// call that only reads.
 type need struct {
-	writes bool        // it writes too
-	over   func() bool // the call can get nothing without the store; nil if that is always so
+	writes bool        // the call writes too
+	over   func() bool // reports whether the call is useless without the store; nil: always
 }
 
-// vain returns how long the store has been silent if a call waits for it in
-// vain, else 0.
+// vain returns how long the store has been silent if that makes waiting
+// pointless, otherwise 0.
 func (n need) vain(reads, writes time.Duration) time.Duration {
 	silent := reads
 	if n.writes {
@@ -83,14 +83,15 @@ func newPatience(s grant.Store, silent func() (reads, writes time.Duration)) *pa
 	return p
 }
 
-// close ends the goroutine. Calls that wait go on under their own contexts.
+// close ends the goroutine. Waiting calls continue until their contexts are
+// done.
 func (p *patience) close() {
 	p.end()
 	p.ended.Wait()
 }
 
-// during makes a call that may wait for the store. If it waits in vain, the
-// call is ended, or not even begun, and the error is a silentError.
+// during makes a call that may wait for the store. If waiting is pointless, it
+// ends the call, or does not start it, and returns a silentError.
 func (p *patience) during(ctx context.Context, n need, call func(context.Context) error) error {
 	if p.silent == nil {
 		return call(ctx)
@@ -111,7 +112,7 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 	return err
 }
 
-// watch has the goroutine run, for a call that waits if w is not nil.
+// watch starts the goroutine, for a waiting call if w is not nil.
 func (p *patience) watch(w *wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +169,7 @@ func (p *patience) run() {
 	}
 }
 
-// probe asks the store for anything, so that it is known when it answers again.
+// probe reads from the store to find out whether it answers again.
 func (p *patience) probe() {
 	ctx, cancel := context.WithTimeout(p.ctx, probeEvery)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A mute store answers no read while it hangs: they end with their contexts.
+// A mute store answers no read while it hangs: reads end with their contexts.
 type mute struct {
 	memstore.Store
 	hangs atomic.Bool
@@ -29,9 +29,8 @@ func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
 	return m.Store.Get(ctx, key)
 }
 
-// TestPatienceEnds: what a call is told is its own: a client that goes away, or
-// a limit that passes, is not the store's silence; and nothing runs when all is
-// well.
+// TestPatienceEnds: a client that goes away, or a limit that passes, is not
+// reported as the store's silence; and no goroutine runs when all is well.
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(mute)

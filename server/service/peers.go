@@ -14,76 +14,75 @@ import (
 )
 
 // Peers are the other servers of a store. A Cluster asks them for IDs of a
-// sequencer that it has no node ID for. They must be safe for use by many
-// goroutines at once.
+// sequencer for which it has no node ID. They must be safe for concurrent use.
 type Peers interface {
 	// NextBatch and NextBatch128 take n IDs of a sequencer with a layout. lacks is
-	// why this server has none, which the error matches if no other server has
-	// helped.
+	// the reason why this server has no node ID; the error matches it if no other
+	// server could help.
 	NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error)
 	NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error)
 
-	// CanHelp reports whether another server may have a node ID of a sequencer,
-	// and can be asked for its IDs.
+	// CanHelp reports whether another server may have a node ID of a sequencer and
+	// can be asked for IDs.
 	CanHelp(ctx context.Context, name string) bool
 }
 
-// HopProtocol is the version of calls between servers. One that speaks another
-// refuses them.
+// HopProtocol is the version of the calls between servers. A server refuses
+// calls of another version.
 const HopProtocol = 2
 
-// A Hop is what a server that forwards a call says about the two servers.
+// A Hop identifies the two servers of a forwarded call.
 type Hop struct {
-	Member string        // the server that is meant: its ID as a member
-	Proof  members.Proof // of the store of the server that calls
+	Member string        // member ID of the server that is called
+	Proof  members.Proof // that the caller has the same store
 }
 
-// A Receiver answers hops, for the servers of one store. It must be safe for
-// use by many goroutines at once.
+// A Receiver accepts hops between servers of one store. It must be safe for
+// concurrent use.
 type Receiver interface {
-	// Admit returns nil if this server is the member that is meant and the proof
-	// is found in its store, ErrOtherMember or members.ErrOtherStore if not, and
+	// Admit returns nil if the call is for this member and the proof is found in
+	// its store. Otherwise it returns ErrOtherMember or members.ErrOtherStore, or
 	// another error if the store does not answer.
 	Admit(ctx context.Context, h Hop) error
 
-	// Owner is the owner that the store's record names for this server's node ID
-	// of a sequencer; "" if it holds none.
+	// Owner returns the owner that the store records for this server's node ID of
+	// a sequencer; "" if it holds none.
 	Owner(name string) string
 }
 
 // ErrOtherMember means that a hop was meant for another server: one that had
-// this one's address before, or that a proxy has in its place.
-var ErrOtherMember = errors.New("this is not the server that was meant: it has another member ID")
+// this address before, or one behind the same proxy.
+var ErrOtherMember = errors.New("the call was meant for another server: this one has another member ID")
 
 type forwarded struct{}
 
-// WithForwarded returns the context of a call that another server has sent for
-// one of its clients. It is answered by this server or not at all, so that no
-// call goes in circles.
+// WithForwarded returns the context of a call that another server forwards for
+// one of its clients. Such a call is not forwarded again, so that it cannot
+// loop.
 func WithForwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwarded{}, true)
 }
 
-// Forwarded reports whether another server has sent the call of a context.
+// Forwarded reports whether another server forwarded the call of a context.
 func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
 
-// An absence is a sequencer that this server had no node ID for.
+// An absence means that this server had no node ID of a sequencer.
 type absence struct {
 	layout firn.Layout
-	until  time.Time // when it is tried again
+	until  time.Time // when to try again
 	lacks  error
 }
 
 const (
-	absentFor  = 2 * time.Second // how long it is not tried to acquire a node ID
+	absentFor  = 2 * time.Second // how long the server does not try to acquire a node ID
 	mostAbsent = 10_000          // names that are remembered
 )
 
-// absences are those of a Cluster, by name. Its zero value is none.
+// absences maps names to the absences of a Cluster. The zero value is empty.
 type absences struct {
 	some atomic.Bool // there was one
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	byName map[string]absence
 }
 
@@ -108,8 +107,8 @@ func (a *absences) note(name string, is absence) {
 	a.some.Store(true)
 }
 
-// elsewhere returns the sequencer of a name that only others have a node ID
-// for, if err is why this server has none.
+// elsewhere returns a sequencer that takes IDs from other servers if err is
+// that this server has no node ID of it.
 func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (Sequencer, error) {
 	if c.c.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
 		return Sequencer{}, err
@@ -123,7 +122,7 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (Sequen
 	return c.ofPeers(name, a), nil
 }
 
-// ofPeers is a sequencer that only others have.
+// ofPeers returns a sequencer that takes its IDs from other servers.
 func (c *Cluster) ofPeers(name string, a absence) Sequencer {
 	if a.layout.Bits() == 128 {
 		return Sequencer{Layout: a.layout, Source128: fallbackSource[firn.ID128]{c.c.Peers.NextBatch128, strings.Clone(name), a.layout, a.lacks}}
@@ -131,12 +130,12 @@ func (c *Cluster) ofPeers(name string, a absence) Sequencer {
 	return Sequencer{Layout: a.layout, Source: fallbackSource[firn.ID]{c.c.Peers.NextBatch, strings.Clone(name), a.layout, a.lacks}}
 }
 
-// A fallbackSource is the source of IDs of other servers.
+// A fallbackSource takes IDs from other servers.
 type fallbackSource[I firn.AnyID[I]] struct {
 	ask    func(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
 	name   string
 	layout firn.Layout
-	lacks  error // why this server has none
+	lacks  error // why this server has no node ID
 }
 
 func (s fallbackSource[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {

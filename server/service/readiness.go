@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// readyMost is how often a second a Backend is asked whether it is ready,
-// whoever wants to know.
+// readyMost limits how many times a second a Backend is asked whether it is
+// ready.
 const readyMost = 20
 
-// A Readiness tells whether a Backend is ready. Anyone may ask a server that,
-// without a token, and an answer can cost reads of the store, a List and a
-// claim. So it asks the Backend once at a time, for all who wait, and readyMost
-// times a second. It must be made by NewReadiness, and is safe for use by many
-// goroutines at once.
+// A Readiness reports whether a Backend is ready. Anyone may ask a server that,
+// without a token, and an answer can cost the store reads, a List and a claim.
+// So a Readiness asks the Backend once for all waiting callers, up to readyMost
+// times a second. It must be made by NewReadiness, and is safe for concurrent
+// use.
 type Readiness struct {
 	backend Backend
 	limit   time.Duration
-	turn    chan struct{} // of size 1: guards what follows
-	err     error         // that the Backend answered last
-	at      time.Time     // when it did
-	since   time.Time     // the beginning of a second
-	asked   int           // how often in that second
+	turn    chan struct{} // of size 1: guards the fields below
+	err     error         // last answer of the Backend
+	at      time.Time     // when it answered
+	since   time.Time     // when the current second began
+	asked   int           // questions in that second
 }
 
-// NewReadiness makes a Readiness. The limit is how long the Backend may take; 0
-// means ReadyLimit, which it never exceeds.
+// NewReadiness makes a Readiness. limit is how long the Backend may take; 0
+// means ReadyLimit, which is also the maximum.
 func NewReadiness(b Backend, limit time.Duration) *Readiness {
 	if limit <= 0 || limit > ReadyLimit {
 		limit = ReadyLimit
@@ -33,9 +33,9 @@ func NewReadiness(b Backend, limit time.Duration) *Readiness {
 	return &Readiness{backend: b, limit: limit, turn: make(chan struct{}, 1)}
 }
 
-// Ready is what Backend.Ready says, or has said within the last second if it
-// was asked often enough. The context ends the wait and not the question, as
-// others want to know too.
+// Ready returns the answer of Backend.Ready, or a recent one if it was asked
+// often enough in the last second. The context ends the wait but not the
+// question, because others may wait for it too.
 func (r *Readiness) Ready(ctx context.Context) error {
 	came := time.Now()
 	select {
@@ -45,7 +45,7 @@ func (r *Readiness) Ready(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if r.at.After(came) {
-		return r.err // of a question that was under way
+		return r.err // of a question that was in progress
 	}
 	if came.Sub(r.since) >= time.Second {
 		r.since, r.asked = came, 0

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A counted Backend counts how often it is asked whether it is ready, which
-// takes a while.
+// A counted Backend counts the questions whether it is ready; an answer takes a
+// while.
 type counted struct {
 	Backend
 	asked, at atomic.Int64
@@ -34,9 +34,9 @@ func (c *counted) Ready(context.Context) error {
 	return nil
 }
 
-// TestReadiness: many who ask at once, of whom some give up, cost the Backend
-// one question, and many who ask one after the other no more than it may be
-// asked in a second. All hear when its answer is another.
+// TestReadiness: many callers at once, of which some give up, cost the Backend
+// one question. Callers in sequence cost no more than the limit per second. All
+// of them get a changed answer.
 func TestReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(counted)

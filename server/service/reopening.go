@@ -11,10 +11,10 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A reopeningSource is the source of a sequencer. One that was closed because
-// it was idle is opened again. When the sequencer was purged and created again
-// with another layout, its error is returned, and the next call for the name
-// opens it as it is now.
+// A reopeningSource is the source of a sequencer. If the sequencer was closed
+// because it was idle, it is opened again. If it was purged and created again
+// with another layout, the error is returned, and the next call for the name
+// opens it with the new layout.
 type reopeningSource[I firn.AnyID[I]] struct {
 	turns turns[I]
 	c     *Cluster
@@ -33,18 +33,19 @@ type member[I firn.AnyID[I]] interface {
 	State() sequencer.State
 }
 
-// An asking is the method of Peers for one size of IDs.
+// An asking is the method of Peers for one ID size.
 type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
 
-// sourceOf makes the source of a sequencer that was opened, and notes the rest
-// of it in o.
+// sourceOf makes the source of an opened sequencer and sets the other fields of
+// o.
 func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
 	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Layout(), q.Attach, q.Close, q.Stats, q.State
 	return &reopeningSource[I]{turns: turnsOf[I](q, q.Layout()), c: c, name: name, o: o, ask: ask}
 }
 
-// NextBatch takes what is free. Otherwise it waits, for the store no longer
-// than is of use, and asks other servers if this one has lost its node ID.
+// NextBatch takes available IDs. Otherwise it waits, for a silent store only as
+// long as that makes sense, and asks other servers if this one has lost its
+// node ID.
 func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
 	if err = ctx.Err(); err == nil {
 		b, err = r.TryNextBatch(n)
@@ -65,8 +66,8 @@ func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.Batch
 	return b, err
 }
 
-// reopened takes IDs of the sequencer as it is open now, if another opening has
-// replaced that of r; closed is the error of r.
+// reopened takes IDs from the sequencer that replaced that of r, if there is
+// one. closed is the error of r.
 func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) (b firn.BatchOf[I], err error) {
 	q, err := r.c.Sequencer(ctx, r.name)
 	if err != nil {
@@ -85,20 +86,20 @@ func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) 
 	return source.NextBatch(ctx, n)
 }
 
-// isWait reports whether a call that does not wait has this error where others
-// wait.
+// isWait reports whether an error of a call that does not wait means that a
+// waiting call would have waited.
 func isWait(err error) bool {
 	return errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// TryNextBatch is that of the sequencer, for IDs that are free.
+// TryNextBatch takes IDs that are available without waiting.
 func (r *reopeningSource[I]) TryNextBatch(n int) (firn.BatchOf[I], error) {
 	b, err := r.turns.TryNextBatch(n)
 	return b, r.seen(err)
 }
 
-// TryNext is that of the sequencer, for one ID that is free.
+// TryNext takes one ID that is available without waiting.
 func (r *reopeningSource[I]) TryNext() (I, error) {
 	id, err := r.turns.TryNext()
 	return id, r.seen(err)

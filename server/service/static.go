@@ -9,15 +9,15 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Static is a Backend for one layout and one node ID that somebody else
-// keeps unique. Every name gets a generator of its own when it is first used,
-// and keeps it: a Static has no state outside the process.
+// A Static is a Backend for one layout and one node ID that the operator keeps
+// unique. Every name gets its own generator when it is first used, and keeps
+// it: a Static has no state outside the process.
 //
-// It is not safe where two processes have the same node ID at the same
-// time, or where the clock is set back while the process is down: then they
-// make the same IDs. See firn.StaticGrant.
+// It makes duplicate IDs if two processes use the same node ID at the same
+// time, or if the clock is set back while the process is down. See
+// firn.StaticGrant.
 //
-// It is safe for use by many goroutines at once, and must be made by NewStatic.
+// It is safe for concurrent use, and must be made by NewStatic.
 type Static struct {
 	c StaticConfig
 
@@ -36,15 +36,15 @@ type StaticConfig struct {
 	Options *firn.Options
 
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A
-	// generator is small, but names come from clients.
+	// generator is small, but clients choose the names.
 	MaxNames int
 }
 
-// DefaultMaxNames is StaticConfig.MaxNames where it is 0.
+// DefaultMaxNames is the value of StaticConfig.MaxNames that 0 stands for.
 const DefaultMaxNames = 10_000
 
-// NewStatic makes a Static. The error says what is wrong with the layout, the
-// node ID or the options.
+// NewStatic makes a Static. It returns an error if the layout, the node ID or
+// the options are invalid.
 func NewStatic(c StaticConfig) (*Static, error) {
 	if c.Layout.IsZero() {
 		c.Layout = firn.Default()
@@ -75,12 +75,12 @@ func (s *Static) make() (Sequencer, error) {
 	return q, err
 }
 
-// Sequencer returns the sequencer of a name, which it makes at the first call.
+// Sequencer returns the sequencer of a name and makes it at the first call.
 func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) {
 	if q, ok := s.Opened(name); ok {
 		return q, nil
 	}
-	if err := s.room(name); err != nil { // which a client's creations are not spent on
+	if err := s.room(name); err != nil { // before counting a creation of the client
 		return Sequencer{}, err
 	}
 	if err := mayCreate(ctx, name); err != nil {
@@ -102,19 +102,19 @@ func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) 
 	return q, nil
 }
 
-// room reports whether there is room for another name.
+// room returns an error if there is no room for another name.
 func (s *Static) room(name string) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.roomLocked(name)
 }
 
-// roomLocked is room for a caller that holds s.mu. No name makes room for
-// another: one that was forgotten and comes again would begin anew, and repeat
-// IDs if the clock was set back meanwhile.
+// roomLocked is room for a caller that holds s.mu. No name is ever forgotten to
+// make room: if it came back it would begin anew, and repeat IDs if the clock
+// was set back meanwhile.
 func (s *Static) roomLocked(name string) error {
 	if len(s.byName) >= s.c.MaxNames {
-		return fmt.Errorf("%w: this server keeps %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+		return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
 	}
 	return nil
 }
@@ -127,13 +127,13 @@ func (s *Static) Opened(name string) (Sequencer, bool) {
 	return q, ok
 }
 
-// Ready returns nil: a Static needs nobody else.
+// Ready returns nil: a Static depends on nothing else.
 func (s *Static) Ready(context.Context) error { return nil }
 
 // Admin returns nil: a Static has no store.
 func (s *Static) Admin() Administrator { return nil }
 
-// Stats calls yield for every name that was used.
+// Stats calls yield for every name in use.
 func (s *Static) Stats(yield func(name string, s firn.Stats)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

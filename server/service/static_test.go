@@ -10,10 +10,10 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// TestStaticTable: a static server with as many names as it may have is small,
-// answers all of these, and refuses others without a charge.
+// TestStaticTable: a static server with the maximum number of names is small,
+// serves all of them, and refuses others without counting a creation.
 func TestStaticTable(t *testing.T) {
-	const most = 4 << 10 // bytes for each
+	const most = 4 << 10 // bytes per name
 	s, err := NewStatic(StaticConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,28 +9,27 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A maker is what makes the IDs of a Sequencer: a generator, or a sequencer of
-// a store.
+// A maker makes the IDs of a Sequencer: a generator, or a sequencer of a store.
 type maker[I firn.AnyID[I]] interface {
 	firn.SourceOf[I]
 	Trier[I]
 }
 
-// A turns is a maker whose calls are answered first come, first served, however
-// many IDs each is for, when more are asked for than there is room for. It is
-// safe for use by many goroutines at once.
+// A turns is a maker that answers calls in the order of their arrival, however
+// many IDs each requests, if more are requested than there is room for. It is
+// safe for concurrent use.
 type turns[I firn.AnyID[I]] struct {
 	m       maker[I]
 	layout  firn.Layout
-	waiting *atomic.Int64 // calls that wait for their turn
+	waiting *atomic.Int64 // calls waiting for their turn
 }
 
 func turnsOf[I firn.AnyID[I]](m maker[I], l firn.Layout) turns[I] {
 	return turns[I]{m, l, new(atomic.Int64)}
 }
 
-// TryNext makes an ID that is free and that no earlier call waits for. That of
-// a generator would take it from them.
+// TryNext makes an ID that is available and that no earlier call waits for. A
+// generator's own TryNext would take it from them.
 func (t turns[I]) TryNext() (id I, err error) {
 	if t.waiting.Load() == 0 {
 		return t.m.TryNext()
@@ -41,7 +40,7 @@ func (t turns[I]) TryNext() (id I, err error) {
 	return id, err
 }
 
-// TryNextBatch makes IDs that are free and that no earlier call waits for.
+// TryNextBatch makes IDs that are available and that no earlier call waits for.
 func (t turns[I]) TryNextBatch(n int) (firn.BatchOf[I], error) { return t.m.TryNextBatch(n) }
 
 // NextBatch waits for its turn, and for the IDs.
@@ -67,15 +66,15 @@ func (t turns[I]) wait(ctx context.Context, n int, refusal error) (b firn.BatchO
 	defer cancel()
 	b, err = t.m.NextBatch(limited, n)
 	if wait := (*firn.WaitError)(nil); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &wait) {
-		return b, wait // no limit of the caller's has passed
+		return b, wait // the caller's own limit has not passed
 	}
 	return b, err
 }
 
-// WithTurn returns the context in which a call for n IDs waits for its turn.
-// When more is asked for than there is room for, the line grows until calls
-// reach their limits in it. A large one, which takes time when it has its turn,
-// would then never be answered. So all have the same time to wait for a turn:
+// WithTurn returns the context in which a call for n IDs waits for its turn. If
+// more IDs are requested than there is room for, the line grows until calls
+// reach their limits in it. A large call, whose turn takes time, would then
+// never be answered. So all calls have the same time to wait for their turn:
 // what the largest request leaves of the limit, but at least half of it.
 func WithTurn(ctx context.Context, l firn.Layout, n int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()

@@ -9,27 +9,27 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An Answers knows whether a Store has answered the last call that was made of
-// it, and for how long it has not. Its zero value knows of no call. It is safe
-// for use by many goroutines at once.
+// An Answers records whether a Store answered the last call, and how long it
+// has been silent. The zero value knows of no call. It is safe for concurrent
+// use.
 type Answers struct {
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the fields below
 	up, known     bool
 	reads, writes silence
 }
 
-// A silence is a time without an answer to calls of one sort.
+// A silence is the time without an answer to calls of one kind.
 type silence struct {
-	answered time.Time // when the last call ended that was answered
-	since    time.Time // when the first call began that failed after that; zero if none did
-	failed   time.Time // when the last of these ended
+	answered time.Time // when the last answered call ended
+	since    time.Time // when the first call that failed after that began; zero if none failed
+	failed   time.Time // when the last failed call ended
 
-	pending int       // calls under way
-	waiting time.Time // since when one is, and none was answered
+	pending int       // calls in progress
+	waiting time.Time // since when some call is in progress and none was answered
 }
 
-// Observe is a grant.Observer. Calls that their caller has given up do not
-// count, and neither does Time: a Store may be up and not say its time.
+// Observe is a grant.Observer. It ignores calls that their caller has
+// cancelled, and calls of Time: a Store may be up and not report its time.
 func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (context.Context, func(bool, error)) {
 	if what == grant.RequestTime {
 		return ctx, func(bool, error) {}
@@ -60,8 +60,8 @@ func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (co
 		case err != nil:
 			s.fail(begin, now)
 		case s == &a.writes || !a.reads.since.IsZero():
-			// A Store that writes also reads. One that was silent as a whole and reads
-			// again may write again.
+			// A Store that can write can also read. After a complete silence, one that
+			// can read again may be able to write again.
 			a.reads.end(now)
 			a.writes.end(now)
 		default:
@@ -70,38 +70,38 @@ func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (co
 	}
 }
 
-// end notes that a call was answered.
+// end records a call that was answered.
 func (s *silence) end(now time.Time) {
 	s.answered, s.since, s.waiting = now, time.Time{}, now
 }
 
-// fail notes that a call was not.
+// fail records a call that was not.
 func (s *silence) fail(begin, now time.Time) {
 	if s.since.IsZero() || begin.Sub(s.failed) > silentFor {
 		s.since = begin
-		if s.answered.After(begin) { // others were answered while it was under way
+		if s.answered.After(begin) { // other calls were answered in the meantime
 			s.since = s.answered
 		}
 	}
 	s.failed = now
 }
 
-// Up reports whether the last call was answered; known is false as long as
-// there was none.
+// Up reports whether the last call was answered; known is false before the
+// first call.
 func (a *Answers) Up() (up, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.up, a.known
 }
 
-// silentFor is how long what a call has shown counts, if no other call is made.
+// silentFor is how long the result of a call is used if no other call follows.
 const silentFor = 15 * time.Second
 
-// Silent is how long the Store has answered no read and no write, as far as
-// calls were made: from the beginning of the first that failed to the end of
-// the last, or as long as one is under way. A Store that cannot write, such as
-// a database whose standby is missing, may answer reads. A time is 0 if the
-// last such call was answered, or is long ago.
+// Silent returns how long the Store has answered no read and no write, as far
+// as calls were made: from the beginning of the first failed call to the end of
+// the last, or until now if one is in progress. A Store that cannot write, such
+// as a database without its standby, may answer reads. A time is 0 if the last
+// such call was answered, or was long ago.
 func (a *Answers) Silent() (reads, writes time.Duration) {
 	now := time.Now()
 	a.mu.Lock()

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// InContainer says by what a container is recognised that this process runs in,
-// or "". A directory in a container is not the machine's: each replica has one
-// of its own.
+// InContainer returns the evidence that this process runs in a container, or
+// "". A directory in a container is not shared by the machine: each replica has
+// its own.
 func InContainer() string { return containerBy(os.Getenv, os.ReadFile) }
 
-// containerBy is InContainer with what it looks at. A file that container
-// engines leave is not enough, as an image may be started as a virtual machine
-// of its own: there the root is a disk.
+// containerBy is InContainer with its inputs. The files that container engines
+// create are not enough, because an image can also be started as a virtual
+// machine: there the root is a disk.
 func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {
 	if getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return "KUBERNETES_SERVICE_HOST is set"
@@ -41,7 +41,7 @@ func containerBy(getenv func(string) string, read func(string) ([]byte, error)) 
 	return ""
 }
 
-// firstIn is the first of the words that the text has, or "".
+// firstIn returns the first of the words that is in the text, or "".
 func firstIn(text string, words ...string) string {
 	for _, w := range words {
 		if strings.Contains(text, w) {
@@ -51,11 +51,11 @@ func firstIn(text string, words ...string) string {
 	return ""
 }
 
-// rootOf is the line about the root of these mounts, and whether that is a
+// rootOf returns the line about the root of these mounts, and whether it is a
 // block device.
 func rootOf(mountinfo string) (root string, isDisk bool) {
 	for line := range strings.Lines(mountinfo) {
-		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last one counts
+		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last line applies
 		before, after, ok := strings.Cut(line, " - ")
 		fields, source := strings.Fields(before), strings.Fields(after)
 		if ok && len(fields) > 4 && fields[4] == "/" && len(source) > 1 {

@@ -22,7 +22,7 @@ func TestRootOf(t *testing.T) {
 	}
 }
 
-// TestContainerBy: what a container is recognised by, and what is none.
+// TestContainerBy: what shows that this is a container, and what does not.
 func TestContainerBy(t *testing.T) {
 	const (
 		disk    = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"

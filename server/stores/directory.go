@@ -15,24 +15,24 @@ import (
 	"github.com/firnid/firn/grant/dirstore"
 )
 
-// DirOptions say how OpenDir opens a directory. The zero DirOptions are for one
-// that has a store already, on a disk that outlives the machine's processes.
+// DirOptions configure OpenDir. The zero DirOptions are for a directory that
+// already has a store, on a disk that outlives the machine's processes.
 type DirOptions struct {
-	Create   bool              // makes the store if the directory has none
-	Volatile bool              // takes a directory that is lost with the machine or container
-	Created  func(path string) // is called if there was no store before; may be nil
+	Create   bool              // create the store if the directory has none
+	Volatile bool              // accept a directory that is lost with the machine or container
+	Created  func(path string) // called if the store was created; may be nil
 }
 
-// parseDir reads the URL of a directory, without its scheme.
+// parseDir parses the URL of a directory without its scheme.
 func parseDir(rest string) (path string, o DirOptions, err error) {
 	path, query, _ := strings.Cut(rest, "?")
 	text := "dir:" + rest
 	switch {
 	case path == "":
-		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "%q: there is no path", text)
+		return "", o, wrong("write dir:PATH, such as dir:/var/lib/firn", "%q: the path is missing", text)
 	case strings.HasPrefix(path, "//") && strings.Contains(path, "@"):
-		// The user of a URL of another kind may come with a password.
-		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "a directory has neither user nor host")
+		// A URL of another kind may contain a user and a password.
+		return "", o, wrong("write dir:PATH, such as dir:/var/lib/firn", "a directory has no user or host")
 	case strings.HasPrefix(path, "~"):
 		return "", o, wrong(`write the whole path; in a shell, "dir:$HOME/firn"`, "%q: ~ is not expanded here", text)
 	}
@@ -43,7 +43,7 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 	for key := range values {
 		set, err := strconv.ParseBool(values.Get(key))
 		if err != nil {
-			return "", o, wrong("", "%q: %s is %q: it is true or false", text, key, values.Get(key))
+			return "", o, wrong("", "%q: %s is %q: it must be true or false", text, key, values.Get(key))
 		}
 		switch key {
 		case "create":
@@ -51,7 +51,7 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 		case "volatile":
 			o.Volatile = set
 		default:
-			return "", o, wrong("there are create and volatile", "%q: there is no parameter %q", text, key)
+			return "", o, wrong("the parameters are create and volatile", "%q: unknown parameter %q", text, key)
 		}
 	}
 	return path, o, nil
@@ -69,7 +69,7 @@ func openDirURL(rest string, create bool) (grant.Store, error) {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, dirstore.ErrNoStore):
-		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("is it mounted, and the path right? To make a new one: 'dir:%s?create=true'", path)}
+		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("check the path and that it is mounted; to create a new store: 'dir:%s?create=true'", path)}
 	}
 	return nil, &Error{Err: err, Dir: true}
 }
@@ -94,13 +94,12 @@ func OpenDir(path string, o DirOptions) (grant.Store, error) {
 	return s, nil
 }
 
-// openDirTime is how long a disk may take to answer when its directory is
-// opened: longer than the lock of a new store is waited for.
+// openDirTime is how long a disk may take to answer when a directory is opened:
+// longer than the wait for the lock of a new store.
 const openDirTime = 20 * time.Second
 
 // inTime opens a directory, unless its disk does not answer: the system cannot
-// interrupt what was asked of it. Should it answer later, what was opened is
-// closed.
+// interrupt a call. If the disk answers later, the store is closed again.
 func inTime(path string, open func() (grant.Store, error)) (grant.Store, error) {
 	type result struct {
 		store grant.Store
@@ -128,7 +127,7 @@ func inTime(path string, open func() (grant.Store, error)) (grant.Store, error) 
 	}
 }
 
-// A dirError is an error of dirstore in the words of URLs.
+// A dirError is an error of dirstore in terms of URLs.
 type dirError struct {
 	text string
 	err  error
@@ -138,10 +137,10 @@ func (e *dirError) Error() string { return e.text }
 
 func (e *dirError) Unwrap() error { return e.err }
 
-// dirWords puts what a URL can say in place of what users of dirstore can;
-// TestDirWords.
+// dirWords replaces what users of dirstore can do by what a URL can say;
+// TestDirWords checks it.
 var dirWords = strings.NewReplacer(
-	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
+	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true creates it",
 	"set AllowVolatile", "add ?volatile=true where that does not matter",
 	" (AnyFileSystem overrides this check)", "",
 	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it

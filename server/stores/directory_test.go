@@ -16,7 +16,7 @@ import (
 )
 
 // TestDirWords: no error of a directory names an option of the package, which
-// nobody has who runs the program.
+// users of the program do not have.
 func TestDirWords(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
@@ -27,8 +27,8 @@ func TestDirWords(t *testing.T) {
 		is         error
 	}
 	rows := []row{
-		{filepath.Join(dir, "none") + "?volatile=true", "?create=true makes it", dirstore.ErrNoStore},
-		{filepath.Join(dir, "empty") + "?volatile=true", "?create=true makes it", dirstore.ErrNoStore},
+		{filepath.Join(dir, "none") + "?volatile=true", "?create=true creates it", dirstore.ErrNoStore},
+		{filepath.Join(dir, "empty") + "?volatile=true", "?create=true creates it", dirstore.ErrNoStore},
 	}
 	if runtime.GOOS == "linux" {
 		rows = append(rows, row{"/proc/x?create=true&volatile=true", "use a local disk", dirstore.ErrFileSystem})
@@ -50,7 +50,7 @@ func TestDirWords(t *testing.T) {
 	}
 }
 
-// TestOpenDirOfHang opens a directory whose disk does not answer, and then does.
+// TestOpenDirOfHang opens a directory whose disk does not answer at first.
 func TestOpenDirOfHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// etcdOptions are what a URL says of an etcd.
+// etcdOptions converts a URL to the options of etcd.
 func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
 	c, err := u.tls()
 	if err != nil {

@@ -48,11 +48,11 @@ func (d *drawn) draw(ctx context.Context, t *testing.T, by string, q *sequencer.
 	return n
 }
 
-// TestFailoverIDs: members of a PostgreSQL whose standby is away make no ID
-// beyond what the standby knows of, whatever ends the waits of their renewals;
-// so after a failover to it nothing repeats, also when the old primary comes
-// back and does not know. A member whose connections follow the failover goes
-// on. With FIRN_SOAK=1h it is done again for an hour.
+// TestFailoverIDs: members of a PostgreSQL whose standby is down make no ID
+// beyond what the standby has, whatever ends the waits of their renewals; so
+// nothing repeats after a failover to it, even if the old primary comes back
+// unaware. A member whose connections follow the failover continues.
+// FIRN_SOAK=1h repeats this for an hour.
 func TestFailoverIDs(t *testing.T) {
 	t.Parallel()
 	soak, err := time.ParseDuration(os.Getenv("FIRN_SOAK"))
@@ -148,7 +148,7 @@ func failoverIDs(t *testing.T) {
 	if n := during(2*time.Second, "b", b); n == 0 {
 		t.Error("b makes no IDs after the failover")
 	}
-	// It has read of writes that are lost, and that is no reason to stop.
+	// It has read writes that are lost, but continues.
 	eventually(t, "c makes IDs after the failover", func() bool { return during(100*time.Millisecond, "c", c) > 0 })
 	if alarms := c.Stats().Keeper.Alarms; alarms > 0 {
 		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.State())

@@ -302,8 +302,8 @@ func (h *hearer) open(t *testing.T, url string) grant.Store {
 	return s
 }
 
-// TestStandbysForgotten: a list of standbys that is emptied lets commits
-// through that no standby has, without a word. The Store notices, and says so.
+// TestStandbysForgotten: if the list of standbys is emptied, commits silently
+// succeed without any standby. The Store notices and warns.
 func TestStandbysForgotten(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
@@ -328,9 +328,9 @@ func TestStandbysForgotten(t *testing.T) {
 	eventually(t, "it is no longer warned of", func() bool { return h.heard("resolved: synchronous_standby_names") && h.heard("fsync is off") })
 }
 
-// TestArchiveIsNoStandby: with a list of standbys that names none, a program
-// that stores the log confirms commits in place of the standby, which then
-// lacks them. The Store says so.
+// TestArchiveIsNoStandby: if the list of standbys names none, a program that
+// stores the log confirms commits in place of the standby, which then lacks
+// them. The Store warns.
 func TestArchiveIsNoStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
@@ -387,9 +387,9 @@ func TestCommitsLater(t *testing.T) {
 	}
 }
 
-// TestSemiSync: a MariaDB that waits for a replica gives it up after a while,
-// without a word, and a failover then loses what was acknowledged. The Store
-// says so at once, and again when it happens.
+// TestSemiSync: a MariaDB that waits for a replica silently gives it up after a
+// while, and a failover then loses acknowledged writes. The Store warns at
+// once, and again when it happens.
 func TestSemiSync(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
@@ -471,8 +471,8 @@ DROP SUBSCRIPTION s;
 `)
 }
 
-// hasTable waits until a replica has the table. It may have received a row, and
-// have applied nothing yet.
+// hasTable waits until a replica has the table: it may have received a row and
+// applied nothing yet.
 func hasTable(t *testing.T, replica *sqltest.Server) {
 	t.Helper()
 	eventually(t, "the replica has the table", func() bool {
@@ -480,7 +480,8 @@ func hasTable(t *testing.T, replica *sqltest.Server) {
 	})
 }
 
-// TestWritableReplica: a MariaDB that replicates and takes writes is warned of.
+// TestWritableReplica: a MariaDB that replicates and accepts writes causes a
+// warning.
 func TestWritableReplica(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)

@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/kubestore"
 )
 
-// kubernetesOptions are what a URL says of a cluster.
+// kubernetesOptions converts a URL to the options of a cluster.
 func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 	o = kubestore.Options{
 		Namespace: u.hosts, Prefix: u.path,
@@ -20,9 +20,9 @@ func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 	}
 	switch {
 	case u.user != "" || u.password != "":
-		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: a user or a password stands before the namespace")
+		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: the URL must not contain a user or a password")
 	case strings.ContainsAny(o.Namespace, ".:,"):
-		return o, wrong("it is kubernetes://NAMESPACE, and the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
+		return o, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
 	}
 	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
 		return o, err

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPodRole: the role that a pod is told to apply is that of
-// deploy/kubernetes, for the service account that it has.
+// TestPodRole: the role for a pod is that of deploy/kubernetes, for the pod's
+// service account.
 func TestPodRole(t *testing.T) {
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ids:web"}`)) + ".c2ln"
 	for _, tt := range []struct {
@@ -59,8 +59,8 @@ func TestKubernetesURLs(t *testing.T) {
 		"kubernetes://IDS":                            `namespace "IDS"`,
 		"kubernetes://ids/Prod":                       `prefix "Prod"`,
 		"kubernetes://ids/a_b":                        `prefix "a_b"`,
-		"kubernetes://ids?namespace=a":                `there is no parameter "namespace"`,
-		"kubernetes://ids?context=a&context=b":        "context is said twice",
+		"kubernetes://ids?namespace=a":                `unknown parameter "namespace"`,
+		"kubernetes://ids?context=a&context=b":        "context is given twice",
 		"kubernetes://ids?context=a":                  `context "a" does not exist`,
 		"kubernetes://ids?kubeconfig=/nonexistent":    "/nonexistent",
 		"kubernetes://ids?timeout=-1s":                "timeout",

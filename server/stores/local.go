@@ -19,5 +19,5 @@ func openRemote(_ context.Context, u *parsed, _ Options) (grant.Store, error) {
 
 // checkRemote refuses the URL of such a store.
 func checkRemote(u *parsed) error {
-	return fault("run make build, which builds bin/firn with all stores", "%s: make run built this program for stores in directories alone", u.scheme)
+	return fault("run make build, which builds bin/firn with all stores", "%s: make run built this program with only directory stores", u.scheme)
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What make run builds has no client of a store on another machine: these are a
-// third of what a first build compiles.
+// TestLocalBuild: the build of make run has no clients of remote stores, which
+// are a third of what a first build compiles.
 func TestLocalBuild(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output()
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// serviceAccount is where a pod finds its own.
+// serviceAccount is the directory of a pod's service account.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// PodRole is a manifest of what this pod needs for the store kubernetes://, and
-// the namespace to apply it in. In a pod without a service account it is of the
-// account "default" in the namespace "default".
+// PodRole returns a manifest with the permissions that this pod needs for the
+// store kubernetes://, and the namespace to apply it in. Without a service
+// account these are for the account "default" in the namespace "default".
 func PodRole() (namespace, manifest string) {
 	return podRole(func(name string) ([]byte, error) { return os.ReadFile(path.Join(serviceAccount, name)) })
 }
 
-// podRole is PodRole with what it reads.
+// podRole is PodRole with its input.
 func podRole(read func(name string) ([]byte, error)) (namespace, manifest string) {
 	namespace, account := "default", "default"
 	if text, err := read("namespace"); err == nil && len(text) > 0 {
@@ -42,7 +42,7 @@ func podRole(read func(name string) ([]byte, error)) (namespace, manifest string
 	return namespace, fmt.Sprintf(roleManifest, account, namespace)
 }
 
-// roleManifest is deploy/kubernetes/rbac.yaml without its service account.
+// roleManifest is deploy/kubernetes/rbac.yaml without the service account.
 const roleManifest = `apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:

@@ -13,9 +13,9 @@ func openRemote(ctx context.Context, u *parsed, o Options) (grant.Store, error) 
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	switch u.scheme {
-	case "etcd": // it has a timeout of its own, and looks for the reason after it
+	case "etcd": // has its own timeout, after which it looks for the cause
 		return openEtcd(ctx, u, o)
-	case "kubernetes": // likewise
+	case "kubernetes": // has its own timeout too
 		return openKubernetes(ctx, u, o)
 	case "mysql":
 		return openMySQL(within, u, o.Warn)
@@ -23,7 +23,7 @@ func openRemote(ctx context.Context, u *parsed, o Options) (grant.Store, error) 
 	return openPostgreSQL(within, u, o.Warn)
 }
 
-// checkRemote finds what is wrong with the URL of such a store.
+// checkRemote checks the URL of such a store.
 func checkRemote(u *parsed) (err error) {
 	switch u.scheme {
 	case "etcd":

@@ -25,21 +25,23 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// A pool is small: renewals are short, and few at a time.
+// The pool is small: renewals are short and rarely concurrent.
 const maxConns = 8
 
-// configPostgreSQL is what a URL says of a PostgreSQL, and of the table.
+// configPostgreSQL converts a URL to the options of PostgreSQL and of the
+// table.
 func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	o, err := tableOptions(u, sqlstore.PostgreSQL())
 	if err != nil {
 		return nil, nil, err
 	}
 	if u.hosts == "" && u.query.Get("host") == "" {
-		return nil, nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no host")
+		return nil, nil, wrong("write a URL such as postgres://firn@db.example/firn", "postgres: the host is missing")
 	}
-	// PostgreSQL would take the one with the user's name: another for each user.
+	// PostgreSQL would use the database with the user's name: a different one for
+	// each user.
 	if u.path == "" && !slices.ContainsFunc([]string{"dbname", "database", "service"}, u.query.Has) {
-		return nil, nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no database after the host")
+		return nil, nil, wrong("write a URL such as postgres://firn@db.example/firn", "postgres: the database after the host is missing")
 	}
 	if u.hosts != "" {
 		if _, err := u.addresses("5432"); err != nil {
@@ -47,16 +49,16 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 		}
 	}
 	if strings.Contains(u.hosts, ",") && u.query.Get("target_session_attrs") == "" {
-		u.query.Set("target_session_attrs", "read-write") // the primary, whichever it is
+		u.query.Set("target_session_attrs", "read-write") // whichever host is the primary
 	}
-	// The password is set apart, as errors of the parser show what they parse.
+	// Set the password separately, because errors of the parser show their input.
 	plain := url.URL{Scheme: "postgres", Host: u.hosts, Path: "/" + u.path, RawQuery: strings.ReplaceAll(u.query.Encode(), "+", "%20")}
 	if u.user != "" {
 		plain.User = url.User(u.user)
 	}
 	c, err := pgx.ParseConfig(plain.String())
 	if err != nil {
-		return nil, nil, wrong("it is such as postgres://firn@db.example:5432/firn?sslmode=verify-full", "postgres: %w", innermost(err))
+		return nil, nil, wrong("write a URL such as postgres://firn@db.example:5432/firn?sslmode=verify-full", "postgres: %w", innermost(err))
 	}
 	if u.password != "" {
 		c.Password = u.password
@@ -86,17 +88,17 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	if errors.As(err, &pg) {
 		switch {
 		case pg.Code == "28P01" || pg.Code == "28000":
-			return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s refuses user %q: %s", where, c.User, pg.Message)
+			return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s rejects user %q: %s", where, c.User, pg.Message)
 		case pg.Code == "3D000":
-			return nil, fault("CREATE DATABASE "+c.Database+", or name another after the host", "%s: %s", where, pg.Message)
+			return nil, fault("CREATE DATABASE "+c.Database+", or name another one after the host", "%s: %s", where, pg.Message)
 		case pg.Code == "42501":
 			return nil, fault("GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema", "%s: user %q: %s", where, c.User, pg.Message)
-		case pg.Code == "42704" && pg.Severity == "FATAL": // of a setting, as it connects
-			return nil, wrong("there are create, table, password-file, timeout, and what PostgreSQL's own URLs and settings have", "%s: %s", where, pg.Message)
+		case pg.Code == "42704" && pg.Severity == "FATAL": // an unknown setting, when connecting
+			return nil, wrong("the parameters are create, table, password-file, timeout, and those of PostgreSQL's own URLs and settings", "%s: %s", where, pg.Message)
 		case pg.Code == "42P05", pg.Code == "26000":
 			return nil, fault("behind a pooler such as PgBouncer in transaction mode, add default_query_exec_mode=exec to the URL", "%s: %s", where, pg.Message)
 		case pg.Code == "57P03":
-			return nil, away(fault("try again in a moment", "%s: %s", where, pg.Message))
+			return nil, away(fault("retry in a moment", "%s: %s", where, pg.Message))
 		}
 	}
 	var e *Error
@@ -106,25 +108,25 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	if strings.Contains(err.Error(), "invalid hex format") { // of a value, from pgx
 		return nil, fault("the driver cannot read bytea_output = escape in this exec mode: ALTER ROLE "+c.User+" SET bytea_output = hex", "%s: %w", where, innermost(err))
 	}
-	if pg != nil { // what was tried before it, such as TLS, matters less
+	if pg != nil { // earlier errors, such as of TLS, matter less
 		e = fault("", "%s: %w", where, pg)
-		// It shuts down, has too many connections, or lost this one.
+		// It is shutting down, has too many connections, or lost this one.
 		e.Unreachable = pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "53300" || strings.HasPrefix(pg.Code, "08")
 		return nil, e
 	}
 	return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
 }
 
-// warningsKey is where a connection of pgx keeps what the server has warned of.
-// The data of a connection are its own: the goroutine that uses the connection
-// reads its notices too.
+// warningsKey is where a pgx connection keeps the server's warnings. The data
+// of a connection needs no lock: the goroutine that uses the connection also
+// reads its notices.
 const warningsKey = "firn.warnings"
 
-// keepWarning keeps a notice that matters. Which do not is known by name, so
-// that one of a level that does not exist yet counts.
+// keepWarning keeps a notice that matters. The levels that do not are listed,
+// so that an unknown level counts.
 func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 	level := n.SeverityUnlocalized
-	if level == "" { // of a proxy, or of a very old server
+	if level == "" { // from a proxy, or a very old server
 		level = n.Severity
 	}
 	switch level {
@@ -135,7 +137,7 @@ func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 	c.CustomData()[warningsKey] = append(kept, fmt.Sprintf("%s (%s)", n.Message, n.Code))
 }
 
-// takeWarnings is sqlstore.Options.Warnings.
+// takeWarnings implements sqlstore.Options.Warnings.
 func takeWarnings(driverConn any) []string {
 	data := driverConn.(*stdlib.Conn).Conn().PgConn().CustomData()
 	kept, _ := data[warningsKey].([]string)
@@ -143,7 +145,7 @@ func takeWarnings(driverConn any) []string {
 	return kept
 }
 
-// configMySQL is what a URL says of a MySQL, and of the table.
+// configMySQL converts a URL to the options of MySQL and of the table.
 func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 	o, err := tableOptions(u, sqlstore.MySQL(func(error) uint16 { return 0 }))
 	if err != nil {
@@ -159,13 +161,13 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 	}
 	c.User, c.Passwd, c.DBName = u.user, u.password, u.path
 	c.Timeout = u.timeout
-	// Without it nothing would be committed on a server whose sessions begin with
-	// 0.
+	// Otherwise nothing would be committed on a server whose sessions begin with
+	// autocommit=0.
 	c.Params = map[string]string{"autocommit": "1"}
 	c.Logger = log.New(io.Discard, "", 0) // errors are returned
 	switch {
 	case socket != "" && u.hosts != "":
-		return nil, nil, wrong("leave one of them out", "mysql: there is a host and a socket")
+		return nil, nil, wrong("leave one of them out", "mysql: both a host and a socket are given")
 	case socket != "":
 		c.Net, c.Addr = "unix", socket
 	default:
@@ -174,7 +176,7 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 			return nil, nil, err
 		}
 		if len(addresses) > 1 {
-			return nil, nil, wrong("name the primary, or a proxy that finds it", "mysql: there are %d hosts", len(addresses))
+			return nil, nil, wrong("name the primary, or a proxy that finds it", "mysql: %d hosts are given, but only one is allowed", len(addresses))
 		}
 		c.Net, c.Addr = "tcp", addresses[0]
 		if host, _, _ := net.SplitHostPort(c.Addr); c.TLS != nil && c.TLS.ServerName == "" {
@@ -182,7 +184,7 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 		}
 	}
 	if c.DBName == "" {
-		return nil, nil, wrong("it is such as mysql://firn@db.example/firn", "mysql: there is no database after the host")
+		return nil, nil, wrong("write a URL such as mysql://firn@db.example/firn", "mysql: the database after the host is missing")
 	}
 	return c, o, nil
 }
@@ -210,13 +212,13 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	where := "mysql " + c.Addr
 	switch number(err) {
 	case 1045, 1698:
-		return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s refuses user %q", where, c.User)
+		return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s rejects user %q", where, c.User)
 	case 1044:
-		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: user %q may not use database %q", where, c.User, c.DBName)
+		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: permission denied: user %q cannot use database %q", where, c.User, c.DBName)
 	case 1142:
 		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: %w", where, innermost(err))
 	case 1049:
-		return nil, fault("CREATE DATABASE "+c.DBName+", or name another after the host", "%s: there is no database %q", where, c.DBName)
+		return nil, fault("CREATE DATABASE "+c.DBName+", or name another one after the host", "%s: database %q not found", where, c.DBName)
 	}
 	var e *Error
 	if errors.As(err, &e) {
@@ -224,14 +226,14 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	}
 	e = networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
 	switch number(err) {
-	case 1040, 1053, 1077, 1203: // too many connections, or a shutdown
+	case 1040, 1053, 1077, 1203: // too many connections, or shutting down
 		e.Unreachable = true
 	}
-	e.Unreachable = e.Unreachable || errors.Is(err, mysql.ErrInvalidConn) // it hung up
+	e.Unreachable = e.Unreachable || errors.Is(err, mysql.ErrInvalidConn) // the server closed the connection
 	return nil, e
 }
 
-// tableOptions takes what all tables have.
+// tableOptions returns the options that all tables have.
 func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 	create, err := u.flag("create")
 	if err != nil {
@@ -244,7 +246,8 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 	return o, nil
 }
 
-// openTable opens the table of a database, which it closes if that fails.
+// openTable opens the table of a database, and closes the database if that
+// fails.
 func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, warn func(string)) (grant.Store, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
@@ -262,19 +265,19 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	_ = db.Close()
 	switch {
 	case errors.Is(err, sqlstore.ErrNoTable):
-		return nil, fault("is the database right? To make the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
+		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrDamaged):
-		return nil, fault("do not drop the table: the IDs that it stands for would repeat. docs/operations.md shows how to restore it, and to fence with firn node fence", "%s: %w", u.scheme, err)
+		return nil, fault("do not drop the table: its IDs would be repeated. See docs/operations.md for how to restore it, and to fence with firn node fence", "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrSchema):
-		return nil, fault("the right table is as this makes it: "+schema[0], "%s: %w", u.scheme, err)
+		return nil, fault("the table must be as created by: "+schema[0], "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("", "%s: %w", u.scheme, err)
 	}
 	return nil, err
 }
 
-// innermost is the last error of a chain, or the first where there are several:
-// what drivers put before it repeats the URL.
+// innermost returns the last error of a chain, or the first if there are
+// several: drivers prefix it with the URL.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -287,15 +290,15 @@ func innermost(err error) error {
 		var op *net.OpError
 		if !errors.As(next, &op) {
 			if _, ok := err.(*net.OpError); ok {
-				return err // says what was dialled
+				return err // names the address
 			}
 		}
 		err = next
 	}
 }
 
-// networkFault is an error of a server that was not reached, or of which more
-// is not known. ca and cert are where the URL names files for TLS.
+// networkFault returns the error for a server that could not be reached, or an
+// unknown error. ca and cert name the URL parameters for TLS files.
 func networkFault(where string, err error, ca, cert string) *Error {
 	hint := tlsconf.Hint(err, ca+" in the URL", cert+" in the URL")
 	if hint == "" {
@@ -306,21 +309,21 @@ func networkFault(where string, err error, ca, cert string) *Error {
 	return e
 }
 
-// away marks an error as one that may be over later.
+// away marks an error as temporary.
 func away(e *Error) *Error {
 	e.Unreachable = true
 	return e
 }
 
-// networkHint says what to do when a server is not reached.
+// networkHint says what to do if a server cannot be reached.
 func networkHint(err error) string {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
 	case errors.As(err, &dns):
-		return "there is no such host: is its name right?"
+		return "host not found: check its name"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op):
-		return "is it running, and do host and port name it? Is a firewall between?"
+		return "check that it is running, that host and port are right, and that no firewall is in between"
 	}
 	return ""
 }

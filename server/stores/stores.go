@@ -22,31 +22,32 @@ import (
 )
 
 // Help says for a person what the URLs are.
-const Help = `  etcd://HOST[:2379][,HOST…][/PREFIX]      an etcd of version 3.5.5 or newer
-  kubernetes://[NAMESPACE][/PREFIX]        Leases of a Kubernetes cluster; in a
-                                           pod its own, by its service account
-  postgres://USER@HOST[:5432]/DATABASE     a PostgreSQL of version 11 or newer
-  mysql://USER@HOST[:3306]/DATABASE        a MySQL 5.7, a MariaDB 10.3, or newer
+const Help = `  etcd://HOST[:2379][,HOST…][/PREFIX]      etcd 3.5.5 or newer
+  kubernetes://[NAMESPACE][/PREFIX]        Leases of a Kubernetes cluster; a pod
+                                           uses its own, by its service account
+  postgres://USER@HOST[:5432]/DATABASE     PostgreSQL 11 or newer
+  mysql://USER@HOST[:3306]/DATABASE        MySQL 5.7 or MariaDB 10.3, or newer
     all:       ?password-file=PATH reads the password from a file, &timeout=5s
                is how long to wait for the first answer
     etcd:      ?tls=true&ca=FILE&cert=FILE&key=FILE
-    kubernetes: ?kubeconfig=FILE&context=NAME where kubectl's are not meant
-    mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH in place of HOST
-    postgres:  what PostgreSQL's own URLs take, such as ?sslmode=verify-full
-    databases: ?create=true makes the table where there is none yet, &table=NAME
-               names it (default firn_grants)`
+    kubernetes: ?kubeconfig=FILE&context=NAME to override kubectl's
+    mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH instead of HOST
+    postgres:  all of PostgreSQL's own parameters, such as ?sslmode=verify-full
+    databases: ?create=true creates the table if it does not exist, &table=NAME
+               sets its name (default firn_grants)`
 
-// Schemes are what the URLs begin with, before the colon.
+// Schemes returns the possible beginnings of URLs, before the colon.
 func Schemes() []string { return []string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"} }
 
-// An Error says why a store was not opened. Its text has no password.
+// An Error says why a store was not opened. Its text contains no password.
 type Error struct {
 	Err  error
 	Hint string // what to do about it; may be empty
-	URL  bool   // the URL is wrong, whatever is there
-	Dir  bool   // the store is a directory, and Err one of dirstore
+	URL  bool   // the URL itself is invalid
+	Dir  bool   // the store is a directory, and Err is from dirstore
 
-	// Unreachable: the store did not answer. It may, later, with the same URL.
+	// Unreachable: the store did not answer, but may do so later with the same
+	// URL.
 	Unreachable bool
 }
 
@@ -62,23 +63,23 @@ func fault(hint, format string, args ...any) *Error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Options are what Open can be told.
+// Options configure Open.
 type Options struct {
-	// Warn is called with a sentence for each thing that is dangerous about a
-	// store although it can be used: in Open, and for databases and Kubernetes
-	// also when that changes, by one goroutine at a time until the store is
-	// closed. It must not call the store. Nil means that the store is not asked.
+	// Warn is called with a sentence for each dangerous property of a usable
+	// store: during Open, and for databases and Kubernetes also when that changes,
+	// by one goroutine at a time until the store is closed. It must not call the
+	// store. nil disables these checks.
 	Warn func(string)
 
-	// Create makes the store of a directory that has none.
+	// Create creates the store in a directory that has none.
 	Create bool
 }
 
 // defaultTimeout is how long a store may take for its first answer.
 const defaultTimeout = 5 * time.Second
 
-// Open opens the store that a URL names, once it has answered. Every error is
-// an *Error.
+// Open opens the store with a URL and waits for its first answer. Every error
+// is an *Error.
 func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
 		return openDirURL(rest, o.Create)
@@ -94,8 +95,8 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	return nil, u.hide(err)
 }
 
-// Check finds what is wrong with a URL, and with the files that it names,
-// without asking the store. Every error is an *Error.
+// Check checks a URL, and the files that it names, without asking the store.
+// Every error is an *Error.
 func Check(text string) error {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
 		_, _, err := parseDir(rest)
@@ -111,7 +112,7 @@ func Check(text string) error {
 	return nil
 }
 
-// hide makes err an *Error that does not have the password.
+// hide makes err an *Error that does not contain the password.
 func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -124,23 +125,23 @@ func (u *parsed) hide(err error) *Error {
 	return e
 }
 
-// A parsed is a URL taken apart as far as all have it in common.
+// A parsed is a URL split into the parts that all kinds have in common.
 type parsed struct {
 	scheme   string
 	user     string
 	password string
 	hosts    string
-	path     string // without the first slash
+	path     string // without the leading slash
 	query    url.Values
 	timeout  time.Duration
 }
 
-// parse reads a URL. It does not use net/url for the whole, whose errors show
-// the password, and which knows one host only.
+// parse parses a URL. It cannot use net/url for the whole, whose errors show
+// the password, and which supports only one host.
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !slices.Contains(Schemes(), scheme) {
-		return nil, wrong("it is machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: there is no such kind of store", Redact(text))
+		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: unknown kind of store", Redact(text))
 	}
 	bad := func(what string) error {
 		return wrong("in a user, a password or a path, %2F is a slash, %40 an @, %3A a colon, %3F a ? and %25 a %", "%q: %s", Redact(text), what)
@@ -148,11 +149,11 @@ func parse(text string) (*parsed, error) {
 	u := &parsed{scheme: scheme, timeout: defaultTimeout}
 	rest, query, _ := strings.Cut(rest, "?")
 	if strings.HasPrefix(scheme, "postgres") {
-		query = strings.ReplaceAll(query, "+", "%2B") // there a plus is a plus
+		query = strings.ReplaceAll(query, "+", "%2B") // here a plus is a plus
 	}
 	var err error
 	if u.query, err = url.ParseQuery(query); err != nil {
-		return nil, bad("what follows the ? is not KEY=VALUE&KEY=VALUE")
+		return nil, bad("the part after the ? is not KEY=VALUE&KEY=VALUE")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
 	if u.path, err = url.PathUnescape(path); err != nil {
@@ -169,11 +170,11 @@ func parse(text string) (*parsed, error) {
 			return nil, bad("the user or the password has a % that is not followed by two hex digits")
 		}
 	} else if strings.Contains(u.path, "@") && scheme != "etcd" {
-		return nil, bad("there is an @ behind the first slash, perhaps of a password that has a slash")
+		return nil, bad("there is an @ after the first slash; a slash in a password must be written as %2F")
 	}
 	for key, values := range u.query {
 		if len(values) > 1 {
-			return nil, wrong("", "%q: %s is said twice", Redact(text), key)
+			return nil, wrong("", "%q: %s is given twice", Redact(text), key)
 		}
 	}
 	if strings.HasPrefix(scheme, "postgres") { // one of PostgreSQL's own parameters
@@ -183,7 +184,7 @@ func parse(text string) (*parsed, error) {
 	}
 	if file := u.take("password-file"); file != "" {
 		if u.password != "" {
-			return nil, wrong("leave one of them out", "%q: there is a password and a password-file", Redact(text))
+			return nil, wrong("leave one of them out", "%q: both a password and a password-file are given", Redact(text))
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -196,7 +197,7 @@ func parse(text string) (*parsed, error) {
 	}
 	if value := u.take("timeout"); value != "" {
 		if u.timeout, err = time.ParseDuration(value); err != nil || u.timeout <= 0 {
-			return nil, wrong("it is such as 5s", "timeout is %q", value)
+			return nil, wrong("write a duration such as 5s", "invalid timeout %q", value)
 		}
 	}
 	return u, nil
@@ -217,21 +218,21 @@ func (u *parsed) flag(key string) (bool, error) {
 	}
 	set, err := strconv.ParseBool(value)
 	if err != nil {
-		return false, wrong("", "%s is %q: it is true or false", key, value)
+		return false, wrong("", "%s is %q: it must be true or false", key, value)
 	}
 	return set, nil
 }
 
-// nothingElse reports parameters that nobody has taken.
+// nothingElse returns an error if unknown parameters are left.
 func (u *parsed) nothingElse(known string) error {
 	for key := range u.query {
-		return wrong("there are "+known, "%s: there is no parameter %q", u.scheme, key)
+		return wrong("the parameters are "+known, "%s: unknown parameter %q", u.scheme, key)
 	}
 	return nil
 }
 
-// tls makes the configuration of TLS from tls, ca, cert and key; nil if there
-// is none of them.
+// tls makes the TLS configuration from tls, ca, cert and key; nil if none of
+// them is given.
 func (u *parsed) tls() (*tls.Config, error) {
 	on, err := u.flag("tls")
 	if err != nil {
@@ -240,7 +241,7 @@ func (u *parsed) tls() (*tls.Config, error) {
 	ca, cert, key := u.take("ca"), u.take("cert"), u.take("key")
 	if !on {
 		if ca+cert+key != "" {
-			return nil, wrong("add tls=true", "ca, cert and key are for TLS")
+			return nil, wrong("add tls=true", "ca, cert and key need TLS")
 		}
 		return nil, nil
 	}
@@ -252,11 +253,11 @@ func (u *parsed) tls() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fault("it begins with -----BEGIN CERTIFICATE-----", "ca: there is no certificate in %s", ca)
+			return nil, fault("the file must contain -----BEGIN CERTIFICATE-----", "ca: no certificate found in %s", ca)
 		}
 	}
 	if (cert == "") != (key == "") {
-		return nil, wrong("", "cert and key belong together: one is missing")
+		return nil, wrong("", "cert and key are needed together: one is missing")
 	}
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -268,18 +269,18 @@ func (u *parsed) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// addresses are the hosts with their ports.
+// addresses returns the hosts with their ports.
 func (u *parsed) addresses(port string) ([]string, error) {
 	var all []string
 	for host := range strings.SplitSeq(u.hosts, ",") {
 		switch {
 		case host == "":
-			return nil, wrong("it is such as "+u.scheme+"://10.0.0.1:"+port, "%s: a host is missing", u.scheme)
+			return nil, wrong("write a URL such as "+u.scheme+"://10.0.0.1:"+port, "%s: a host is missing", u.scheme)
 		case strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"), !strings.Contains(host, ":"):
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
 		if _, p, err := net.SplitHostPort(host); err != nil || !isPort(p) {
-			return nil, wrong("an IPv6 address stands in brackets, such as [::1]:"+port+"; a user and a password stand before an @ and the host", "%s: %q is not HOST:PORT", u.scheme, redactHosts(host))
+			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host", "%s: %q is not HOST:PORT", u.scheme, redactHosts(host))
 		}
 		all = append(all, host)
 	}
@@ -291,11 +292,11 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// redacted stands where a password was.
+// redacted replaces a password.
 const redacted = "xxxxx"
 
-// Redact is a URL without its password, whatever else is wrong with it. What
-// may be a password is taken for one.
+// Redact returns a URL without its password, even if the URL is invalid.
+// Anything that may be a password is removed.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || strings.Contains(scheme, "@") {
@@ -314,7 +315,7 @@ func Redact(text string) string {
 		if ok {
 			user = name + ":" + redacted + "@"
 		}
-		if before, query, ok := strings.Cut(user, "?"); ok { // the @ is one of a parameter
+		if before, query, ok := strings.Cut(user, "?"); ok { // the @ belongs to a parameter
 			return scheme + "://" + redactHosts(before) + "?" + redactQuery(query+rest)
 		}
 	}
@@ -326,8 +327,8 @@ func Redact(text string) string {
 	return scheme + "://" + user + before
 }
 
-// redactHosts is HOST:PORT,HOST:PORT/PATH without what is no port: the password
-// of one who has forgotten the host. It may have a slash.
+// redactHosts removes from HOST:PORT,HOST:PORT/PATH what is not a port: it may
+// be a password, with a slash, in a URL without a host.
 func redactHosts(text string) string {
 	hosts, _, _ := strings.Cut(text, "/")
 	end := 0
@@ -346,7 +347,7 @@ func redactHosts(text string) string {
 	return text
 }
 
-// redactQuery is KEY=VALUE&KEY=VALUE without what may be passwords.
+// redactQuery removes from KEY=VALUE&KEY=VALUE what may be passwords.
 func redactQuery(query string) string {
 	parts := strings.Split(query, "&")
 	for i, p := range parts {
@@ -359,7 +360,7 @@ func redactQuery(query string) string {
 		if plain == "password-file" || plain == "passfile" {
 			continue
 		}
-		for _, word := range []string{"pas", "pw", "secret", "token"} { // with what is misspelt
+		for _, word := range []string{"pas", "pw", "secret", "token"} { // including misspelled keys
 			if ok && strings.Contains(plain, word) {
 				parts[i] = key + "=" + redacted
 			}

@@ -113,8 +113,8 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 	})
 }
 
-// stops: a server that does not answer makes nobody wait longer than the
-// context, and what was sent to it is applied or not.
+// stops: calls of a server that does not answer wait no longer than their
+// context, and what was sent is applied or not.
 func stops(t *testing.T, server *sqltest.Server) {
 	s := open(t, server.URL("create=true", "table=stops"))
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
@@ -196,16 +196,16 @@ func faults(t *testing.T, server *sqltest.Server) {
 	}
 	secret := "secret%3A%2F%40%3F"
 	for _, test := range []struct{ url, words, hint string }{
-		{at("firn", "hunter2", server.Address(), "ids", ""), `refuses user "firn"`, "password"},
-		{at("nobody", "hunter2", server.Address(), "ids", ""), `refuses user "nobody"`, "password"},
+		{at("firn", "hunter2", server.Address(), "ids", ""), `rejects user "firn"`, "password"},
+		{at("nobody", "hunter2", server.Address(), "ids", ""), `rejects user "nobody"`, "password"},
 		{at("firn", secret, server.Address(), "nothing", ""), `"nothing"`, ""},
-		{at("firn", secret, "127.0.0.1:1", "ids", ""), "refused", "is it running"},
+		{at("firn", secret, "127.0.0.1:1", "ids", ""), "refused", "it is running"},
 		{at("firn", secret, server.Address(), "ids", "?table=absent"), "there is no table absent", "create=true"},
 		{at("firn", secret, server.Address(), "ids", "?table=absent"), "there is no table absent", "CREATE TABLE "},
 		{at("firn", secret, server.Address(), "ids", "?tabel=x"), `"tabel"`, "table, "},
 		{at("firn", secret, server.Address(), "ids", "?table=a-b"), "a-z, 0-9 and _", ""},
 		{at("firn", secret, server.Address(), "ids", "?create=perhaps"), "true or false", ""},
-		{at("firn", secret, server.Address(), "ids", "?timeout=5"), `timeout is "5"`, "5s"},
+		{at("firn", secret, server.Address(), "ids", "?timeout=5"), `invalid timeout "5"`, "5s"},
 		{at("firn", secret, server.Address(), "ids", "?password-file="+file), "a password and a password-file", "leave one"},
 	} {
 		s, err := stores.Open(t.Context(), test.url, stores.Options{})
@@ -337,9 +337,9 @@ func kills(t *testing.T, kind string, server *sqltest.Server) {
 	l.end(t, fmt.Sprintf("%s killed %d times", kind, times))
 }
 
-// TestStandby: a replica is refused, one that nobody waits for is warned of,
-// and a failover to one that was waited for loses nothing that was
-// acknowledged.
+// TestStandby: a replica is refused, a standby without synchronous commits
+// causes a warning, and a failover to a synchronous one loses no acknowledged
+// write.
 func TestStandby(t *testing.T) {
 	primary := sqltest.PostgreSQL(t)
 	open(t, primary.URL("create=true"))
@@ -399,7 +399,7 @@ func TestReadOnly(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS = %v, %v, want it applied", ok, err)
 	}
-	// A user who may write all the same, over a connection from before.
+	// A user who may still write, over an earlier connection.
 	server.Exec("GRANT READ ONLY ADMIN ON *.* TO " + sqltest.User + "@'127.0.0.1';")
 	s = open(t, server.URL())
 	server.Exec("SET GLOBAL read_only = 1;")
@@ -530,30 +530,30 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestURLs: what is wrong with a URL is said before anything is asked.
+// TestURLs: errors in a URL are reported before any request.
 func TestURLs(t *testing.T) {
 	for _, test := range []struct{ url, words string }{
-		{"redis://h", "no such kind of store"},
-		{"etcd:h", "no such kind of store"},
+		{"redis://h", "unknown kind of store"},
+		{"etcd:h", "unknown kind of store"},
 		{"etcd://", "a host is missing"},
 		{"etcd://a,,b", "a host is missing"},
 		{"etcd://a:0", "not HOST:PORT"},
 		{"etcd://::1", "not HOST:PORT"},
 		{"etcd://a/../b", "prefix"},
-		{"etcd://a?tsl=true", `no parameter "tsl"`},
-		{"etcd://a?ca=x", "are for TLS"},
+		{"etcd://a?tsl=true", `unknown parameter "tsl"`},
+		{"etcd://a?ca=x", "need TLS"},
 		{"etcd://a?tls=true&ca=/nowhere", "no such file"},
-		{"etcd://a?tls=true&cert=/nowhere", "belong together"},
-		{"etcd://u@a", "both Username and Password or neither"},
-		{"mysql://u@h", "no database"},
-		{"mysql://u@a,b/d", "there are 2 hosts"},
+		{"etcd://a?tls=true&cert=/nowhere", "are needed together"},
+		{"etcd://u@a", "set both the user and the password"},
+		{"mysql://u@h", "the database after the host is missing"},
+		{"mysql://u@a,b/d", "2 hosts are given"},
 		{"mysql://u@h/d?socket=/s", "a host and a socket"},
-		{"mysql://u@h/d?a=1&a=2", "said twice"},
+		{"mysql://u@h/d?a=1&a=2", "given twice"},
 		{"postgres://u:p%@h/d", "two hex digits"},
 		{"postgres://u:a/b@h/d", "there is an @"},
-		{"postgres:///d", "there is no host"},
-		{"postgres://u@h", "there is no database after the host"},
-		{"postgres://u@h/?sslmode=disable", "there is no database after the host"},
+		{"postgres:///d", "the host is missing"},
+		{"postgres://u@h", "the database after the host is missing"},
+		{"postgres://u@h/?sslmode=disable", "the database after the host is missing"},
 		{"postgres://h:notaport/d", "not HOST:PORT"},
 		{"postgres://h/d?sslmode=maybe", "sslmode"},
 		{"postgres://h/d?password-file=/nowhere", "no such file"},

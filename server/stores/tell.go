@@ -11,18 +11,18 @@ import (
 )
 
 // Tell returns an Observer that logs when a Store begins to fail, with the
-// reason, and when it works again, with how long that took and how many calls
-// failed meanwhile. It may not answer, or refuse calls because it is full or has
-// become read-only. In between, single calls have the level debug. It passes all
-// on to next.
+// reason, and when it works again, with the duration and the number of failed
+// calls. A Store fails if it does not answer, and if it refuses calls, for
+// example because it is full or read-only. In between, Tell logs calls at level
+// debug. It passes everything on to next.
 //
-// A Store that does not write may still read, such as one whose disk hangs or
-// whose standby is missing: once a write has failed, only a write shows that it
+// A Store that cannot write may still read, for example if its disk hangs or
+// its standby is missing: after a failed write, only a write shows that it
 // answers again.
 //
-// A Store that comes and goes is told of once in tellEvery. Calls that their
-// caller has given up, or gave no time to speak of, say nothing about the
-// Store. Nor does Time, which a Store may not answer although it is up.
+// For a Store that comes and goes, it logs once in tellEvery. It ignores calls
+// that their caller has cancelled or gave almost no time. It also ignores Time,
+// which a Store may not answer although it is up.
 func Tell(log *slog.Logger, next grant.Observer) grant.Observer {
 	t := &teller{log: log, next: next}
 	return t.observe
@@ -30,19 +30,19 @@ func Tell(log *slog.Logger, next grant.Observer) grant.Observer {
 
 const (
 	tellEvery = 10 * time.Second
-	littleOf  = 500 * time.Millisecond // so much time is no time to speak of
+	littleOf  = 500 * time.Millisecond // calls with less time are ignored
 )
 
 type teller struct {
 	log  *slog.Logger
 	next grant.Observer
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	since  time.Time  // when it stopped answering; zero while it answers
 	failed uint64     // calls since then
-	write  bool       // one of these was a write
-	said   bool       // the log knows
-	last   time.Time  // when the log was told that it does not answer
+	write  bool       // one of these calls was a write
+	said   bool       // the silence was logged
+	last   time.Time  // when a silence was last logged
 }
 
 func (t *teller) observe(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
@@ -64,7 +64,7 @@ func (t *teller) observe(ctx context.Context, what grant.Request, key string) (c
 	}
 }
 
-// silent notes a call that failed.
+// silent records a call that failed.
 func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +80,7 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	t.log.Log(context.Background(), level, "store call failed", "call", string(what), "error", err)
 }
 
-// answered notes a call that did not.
+// answered records a call that did not fail.
 func (t *teller) answered(now time.Time, what grant.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -117,7 +117,7 @@ func TestTell(t *testing.T) {
 			t.Error("a store that finds a record damaged is down")
 		}
 
-		// It reads all the while, and does not write.
+		// It keeps reading, but does not write.
 		inner.full.Store(true)
 		for range 30 {
 			_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
@@ -129,7 +129,7 @@ func TestTell(t *testing.T) {
 		want("it writes again", `level=INFO msg="store works again" after=30s failed=30`)
 		time.Sleep(time.Minute)
 
-		// Whoever gives up, or has no time, says nothing.
+		// Cancelled calls, and calls without time, say nothing.
 		inner.hangs.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), littleOf/2)
 		_, _ = s.Get(ctx, "k")

@@ -15,9 +15,8 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// isNetwork reports whether err is one of a network that may work later, and
-// not one of settings: a name that is not known yet, a refused connection, a
-// timeout.
+// isNetwork reports whether err is a network error that may go away, and not
+// one of settings: an unknown host name, a refused connection, a timeout.
 func isNetwork(err error) bool {
 	if tlsconf.IsMismatch(err) {
 		return false
@@ -27,13 +26,12 @@ func isNetwork(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }
 
-// OpenOrWait opens a store as open does. If that says that the store is
-// unreachable, it returns a Store nevertheless, and tries again until Close.
-// Until open has succeeded, calls of that Store fail at once with the last
-// reason, and match grant.ErrNotSent; the log is told at the beginning, at the
-// end and once a minute.
+// OpenOrWait opens a store as open does. If that reports that the store is
+// unreachable, it returns a Store all the same, and retries until Close. Until
+// open succeeds, calls of that Store fail at once with the last reason and
+// match grant.ErrNotSent. It logs the beginning, the end, and once a minute.
 //
-// If open fails otherwise in the meantime, such as by a refused password,
+// If open meanwhile fails for another reason, such as a rejected password,
 // failed is called once and the Store stays unreachable.
 func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, error), log *slog.Logger, failed func(error)) (grant.Store, error) {
 	s, err := open(ctx)
@@ -43,15 +41,15 @@ func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, er
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	w := &waiting{open: open, log: log, failed: failed, end: end, ended: make(chan struct{}), err: err}
-	log.Warn("store unreachable: starting without it, and trying again", "error", err, "hint", e.Hint)
+	log.Warn("store unreachable: starting without it and retrying", "error", err, "hint", e.Hint)
 	go w.run(life)
 	return w, nil
 }
 
-// A waiting is a Store that is opened in the background.
+// A waiting is a Store that is being opened in the background.
 //
-// It has all optional interfaces. The stores that can be waited for have them
-// too, but for Watcher, whose channel may be closed at once.
+// It has all optional interfaces. So have the stores that can be waited for,
+// except Watcher, whose channel may be closed at once.
 type waiting struct {
 	open   func(context.Context) (grant.Store, error)
 	log    *slog.Logger
@@ -59,13 +57,13 @@ type waiting struct {
 	end    context.CancelFunc
 	ended  chan struct{} // closed when run has returned
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	store grant.Store
-	err   error // why there is none yet
+	err   error // why the store is not open yet
 }
 
-// The first pause between two attempts, the longest, and how often the log
-// hears of them.
+// The first and the longest pause between attempts, and how often they are
+// logged.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
@@ -117,7 +115,7 @@ func (w *waiting) note(err error) {
 	w.err = err
 }
 
-// get is the store once it is open.
+// get returns the store once it is open.
 func (w *waiting) get() (grant.Store, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +125,7 @@ func (w *waiting) get() (grant.Store, error) {
 	return w.store, nil
 }
 
-// part is the store as one of its optional interfaces.
+// part returns the store as one of its optional interfaces.
 func part[T any](w *waiting) (t T, err error) {
 	s, err := w.get()
 	if err != nil {
@@ -198,7 +196,7 @@ func (w *waiting) Time(ctx context.Context) (now time.Time, resolution time.Dura
 	return s.Time(ctx)
 }
 
-// Window is the default window of the store.
+// Window returns the default window of the store.
 func (w *waiting) Window() time.Duration {
 	s, err := w.get()
 	if of, ok := s.(interface{ Window() time.Duration }); err == nil && ok {

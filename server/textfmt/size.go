@@ -12,7 +12,7 @@ var sizeUnits = [...]struct {
 	size uint64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}}
 
-// ParseSize reads a number of bytes such as 64KiB, 2G or 512.
+// ParseSize parses a number of bytes such as 64KiB, 2G or 512.
 func ParseSize(s string) (uint64, error) {
 	unit := uint64(1)
 	digits := s
@@ -25,12 +25,12 @@ func ParseSize(s string) (uint64, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
 	hi, total := bits.Mul64(n, unit)
 	if err != nil || hi != 0 || total >= 1<<62 {
-		return 0, errors.New("it is no size such as 512MiB or 2GiB")
+		return 0, errors.New("it is not a size such as 512MiB or 2GiB")
 	}
 	return total, nil
 }
 
-// Size writes a number of bytes exactly, as ParseSize reads it.
+// Size formats a number of bytes exactly, in the form of ParseSize.
 func Size(n uint64) string {
 	for _, u := range sizeUnits[:3] {
 		if n >= u.size && n%u.size == 0 {
@@ -40,7 +40,7 @@ func Size(n uint64) string {
 	return strconv.FormatUint(n, 10) + "B"
 }
 
-// AboutSize writes a number of bytes to four digits.
+// AboutSize formats a number of bytes with four digits.
 func AboutSize(n uint64) string {
 	for _, u := range sizeUnits[:3] {
 		if n >= u.size {

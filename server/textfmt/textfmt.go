@@ -1,6 +1,6 @@
-// Package textfmt writes times and sequencers as all of Firn shows them: in
-// answers of HTTP, in what the command prints, and on pages. It reads times as
-// the command takes them. Texts of IDs are those of package firn.
+// Package textfmt formats times and sequencers for all of Firn: HTTP answers,
+// output of the command, and web pages. It also parses the times that the
+// command accepts. Package firn formats IDs.
 package textfmt
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// SequencerJSON is a sequencer on the wire. Durations are as Go writes them,
-// times as Stamp does.
+// SequencerJSON is a sequencer in JSON. Durations have Go's format, times that
+// of Stamp.
 type SequencerJSON struct {
 	Name        string `json:"name"`
 	State       string `json:"state"`
@@ -20,12 +20,12 @@ type SequencerJSON struct {
 	Incarnation uint64 `json:"incarnation"`
 	Floor       string `json:"floor,omitempty"`
 	Created     string `json:"created"`
-	Longest     string `json:"longest_window,omitempty"` // that it ever had
-	Version     int    `json:"version,omitempty"`        // of its records
+	Longest     string `json:"longest_window,omitempty"` // longest window that it ever had
+	Version     int    `json:"version,omitempty"`        // version of its records
 	Error       string `json:"error,omitempty"`
 }
 
-// InJSON is a sequencer as it goes on the wire.
+// InJSON converts a sequencer to its JSON form.
 func InJSON(i grant.Info) SequencerJSON {
 	j := SequencerJSON{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
@@ -39,6 +39,6 @@ func InJSON(i grant.Info) SequencerJSON {
 	return j
 }
 
-// Stamp is a time in RFC 3339 and UTC, to the millisecond, which is what
-// records have.
+// Stamp formats a time as RFC 3339 in UTC with milliseconds, the precision of
+// records.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// ParseTime reads a point in time: RFC 3339, a date (its beginning in UTC),
+// ParseTime parses a point in time: RFC 3339, a date (its beginning in UTC),
 // Unix milliseconds, now, or a time relative to it such as -1h30m or +7d.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
@@ -29,7 +29,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		return now.Add(d), nil
 	}
 	if unit := otherUnix[len(s)]; unit != "" && s[0] < '4' && strings.Trim(s, "0123456789") == "" {
-		return time.Time{}, fmt.Errorf("it looks like Unix %s, and is read as milliseconds: write milliseconds, of 13 digits today, or a time such as 2026-11-20T10:00:00Z", unit)
+		return time.Time{}, fmt.Errorf("it looks like Unix %s, but numbers are milliseconds: write 13 digits, or a time such as 2026-11-20T10:00:00Z", unit)
 	}
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
 		return ParseMillis(s)
@@ -45,18 +45,18 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		if _, err := time.Parse(layout, s); err == nil {
 			s = strings.Replace(s, " ", "T", 1)
-			return time.Time{}, fmt.Errorf("it does not say its zone: write %sZ for UTC, or %s+01:00", s, s)
+			return time.Time{}, fmt.Errorf("the time zone is missing: write %sZ for UTC, or %s+01:00", s, s)
 		}
 	}
-	return time.Time{}, errors.New("it is not a time: it should be like 2026-11-20T10:00:00Z, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
+	return time.Time{}, errors.New("it is not a time such as 2026-11-20T10:00:00Z, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
 }
 
-// otherUnix are units of Unix time by the digits that the time has in them from
-// 2001 to 2096.
+// otherUnix maps the number of digits of a time between 2001 and 2096 to its
+// Unix unit.
 var otherUnix = map[int]string{10: "seconds", 16: "microseconds", 19: "nanoseconds"}
 
-// parseSpan reads a duration with a sign, as time.ParseDuration does, and also
-// days (d) and weeks (w), which are of 24 hours and 7 days.
+// parseSpan parses a signed duration like time.ParseDuration, and also days (d)
+// of 24 hours and weeks (w) of 7 days.
 func parseSpan(s string) (time.Duration, bool) {
 	if s[0] != '-' && s[0] != '+' {
 		return 0, false
@@ -82,14 +82,14 @@ func parseSpan(s string) (time.Duration, bool) {
 // latestSecond is later than the last tick of any layout.
 const latestSecond = 1 << 56
 
-// ParseMillis reads Unix milliseconds exactly, also those that int64 cannot
-// hold: Boundary's time has 64 bits.
+// ParseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
+// time has 64 bits.
 func ParseMillis(s string) (time.Time, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
 		return time.UnixMilli(ms).UTC(), nil
 	}
 	if s == "" || strings.Trim(s, "0123456789") != "" {
-		return time.Time{}, errors.New("it is not a whole number of Unix milliseconds")
+		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
 	}
 	wide, err := firn.Decimal.Parse128(s)
 	hi, lo := wide.Uint64s()
@@ -98,5 +98,5 @@ func ParseMillis(s string) (time.Time, error) {
 			return time.Unix(int64(sec), int64(ms)*1e6).UTC(), nil
 		}
 	}
-	return time.Time{}, errors.New("it is later than any layout can hold")
+	return time.Time{}, errors.New("it is later than the last time of any layout")
 }

@@ -37,7 +37,7 @@ func TestParseTime(t *testing.T) {
 	for s, want := range map[string]string{
 		"":                              "it is empty",
 		"yesterday":                     "it is not a time",
-		"2026-11-20T10:00:00":           "it does not say its zone: write 2026-11-20T10:00:00Z for UTC",
+		"2026-11-20T10:00:00":           "the time zone is missing: write 2026-11-20T10:00:00Z for UTC",
 		"2026-11-20 10:00":              "write 2026-11-20T10:00Z for UTC, or 2026-11-20T10:00+01:00",
 		"2026-13-01":                    "it is not a time",
 		"-":                             "it is not a time",
@@ -46,9 +46,9 @@ func TestParseTime(t *testing.T) {
 		"1.5":                           "it is not a time",
 		"-99999999d":                    "it is not a time",
 		"-NaNd":                         "it is not a time",
-		"99999999999999999999999999999": "later than any layout can hold",
-		"340282366920938463463374607431768211456": "later than any layout can hold",
-		"-9223372036854775809":                    "not a whole number of Unix milliseconds",
+		"99999999999999999999999999999": "later than the last time of any layout",
+		"340282366920938463463374607431768211456": "later than the last time of any layout",
+		"-9223372036854775809":                    "not an integer number of Unix milliseconds",
 	} {
 		if got, err := ParseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseTime(%q) = %v, %v, want an error with %q", s, got, err, want)

@@ -9,10 +9,10 @@ import (
 	"os"
 )
 
-// Hint says what to do about an error of a connection on whose TLS the two
-// sides do not agree; waiting does not help then. It is "" for other errors. ca
-// names where the file with the authority of the server is given, and cert
-// where those of the client's certificate are.
+// Hint returns what to do about a connection error if the two sides do not
+// agree on TLS, which waiting does not solve; "" for other errors. ca names the
+// setting for the file with the server's authority, and cert that for the
+// client's certificate.
 func Hint(err error, ca, cert string) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -23,34 +23,34 @@ func Hint(err error, ca, cert string) string {
 	)
 	switch {
 	case errors.As(err, &authority):
-		return fmt.Sprintf("no authority that this machine trusts has signed the server's certificate: name the file of the one that has with %s", ca)
+		return fmt.Sprintf("the server's certificate is not signed by an authority that this machine trusts: name the authority's file with %s", ca)
 	case errors.As(err, &name):
-		return "the server's certificate is of other names: use one of them as the address, or issue a certificate with this one"
+		return "the server's certificate is for other names: use one of them as the address, or issue a certificate with this name"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "the server's certificate has expired or is not valid yet: renew it, or set this machine's clock"
+		return "the server's certificate has expired or is not valid yet: renew it, or correct this machine's clock"
 	case errors.As(err, &other), errors.As(err, &invalid):
-		return fmt.Sprintf("the server's certificate is not valid; %s names the file of its authority", ca)
+		return fmt.Sprintf("the server's certificate is invalid; name the file of its authority with %s", ca)
 	case errors.As(err, &plain):
 		return "the server does not use TLS there"
 	case isAlert(err):
-		return fmt.Sprintf("the server refuses this client's certificate, or requires one: name it with %s", cert)
+		return fmt.Sprintf("the server rejects this client's certificate, or requires one: name it with %s", cert)
 	}
 	return ""
 }
 
-// IsMismatch reports whether err says that the two sides do not agree on TLS:
-// it is not one of the network.
+// IsMismatch reports whether err means that the two sides do not agree on TLS;
+// it is not a network error.
 func IsMismatch(err error) bool { return Hint(err, "", "") != "" }
 
-// isAlert reports whether err is a TLS alert of the other side.
+// isAlert reports whether err is a TLS alert from the other side.
 func isAlert(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error" // as crypto/tls names it
+	return errors.As(err, &op) && op.Op == "remote error" // as in crypto/tls
 }
 
-// Dialer makes the configuration of a client. The authorities of the file ca
-// sign for servers, or those of the system if it is empty; cert and key are the
-// client's own, or empty.
+// Dialer returns the TLS configuration of a client. The authorities in the file
+// ca sign server certificates, or those of the system if it is empty; cert and
+// key are the client's own, or empty.
 func Dialer(ca, cert, key string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
@@ -64,7 +64,7 @@ func Dialer(ca, cert, key string) (*tls.Config, error) {
 	case cert == "" && key == "":
 		return c, nil
 	case cert == "" || key == "":
-		return nil, errors.New("a certificate and its key are given together")
+		return nil, errors.New("a certificate and its key must be given together")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {

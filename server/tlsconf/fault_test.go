@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestHint: what two sides do not agree on has a hint, however deep in an
-// error, and an error of the network has none.
+// TestHint: TLS disagreements have a hint, however deeply the error is wrapped,
+// and network errors have none.
 func TestHint(t *testing.T) {
 	for _, row := range []struct {
 		err  error

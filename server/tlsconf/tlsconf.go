@@ -1,5 +1,5 @@
-// Package tlsconf makes the server's TLS from files that may change while it
-// runs.
+// Package tlsconf builds the server's TLS configuration from files that may
+// change while it runs.
 package tlsconf
 
 import (
@@ -16,58 +16,57 @@ import (
 	"time"
 )
 
-// Files say where the certificates are, in PEM.
+// Files are the paths of PEM files.
 type Files struct {
-	Cert string // of the server, with those between it and the authority
+	Cert string // the server's certificate, followed by intermediate ones
 	Key  string
 
-	// ClientCA has the authorities of clients' certificates. Empty means that
-	// clients need none, and that those which bring one are not looked at.
+	// ClientCA has the authorities of client certificates. Empty means that
+	// clients need no certificate, and that certificates are ignored.
 	ClientCA string
 
-	// Require refuses clients without a certificate. It needs ClientCA.
+	// Require refuses clients without a certificate. It requires ClientCA.
 	Require bool
 
 	// MemberCA has the authorities of other servers of the store. Empty means
-	// those of ClientCA, and none without it: an authority that the system trusts
-	// vouches for any server of the world.
+	// those of ClientCA, or none without it: an authority that the system trusts
+	// vouches for any server in the world.
 	MemberCA string
 }
 
-// A Loader is a TLS configuration whose files are read again when they have
-// changed. It must be made by Load, and is safe for use by many goroutines at
-// once.
+// A Loader is a TLS configuration that can be reloaded when its files have
+// changed. It must be made by Load, and is safe for concurrent use.
 type Loader struct {
 	files Files
 	warn  func(string)
 	now   atomic.Pointer[state]
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	stamps [4]stamp
-	gone   bool // it was said that a file cannot be looked at
+	gone   bool // the caller knows that a file cannot be read
 }
 
-// A state is what the files say.
+// A state is the contents of the files.
 type state struct {
 	server  *tls.Config
-	clients map[string]struct{} // the authorities of clients, as they are encoded
+	clients map[string]struct{} // the authorities of clients, in DER
 	members *x509.CertPool      // the authorities of other servers
 }
 
-// A stamp is what tells that a file has changed.
+// A stamp shows whether a file has changed.
 type stamp struct {
 	size  int64
 	mtime time.Time
 }
 
-// Load reads the files. warn is told in sentences what is dangerous and can be
-// used, then and at each change; it may be nil.
+// Load reads the files. It calls warn, now and at each change, with a sentence
+// about anything usable but dangerous; warn may be nil.
 func Load(f Files, warn func(string)) (*Loader, error) {
 	switch {
 	case f.Cert == "" || f.Key == "":
-		return nil, errors.New("TLS needs a certificate and its key: one of them is missing")
+		return nil, errors.New("TLS needs both a certificate and its key: one of them is missing")
 	case f.Require && f.ClientCA == "":
-		return nil, errors.New("to require certificates of clients, name the authorities that sign them (client-ca)")
+		return nil, errors.New("requiring client certificates needs the authorities that sign them (client-ca)")
 	}
 	l := &Loader{files: f, warn: warn}
 	l.mu.Lock()
@@ -80,15 +79,14 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	return l, nil
 }
 
-// Client is the configuration for connections to other servers of the store,
-// which have certificates of the authorities in MemberCA or ClientCA. Each
-// connection takes the authorities, and shows the certificate, that were read
-// last.
+// Client returns the configuration for connections to other servers of the
+// store, whose certificates must be signed by the authorities in MemberCA or
+// ClientCA. Each connection uses the authorities and the certificate that were
+// read last.
 func (l *Loader) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// VerifyConnection does what is skipped here, with the authorities of the
-		// moment.
+		// VerifyConnection does what is skipped here, with the current authorities.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(c tls.ConnectionState) error {
 			o := x509.VerifyOptions{Roots: l.now.Load().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
@@ -97,7 +95,7 @@ func (l *Loader) Client() *tls.Config {
 			}
 			_, err := c.PeerCertificates[0].Verify(o)
 			if err != nil {
-				return fmt.Errorf("%w: other servers need a certificate of --member-ca, or else of --client-ca", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
+				return fmt.Errorf("%w: other servers need a certificate signed by --member-ca, or by --client-ca without it", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
 			}
 			return nil
 		},
@@ -107,8 +105,8 @@ func (l *Loader) Client() *tls.Config {
 	}
 }
 
-// Trusts reports whether an authority signs certificates of clients, as the
-// files were read last.
+// Trusts reports whether an authority is currently trusted to sign client
+// certificates.
 func (l *Loader) Trusts(authority *x509.Certificate) bool {
 	_, ok := l.now.Load().clients[string(authority.Raw)]
 	return ok
@@ -117,32 +115,31 @@ func (l *Loader) Trusts(authority *x509.Certificate) bool {
 // Requires reports whether clients without a certificate are refused.
 func (l *Loader) Requires() bool { return l.files.Require }
 
-// KnowsMembers reports whether there are authorities of other servers.
+// KnowsMembers reports whether there are authorities for other servers.
 func (l *Loader) KnowsMembers() bool { return l.files.MemberCA != "" || l.files.ClientCA != "" }
 
-// judge warns of what is dangerous and can be used. Windows has no modes of
-// files.
+// judge warns of what is usable but dangerous. Windows has no file modes.
 func (l *Loader) judge(leaf *x509.Certificate) {
 	if l.warn == nil {
 		return
 	}
 	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		l.warn(fmt.Sprintf("%s may be read by others (mode %04o): chmod 600", l.files.Key, info.Mode().Perm()))
+		l.warn(fmt.Sprintf("%s is readable by other users (mode %04o): run chmod 600", l.files.Key, info.Mode().Perm()))
 	}
 	switch from, until := leaf.NotBefore.UTC(), leaf.NotAfter.UTC(); {
 	case time.Until(from) > 0:
-		l.warn(fmt.Sprintf("%s is not valid before %s: clients refuse it until then", l.files.Cert, from.Format(time.RFC3339)))
+		l.warn(fmt.Sprintf("%s is not valid before %s: clients reject it until then", l.files.Cert, from.Format(time.RFC3339)))
 	case time.Until(until) < 0:
-		l.warn(fmt.Sprintf("%s has expired, at %s: clients refuse it", l.files.Cert, until.Format(time.RFC3339)))
+		l.warn(fmt.Sprintf("%s expired at %s: clients reject it", l.files.Cert, until.Format(time.RFC3339)))
 	case time.Until(until) < 7*24*time.Hour:
-		l.warn(fmt.Sprintf("%s is valid until %s only", l.files.Cert, until.Format(time.RFC3339)))
+		l.warn(fmt.Sprintf("%s expires soon, at %s", l.files.Cert, until.Format(time.RFC3339)))
 	}
 }
 
 // Reload reads the files again if one has changed, and reports whether one has.
-// New connections have what is new; of those that are there, see Trusts. After
-// an error all is as it was; changed is then true once for each change, and
-// once where a file is gone.
+// New connections use the new files; for existing ones, see Trusts. After an
+// error the previous configuration remains; changed is then true once for each
+// change, and once when a file has gone.
 func (l *Loader) Reload() (changed bool, err error) {
 	leaf, changed, err := l.reload()
 	if leaf != nil {
@@ -181,13 +178,13 @@ func (l *Loader) readStamps() (stamps [4]stamp, err error) {
 	return stamps, nil
 }
 
-// read reads all files, and puts them to use if they are well.
+// read reads all files, and uses them if they are valid.
 func (l *Loader) read() (leaf *x509.Certificate, err error) {
 	stamps, err := l.readStamps()
 	if err != nil {
 		return nil, err
 	}
-	l.stamps = stamps // also of what is wrong, so that it is said once
+	l.stamps = stamps // also of invalid files, so that they are reported once
 	pair, err := tls.LoadX509KeyPair(l.files.Cert, l.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", l.files.Cert, l.files.Key, err)
@@ -231,9 +228,9 @@ func poolOf(all []*x509.Certificate) *x509.CertPool {
 	return pool
 }
 
-// authorities reads a file of certificates in PEM. Unlike AppendCertsFromPEM it
-// does not pass over one that is broken: its clients would be refused, and no
-// one would learn why.
+// authorities reads a PEM file of certificates. Unlike AppendCertsFromPEM it
+// does not skip a broken one: otherwise the clients of that authority would be
+// refused without an explanation.
 func authorities(path string) (all []*x509.Certificate, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -245,7 +242,7 @@ func authorities(path string) (all []*x509.Certificate, err error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("%s: there is a %s in it: it has certificates of authorities only", path, block.Type)
+			return nil, fmt.Errorf("%s: unexpected %s: the file may contain only certificates of authorities", path, block.Type)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -254,17 +251,17 @@ func authorities(path string) (all []*x509.Certificate, err error) {
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no certificate in it", path)
+		return nil, fmt.Errorf("%s: no certificate found", path)
 	}
 	return all, nil
 }
 
-// Config is the configuration for a listener. With each connection it takes
-// what was read last. HTTP/1.1 is negotiated wherever the client offers it, and
-// HTTP/2, which is gRPC here, where it offers that alone; a client that offers
-// nothing gets none, as those of RESP.
+// Config returns the configuration for a listener. Each connection uses the
+// files that were read last. HTTP/1.1 is negotiated if the client offers it,
+// HTTP/2, which is gRPC here, if the client offers only that. A client that
+// offers nothing, such as one of RESP, gets neither.
 //
-// A session that is resumed is checked against the authorities of now; see
+// A resumed session is checked against the current authorities; see
 // TestResumeAfterReload.
 func (l *Loader) Config() *tls.Config {
 	return &tls.Config{

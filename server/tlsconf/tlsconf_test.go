@@ -59,7 +59,7 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 	}()
 	client := tls.Client(here, c)
 	_ = here.SetDeadline(time.Now().Add(20 * time.Second))
-	_, err = client.Read(make([]byte, 1)) // a refused certificate is told after the handshake
+	_, err = client.Read(make([]byte, 1)) // a refused certificate is reported after the handshake
 	here.Close()
 	if e := <-done; err == nil {
 		err = e
@@ -213,7 +213,8 @@ func TestResumeAfterReload(t *testing.T) {
 	}
 }
 
-// TestGone: that a file is gone is said once, and what was read goes on.
+// TestGone: a file that has gone is reported once, and its last contents remain
+// in use.
 func TestGone(t *testing.T) {
 	dir := t.TempDir()
 	ca := nettest.NewAuthority(t)
@@ -256,7 +257,7 @@ func TestWarnings(t *testing.T) {
 		valid time.Duration
 		want  string
 	}{
-		{-time.Minute, "has expired, at "}, {time.Hour, "is valid until "}, {24 * 30 * time.Hour, ""},
+		{-time.Minute, "expired at "}, {time.Hour, "expires soon, at "}, {24 * 30 * time.Hour, ""},
 	} {
 		warned = nil
 		cert, key := nettest.PEM(t, ca.Issue(t, "client", int64(20+i), test.valid))
@@ -284,13 +285,13 @@ func TestFaults(t *testing.T) {
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
 	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))
 	for want, f := range map[string]Files{
-		"one of them is missing":     {Cert: good.Cert},
-		"no such file":               {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
-		"find any PEM":               {Cert: junk, Key: good.Key},
-		"name the authorities":       {Cert: good.Cert, Key: good.Key, Require: true},
-		"there is a PRIVATE KEY":     {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
-		"certificate 2: x509":        {Cert: good.Cert, Key: good.Key, ClientCA: half},
-		"there is no certificate in": {Cert: good.Cert, Key: good.Key, ClientCA: junk},
+		"one of them is missing": {Cert: good.Cert},
+		"no such file":           {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
+		"find any PEM":           {Cert: junk, Key: good.Key},
+		"needs the authorities":  {Cert: good.Cert, Key: good.Key, Require: true},
+		"unexpected PRIVATE KEY": {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
+		"certificate 2: x509":    {Cert: good.Cert, Key: good.Key, ClientCA: half},
+		"no certificate found":   {Cert: good.Cert, Key: good.Key, ClientCA: junk},
 	} {
 		if _, err := Load(f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f, err, want)

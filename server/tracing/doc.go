@@ -1,7 +1,6 @@
-// Package tracing sends traces of what a server does to an OpenTelemetry
-// collector, as OTLP. docs/tracing.md says which spans there are.
+// Package tracing sends traces of a server to an OpenTelemetry collector over
+// OTLP. docs/tracing.md lists the spans.
 //
-// A nil *Tracer is one of a server that traces nothing: its methods may be
-// called, and return what costs nothing, which is nil where that means that
-// nobody is told.
+// A nil *Tracer traces nothing: its methods may be called, and return values
+// that cost nothing, such as nil functions.
 package tracing

@@ -20,7 +20,7 @@ import (
 	"github.com/firnid/firn/server/requestid"
 )
 
-// Keys of attributes of Firn's own.
+// Attribute keys of Firn.
 const (
 	keyRequest   = attribute.Key("firn.request_id")
 	keyCommands  = attribute.Key("firn.commands")
@@ -30,8 +30,8 @@ const (
 	keyCASResult = attribute.Key("firn.cas.result")
 )
 
-// HTTP is for httpapi.Config.Trace, of a server whose connections are secure,
-// with TLS, or are not.
+// HTTP returns a function for httpapi.Config.Trace. secure reports whether the
+// connections use TLS.
 func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (context.Context, func(status int)) {
 	if t == nil {
 		return nil
@@ -61,16 +61,15 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 	}
 }
 
-// Commands are commands of RESP that arrived together, and were answered
-// together.
+// Commands are RESP commands that arrived and were answered together.
 type Commands struct {
-	First    string // the name of the first
+	First    string // name of the first command
 	Commands int
 	IDs      int
 	Errors   int
 }
 
-// RESP makes a span for all commands that have arrived together.
+// RESP returns a function that makes a span for commands that arrived together.
 func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) {
 	if t == nil {
 		return nil
@@ -80,7 +79,7 @@ func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) 
 		return ctx, func(a Commands) {
 			switch {
 			case !span.IsRecording():
-			case a.Commands == 0: // only a part of one has arrived
+			case a.Commands == 0: // only part of a command has arrived
 				span.SetName("RESP incomplete")
 			default:
 				span.SetName("RESP " + a.First)
@@ -94,8 +93,8 @@ func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) 
 	}
 }
 
-// GRPCServer are options of a server: a span for each call but those about
-// health and reflection.
+// GRPCServer returns options of a server: a span for each call except health
+// checks and reflection.
 func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	if t == nil {
 		return nil
@@ -103,7 +102,7 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	told := func(info *stats.RPCTagInfo) bool { return !strings.HasPrefix(info.FullMethodName, "/grpc.") }
 	return []grpc.ServerOption{
 		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(told))...)),
-		// These come after the interceptor that names the call.
+		// These run after the interceptor that sets the request ID.
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			nameSpan(ctx)
 			return handle(ctx, req)
@@ -115,8 +114,8 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	}
 }
 
-// GRPCClient are options of connections to other servers: a span for each call,
-// which it tells the other server of.
+// GRPCClient returns options of connections to other servers: a span for each
+// call, whose context is sent along.
 func (t *Tracer) GRPCClient() []grpc.DialOption {
 	if t == nil {
 		return nil
@@ -128,15 +127,15 @@ func (t *Tracer) otelgrpc() []otelgrpc.Option {
 	return []otelgrpc.Option{otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.propagate)}
 }
 
-// nameSpan notes the ID of the request in the span of its context.
+// nameSpan adds the request ID to the span of a context.
 func nameSpan(ctx context.Context) {
 	if span := api.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(keyRequest.String(requestid.Of(ctx)))
 	}
 }
 
-// Store returns a Store with a span for each call of s. Those of a Keeper,
-// which renews windows on its own, begin traces of their own.
+// Store returns a Store with a span for each call of s. Calls of a Keeper,
+// which renews windows on its own, begin their own traces.
 func (t *Tracer) Store(s grant.Store) grant.Store {
 	if t == nil {
 		return s
@@ -158,7 +157,7 @@ func (t *Tracer) Store(s grant.Store) grant.Store {
 	})
 }
 
-// casResult is how a compare-and-swap ended, as a word.
+// casResult returns the result of a compare-and-swap as a word.
 func casResult(applied bool, err error) string {
 	switch {
 	case errors.Is(err, grant.ErrNotSent):
@@ -171,8 +170,8 @@ func casResult(applied bool, err error) string {
 	return "refused"
 }
 
-// NewHandler returns a Handler that adds trace_id and span_id, where the
-// context of a log line is of a span that is sent.
+// NewHandler returns a Handler that adds trace_id and span_id to log lines
+// whose context has a sampled span.
 func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ slog.Handler }

@@ -20,65 +20,66 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// Protocols that a collector speaks.
+// Protocols of a collector.
 const (
 	GRPC = "grpc"
 	HTTP = "http" // with protobuf
 )
 
-// DefaultRatio is the part of requests that is traced where nothing else is
-// said: a server makes many IDs, and one request is like another.
+// DefaultRatio is the default share of requests that are traced. It is small: a
+// server makes many IDs, and one request is like another.
 const DefaultRatio = 0.01
 
-// Config says where traces go. What it leaves out, the standard variables of
-// OpenTelemetry say (OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER,
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES), and then the defaults.
+// Config says where traces go. Fields that are not set are taken from the
+// standard variables of OpenTelemetry (OTEL_EXPORTER_OTLP_…,
+// OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES), and then
+// from the defaults.
 type Config struct {
-	// Endpoint is the collector: a URL, whose scheme https means TLS and http
-	// none, or HOST:PORT. "" means what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
-	// OTEL_EXPORTER_OTLP_ENDPOINT says; where neither does, nothing is traced.
+	// Endpoint is the collector: a URL, with TLS if its scheme is https and
+	// without if it is http, or HOST:PORT. "" means
+	// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT; if
+	// neither is set, nothing is traced.
 	Endpoint string
 
-	// Protocol is GRPC or HTTP; "" means what OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
-	// or OTEL_EXPORTER_OTLP_PROTOCOL says, or else GRPC.
+	// Protocol is GRPC or HTTP; "" means OTEL_EXPORTER_OTLP_TRACES_PROTOCOL or
+	// OTEL_EXPORTER_OTLP_PROTOCOL, or GRPC if neither is set.
 	Protocol string
 
-	// Insecure lets an Endpoint without a scheme be reached without TLS.
+	// Insecure connects without TLS to an Endpoint that has no scheme.
 	Insecure bool
 
-	// Ratio is the part, 0 to 1, of requests that is traced of those whose client
-	// does not say whether they are; nil means what OTEL_TRACES_SAMPLER says, or
-	// else DefaultRatio.
+	// Ratio is the share, 0 to 1, of requests that are traced if their client does
+	// not decide it; nil means OTEL_TRACES_SAMPLER, or DefaultRatio if that is not
+	// set.
 	Ratio *float64
 
-	// Service is the name of the service; "" means what OTEL_SERVICE_NAME says, or
-	// "firn".
+	// Service is the name of the service; "" means OTEL_SERVICE_NAME, or "firn" if
+	// that is not set.
 	Service string
 
-	// Version is Firn's.
+	// Version is the version of Firn.
 	Version string
 
-	// Instance tells this server from others of its kind; "" leaves it out.
+	// Instance identifies this server; "" leaves it out.
 	Instance string
 
-	// Getenv is where variables are looked for that this package reads. Others are
-	// read by OpenTelemetry from the process's environment. nil means that there
-	// are none.
+	// Getenv looks up the variables that this package reads. OpenTelemetry reads
+	// others from the process's environment. nil means that none is set.
 	Getenv func(string) string
 
-	// Log is told when the collector does not take traces, once until it does; nil
-	// means nobody is.
+	// Log receives a message when the collector does not accept traces, and when
+	// it does again; nil discards them.
 	Log *slog.Logger
 }
 
-// Check says what is wrong with a Config, or nil.
+// Check returns an error if the Config is invalid.
 func (c *Config) Check() error {
 	_, err := c.protocol()
 	if err == nil && c.Endpoint != "" {
 		_, err = c.url()
 	}
 	if err == nil && c.Ratio != nil && !(*c.Ratio >= 0 && *c.Ratio <= 1) {
-		err = fmt.Errorf("the part of requests that is traced is %v: it is from 0 to 1", *c.Ratio)
+		err = fmt.Errorf("the share of traced requests is %v: it must be from 0 to 1", *c.Ratio)
 	}
 	return err
 }
@@ -106,7 +107,7 @@ func (c *Config) on() (bool, error) {
 	case exporter == "none":
 		return false, nil
 	case exporter != "" && exporter != "otlp":
-		return false, fmt.Errorf("OTEL_TRACES_EXPORTER is %.100q: there are otlp and none", exporter)
+		return false, fmt.Errorf("OTEL_TRACES_EXPORTER is %.100q: it must be otlp or none", exporter)
 	}
 	return exporter != "" || c.getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "", nil
 }
@@ -116,7 +117,7 @@ func (c *Config) protocol() (string, error) {
 		return c.Protocol, nil
 	}
 	if c.Protocol != "" {
-		return "", fmt.Errorf("the protocol is %.100q: it is grpc or http", c.Protocol)
+		return "", fmt.Errorf("the protocol is %.100q: it must be grpc or http", c.Protocol)
 	}
 	switch v := c.getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"); v {
 	case "", "grpc":
@@ -124,11 +125,11 @@ func (c *Config) protocol() (string, error) {
 	case "http/protobuf":
 		return HTTP, nil
 	default:
-		return "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %.100q: there are grpc and http/protobuf", v)
+		return "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %.100q: it must be grpc or http/protobuf", v)
 	}
 }
 
-// url is the Endpoint with a scheme, and for HTTP with a path.
+// url returns the Endpoint with a scheme, and for HTTP with a path.
 func (c *Config) url() (string, error) {
 	text := c.Endpoint
 	if !strings.Contains(text, "://") {
@@ -140,37 +141,36 @@ func (c *Config) url() (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return "", fmt.Errorf("%.200q is no URL such as http://localhost:4317, and no HOST:PORT", c.Endpoint)
+		return "", fmt.Errorf("%.200q is neither a URL such as http://localhost:4317 nor HOST:PORT", c.Endpoint)
 	}
 	p, err := c.protocol()
 	if err != nil {
 		return "", err
 	}
 	if c.Protocol == "" && c.Getenv == nil {
-		p = "" // only who starts knows
+		p = "" // only Start knows the port
 	}
 	if _, port, err := net.SplitHostPort(u.Host); p == GRPC && (err != nil || port == "") {
-		return "", fmt.Errorf("%.200q has no port: a collector of gRPC mostly has 4317", c.Endpoint)
+		return "", fmt.Errorf("%.200q has no port: a gRPC collector usually has 4317", c.Endpoint)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
 	} else if p == GRPC {
-		return "", fmt.Errorf("%.200q has a path, and gRPC has none", c.Endpoint)
+		return "", fmt.Errorf("%.200q has a path, which gRPC does not use", c.Endpoint)
 	}
 	return u.String(), nil
 }
 
-// A Tracer makes spans and sends them. It is made by Start; a nil one traces
-// nothing. It is safe for use by many goroutines at once, and ends with
-// Shutdown.
+// A Tracer makes spans and sends them. It is made by Start; a nil Tracer traces
+// nothing. It is safe for concurrent use, and ends with Shutdown.
 type Tracer struct {
 	provider  *trace.TracerProvider
 	tracer    api.Tracer
 	propagate propagation.TextMapPropagator
 }
 
-// Start makes a Tracer, or returns nil where nothing is to be traced. It does
-// not wait for the collector.
+// Start makes a Tracer, or returns nil if nothing is to be traced. It does not
+// wait for the collector.
 func Start(ctx context.Context, c Config) (*Tracer, error) {
 	if on, err := c.on(); !on || err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 		trace.WithBatcher(&reporting{SpanExporter: exporter, log: c.Log}),
 		trace.WithResource(about),
 	}
-	// Else the provider looks at OTEL_TRACES_SAMPLER itself.
+	// Otherwise the provider reads OTEL_TRACES_SAMPLER itself.
 	if c.Ratio != nil || c.getenv("OTEL_TRACES_SAMPLER") == "" {
 		ratio := DefaultRatio
 		if c.Ratio != nil {
@@ -207,7 +207,7 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 	return t, nil
 }
 
-// exporter is what sends to the collector.
+// exporter returns the exporter that sends to the collector.
 func (c *Config) exporter(ctx context.Context) (trace.SpanExporter, error) {
 	p, err := c.protocol()
 	if err != nil {
@@ -233,7 +233,7 @@ func (c *Config) exporter(ctx context.Context) (trace.SpanExporter, error) {
 	return otlptracegrpc.New(ctx, options...)
 }
 
-// resource is what all spans are of.
+// resource returns the resource of all spans.
 func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{semconv.ServiceName("firn")}
 	if c.Version != "" {
@@ -242,7 +242,7 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	if c.Instance != "" {
 		attrs = append(attrs, semconv.ServiceInstanceID(c.Instance))
 	}
-	// What comes later counts.
+	// Later options override earlier ones.
 	options := []resource.Option{resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(attrs...), resource.WithFromEnv()}
 	if c.Service != "" {
 		options = append(options, resource.WithAttributes(semconv.ServiceName(c.Service)))
@@ -250,8 +250,8 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx, options...)
 }
 
-// Shutdown sends what was not sent yet, until ctx is done, and ends the Tracer.
-// What could not be sent is lost, which is the error.
+// Shutdown sends the remaining spans, until ctx is done, and ends the Tracer.
+// It returns an error if some were lost.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -259,21 +259,21 @@ func (t *Tracer) Shutdown(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// A reporting is an exporter that tells the log what has failed, in place of
-// the one handler of errors that a process has.
+// A reporting is an exporter that logs its failures, instead of using the
+// process-wide error handler.
 type reporting struct {
 	trace.SpanExporter
 	log    *slog.Logger
-	failed atomic.Bool // since it succeeded last
+	failed atomic.Bool // since the last success
 }
 
 func (r *reporting) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err == nil && r.failed.Swap(false):
-		r.log.InfoContext(ctx, "tracing: the collector takes spans again")
+		r.log.InfoContext(ctx, "tracing: the collector accepts spans again")
 	case err != nil && !r.failed.Swap(true):
-		r.log.WarnContext(ctx, "tracing: the collector does not take spans; these are lost, and those that follow until it does", "error", err)
+		r.log.WarnContext(ctx, "tracing: the collector does not accept spans; they are lost until it does", "error", err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func flush(t *testing.T, tracer *Tracer) {
 	}
 }
 
-// TestOff: nothing is traced where nothing says so, and that costs nothing.
+// TestOff: by default nothing is traced, and that costs nothing.
 func TestOff(t *testing.T) {
 	for what, env := range map[string]map[string]string{
 		"nothing":  {},
@@ -73,11 +73,11 @@ func TestCheck(t *testing.T) {
 		{Config{Endpoint: "https://collector.example/otlp/v1/traces", Protocol: HTTP}, ""},
 		{Config{Endpoint: "https://collector.example/otlp", Protocol: GRPC}, "has no port"},
 		{Config{Endpoint: "https://collector.example:4317/otlp", Protocol: GRPC}, "has a path"},
-		{Config{Endpoint: "ftp://localhost:4317"}, "is no URL"},
-		{Config{Endpoint: "http://user:secret@localhost:4317"}, "is no URL"},
-		{Config{Endpoint: "http://"}, "is no URL"},
-		{Config{Endpoint: "a b:1"}, "is no URL"},
-		{Config{Protocol: "zipkin"}, "it is grpc or http"},
+		{Config{Endpoint: "ftp://localhost:4317"}, "is neither a URL"},
+		{Config{Endpoint: "http://user:secret@localhost:4317"}, "is neither a URL"},
+		{Config{Endpoint: "http://"}, "is neither a URL"},
+		{Config{Endpoint: "a b:1"}, "is neither a URL"},
+		{Config{Protocol: "zipkin"}, "it must be grpc or http"},
 		{Config{Ratio: &two}, "from 0 to 1"},
 		{Config{Getenv: func(string) string { return "thrift" }}, "OTEL_EXPORTER_OTLP_PROTOCOL"},
 	} {
@@ -89,7 +89,7 @@ func TestCheck(t *testing.T) {
 	_, err := Start(t.Context(), Config{Getenv: func(name string) string {
 		return map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}[name]
 	}})
-	if err == nil || !strings.Contains(err.Error(), "otlp and none") {
+	if err == nil || !strings.Contains(err.Error(), "must be otlp or none") {
 		t.Errorf("another exporter: %v", err)
 	}
 }
@@ -248,8 +248,8 @@ func (failingStore) CAS(context.Context, string, []byte, []byte) (bool, error) {
 	return false, errors.New("lost")
 }
 
-// TestCollectorRefuses: that is said once, and that it takes spans again too.
-// Nothing else is disturbed, and Shutdown ends.
+// TestCollectorRefuses: a refusal is logged once, and that the collector
+// accepts spans again too. Nothing else is disturbed, and Shutdown ends.
 func TestCollectorRefuses(t *testing.T) {
 	var out bytes.Buffer
 	c := tracingtest.New(t)

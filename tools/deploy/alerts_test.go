@@ -24,8 +24,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsComplete: every rule has a test in which it fires, and is of
-// metrics that there are.
+// TestAlertsComplete: every rule has a test in which it fires, and uses
+// existing metrics.
 func TestAlertsComplete(t *testing.T) {
 	read := func(name string) string {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 )
 
-// TestCompose reads the compose file as docker compose does.
+// TestCompose reads the compose file like docker compose.
 func TestCompose(t *testing.T) {
 	o, err := cli.NewProjectOptions([]string{filepath.Join(root, "deploy", "compose", "compose.yaml")})
 	if err != nil {

@@ -30,10 +30,10 @@ const root = "../.."
 // chartDir is the chart.
 var chartDir = filepath.Join(root, "deploy", "helm", "firn")
 
-// An object is one of Kubernetes.
+// An object is a Kubernetes object.
 type object map[string]any
 
-// at is what an object has at a path of keys and indices, or nil.
+// at returns the value at a path of keys and indices, or nil.
 func at(v any, keys ...any) any {
 	for _, k := range keys {
 		switch k := k.(type) {
@@ -72,7 +72,7 @@ func parse(t *testing.T, name, text string) (all []object) {
 	return all
 }
 
-// render renders the chart as helm install does. The notes are among the files.
+// render renders the chart like helm install. The notes are among the files.
 func render(t *testing.T, values string) (objects []object, notes string) {
 	t.Helper()
 	files, err := tryRender(t.Context(), values)
@@ -107,7 +107,7 @@ func tryRender(ctx context.Context, values string) (map[string]string, error) {
 	return e.RenderWithContext(ctx, chart, all)
 }
 
-// one is the only object of a kind.
+// one returns the only object of a kind.
 func one(t *testing.T, objects []object, kind string) object {
 	t.Helper()
 	var found []object
@@ -177,8 +177,8 @@ var buildFirn = sync.OnceValues(func() (string, error) {
 	return firn, err
 })
 
-// checkConfig has firn itself read a configuration. Files of secrets are not
-// here.
+// checkConfig lets firn itself check a configuration. Files of secrets do not
+// exist here.
 func checkConfig(t *testing.T, text string) {
 	t.Helper()
 	firn, err := buildFirn()
@@ -255,7 +255,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartRefusals: what would not work is an error of helm.
+// TestChartRefusals: settings that would not work are an error of helm.
 func TestChartRefusals(t *testing.T) {
 	for values, want := range map[string]string{
 		`tokens: {existingSecret: x}`:      "needs tls.existingSecret",
@@ -267,7 +267,7 @@ func TestChartRefusals(t *testing.T) {
 	}
 }
 
-// TestLint is helm lint.
+// TestLint runs helm lint.
 func TestLint(t *testing.T) {
 	for name, values := range valueSets {
 		var v map[string]any
@@ -282,7 +282,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestAlertsOfChart: the chart has the rules of deploy/prometheus.
+// TestAlertsOfChart: the chart contains the rules of deploy/prometheus.
 func TestAlertsOfChart(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "alerts.yaml"))
 	if err != nil {
@@ -305,7 +305,7 @@ func TestAlertsOfChart(t *testing.T) {
 	}
 }
 
-// TestManifests: the plain manifests run the pods that the chart runs.
+// TestManifests: the plain manifests run the same pods as the chart.
 func TestManifests(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", "firn.yaml"))
 	if err != nil {

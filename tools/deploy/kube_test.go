@@ -20,15 +20,15 @@ import (
 	"github.com/firnid/firn/kubestore/kubetest"
 )
 
-// plurals are the resources of the kinds that the chart makes.
+// plurals are the resources for the kinds that the chart creates.
 var plurals = map[string]string{
 	"ConfigMap": "configmaps", "Deployment": "deployments", "Service": "services", "ServiceAccount": "serviceaccounts",
 	"Role": "roles", "RoleBinding": "rolebindings", "PodDisruptionBudget": "poddisruptionbudgets",
 }
 
-// TestServerSide has a real API server check what the chart and the manifests
-// make, by server-side apply without a change: unknown fields and wrong values
-// are errors.
+// TestServerSide lets a real API server check the objects of the chart and the
+// manifests, by server-side apply without a change: unknown fields and wrong
+// values are errors.
 func TestServerSide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts an API server")
@@ -84,7 +84,7 @@ func TestServerSide(t *testing.T) {
 		objects, _ := render(t, values)
 		for _, o := range objects {
 			if strings.HasPrefix(fmt.Sprint(o["apiVersion"]), "monitoring.coreos.com/") {
-				continue // the operator's definitions are not here
+				continue // the operator's definitions do not exist here
 			}
 			if status, text := apply(name, o); status != http.StatusOK && status != http.StatusCreated {
 				t.Errorf("%s: %s: %d %s", name, o["kind"], status, text)
@@ -105,7 +105,7 @@ func TestServerSide(t *testing.T) {
 		}
 	}
 
-	// That it would notice.
+	// A check that mistakes are detected.
 	var wrong object
 	if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: Service, metadata: {name: firn}, spec: {ports: [{port: 3476}], selecter: {a: b}}}"), &wrong); err != nil {
 		t.Fatal(err)

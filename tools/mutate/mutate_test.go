@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSample tests every mutant of a small package: the list of what there is
-// and of what is caught is in testdata/sample/results.txt.
+// TestSample tests every mutant of a small package: testdata/sample/results.txt
+// lists them and the results.
 func TestSample(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	want, err := os.ReadFile("testdata/sample/results.txt")
@@ -49,8 +49,8 @@ func TestSample(t *testing.T) {
 		t.Errorf("the source was changed, or %v", err)
 	}
 
-	// Without the explanations, with one of a mutant that is gone, and with one
-	// that is of a caught mutant too.
+	// Without the explanations, with one for a mutant that is gone, and with
+	// one for a caught mutant.
 	o.again, o.survivors = true, ""
 	if err := o.run(t.Context(), []string{"."}); err == nil {
 		t.Error("survivors that are not explained are no error")

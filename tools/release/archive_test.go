@@ -20,8 +20,7 @@ import (
 	"time"
 )
 
-// untar unpacks a .tar into a directory that is its own, and returns its
-// headers.
+// untar unpacks a .tar into a separate directory, and returns its headers.
 func untar(t *testing.T, from io.Reader, to string) (all []*tar.Header) {
 	t.Helper()
 	r := tar.NewReader(from)
@@ -67,7 +66,7 @@ func gunzip(t *testing.T, data []byte) io.Reader {
 	return z
 }
 
-// TestArchive unpacks the archive and uses what is in it.
+// TestArchive unpacks the archive and uses its contents.
 func TestArchive(t *testing.T) {
 	r := theRelease(t)
 	if runtime.GOOS == "windows" {
@@ -100,7 +99,7 @@ func TestArchive(t *testing.T) {
 		mustRun(t, dir, nil, "bash", "-n", "completions/firn.bash")
 	}
 
-	// Symbols are for debuggers, who have the sources.
+	// Symbols are for debugging, which needs the sources anyway.
 	info, err := buildinfo.ReadFile(firn)
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +118,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestZip: the archive for Windows can be read, and its program is one that is
-// run.
+// TestZip: the archive for Windows is readable, and its program can run.
 func TestZip(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
 	var b bytes.Buffer
@@ -147,8 +145,7 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// TestSBOM: the bill of materials has the modules that are in the binary, and
-// no other.
+// TestSBOM: the bill of materials contains exactly the modules in the binary.
 func TestSBOM(t *testing.T) {
 	r := theRelease(t)
 	var bom struct {

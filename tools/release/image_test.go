@@ -52,7 +52,7 @@ func openImage(t *testing.T, file string) v1.ImageIndex {
 	return inner
 }
 
-// imageOf is the image of one system.
+// imageOf returns the image of one system.
 func imageOf(t *testing.T, index v1.ImageIndex, want target) (v1.Image, *v1.ConfigFile) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
@@ -120,7 +120,7 @@ func TestImageSystems(t *testing.T) {
 	}
 }
 
-// unpackImage makes the root of a container.
+// unpackImage creates the root of a container.
 func unpackImage(t *testing.T, image v1.Image) string {
 	t.Helper()
 	root := t.TempDir()
@@ -141,9 +141,8 @@ func unpackImage(t *testing.T, image v1.Image) string {
 	return root
 }
 
-// TestImage runs what the image says, as the user that it names, with the
-// image's root for a root: first without arguments, then with a store, and asks
-// for its health.
+// TestImage runs the command of the image, as its user, in the image's root:
+// first without arguments, then with a store and a health check.
 func TestImage(t *testing.T) {
 	r := theRelease(t)
 	index := openImage(t, filepath.Join(r.out, "firn_0.99.0_image.tar"))
@@ -157,7 +156,7 @@ func TestImage(t *testing.T) {
 		t.Error("the image has no certificates of authorities")
 	}
 
-	// As in a pod; that it is in a container it would see in /proc.
+	// As in a pod; in a container, it would see that in /proc.
 	container := []string{"PATH=/usr/bin", "KUBERNETES_SERVICE_HOST=127.0.0.1"}
 	start := func(ctx context.Context, command []string, env ...string) *exec.Cmd {
 		return inRoot(ctx, t, root, config, command, append(container, env...)...)
@@ -214,7 +213,7 @@ func TestImage(t *testing.T) {
 	t.Logf("report: the image was unpacked and run, %d bytes", len(read(t, filepath.Join(r.out, "firn_0.99.0_image.tar"))))
 }
 
-// freeAddress is an address of loopback at which nothing listens.
+// freeAddress returns an unused loopback address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,11 +20,11 @@ func user(t *testing.T, r *release) []string {
 	return append(env,
 		"GOMODCACHE="+filepath.Join(testDir, "modules"),
 		"GOSUMDB=off",                   // the sums of the other modules are checked elsewhere
-		"GOFLAGS=-modcacherw -trimpath", // what is compiled for the release is found again
+		"GOFLAGS=-modcacherw -trimpath", // finds packages compiled for the release again
 	)
 }
 
-// TestInstall: go install makes firn from nothing but its name and version.
+// TestInstall: go install makes firn from only its name and version.
 func TestInstall(t *testing.T) {
 	r := theRelease(t)
 	env := append(user(t, r), "GOBIN="+t.TempDir())
@@ -75,8 +75,8 @@ func TestGet(t *testing.T) {
 	t.Logf("report: go install and go get of %d modules from empty folders", tried+1)
 }
 
-// TestTaggedTree: what is tagged has no replacement, is tidy, and builds with
-// the modules that are published.
+// TestTaggedTree: the tagged tree has no replacement, is tidy, and builds with
+// the published modules.
 func TestTaggedTree(t *testing.T) {
 	r := theRelease(t)
 	want := []string{testVersion}

@@ -29,7 +29,8 @@ func need(t *testing.T, program, of string) {
 	}
 }
 
-// packageFile is the package of a format for the system that the test runs on.
+// packageFile returns the package of a format for the system on which the test
+// runs.
 func packageFile(t *testing.T, r *release, format string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(r.out, "*."+format))
@@ -39,7 +40,7 @@ func packageFile(t *testing.T, r *release, format string) string {
 	return found[0]
 }
 
-// A dpkg is a root directory with a dpkg of its own.
+// A dpkg is a root directory with its own dpkg.
 type dpkg struct {
 	t    *testing.T
 	root string
@@ -64,7 +65,7 @@ func newDpkg(t *testing.T) *dpkg {
 }
 
 // run runs dpkg. Scripts of packages get the root in DPKG_ROOT, as they do when
-// an image of a system is made without its own programs.
+// a system image is made without running its own programs.
 func (d *dpkg) run(args ...string) string {
 	d.t.Helper()
 	args = append([]string{"--root=" + d.root, "--force-script-chrootless", "--force-not-root", "--log=/dev/null", "--no-triggers"}, args...)
@@ -79,7 +80,7 @@ func (d *dpkg) run(args ...string) string {
 
 func (d *dpkg) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
 
-// ids are the numbers of the user firn.
+// ids returns the user ID and the group ID of the user firn.
 func (d *dpkg) ids() (uid, gid uint32) {
 	d.t.Helper()
 	for line := range strings.Lines(string(read(d.t, d.path("etc/passwd")))) {
@@ -96,8 +97,8 @@ func (d *dpkg) ids() (uid, gid uint32) {
 	return 0, 0
 }
 
-// serve runs the ExecStart of the unit as its user, with the root for a root,
-// until the server has given an ID.
+// serve runs the ExecStart of the unit as its user, inside the root, until the
+// server has made an ID.
 func (d *dpkg) serve(address string) (id string) {
 	d.t.Helper()
 	unit := string(read(d.t, d.path("usr/lib/systemd/system/firn.service")))
@@ -146,7 +147,7 @@ func (d *dpkg) serve(address string) (id string) {
 	return id
 }
 
-// marks are the files of the store.
+// marks returns the files of the store.
 func (d *dpkg) marks() (all []string) {
 	d.t.Helper()
 	err := filepath.WalkDir(d.path("var/lib/firn"), func(path string, e fs.DirEntry, err error) error {
@@ -188,7 +189,7 @@ func TestDeb(t *testing.T) {
 	address := freeAddress(t)
 	first := d.serve(address)
 
-	// A configuration that was changed stays, over an upgrade and a removal.
+	// A changed configuration is kept across an upgrade and a removal.
 	changed := append(read(t, d.path("etc/firn/firn.yaml")), "\n# changed\n"...)
 	if err := os.WriteFile(d.path("etc/firn/firn.yaml"), changed, 0o644); err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func TestDeb(t *testing.T) {
 	t.Log("report: the .deb was installed, run, upgraded, removed, purged and installed again")
 }
 
-// TestUnit has systemd read the unit as it is installed.
+// TestUnit lets systemd verify the unit in its installed form.
 func TestUnit(t *testing.T) {
 	need(t, "systemd-analyze", "systemd")
 	need(t, "dpkg", "dpkg")
@@ -235,7 +236,7 @@ func TestUnit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll(d.path("bin"), 0o755); err != nil { // what ExecReload runs
+	if err := os.MkdirAll(d.path("bin"), 0o755); err != nil { // for ExecReload
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(d.path("bin/kill"), []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -250,8 +251,8 @@ func TestUnit(t *testing.T) {
 	t.Logf("report: the unit was verified; %s", strings.TrimSpace(lines[len(lines)-1]))
 }
 
-// TestRPM installs and removes the .rpm with rpm. Its scripts run outside of
-// the root, where they find their programs.
+// TestRPM installs and removes the .rpm with rpm. Its scripts run outside the
+// root, where they find their programs.
 func TestRPM(t *testing.T) {
 	need(t, "rpm", "rpm")
 	r := theRelease(t)
@@ -315,7 +316,7 @@ func TestScripts(t *testing.T) {
 	if err := os.WriteFile(d.path("var/lib/firn/mark"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// An upgrade: the new version comes before the old one goes.
+	// An upgrade: the new version is installed before the old one is removed.
 	for _, step := range []struct {
 		script string
 		left   int

@@ -17,7 +17,7 @@ import (
 // testVersion is a version that no release has.
 const testVersion = "v0.99.0"
 
-// testDir has what tests share.
+// testDir contains what tests share.
 var testDir string
 
 func TestMain(m *testing.M) {
@@ -55,8 +55,8 @@ var released = sync.OnceValues(func() (*release, error) {
 	return makeTestRelease(context.Background(), repo, filepath.Join(testDir, "release"))
 })
 
-// makeTestRelease makes a release of the files of the repository for the system
-// that the test runs on: for six it would take minutes.
+// makeTestRelease makes a release of the working tree for the system on which
+// the test runs: for six systems it would take minutes.
 func makeTestRelease(ctx context.Context, repo, out string) (*release, error) {
 	r, err := newRelease(options{
 		version: testVersion, repo: repo, out: out, worktree: true, targets: []target{host()},
@@ -68,7 +68,7 @@ func makeTestRelease(ctx context.Context, repo, out string) (*release, error) {
 	return r, r.make(ctx)
 }
 
-// theRelease is the release that tests share.
+// theRelease returns the release that tests share.
 func theRelease(t *testing.T) *release {
 	t.Helper()
 	repository(t)
@@ -100,7 +100,7 @@ func mustRun(t *testing.T, dir string, env []string, name string, args ...string
 }
 
 // TestReproducible makes the release again, elsewhere and from a clone, and
-// wants the same files.
+// expects the same files.
 func TestReproducible(t *testing.T) {
 	r := theRelease(t)
 	clone := filepath.Join(t.TempDir(), "a clone of another name")
@@ -132,7 +132,7 @@ func TestReproducible(t *testing.T) {
 	t.Logf("report: a release made twice has the same %d files", strings.Count(want, "\n"))
 }
 
-// TestChecksums: every file that is downloaded is listed, with its sum.
+// TestChecksums: every file for download is listed, with its sum.
 func TestChecksums(t *testing.T) {
 	r := theRelease(t)
 	var want []string
@@ -166,8 +166,8 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// TestVersions: what Go would not find, or find as something else, is refused
-// at once.
+// TestVersions: versions that Go would not find, or would take for something
+// else, are rejected at once.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]string{
 		"":           "no version",
@@ -188,7 +188,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRefusals: a release is what was committed, and what go install takes.
+// TestRefusals: a release contains only what was committed, and what go install
+// accepts.
 func TestRefusals(t *testing.T) {
 	repo := filepath.Join(t.TempDir(), "repo")
 	write := func(name, text string) {

@@ -12,7 +12,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// inRoot is a command that runs in a directory as if it were the system's root.
+// inRoot returns a command that runs in a directory as if it were the system's
+// root.
 func inRoot(ctx context.Context, t *testing.T, root string, config *v1.ConfigFile, command []string, env ...string) *exec.Cmd {
 	t.Helper()
 	user, group, ok := strings.Cut(config.Config.User, ":")
@@ -24,8 +25,8 @@ func inRoot(ctx context.Context, t *testing.T, root string, config *v1.ConfigFil
 	return chrooted(ctx, t, root, uint32(uid), uint32(gid), command, env...)
 }
 
-// chrooted is a command that runs in a directory as if it were the system's
-// root.
+// chrooted returns a command that runs in a directory as if it were the
+// system's root.
 func chrooted(ctx context.Context, t *testing.T, root string, uid, gid uint32, command []string, env ...string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() != 0 {

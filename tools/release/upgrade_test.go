@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// A fleet is two servers on one store, and clients that take IDs from them.
+// A fleet is a set of two servers on one store, and clients that take IDs from
+// them.
 type fleet struct {
 	t       *testing.T
 	store   string
@@ -24,10 +25,10 @@ type fleet struct {
 	logs    [2]bytes.Buffer
 	address [2]string
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	seen map[string]string
-	of   map[string]int // IDs by what made them
-	by   [2]string      // what serves at an address
+	of   map[string]int // IDs by the program that made them
+	by   [2]string      // the program that serves at an address
 	bad  string         // the first repetition
 }
 
@@ -61,7 +62,7 @@ func (f *fleet) start(i int, binary, name string) {
 	f.by[i] = name
 }
 
-// stop ends a server as an upgrade does.
+// stop ends a server like an upgrade.
 func (f *fleet) stop(i int) {
 	f.t.Helper()
 	if err := f.servers[i].Process.Signal(os.Interrupt); err != nil {
@@ -105,7 +106,7 @@ func (f *fleet) load(ctx context.Context, i int) {
 	}
 }
 
-// more waits until each of the servers that run has made IDs after now.
+// more waits until each of the running servers has made further IDs.
 func (f *fleet) more(names ...string) {
 	f.t.Helper()
 	count := func(name string) int {
@@ -128,8 +129,7 @@ func (f *fleet) more(names ...string) {
 	}
 }
 
-// buildPrevious builds the server of the newest commit before this one that
-// builds.
+// buildPrevious builds the server of the latest earlier commit that builds.
 func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 	t.Helper()
 	commits := strings.Fields(mustRun(t, r.repo, nil, "git", "rev-list", "--first-parent", "--max-count=6", "HEAD"))
@@ -152,7 +152,7 @@ func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 
 // TestUpgrade replaces the servers of the previous commit by those of this one,
 // and back, while clients take IDs: none is made twice, and all servers end
-// well.
+// properly.
 func TestUpgrade(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows cannot send a program an interrupt")

@@ -43,7 +43,7 @@ var rules = []rule{
 		but(`at the most \w+`),
 	banned(`as it (?:would be|is|was)[.,;]`, `"unchanged", "with the same settings"`),
 	banned(`it (?:may|can|might) be that`, `"may", "can"`),
-	banned(`(?:that|which|who) (?:is|are|was|were) (?:said|meant|spoken|asked)`, `the noun and an active verb`),
+	banned(`(?:that|which|who) (?:is|are|was|were) (?:said|meant|spoken)`, `the noun and an active verb`),
 	banned(`that which|those which`, `the noun, "what"`),
 	banned(`and (?:this|that|these|those) (?:is|are) (?:none|no|one)`, `a sentence of its own`),
 	banned(`node numbers?`, `"node ID"`),

@@ -19,7 +19,7 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// A bencher is what the command bench was told.
+// A bencher has the flags of the command bench.
 type bencher struct {
 	servers     []string
 	protocol    string
@@ -39,55 +39,57 @@ func newBench(a *app) *cobra.Command {
 	b := bencher{servers: []string{"http://" + defaultListen}, protocol: "http", sequencer: "bench", connections: 8, count: 1, pipeline: 1, duration: 10 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "bench [--server URL] [--protocol PROTOCOL] [--connections N] [--count N]",
-		Short: "Load a server, and look for duplicates",
-		Long: `Bench takes IDs from servers as fast as they are given, over N connections, and says how
-many there were, how long requests took, and whether any ID came twice: all are kept and
-compared at the end, so it takes 16 bytes of memory for each request or more. It exits with
-1 if there is a duplicate. A request that fails is counted and tried again.
+		Short: "Check throughput and uniqueness of a server",
+		Long: `Bench takes IDs from servers as fast as they give them, and reports the throughput, the
+latency, and whether any ID is a duplicate.
 
-It takes IDs that are then used by nobody: give it a sequencer of its own.`,
+  firn bench --sequencer bench --connections 16 --duration 30s
+
+The IDs are not used for anything: give bench a sequencer of its own. It keeps all IDs
+until the end, which takes 16 bytes of memory per request or more. A request that fails
+is counted and retried. Bench exits with 1 if there is a duplicate.`,
 		Example: "  firn bench\n  firn bench --protocol resp --pipeline 16\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; https:// is with TLS")
-	f.Var(&value[string]{&b.protocol, parseProtocol, func(s string) string { return s }, "PROTOCOL"}, "protocol", "http, grpc or resp")
+	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; https:// uses TLS")
+	f.Var(&value[string]{&b.protocol, parseProtocol, func(s string) string { return s }, "PROTOCOL"}, "protocol", "protocol: http, grpc or resp")
 	complete(cmd, "protocol", func() []string { return []string{"http", "grpc", "resp"} })
-	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` to take IDs of")
-	f.StringVar(&b.token, "token", "", "`TOKEN` that may take them")
-	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token: arguments of a command are visible to other users")
-	f.StringVar(&b.ca, "ca", "", "`FILE` of the authority of the servers' certificates, in PEM (default the system's)")
-	f.StringVar(&b.cert, "cert", "", "`FILE` of a client certificate, in PEM")
-	f.StringVar(&b.key, "key", "", "`FILE` of its key")
-	numberVar(cmd, &b.connections, "connections", "", "N", "how many connections, each with one request at a time")
-	numberVar(cmd, &b.count, "count", "", "N", "IDs in a request")
-	numberVar(cmd, &b.pipeline, "pipeline", "", "N", "requests at a time in a connection, for resp")
-	f.DurationVar(&b.duration, "duration", b.duration, "how long")
+	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
+	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
+	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
+	f.StringVar(&b.ca, "ca", "", "PEM `FILE` with the authority of the servers' certificates (default the system's)")
+	f.StringVar(&b.cert, "cert", "", "PEM `FILE` with a client certificate")
+	f.StringVar(&b.key, "key", "", "PEM `FILE` with its key")
+	numberVar(cmd, &b.connections, "connections", "", "N", "number of connections, each with one request at a time")
+	numberVar(cmd, &b.count, "count", "", "N", "IDs per request")
+	numberVar(cmd, &b.pipeline, "pipeline", "", "N", "concurrent requests per connection, for resp")
+	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
 	f.BoolVar(&b.asJSON, "json", false, "print the result as JSON")
 	return cmd
 }
 
 func parseProtocol(s string) (string, error) {
 	if s != "http" && s != "grpc" && s != "resp" {
-		return "", errors.New("it is http, grpc or resp")
+		return "", errors.New("it must be http, grpc or resp")
 	}
 	return s, nil
 }
 
-// check finds what is wrong with the flags.
+// check validates the flags.
 func (b *bencher) check() ([]*url.URL, error) {
 	switch {
 	case b.connections < 1 || b.connections > 10_000:
-		return nil, misuse("", "--connections %d: it is a number from 1 to 10000", b.connections)
+		return nil, misuse("", "--connections %d: it must be a number from 1 to 10000", b.connections)
 	case b.count < 1 || b.count > service.MaxCount:
-		return nil, misuse("", "--count %d: it is a number from 1 to %d", b.count, service.MaxCount)
+		return nil, misuse("", "--count %d: it must be a number from 1 to %d", b.count, service.MaxCount)
 	case b.pipeline < 1 || b.pipeline > 1000:
-		return nil, misuse("", "--pipeline %d: it is a number from 1 to 1000", b.pipeline)
+		return nil, misuse("", "--pipeline %d: it must be a number from 1 to 1000", b.pipeline)
 	case b.pipeline > 1 && b.protocol != "resp":
-		return nil, misuse("", "--pipeline is for --protocol resp")
+		return nil, misuse("", "--pipeline needs --protocol resp")
 	case b.duration <= 0 || b.duration > 24*time.Hour:
-		return nil, misuse("", "--duration %v: it is more than 0, and no more than 24h", b.duration)
+		return nil, misuse("", "--duration %v: it must be more than 0 and at most 24h", b.duration)
 	}
 	if err := service.CheckName(b.sequencer); err != nil {
 		return nil, misuse("", "--sequencer: %w", err)
@@ -99,7 +101,7 @@ func (b *bencher) check() ([]*url.URL, error) {
 		}
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, misuse("it is http://HOST:PORT or https://HOST:PORT", "--server %q", text)
+			return nil, misuse("write http://HOST:PORT or https://HOST:PORT", "invalid --server %q", text)
 		}
 		if u.Port() == "" {
 			u.Host = net.JoinHostPort(u.Hostname(), "3476")
@@ -107,7 +109,7 @@ func (b *bencher) check() ([]*url.URL, error) {
 		all = append(all, u)
 	}
 	if len(all) == 0 {
-		return nil, misuse("it is http://HOST:PORT", "--server: there is none")
+		return nil, misuse("write http://HOST:PORT", "--server is empty")
 	}
 	return all, nil
 }
@@ -119,25 +121,25 @@ func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
 	case b.token != "" && b.tokenFile != "":
 		return nil, misuse("", "either --token or --token-file, not both")
 	case !secure && (b.ca != "" || b.cert != "" || b.key != ""):
-		return nil, misuse("write --server https://HOST:PORT", "--ca, --cert and --key are for TLS, and no server has https://")
+		return nil, misuse("write --server https://HOST:PORT", "--ca, --cert and --key need TLS, and no server has https://")
 	case (b.cert == "") != (b.key == ""):
-		return nil, misuse("", "--cert and --key need each other")
+		return nil, misuse("", "--cert and --key must be given together")
 	}
 	if b.tokenFile != "" {
 		f, err := openTokenFile(b.tokenFile, nil)
 		if err != nil {
-			return nil, failed("it is a file with one token, such as firn token new prints", "--token-file: %w", err)
+			return nil, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
 		}
 		b.token = f.token()
 	}
 	c, err := tlsconf.Dialer(b.ca, b.cert, b.key)
 	if err != nil {
-		return nil, failed("--ca, --cert and --key name files in PEM", "%w", err)
+		return nil, failed("--ca, --cert and --key must be PEM files", "%w", err)
 	}
 	return c, nil
 }
 
-// run loads the servers, and shows each second what comes.
+// run puts load on the servers, and shows progress every second.
 func (b *bencher) run(ctx context.Context, a *app) error {
 	servers, err := b.check()
 	if err != nil {
@@ -169,12 +171,12 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if l.Duplicates > 0 {
-		return &exitError{exitNo, fmt.Errorf("%s IDs came twice", group(l.Duplicates)), "do two servers run with the same static node, or with different stores? Was a store copied?"}
+		return &exitError{exitNo, fmt.Errorf("%s duplicate IDs", group(l.Duplicates)), "check whether two servers use the same static node or different stores, or whether a store was copied"}
 	}
 	return nil
 }
 
-// hint is what to do where no IDs came.
+// hint says what to do if no IDs arrived.
 func (b *bencher) hint(server *url.URL, err error) string {
 	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
 		return hint
@@ -182,21 +184,21 @@ func (b *bencher) hint(server *url.URL, err error) string {
 	code := load.CodeOf(err)
 	switch {
 	case code == codes.Unauthenticated && b.token == "":
-		return "the server requires a token: --token-file FILE, with a token such as firn token new prints"
+		return "the server requires a token: --token-file FILE, with a token made by firn token new"
 	case code == codes.Unauthenticated:
 		return "the server does not know this token, or it has expired"
 	case code == codes.PermissionDenied && b.token == "":
-		return "--token-file FILE names one that may take IDs of " + b.sequencer + "; --sequencer names another"
+		return "name a token that may take IDs of " + b.sequencer + " with --token-file FILE, or another sequencer with --sequencer"
 	case code == codes.PermissionDenied:
-		return "this token may not take IDs of " + b.sequencer + "; --sequencer names another"
+		return "this token may not take IDs of " + b.sequencer + "; name another sequencer with --sequencer"
 	}
 	if server.Scheme == "http" && speaksTLS(server.Host) {
 		return "the server uses TLS: --server https://HOST:PORT"
 	}
-	return "is firn serve running there, and does it speak " + b.protocol + "?"
+	return "check that firn serve is running there and serves " + b.protocol
 }
 
-// speaksTLS reports whether a server answers a handshake of TLS.
+// speaksTLS reports whether a server answers a TLS handshake.
 func speaksTLS(address string) bool {
 	d := net.Dialer{Timeout: 2 * time.Second}
 	conn, err := tls.DialWithDialer(&d, "tcp", address, &tls.Config{InsecureSkipVerify: true}) // nothing is sent

@@ -39,8 +39,8 @@ func startServing(t *testing.T, args ...string) string {
 	return url
 }
 
-// TestBench: over each protocol IDs come and none twice; of two servers with
-// the same static node, some come twice, and that is said.
+// TestBench: IDs arrive over each protocol, without duplicates. Two servers
+// with the same static node make duplicates, and bench reports them.
 func TestBench(t *testing.T) {
 	url := startServing(t, "--node", "1", "--max-ahead", "1s")
 	bench := func(args ...string) (code int, result struct{ IDs, Requests, Duplicates uint64 }) {
@@ -76,8 +76,8 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchHint: where a server lets nobody in without a token, the hint is
-// about the token, over each protocol.
+// TestBenchHint: if a server requires a token, the hint is about the token,
+// over each protocol.
 func TestBenchHint(t *testing.T) {
 	token, hash := auth.NewToken()
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")

@@ -31,26 +31,28 @@ func newCheck(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "check [--layout LAYOUT] [--from FORMAT] [FILE…]",
-		Short: "Look for duplicates in a stream of IDs, and at its order",
-		Long: `Check reads IDs, one per line, or as bytes with --from raw, from files or from
-the standard input (-, or no argument), and reports exactly:
+		Short: "Check a stream of IDs for duplicates and order",
+		Long: `Check reads IDs, one per line, from files or from the standard input (-, or no argument),
+and reports exactly how many are duplicates and how they are ordered.
 
-  duplicates  IDs that came before already, with the first few and their lines
-  inversions  IDs that came after a greater one: normal where several nodes
-              write into one stream, but one generator alone makes none
+  firn next -n 1000000 | firn check
+
+  duplicates  IDs that occurred before, with the first few and their lines
+  inversions  IDs after a greater one: normal if several nodes write into one
+              stream; a single generator makes none
   k           the largest distance of an ID from its sorted position; with
-              --layout also how late an ID came, in time
+              --layout also the lateness, in the time of the IDs
 
-The exit code is 0 where there are no duplicates, and 1 where there are, or
-where a line is no ID, or none of the layout.
+The exit code is 1 if there is a duplicate, or a line that is not an ID or does not fit
+the layout, and otherwise 0.
 
-Spaces, quotes, commas at the end, blank lines, NULL, a header and the frames of
-psql and mysql tables are skipped. With --csv COLUMN files are CSV, or tables with
-tabs, ; or |, and the IDs are in that column.
+Check skips spaces, quotes, trailing commas, blank lines, NULL, a header, and the frames
+of psql and mysql tables. With --csv COLUMN it reads that column of CSV, or of a table
+with tabs, ; or |. With --from raw it reads bytes.
 
-IDs that strictly increase take no memory, and a temporary file only where they
-are very many. Others take some 10 bytes each (18 with 128 bits) from the first
-inversion on, up to --memory.`,
+Strictly increasing IDs take no memory, and a temporary file only if there are very many.
+From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up to
+--memory.`,
 		Example: `  firn next -n 1000000 | firn check
   firn check --layout twitter ids.txt
   firn check --csv order_id orders.csv
@@ -70,30 +72,31 @@ inversion on, up to --memory.`,
 					return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
 				}
 			default:
-				return misuse("", "--bits %q: it is auto, 64 or 128", size)
+				return misuse("", "--bits %q: it must be auto, 64 or 128", size)
 			}
 			if !layout.IsZero() && layout.Bits() > check.MaxBits {
-				return misuse("", "IDs of layout %s have %d bits: check reads those of up to %d", layout, layout.Bits(), check.MaxBits)
+				return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to %d bits", layout, layout.Bits(), check.MaxBits)
 			}
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				if csv != "" {
-					return misuse("leave one of them out", "--csv is for text, and --from raw reads bytes")
+					return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
 				}
 				if c.raw = bits / 8; c.raw == 0 {
-					return misuse("--bits 64, --bits 128 or --layout", "--from raw: bytes do not say where an ID ends")
+					return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
 				}
 			}
 			if memory == 0 {
-				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: nothing can be sorted in no memory")
+				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: sorting needs memory")
 			}
 			c.from, c.bits, c.csv = from, bits, csv
 			c.Checker = check.New(check.Options{Layout: layout, From: from, Bits: bits, Memory: memory})
-			// The collector would else let the heap grow to twice of what is kept.
+			// Otherwise the collector would let the heap grow to twice the size of the
+			// data.
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
 			if len(args) == 0 {
 				args = []string{"-"}
 				if f, ok := a.stdin.(*os.File); ok && a.lookOf(f).terminal && a.lookOf(a.stderr).terminal {
-					a.note("reading IDs from the terminal; end with ctrl-D")
+					a.note("reading IDs from the terminal; press ctrl-D to end")
 				}
 			}
 			err := c.run(cmd.Context(), args)
@@ -104,7 +107,7 @@ inversion on, up to --memory.`,
 	encodingVar(cmd, &from)
 	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)
-	sizeVar(cmd, &memory, "memory", "most memory that sorting may take")
+	sizeVar(cmd, &memory, "memory", "maximum memory for sorting")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
 	return cmd
@@ -118,10 +121,10 @@ type checking struct {
 	from   inspect.Encoding
 	bits   int
 	csv    string
-	raw    int // bytes of an ID that is not text; 0 for text
+	raw    int // bytes per ID with --from raw; 0 for text
 	asJSON bool
 
-	bad      uint64 // lines that are no IDs
+	bad      uint64 // lines that are not IDs
 	badFirst []string
 
 	parts   []part
@@ -130,13 +133,13 @@ type checking struct {
 	display bool
 }
 
-// A part is IDs that stand on consecutive lines of one file.
+// A part is a run of IDs on consecutive lines of one file.
 type part struct {
-	first uint64 // how many IDs came before it in the stream
-	place        // of its first ID
+	first uint64 // number of IDs before it in the stream
+	place        // place of its first ID
 }
 
-// maxParts bounds what is kept to find the lines again.
+// maxParts bounds the memory for finding the lines again.
 const maxParts = 100_000
 
 func (c *checking) run(ctx context.Context, args []string) error {
@@ -169,7 +172,7 @@ func (c *checking) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// checkError is an error that ends a check, with its hint.
+// checkError adds a hint to an error that ends a check.
 func checkError(err error) error {
 	var memory *check.MemoryError
 	var file *check.FileError
@@ -177,11 +180,11 @@ func checkError(err error) error {
 	var doubt *inspect.AmbiguousError
 	switch {
 	case errors.As(err, &memory):
-		return failed(fmt.Sprintf("--memory %s allows twice as much; IDs that are sorted before take none", textfmt.Size(2*memory.Limit)),
-			"sorting needs more than %s: %s of the %s IDs so far came after the first that was not in order",
+		return failed(fmt.Sprintf("allow more with --memory %s; already sorted IDs take no memory", textfmt.Size(2*memory.Limit)),
+			"sorting needs more than %s: %s of the %s IDs so far follow the first one that was out of order",
 			textfmt.AboutSize(memory.Limit), group(memory.Unordered), group(memory.Count))
 	case errors.As(err, &file):
-		return failed("set TMPDIR to a directory that can be written, with enough room", "%w", err)
+		return failed("set TMPDIR to a writable directory with enough space", "%w", err)
 	case errors.As(err, &doubt):
 		return misuse("--from "+doubt.Names[0], "%w", err)
 	case errors.As(err, &wide):
@@ -236,8 +239,7 @@ func (c *checking) file(ctx context.Context, name string) error {
 	})
 }
 
-// bytes reads IDs that follow each other as bytes; an ID's number takes the
-// place of its line.
+// bytes reads packed IDs; the number of an ID takes the place of its line.
 func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
 	return eachRaw(r, c.raw, func(n int, b []byte) error {
@@ -265,14 +267,14 @@ func (c *checking) where(n uint64) string {
 	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
-// tick shows the progress now and then.
+// tick shows the progress from time to time.
 func (c *checking) tick(n uint64) {
 	if n&(1<<18-1) == 0 {
 		c.progress("", 0)
 	}
 }
 
-// progress shows on a terminal how far it is, twice a second.
+// progress shows the progress on a terminal, twice a second.
 func (c *checking) progress(what string, done uint64) {
 	if !c.display || time.Since(c.shown) < 500*time.Millisecond {
 		return
@@ -287,7 +289,7 @@ func (c *checking) progress(what string, done uint64) {
 	fmt.Fprintf(c.a.stderr, "\r\x1b[K%s", text)
 }
 
-// clear takes the progress away.
+// clear removes the progress.
 func (c *checking) clear() {
 	if c.display {
 		fmt.Fprint(c.a.stderr, "\r\x1b[K")
@@ -309,26 +311,26 @@ func (c *checking) report(w io.Writer, f check.Report) {
 		r.add("duplicate", "%s", c.repeatText(x))
 	}
 	if shown := uint64(len(f.Duplicated)); f.Duplicates > 0 && c.moreRepeats(f) {
-		r.add("duplicate", "… the first %d IDs are shown", shown)
+		r.add("duplicate", "… only the first %d are shown", shown)
 	}
 	switch {
 	case n < 2:
 	case f.Increasing:
-		r.add("inversions", "0: every ID is greater than the one before")
+		r.add("inversions", "0: every ID is greater than the previous one")
 	case f.Inversions == 0:
 		r.add("inversions", "0")
 	default:
-		r.add("inversions", "%s: IDs that came after a greater one; one generator alone makes none", number(l, f.Inversions))
+		r.add("inversions", "%s: IDs after a greater one; a single generator makes none", number(l, f.Inversions))
 	}
 	if n > 1 {
 		text := number(l, f.K)
 		if f.K > 0 {
-			text += fmt.Sprintf(": %s, %s, stands so far from its sorted position", f.Furthest, c.where(f.Place))
+			text += fmt.Sprintf(": %s, %s, is this far from its sorted position", f.Furthest, c.where(f.Place))
 		}
 		r.add("k", "%s", text)
 	}
 	if f.Lateness > 0 {
-		r.add("lateness", "%v: %s came so long after a greater one, in its own time", f.Lateness, f.Latest)
+		r.add("lateness", "%v: %s is this late after a greater one, in the time of the IDs", f.Lateness, f.Latest)
 	}
 	if n > 0 {
 		r.add("min", "%s", f.Min)
@@ -344,7 +346,7 @@ func (c *checking) report(w io.Writer, f check.Report) {
 		r.add("span", "%s", span)
 	}
 	if f.Foreign > 0 {
-		r.add("foreign", "%s", l.red(number(l, f.Foreign)+" IDs are not of layout "+c.layout.String()))
+		r.add("foreign", "%s", l.red(number(l, f.Foreign)+" IDs do not fit layout "+c.layout.String()))
 		r.add("foreign", "%s", c.foreignText(f.FirstForeign))
 	}
 	if c.bad > 0 {
@@ -358,7 +360,7 @@ func (c *checking) report(w io.Writer, f check.Report) {
 	r.print(w, l)
 }
 
-// moreRepeats reports whether there are repeated IDs that are not shown.
+// moreRepeats reports whether some duplicates are not shown.
 func (c *checking) moreRepeats(f check.Report) bool {
 	shown := uint64(0)
 	for _, x := range f.Duplicated {
@@ -367,7 +369,7 @@ func (c *checking) moreRepeats(f check.Report) bool {
 	return shown < f.Duplicates
 }
 
-// repeatText says where a repeated ID stands, and what is in it.
+// repeatText describes a duplicate: where it occurs, and its parts.
 func (c *checking) repeatText(x check.Duplicate) string {
 	var at []string
 	for _, p := range x.Places {
@@ -383,7 +385,7 @@ func (c *checking) repeatText(x check.Duplicate) string {
 	return text
 }
 
-// foreignText says where an ID stands that is not of the layout, and why.
+// foreignText describes an ID that does not fit the layout, and why.
 func (c *checking) foreignText(x *check.ForeignID) string {
 	text := c.where(x.Place) + ": " + x.ID
 	if x.Err != nil {
@@ -392,7 +394,7 @@ func (c *checking) foreignText(x *check.ForeignID) string {
 	return text
 }
 
-// number groups digits where people read them, and not where programs do.
+// number groups digits for people but not for programs.
 func number(l look, n uint64) string {
 	if l.terminal {
 		return group(n)

@@ -10,24 +10,24 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// An allowClock says with which clocks a node ID is acquired although others
-// differ.
+// An allowClock says which clock differences do not prevent acquiring a node
+// ID.
 type allowClock struct{ behind, ahead bool }
 
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
 func clockVars(cmd *cobra.Command, allow *allowClock) {
-	cmd.Flags().BoolVar(&allow.behind, "allow-clock-behind", false, "acquire a node ID although this clock is more than 10s behind other members'")
-	cmd.Flags().BoolVar(&allow.ahead, "allow-clock-ahead", false, "acquire a node ID although this clock is more than 10s ahead of the store's or other members'")
+	cmd.Flags().BoolVar(&allow.behind, "allow-clock-behind", false, "acquire a node ID even if this clock is more than 10s behind other members'")
+	cmd.Flags().BoolVar(&allow.ahead, "allow-clock-ahead", false, "acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
 }
 
-// clockMost is by how much the clock may differ from the store's.
+// clockMost is how far the clock may differ from the store's.
 const clockMost = 10 * time.Second
 
 // anyClockHint says what to do if a command refuses the clock.
-const anyClockHint = "is the clock right (date -u)? --any-clock overrides this"
+const anyClockHint = "check the clock (date -u); if it is right, override this with --any-clock"
 
-// checkClock refuses the clock of this machine if it differs from the store's.
-// A store that does not tell its time agrees with every clock.
+// checkClock refuses this machine's clock if it differs from the store's. A
+// store that does not report its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
 	by, now := a.storeLead(ctx, s)
 	switch {
@@ -39,9 +39,9 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 	return nil
 }
 
-// storeLead is by how much this machine's clock is ahead of the store's, at
-// least; below 0 it is behind. It is 0 if the clocks may agree or the store
-// does not tell its time.
+// storeLead returns how far this machine's clock is ahead of the store's, at
+// least; negative if it is behind. It is 0 if the clocks may agree or the store
+// does not report its time.
 func (a *app) storeLead(ctx context.Context, s grant.Store) (by time.Duration, now time.Time) {
 	c, ok := grant.As[grant.Clock](s)
 	if !ok {

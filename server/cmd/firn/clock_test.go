@@ -30,8 +30,9 @@ import (
 )
 
 // TestServeClockAhead: a server whose clock is a year ahead acquires no node ID
-// and says so in every protocol. If it is allowed to, it blocks its number; a
-// repair gives that back to servers that are right, and no ID is made twice.
+// and reports that over every protocol. If it is allowed to, it blocks its node
+// ID; a repair gives that back to servers whose clocks are right, and no ID is
+// made twice.
 func TestServeClockAhead(t *testing.T) {
 	store := "dir:" + filepath.Join(t.TempDir(), "store") + "?volatile=true"
 	ahead := map[string]string{clockEnv: "8760h"}
@@ -120,7 +121,7 @@ func TestServeClockAhead(t *testing.T) {
 		t.Errorf("the number is blocked: %d %s, want 503", code, body)
 	}
 	a, stdout, stderr := serveApp(t)
-	if code := run(t.Context(), a, []string{"node", "repair", "orders", "--apply", "--store", store}); code != exitFine || !strings.Contains(stdout.String(), "1 blocked, 1 of them given back") {
+	if code := run(t.Context(), a, []string{"node", "repair", "orders", "--apply", "--store", store}); code != exitFine || !strings.Contains(stdout.String(), "1 blocked, 1 of which were given back") {
 		t.Fatalf("repair ends with %d: %s%s", code, stdout, stderr)
 	}
 	take("right, after the repair", stopped)

@@ -12,11 +12,11 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// completing bounds how long a shell waits for names of a store.
+// completing bounds how long a shell waits for names from a store.
 const completing = 2 * time.Second
 
-// completeNames offers the sequencers of the store to the shell, as the
-// argument of a command.
+// completeNames offers the sequencers of the store to the shell, as arguments
+// of a command.
 func (a *app) completeNames(cmd *cobra.Command, store *string) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -36,8 +36,8 @@ func (a *app) completeSequencer(cmd *cobra.Command, store *string) {
 	}
 }
 
-// offerNames are the sequencers of a store, each with what it is. A store that
-// does not exist, or does not answer, has none.
+// offerNames returns the sequencers of a store with their descriptions. It
+// returns none if the store does not exist or does not answer.
 func (a *app) offerNames(ctx context.Context, url string) (all []string) {
 	ctx, cancel := context.WithTimeout(ctx, completing)
 	defer cancel()
@@ -56,8 +56,8 @@ func (a *app) offerNames(ctx context.Context, url string) (all []string) {
 	return all
 }
 
-// peek opens the store of a command if it exists, and creates nothing; it
-// returns nil otherwise.
+// peek opens the store of a command if it exists, and creates nothing;
+// otherwise it returns nil.
 func (a *app) peek(ctx context.Context, url string) grant.Store {
 	if url == "" {
 		url = a.getenv(storeEnv)

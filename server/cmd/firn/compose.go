@@ -26,18 +26,21 @@ func newCompose(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "compose --time TIME [--layout LAYOUT] [--node NODE] [--seq N] | compose -",
-		Short: "Put an ID together from its time, node and sequence",
-		Long: `Compose makes the ID that a generator would have made at a time. Random bits
-are zero. What does not fit the layout is an error; nothing is cut.
+		Short: "Compose an ID from its time, node and sequence",
+		Long: `Compose makes the ID that a generator would have made at a given time.
+
+  firn compose --time 2026-11-20T10:00:00Z --node 7 --seq 3
+
+Random bits are zero. A value that does not fit the layout is an error; nothing is cut off.
 
 With - it reads JSON objects, one per line, and prints {"dec":"…","hex":"…"}
 for each in order:
 
   {"layout":"hazelcast","time_ms":1700000000000,"node":7,"seq":"3"}
 
-Values may be numbers or strings; they are read exactly. Keys that are missing
-have the flags' values, and unknown keys are errors. A bad line gives
-{"error":"…"} in its place; the rest goes on, and the exit code is 1.`,
+Values may be numbers or strings and are read exactly. Missing keys have the values of
+the flags, and unknown keys are errors. For a bad line it prints {"error":"…"},
+continues, and exits with 1.`,
 		Example: `  firn compose --time 2026-11-20T10:00:00Z --node 7 --seq 3
   firn compose --layout flake-idgen --time 1700000000000 --node datacenter=9,worker=7
   firn compose - < parts.ndjson`,
@@ -55,12 +58,12 @@ have the flags' values, and unknown keys are errors. A bad line gives
 			}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("format") {
-					return misuse("", "compose - prints dec and hex; --format is for a single ID")
+					return misuse("", "compose - prints dec and hex; --format needs a single ID")
 				}
 				return c.lines(cmd, a)
 			}
 			if !c.hasTime {
-				return misuse("firn compose --time now", "there is no --time")
+				return misuse("firn compose --time now", "--time is missing")
 			}
 			if !cmd.Flags().Changed("format") {
 				format = layout.Format()
@@ -96,17 +99,17 @@ have the flags' values, and unknown keys are errors. A bad line gives
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the ID")
-	timeVar(cmd, a, &t, "time", "when: RFC 3339, a date, Unix milliseconds, now or -1h")
-	nodeVar(cmd, &node, "which node")
-	numberVar(cmd, &seq, "seq", "", "N", "which number inside its tick")
-	formatVar(cmd, &format, "format", "f", "how to write it (default the layout's own)")
+	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
+	nodeVar(cmd, &node, "node of the ID")
+	numberVar(cmd, &seq, "seq", "", "N", "sequence number within the tick")
+	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
 	return cmd
 }
 
-// errReadOnly says that a layout's IDs cannot be made.
+// errReadOnly is the error for a layout whose IDs cannot be made.
 func errReadOnly(l firn.Layout) error {
-	return fmt.Errorf("IDs of layout %s can be read, but not made", l)
+	return fmt.Errorf("IDs of layout %s can be read but not made", l)
 }
 
 // composeHint says what the layout can hold.
@@ -121,8 +124,8 @@ func composeHint(l firn.Layout, err error) string {
 	return "firn layout " + l.String() + " shows its widths"
 }
 
-// A composer composes IDs of one layout after another. Keys that a record
-// leaves out have the values here.
+// A composer composes IDs of any layouts. Keys that a record leaves out have
+// the values here.
 type composer struct {
 	layout  firn.Layout
 	time    time.Time
@@ -130,10 +133,10 @@ type composer struct {
 	node    string
 	seq     uint64
 
-	layouts map[string]firn.Layout // parsed already
+	layouts map[string]firn.Layout // already parsed
 }
 
-// maxLayouts bounds the memory that a stream of ever new layouts takes.
+// maxLayouts bounds the memory for a stream with ever new layouts.
 const maxLayouts = 1000
 
 // A composed is an ID of either size.
@@ -143,7 +146,7 @@ type composed struct {
 	id2  firn.ID128
 }
 
-// composedOf is the ID of 8 or 16 bytes.
+// composedOf returns the ID in 8 or 16 bytes.
 func composedOf(b []byte) composed {
 	if len(b) == 16 {
 		return composed{wide: true, id2: firn.ID128(b)}
@@ -184,7 +187,7 @@ func (c *composer) compose(l firn.Layout, p firn.Parts) (n composed, err error) 
 	return n, err
 }
 
-// lines answers a record per line.
+// lines answers one record per line.
 func (c *composer) lines(cmd *cobra.Command, a *app) error {
 	out := newRecordWriter(a.stdout)
 	var t tally
@@ -210,7 +213,7 @@ func (c *composer) lines(cmd *cobra.Command, a *app) error {
 	return t.result(a, "lines")
 }
 
-// errEmptyLine is for a record that is not there.
+// errEmptyLine is the error for an empty line.
 var errEmptyLine = errors.New("the line is empty")
 
 // line composes the ID of one record.
@@ -235,7 +238,7 @@ func (c *composer) line(line string) (composed, error) {
 			return composed{}, fmt.Errorf("time_ms %s: %w", inspect.Quote(r.TimeMS), err)
 		}
 	case !c.hasTime:
-		return composed{}, errors.New("there is no time_ms")
+		return composed{}, errors.New("time_ms is missing")
 	}
 	switch {
 	case r.Node != "":
@@ -255,7 +258,7 @@ func (c *composer) line(line string) (composed, error) {
 	return c.compose(l, p)
 }
 
-// parsed is ParseLayout with a memory.
+// parsed is ParseLayout with a cache.
 func (c *composer) parsed(text string) (firn.Layout, error) {
 	if l, ok := c.layouts[text]; ok {
 		return l, nil

@@ -19,11 +19,11 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// configEnv is the environment variable that --config is taken from.
+// configEnv is the environment variable with the default of --config.
 const configEnv = "FIRN_CONFIG"
 
-// configKeys are the keys of firn.yaml, with the flag of serve that each stands
-// for. Its documentation, its default and its check are the flag's.
+// configKeys are the keys of firn.yaml, each with the flag of serve that it
+// sets. The flag has its documentation, default and check.
 var configKeys = []struct{ key, flag string }{
 	{"listen", "listen"},
 	{"listen-http", "listen-http"},
@@ -70,7 +70,7 @@ var configKeys = []struct{ key, flag string }{
 	{"tracing.service-name", "tracing-service-name"},
 }
 
-// knownKeys are the keys alone.
+// knownKeys returns the keys alone.
 func knownKeys() []string {
 	all := make([]string, len(configKeys))
 	for i, k := range configKeys {
@@ -79,18 +79,18 @@ func knownKeys() []string {
 	return all
 }
 
-// envOf is the environment variable of a key.
+// envOf returns the environment variable of a key.
 func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// An unknownVar is a variable that is no key, and the one that is perhaps
-// meant, or "".
+// An unknownVar is a variable that is not a key, and the most similar key, or
+// "".
 type unknownVar struct{ name, near string }
 
-// unknownVars are variables that look like those of keys and are none. One that
-// node names is meant, and those that begin with FIRN_TEST_; and Kubernetes
-// makes some where there is a service of the name firn.
+// unknownVars returns variables that look like those of keys but are not. It
+// skips the one that node names, those that begin with FIRN_TEST_, and those
+// that Kubernetes sets for a service named firn.
 func unknownVars(environ []string, node string) (all []unknownVar) {
 	known := []string{configEnv}
 	for _, k := range configKeys {
@@ -117,10 +117,10 @@ func unknownVars(environ []string, node string) (all []unknownVar) {
 	return all
 }
 
-// serviceVariable is what Kubernetes names variables about services.
+// serviceVariable matches the variables that Kubernetes sets for services.
 var serviceVariable = regexp.MustCompile(`^FIRN_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// environment is all variables, where they are known.
+// environment returns all variables, if they are known.
 func (a *app) environment() []string {
 	if a.environ == nil {
 		return nil
@@ -128,14 +128,10 @@ func (a *app) environment() []string {
 	return a.environ()
 }
 
-// configHelp says how the file is found and what is in it.
-const configHelp = `The file is YAML. Its keys are flags of firn serve; firn config print lists all with
-their meanings and defaults. What is said by a flag counts before what an environment
-variable says (FIRN_LISTEN, FIRN_TLS_CERT, …), and that before the file.
-
-sequencers has templates: how a sequencer is created that is used for the first time. The
-name itself counts first, then the pattern with one * that has the most other characters,
-then default. Two patterns that fit equally well are an error.
+// configHelp explains the file.
+const configHelp = `The file is YAML. Its keys are flags of firn serve; firn config print lists all of them
+with their meanings and defaults. A flag overrides an environment variable (FIRN_LISTEN,
+FIRN_TLS_CERT, …), which overrides the file.
 
   listen: 127.0.0.1:3476
   store: etcd://etcd-1,etcd-2,etcd-3/firn
@@ -146,13 +142,17 @@ then default. Two patterns that fit equally well are an error.
       layout: hazelcast,epoch=2026-01-01T00:00:00Z
       max-ahead: 15s      # how far IDs may run ahead of the clock
       window: 60s         # how long a node ID is held without the store
-      nodes: 0..511       # which node IDs this server may take`
+      nodes: 0..511       # node IDs that this server may take
 
-// readConfig reads a file. The error says why nothing of it could be read.
+sequencers has templates for sequencers that are created when they are first used. The
+template of the name itself is used first, then the matching pattern (with one *) that has
+the most other characters, then default. Two equally good patterns are an error.`
+
+// readConfig reads a file. It returns an error if nothing of it could be read.
 func readConfig(path string) (f *config.File, all faults, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, failed("--config, or "+configEnv+", names the file", "%w", err)
+		return nil, nil, failed("check --config, or "+configEnv, "%w", err)
 	}
 	f, err = config.Parse(data, path, knownKeys())
 	var wrong *config.Faults
@@ -166,10 +166,10 @@ func readConfig(path string) (f *config.File, all faults, err error) {
 	return f, nil, nil
 }
 
-// configHint is where to look for what is right.
-const configHint = "firn config print lists all keys; firn config check FILE tells whether a file is right"
+// configHint says where to find the valid keys.
+const configHint = "run firn config print for all keys, and firn config check FILE to check a file"
 
-// applyConfig sets flags from the environment and a file, where they were not
+// applyConfig sets flags from the environment and a file, unless they were
 // given.
 func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) string) (origin, faults) {
 	from := make(origin)
@@ -179,7 +179,7 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 		from[key] = o
 		to := flags.Lookup(flag)
 		var err error
-		if list, ok := to.Value.(pflag.SliceValue); ok && o.line != 0 { // each as it stands there, commas too
+		if list, ok := to.Value.(pflag.SliceValue); ok && o.line != 0 { // each value as written, including commas
 			err, to.Changed = list.Replace(values), true
 		} else {
 			err = flags.Set(flag, o.text)
@@ -199,14 +199,14 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 		env := getenv(envOf(k.key))
 		switch {
 		case flag.Changed:
-		case env != "" && k.key == "store" && file == nil: // it is looked at where there is no --store
+		case env != "" && k.key == "store" && file == nil: // used only without --store
 		case env != "":
 			set(k.key, k.flag, []string{env}, source{where: envOf(k.key)})
 		case file != nil:
 			o := source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
 			if _, isList := flag.Value.(pflag.SliceValue); len(file.Values) != 1 && !isList {
 				from[k.key] = o
-				all.add(k.flag, "", "", "it is one value")
+				all.add(k.flag, "", "", "it must be a single value")
 				continue
 			}
 			set(k.key, k.flag, file.Values, o)
@@ -215,7 +215,7 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 	return from, all
 }
 
-// ofLayouts are the flags that templates are checked with.
+// ofLayouts are the flags needed to check templates.
 var ofLayouts = [...]string{"layout", "node", "nodes", "max-ahead", "store"}
 
 // load reads the configuration of serve.
@@ -243,8 +243,8 @@ func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
 	return append(all, more...), nil
 }
 
-// settle notes what was said of all that counts, and what was not; wrong are
-// the values that could not be read.
+// settle records which flags are set and which are not; wrong are the values
+// that could not be read.
 func (s *serving) settle(flags *pflag.FlagSet, wrong faults) {
 	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
 	s.givenAhead = flags.Changed("max-ahead")
@@ -253,9 +253,9 @@ func (s *serving) settle(flags *pflag.FlagSet, wrong faults) {
 	}
 }
 
-// reload reads the file again, and takes what can be changed while the server
-// runs: the templates, and log.level where no flag or variable says it. It
-// returns which keys need a restart.
+// reload reads the file again and applies what can change while the server
+// runs: the templates, and log.level if no flag or variable sets it. It returns
+// the keys that need a restart.
 func (s *serving) reload() (changed bool, restart []string, err error) {
 	old := s.file.Load()
 	if old == nil {
@@ -265,7 +265,7 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	if err != nil {
 		return false, nil, err
 	}
-	// Values too must be right, or nothing of the file counts.
+	// All values must be valid, or nothing of the file is applied.
 	to, flags := servingFlags()
 	from, more := applyConfig(flags, f, func(string) string { return "" })
 	to.settle(flags, more)
@@ -293,8 +293,8 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	return true, restart, nil
 }
 
-// overrule has what was said at the start by a flag or a variable count before
-// a file that was read again.
+// overrule lets flags and variables from the start override a file that was
+// read again.
 func (s *serving) overrule(to *serving) {
 	if s.said["layout"] {
 		to.layout, to.anyLayout = s.layout, s.anyLayout
@@ -313,7 +313,7 @@ func (s *serving) overrule(to *serving) {
 	}
 }
 
-// template is what is configured for a name.
+// template returns the template of a name.
 func (s *serving) template(name string) (service.Template, error) {
 	t := service.Template{Existing: !s.create}
 	f := s.file.Load()
@@ -343,8 +343,8 @@ func newConfig(a *app) *cobra.Command {
 func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE",
-		Short:   "Say whether a file is right",
-		Long:    "Check reads a file, and the files that it names, as firn serve would, without starting\nanything or asking the store, and reports all that is wrong. It exits with 1 if there is\nsomething. What a node of env:, hostname or if: stands for is known where serve runs.\n\n" + configHelp,
+		Short:   "Check a configuration file",
+		Long:    "Check reads a file, and the files that it names, as firn serve would, and reports\nall errors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
 		Example: "  firn config check /etc/firn/firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -369,13 +369,13 @@ func newConfigCheck(a *app) *cobra.Command {
 				errors.As(err, &exit)
 				return &exitError{exitNo, exit.err, exit.hint}
 			}
-			fmt.Fprintf(a.stdout, "%s is right: %s and %s of sequencers\n", args[0], howMany(len(f.Settings), "key"), howMany(len(f.Templates), "template"))
+			fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], howMany(len(f.Settings), "key"), howMany(len(f.Templates), "template"))
 			return nil
 		},
 	}
 }
 
-// howMany is 1 key, or 2 keys.
+// howMany formats 1 key, or 2 keys.
 func howMany(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -383,7 +383,7 @@ func howMany(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// servingFlags are a serve command that is not run.
+// servingFlags returns a serve command that is not run.
 func servingFlags() (*serving, *pflag.FlagSet) {
 	s := newServing()
 	cmd := &cobra.Command{Use: "serve"}
@@ -393,7 +393,7 @@ func servingFlags() (*serving, *pflag.FlagSet) {
 
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return misuse("", "which file? Write %s FILE", cmd.CommandPath())
+		return misuse("", "the file is missing: write %s FILE", cmd.CommandPath())
 	}
 	return nil
 }
@@ -401,12 +401,12 @@ func oneFile(cmd *cobra.Command, args []string) error {
 func newConfigPrint(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "print [FILE]",
-		Short:   "Print every key with its meaning, default and value",
-		Long:    "Print prints a whole file: every key, commented out where nothing is said about it, with\nits meaning and default, and what a file and the environment make of it.\n\n" + configHelp,
+		Short:   "Print all keys with their meaning, default and value",
+		Long:    "Print prints a complete configuration: every key with its meaning, default and current\nvalue.\n\n  firn config print > firn.yaml\n\nKeys that are not set are commented out. The current values are those of FILE and of the\nenvironment.\n\n" + configHelp,
 		Example: "  firn config print > firn.yaml\n  firn config print /etc/firn/firn.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return misuse("", "one file at a time: %q is one too many", args[1])
+				return misuse("", "only one file is allowed: %q is too many", args[1])
 			}
 			return nil
 		},
@@ -428,7 +428,7 @@ func newConfigPrint(a *app) *cobra.Command {
 				if v.near != "" {
 					v.near = ": did you mean " + v.near + "?"
 				}
-				a.note("the variable %s is no key%s", v.name, v.near)
+				a.note("unknown environment variable %s%s", v.name, v.near)
 			}
 			printConfig(a.stdout, flags, f, from)
 			return nil
@@ -438,7 +438,7 @@ func newConfigPrint(a *app) *cobra.Command {
 
 // printConfig prints all keys.
 func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin) {
-	fmt.Fprintln(w, "# The configuration of firn serve. What is commented out has its default.")
+	fmt.Fprintln(w, "# Configuration of firn serve. Keys that are commented out have their defaults.")
 	group := ""
 	for _, k := range configKeys {
 		flag := flags.Lookup(k.flag)
@@ -471,7 +471,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 			fmt.Fprintf(w, "%s# %s:\n", indent, name)
 		}
 	}
-	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n# A mistyped name creates one too, unless create-on-first-use is false.\n")
+	fmt.Fprint(w, "\n# Templates for sequencers that are created when they are first used: by name, by pattern,\n# or default. A mistyped name creates one too, unless create-on-first-use is false.\n")
 	if f == nil || len(f.Templates) == 0 {
 		fmt.Fprint(w, "# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
 		return
@@ -497,15 +497,18 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 func newConfigImport(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE",
-		Short: "Turn Flake ID generators of Hazelcast into templates for firn.yaml",
-		Long: `Import reads the configuration of a Hazelcast member or client, in XML or YAML, and
-prints its Flake ID generators as templates for firn.yaml, which firn config check
-accepts. Files that it imports are read too, if they are files next to it. Sequencers
-that no generator configures get Hazelcast's default layout, as they do in Hazelcast.
+		Short: "Convert Hazelcast's Flake ID generators to a firn.yaml",
+		Long: `Import reads the configuration of a Hazelcast member or client, in XML or YAML, and prints
+its Flake ID generators as a firn.yaml with templates.
 
-Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Such
-names, and all that a firn.yaml cannot carry, are printed on stderr, the most important
-first.`,
+  firn config import hazelcast.xml > firn.yaml
+
+firn config check accepts the result. Imported files are read too if they are next to the
+file. Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
+
+Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
+generators, and settings that have no place in a firn.yaml, are listed on stderr, the most
+important first.`,
 		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -528,16 +531,16 @@ first.`,
 	}
 }
 
-// beside reads the files that a file of Hazelcast imports, whose paths are relative to its
-// own.
+// beside reads the files that a Hazelcast file imports, with paths relative to
+// that file.
 func beside(file string) func(string) ([]byte, error) {
 	return func(resource string) ([]byte, error) {
 		path := strings.TrimPrefix(strings.TrimPrefix(resource, "file:"), "//")
 		switch {
 		case path == "":
-			return nil, errors.New("it has no resource")
+			return nil, errors.New("the import has no resource")
 		case strings.HasPrefix(resource, "classpath:") || strings.Contains(path, "://"):
-			return nil, errors.New("it is not a file")
+			return nil, errors.New("it is not a local file")
 		case !filepath.IsAbs(path):
 			path = filepath.Join(filepath.Dir(file), path)
 		}

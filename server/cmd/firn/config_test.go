@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")
 
-// TestConfigDocs: docs/config.md has every key as it is, and no other, and
-// every flag that a file can say is a key.
+// TestConfigDocs: docs/config.md has exactly the keys, and every flag that a
+// file can set is a key.
 func TestConfigDocs(t *testing.T) {
 	const page = "../../../docs/config.md"
 	data, err := os.ReadFile(page)
@@ -72,8 +72,8 @@ func TestConfigDocs(t *testing.T) {
 	t.Error("docs/config.md is not as the keys are: go test ./cmd/firn -run TestConfigDocs -update")
 }
 
-// TestListenAlone: with an address of one protocol alone there is none for all,
-// unless it is said, by whatever of flag, variable and file says them.
+// TestListenAlone: with an address for one protocol, serve has none for all,
+// unless one is given, in any of flag, variable and file.
 func TestListenAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for _, tt := range []struct {
@@ -129,8 +129,8 @@ func TestListenAlone(t *testing.T) {
 	}
 }
 
-// TestSlips: a variable that is no key is named, with the key that is perhaps
-// meant; those that are meant for something else are not.
+// TestSlips: an unknown variable is reported, with the most similar key.
+// Variables for other purposes are not.
 func TestSlips(t *testing.T) {
 	environ := []string{
 		"FIRN_LIMITS_CONECTIONS=4", "FIRN_TLS_CRT=x", "FIRN_ZZZZZZZZZZZZ=1", "FIRN_LIMITS_CONNECTION_S=", "firn_listen=x", "PATH=/bin",
@@ -149,7 +149,7 @@ func TestSlips(t *testing.T) {
 		a, _, stderr := serveApp(t)
 		a.environ = func() []string { return []string{"FIRN_LIMITS_CONECTIONS=4"} }
 		ctx, stop := context.WithCancel(t.Context())
-		stop() // a server is told to stop before it begins
+		stop() // the server stops before it begins
 		run(ctx, a, args)
 		for _, text := range []string{"FIRN_LIMITS_CONECTIONS", "did you mean FIRN_LIMITS_CONNECTIONS?"} {
 			if !strings.Contains(stderr.String(), text) {
@@ -159,16 +159,16 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// TestConfigFaults: config check finds what serve refuses, both say all of it
-// at once, each with its line and key, and neither names a flag that nobody has
-// typed.
+// TestConfigFaults: config check finds what serve refuses. Both report all
+// faults at once, each with its line and key, and neither names a flag that the
+// user has not typed.
 func TestConfigFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for _, tt := range []struct {
 		yaml string
-		want []string // lines of what is said, after the name of the file
+		want []string // lines of the output, after the name of the file
 	}{
-		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs a certificate and its key"}},
+		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs both a certificate and its key"}},
 		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: stat /nope: no such file"}},
 		{"tokens: /nope", []string{"1: tokens: stat /nope: no such file"}},
 		{"member-token: /nope", []string{"1: member-token: open /nope: no such file"}},
@@ -177,33 +177,33 @@ func TestConfigFaults(t *testing.T) {
 		{"node: 1\nnodes: 1..2", []string{"2: nodes: either --node or --nodes, not both"}},
 		{"layout: hazelcst\nnodes: 0..60000\nsequencers: {x: {nodes: 0..50000}, y: {window: 1ms}}", []string{`1: layout is "hazelcst": there is no preset`, `3: sequencers: "y": the window is 1ms`}},
 		{"max-ahead: 9999h\nsequencers: {x: {window: 60s}}", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
-		{"max-ahead: -1s", []string{`1: max-ahead is "-1s": the least is 0s`}},
-		{"node: 'env:'", []string{`1: node is "env:": there is no name`}},
+		{"max-ahead: -1s", []string{`1: max-ahead is "-1s": it must be at least 0s`}},
+		{"node: 'env:'", []string{`1: node is "env:": the name is missing`}},
 		{"node: 5000\nsequencers: {x: {layout: default}}", []string{`1: node is "5000"`}},
 		{"max-ahead: 9999h", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
 		{"layout: ksuid", []string{`1: layout is "ksuid"`}},
-		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is more than 1023`}},
-		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": nodes 0..4000: 4000 is more than 1023`}},
-		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": nodes 5..2000: 2000 is more than 1023`}},
+		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is above 1023`}},
+		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": nodes 0..4000: 4000 is above 1023`}},
+		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": nodes 5..2000: 2000 is above 1023`}},
 		{`sequencers: {"x": {window: 1ms}}`, []string{`1: sequencers: "x": the window is 1ms`}},
 		{`sequencers: {"x": {max-ahead: 9999h}}`, []string{`1: sequencers: "x": max-ahead is 9999h`}},
-		{`sequencers: {"bad name": {layout: default}}`, []string{`1: sequencers: "bad name" is no name of a sequencer`}},
+		{`sequencers: {"bad name": {layout: default}}`, []string{`1: sequencers: "bad name" is neither a sequencer name`}},
 		{"sequencers:\n  bad name:\n    layout: nope\n    window: 1ms\n    nodes: 9..1", []string{
-			`2: sequencers: "bad name" is no name`, `3: sequencers: "bad name": layout: `, `4: sequencers: "bad name": the window is 1ms`, `5: sequencers: "bad name": nodes: "9..1" is not LO..HI`,
+			`2: sequencers: "bad name" is neither a sequencer name`, `3: sequencers: "bad name": layout: `, `4: sequencers: "bad name": the window is 1ms`, `5: sequencers: "bad name": nodes: "9..1" is not LO..HI`,
 		}},
-		{`store: "redis://x"`, []string{`1: store: "redis://x": there is no such kind of store`}},
+		{`store: "redis://x"`, []string{`1: store: "redis://x": unknown kind of store`}},
 		{`store: "postgres://u:hunter2@h/d?table=a-b"`, []string{"1: store: "}},
-		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": there is no parameter "y"`}},
-		{`advertise: "not an address"`, []string{`1: advertise is "not an address": it is HOST:PORT`}},
+		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": unknown parameter "y"`}},
+		{`advertise: "not an address"`, []string{`1: advertise is "not an address": it must be HOST:PORT`}},
 		{"listen: 5", []string{`1: listen is "5": address 5: missing port`}},
-		{`listen: [""]`, []string{"1: listen: it is empty"}},
+		{`listen: [""]`, []string{"1: listen: the address is empty"}},
 		{"listen: ['127.0.0.1:0', '5,6', '7']", []string{`1: listen is "5,6": `, `1: listen is "7": `}},
 		{"limits:\n  connections: 0\n  request-timeout: 0s\n  read-timeout: -1s", []string{
-			`2: limits.connections is "0": it is a number from 1`, `3: limits.request-timeout is "0s": the least is 1ms`, `4: limits.read-timeout is "-1s": it is from 100ms to 10m`,
+			`2: limits.connections is "0": it must be a number from 1`, `3: limits.request-timeout is "0s": it must be at least 1ms`, `4: limits.read-timeout is "-1s": it must be from 100ms to 10m`,
 		}},
-		{"create-on-first-use: yes", []string{`1: create-on-first-use is "yes": it is true or false`}},
-		{"drain: {delay: soon}", []string{`1: drain.delay is "soon": it is a duration such as`}},
-		{"stroe: x\nlisten: 5\ntokens: /nope\nlog: {level: [a, b]}", []string{`1: there is no key "stroe"`, `2: listen is "5"`, "3: tokens: ", "4: log.level: it is one value"}},
+		{"create-on-first-use: yes", []string{`1: create-on-first-use is "yes": it must be true or false`}},
+		{"drain: {delay: soon}", []string{`1: drain.delay is "soon": it must be a duration such as`}},
+		{"stroe: x\nlisten: 5\ntokens: /nope\nlog: {level: [a, b]}", []string{`1: unknown key "stroe"`, `2: listen is "5"`, "3: tokens: ", "4: log.level: it must be a single value"}},
 		{"a: [", []string{" line 1: "}},
 	} {
 		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
@@ -279,7 +279,7 @@ func TestReloadFaults(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", ""}, // the layout is that of the flag
-		{"sequencers: {x: {nodes: 0..70000}}", "70000 is more than 65535"},
+		{"sequencers: {x: {nodes: 0..70000}}", "70000 is above 65535"},
 		{"max-ahead: 1s\nsequencers: {x: {window: 1s}}", "the window is 1s"},
 		{"advertise: x", `1: advertise is "x"`},
 		{"layout: default\nmax-ahead: 2s\nsequencers: {x: {nodes: 0..4000}}", ""},

@@ -23,23 +23,26 @@ func newConvert(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "convert [--from FORMAT] [--to FORMAT] {ID|FILE|-}…",
-		Short: "Write IDs in another format",
-		Long: `Convert writes IDs in another format. It takes IDs, files with a column of them,
-and - for the standard input; with --from raw it reads bytes. A text that cannot
-be read is an error; the rest continues, and the exit code is 1.
+		Short: "Convert IDs to another format",
+		Long: `Convert writes IDs in another format. It reads IDs from arguments, from files with a
+column of IDs, and from the standard input (-); with --from raw it reads bytes.
+
+  firn convert --to base62 7130316800004390912
+
+A text that is not an ID is an error; convert continues and exits with 1.
 
 ` + columnHelp + `
 
-Whether an ID has 64 or 128 bits is seen from its text: uuid, 32 hexadecimal
-digits, 26 of base32 and 128 of bin have 128 bits; a text in another format
-has 128 where its number needs more than 64. --bits says it where that is
-wrong. A number that is 0 in its upper half has one form for each size:
+The text of an ID shows whether it has 64 or 128 bits: uuid, 32 hexadecimal digits,
+26 of base32 and 128 of bin have 128 bits; in other formats an ID has 128 bits if
+its number needs more than 64. Use --bits if that is wrong: a number whose upper
+half is 0 has a different form in each size:
 
   firn convert --from dec --to hex --bits 128 7
 
 The formats are dec, hex, bin, base32 (Crockford), base36, base58 (Bitcoin),
-base62, base2 to base62 and flake32, flake58 (0-9A-Za-z), uuid and raw; -fixed
-and -short after a name ask for leading zeros or none.`,
+base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
+-fixed for leading zeros, or -short for none.`,
 		Example: `  firn convert --to base62 7130316800004390912
   firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1
@@ -55,7 +58,7 @@ and -short after a name ask for leading zeros or none.`,
 			case "128":
 				c.bits = 128
 			default:
-				return misuse("", "--bits %q: it is auto, 64 or 128", size)
+				return misuse("", "--bits %q: it must be auto, 64 or 128", size)
 			}
 			if err := c.check(cmd, args); err != nil {
 				return err
@@ -77,56 +80,56 @@ and -short after a name ask for leading zeros or none.`,
 		},
 	}
 	encodingVar(cmd, &from)
-	formatVar(cmd, &to, "to", "", "how to write them (default dec)")
+	formatVar(cmd, &to, "to", "", "output format (default dec)")
 	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
-	numberVar(cmd, &groups, "group", "", "N", "with --to bin: a space after every N bits, counted from the right")
+	numberVar(cmd, &groups, "group", "", "N", "with --to bin: insert a space after every N bits, from the right")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…","format":"…","bits":…} per line`)
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
 	return cmd
 }
 
-// A converter writes IDs in another format.
+// A converter converts IDs to another format.
 type converter struct {
 	a      *app
 	from   inspect.Encoding
 	to     firn.Format
-	bits   int // 0: what the text says
+	bits   int // 0: as in the text
 	groups int // bits between spaces; 0: none
 	asJSON bool
 
-	width64 int // the most characters of a 64-bit ID in the format from
+	width64 int // maximum length of a 64-bit ID in the format from
 
 	tally tally
 	buf   []byte
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that exclude each other.
 func (c *converter) check(cmd *cobra.Command, args []string) error {
 	from, isFormat := c.from.Format()
 	switch {
 	case c.groups > 0 && c.to != firn.Binary:
-		return misuse("", "--group is for --to bin")
+		return misuse("", "--group needs --to bin")
 	case c.groups > 64:
-		return misuse("", "--group %d: it is at most 64", c.groups)
+		return misuse("", "--group %d: it must be at most 64", c.groups)
 	case c.to == firn.UUID && c.bits == 64:
-		return misuse("", "--to uuid writes IDs of 128 bits")
+		return misuse("", "--to uuid needs IDs of 128 bits")
 	case c.to == firn.UUID:
 		c.bits = 128
 	case c.to == firn.Raw && c.asJSON:
-		return misuse("", "--to raw writes bytes, which --json cannot hold")
+		return misuse("", "--to raw writes bytes, which JSON cannot contain")
 	case c.to == firn.Raw && c.a.lookOf(c.a.stdout).terminal:
 		return misuse("send them to a file or a pipe, or use --to hex", "--to raw writes bytes that a terminal cannot show")
 	}
 	if isFormat && from == firn.Raw {
 		if cmd.Flags().Changed("csv") {
-			return misuse("leave one of them out", "--csv is for text, and --from raw reads bytes")
+			return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
 		}
 		if len(args) != 1 || args[0] != "-" {
 			return misuse("firn convert --from raw --bits 64 -", "--from raw reads bytes from the standard input")
 		}
 		if !cmd.Flags().Changed("bits") || c.bits == 0 {
-			return misuse("--bits 64 or --bits 128", "--from raw: bytes do not say where an ID ends")
+			return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 		}
 	}
 	if from.Fits(64) == nil {
@@ -166,11 +169,11 @@ func (c *converter) line(out *recordWriter, where place, text string, err error)
 	return c.tally.complain(c.a, out, where, err)
 }
 
-// text appends what a text is in the other format.
+// text appends the converted text.
 func (c *converter) text(text string) error {
-	// What a format's 64 bits can be is tried first, and decimal where nothing
-	// is said: that is what inspect.Decode says too, in more steps. Zeros in
-	// front may mean something else.
+	// Try 64 bits of the format first, or decimal if none is given: the result is
+	// the same as that of inspect.Decode, with fewer steps. Leading zeros may have
+	// another meaning.
 	f, ok := c.from.Format()
 	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
 		id, err := f.Parse(text)
@@ -215,7 +218,7 @@ func appendGroups(b, bits []byte, group int) []byte {
 	return b
 }
 
-// appendLong appends an ID of 96 or 160 bits, which have few formats.
+// appendLong appends an ID of 96 or 160 bits, for which there are few formats.
 func (c *converter) appendLong(b []byte) error {
 	c.begin()
 	switch c.to {
@@ -224,7 +227,7 @@ func (c *converter) appendLong(b []byte) error {
 	case firn.Hex:
 		c.buf = fmt.Appendf(c.buf, "%x", b)
 	default:
-		return fmt.Errorf("an ID of %d bits is written as dec or hex only", 8*len(b))
+		return fmt.Errorf("an ID of %d bits can only be written as dec or hex", 8*len(b))
 	}
 	c.end(8 * len(b))
 	return nil
@@ -245,7 +248,7 @@ func (c *converter) end(bits int) {
 	}
 }
 
-// bytes converts IDs that follow each other as bytes.
+// bytes converts packed IDs.
 func (c *converter) bytes(out *recordWriter, r io.Reader) error {
 	err := eachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++

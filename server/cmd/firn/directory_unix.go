@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// groupOf is the group of a directory, and whether this process is not in it.
+// groupOf returns the group of a directory, and whether this process is not in
+// it.
 func groupOf(info fs.FileInfo) (name string, missing bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

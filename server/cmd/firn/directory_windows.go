@@ -2,5 +2,5 @@ package main
 
 import "io/fs"
 
-// groupOf is of systems with groups.
+// groupOf is for systems with groups.
 func groupOf(fs.FileInfo) (name string, missing bool) { return "", false }

@@ -21,22 +21,23 @@ func newDoctor(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [--config FILE] [--store URL] [--json]",
-		Short: "Look for problems of a server's clock, store, limits, addresses and certificates",
-		Long: `Doctor looks for what would keep a server on this machine from handing out IDs, or make
-their times wrong:
+		Short: "Diagnose a server's clock, store, limits, addresses and certificates",
+		Long: `Doctor looks for problems on this machine that would keep a server from handing out IDs,
+or make their times wrong.
 
-  clock        whether it is synchronized, is being set, and agrees with the store's and
-               with those of other servers
-  store        whether it answers, how fast, and what its settings endanger
+  sudo -u firn firn doctor --config /etc/firn/firn.yaml
+
+  clock        whether it is synchronized, is being set, and agrees with the store's clock
+               and with those of other servers
+  store        whether it answers, how fast, and whether its settings are dangerous
   members      the versions of the servers of the store
-  file system  the free space of a store that is a directory
+  file system  the free space of a store in a directory
   limits       how many files a process may open
-  address      whether the server can listen, or does
+  address      whether the server can listen, or already does
   TLS          when its certificates expire
 
-Run it as the user of the server, with the same FIRN_… variables and --config: it takes
-what "firn serve" would. It changes nothing. Where something needs fixing, it says what to
-do, and exits with 1.`,
+Run it as the server's user, with the same FIRN_… variables and --config. It changes
+nothing. If something needs fixing, it prints what to do and exits with 1.`,
 		Example: `  firn doctor
   sudo -u firn firn doctor --config /etc/firn/firn.yaml
   firn doctor --json | jq '.[] | select(.level == "fix")'`,
@@ -65,10 +66,10 @@ do, and exits with 1.`,
 	return cmd
 }
 
-// examination bounds how long the checks may take.
+// examination bounds the time of the checks.
 const examination = time.Minute
 
-// doctor makes the checks of a server and prints what was found.
+// doctor runs the checks of a server and prints the findings.
 func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, examination)
 	defer cancel()
@@ -116,7 +117,7 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 	return nil
 }
 
-// printFindings prints each on a line, and what to do below it.
+// printFindings prints each finding on a line, followed by what to do.
 func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 	if asJSON {
 		text, err := json.MarshalIndent(found, "", "  ")
@@ -137,8 +138,8 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 	return err
 }
 
-// directoryOf is the directory of a store, or "" if it is not one, and whether
-// serve makes a store in it where there is none.
+// directoryOf returns the directory of a store, or "" if it is not in one, and
+// whether serve creates a missing store in it.
 func (a *app) directoryOf(url string) (path string, makes bool) {
 	if url == "" {
 		url = a.getenv(storeEnv)
@@ -151,7 +152,7 @@ func (a *app) directoryOf(url string) (path string, makes bool) {
 		path, err := a.ownPath()
 		return path, err == nil
 	case url == machineStore:
-		path, _ = a.machinePath() // which an administrator makes
+		path, _ = a.machinePath() // created by an administrator
 	}
 	return path, false
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/firnid/firn/server/listen"
 )
 
-// An endpoint is where serve listens.
+// An endpoint is an address on which serve listens.
 type endpoint struct {
-	text     string // as it was given
+	text     string // as given
 	flag     string
 	address  *net.TCPAddr
-	path     string      // of a socket in the file system, where there is no address
-	mode     fs.FileMode // of it
+	path     string      // of a socket in the file system, if there is no address
+	mode     fs.FileMode // mode of the socket
 	only     []listen.Protocol
 	listener net.Listener
 }
 
-// endpoints finds where to listen. It comes before listening, so that there is
-// no moment at which a wrong address is open.
+// endpoints resolves the addresses. It runs before listening, so that no wrong
+// address is ever open.
 func (s *serving) endpoints() (all []*endpoint, wrong faults) {
 	add := func(flag, text string, only ...listen.Protocol) {
 		p := &endpoint{flag: flag, text: text, only: only}
@@ -43,27 +43,27 @@ func (s *serving) endpoints() (all []*endpoint, wrong faults) {
 			add("listen-"+protocol.String(), text, protocol)
 		}
 	}
-	if len(all) == 0 { // --listen= leaves only those of their own, if there are some
-		wrong.add("listen", "", "it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "it is empty")
+	if len(all) == 0 { // --listen= leaves only the addresses of single protocols, if any
+		wrong.add("listen", "", "write HOST:PORT, such as "+defaultListen+", or unix:PATH", "the address is empty")
 	}
 	return all, wrong
 }
 
-// guarded reports whether other machines may be let in: it is known who asks,
-// and nobody listens in.
+// guarded reports whether other machines may connect: clients are
+// authenticated, and connections are encrypted.
 func (s *serving) guarded() bool {
 	return s.tls.Cert != "" && (s.tokens != "" || s.tls.Require)
 }
 
-// resolve finds what the text says.
+// resolve parses the text.
 func (p *endpoint) resolve(s *serving) error {
 	if path, ok := strings.CutPrefix(p.text, "unix:"); ok {
 		if path == "" {
-			return misuse("it is unix:PATH, such as unix:/run/firn/socket", "--%s %s: there is no path", p.flag, p.text)
+			return misuse("write unix:PATH, such as unix:/run/firn/socket", "--%s %s: the path is missing", p.flag, p.text)
 		}
 		var err error
 		if p.path, p.mode, err = cutMode(path); err != nil {
-			return misuse("write it as in unix:/run/firn/socket?mode=0660", "--%s %s: %w", p.flag, p.text, err)
+			return misuse("write unix:/run/firn/socket?mode=0660", "--%s %s: %w", p.flag, p.text, err)
 		}
 		return nil
 	}
@@ -74,32 +74,32 @@ func (p *endpoint) resolve(s *serving) error {
 	}
 	if err != nil || p.text == "" {
 		if err == nil {
-			err = errors.New("it is empty")
+			err = errors.New("the address is empty")
 		}
-		return misuse("it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "--%s %q: %w", p.flag, p.text, cause(err))
+		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "--%s %q: %w", p.flag, p.text, cause(err))
 	}
 	p.address = address
 	if address.IP.IsLoopback() || s.insecure || s.guarded() {
 		return nil
 	}
 	host, _, _ := net.SplitHostPort(p.text)
-	where := "that is not this machine's own loopback address"
+	where := "this is not a loopback address"
 	if host == "" || address.IP.IsUnspecified() {
-		where = "that is every address of this machine"
+		where = "this is every address of this machine"
 	}
-	lacks := "there is neither TLS nor a token to keep others out"
+	lacks := "there are neither TLS nor tokens"
 	switch {
 	case s.tls.Cert != "":
-		lacks = "it is not known who asks: add --tokens, or --client-ca and --require-client-cert"
+		lacks = "clients are not authenticated: add --tokens, or --client-ca and --require-client-cert"
 	case s.tokens != "":
-		lacks = "tokens would be sent for everybody to read: add --tls-cert and --tls-key"
+		lacks = "tokens would be sent unencrypted: add --tls-cert and --tls-key"
 	}
-	return misuse(fmt.Sprintf("use --listen %s, or --insecure where only programs that you trust can reach it",
+	return misuse(fmt.Sprintf("use --listen %s, or --insecure if only trusted programs can reach it",
 		netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
 		"--%s %s: %s, and %s", p.flag, p.text, where, lacks)
 }
 
-// open listens.
+// open starts listening.
 func (p *endpoint) open() error {
 	var err error
 	if p.address != nil {
@@ -110,12 +110,12 @@ func (p *endpoint) open() error {
 	if err == nil {
 		return nil
 	}
-	hint := "--listen chooses another address; with port 0 it takes a free one"
+	hint := "choose another address with --listen; port 0 takes a free one"
 	switch {
 	case p.address == nil:
 		hint = ""
 	case errors.Is(err, syscall.EADDRINUSE):
-		hint = fmt.Sprintf("another program listens there, perhaps another firn serve: stop it, or choose another port with --listen %s",
+		hint = fmt.Sprintf("another program is listening there, possibly another firn serve: stop it, or choose another port with --listen %s",
 			net.JoinHostPort(p.address.IP.String(), "0"))
 	}
 	at := p.text
@@ -125,21 +125,21 @@ func (p *endpoint) open() error {
 	return failed(hint, "listen on %s: %w", at, cause(err))
 }
 
-// listenUnix listens on a socket in the file system, which has the mode from
-// the beginning. One that a process has left that was killed is removed; one
-// that another process listens on is not.
+// listenUnix listens on a socket in the file system, which has its mode from
+// the beginning. A socket left behind by a killed process is removed; one that
+// is in use is not.
 func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	l, err := listenWithMode(path, mode)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err
 	}
 	if info, e := os.Lstat(path); e != nil || info.Mode().Type() != fs.ModeSocket {
-		return nil, errors.New("there is a file of that name that is no socket")
+		return nil, errors.New("the path exists and is not a socket")
 	}
 	conn, e := net.Dial("unix", path)
 	if e == nil {
 		_ = conn.Close()
-		return nil, errors.New("another program listens there, perhaps another firn serve")
+		return nil, errors.New("another program is listening there, possibly another firn serve")
 	}
 	if err := os.Remove(path); err != nil {
 		return nil, err
@@ -147,12 +147,11 @@ func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	return listenWithMode(path, mode)
 }
 
-// socketMode is that of a socket unless its address says another one: its
-// owner's.
+// socketMode is the default mode of a socket: only its owner can connect.
 const socketMode fs.FileMode = 0o600
 
-// cutMode takes a mode off the path of a socket, which ends with ?mode=0660
-// then.
+// cutMode splits the mode off the path of a socket, which then ends with
+// ?mode=0660.
 func cutMode(text string) (path string, mode fs.FileMode, err error) {
 	path, octal, given := strings.Cut(text, "?mode=")
 	if !given {
@@ -160,19 +159,19 @@ func cutMode(text string) (path string, mode fs.FileMode, err error) {
 	}
 	n, err := strconv.ParseUint(octal, 8, 32)
 	if err != nil || n > 0o777 {
-		return path, 0, fmt.Errorf("mode %q: it is octal, 0600 to 0777", octal)
+		return path, 0, fmt.Errorf("mode %q: it must be octal, 0600 to 0777", octal)
 	}
 	return path, fs.FileMode(n), nil
 }
 
-// close ends listening, if that has begun.
+// close stops listening.
 func (p *endpoint) close() {
 	if p.listener != nil {
 		_ = p.listener.Close()
 	}
 }
 
-// url is where programs on this machine reach the endpoint.
+// url returns the URL of the endpoint for programs on this machine.
 func (p *endpoint) url(scheme string) string {
 	if p.address == nil {
 		return p.text
@@ -183,7 +182,7 @@ func (p *endpoint) url(scheme string) string {
 	return scheme + "://" + reachable(p.listener.Addr())
 }
 
-// reachable is the address under which a program on this machine reaches addr.
+// reachable returns the address at which programs on this machine reach addr.
 func reachable(addr net.Addr) string {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("localhost:%d", tcp.Port)

@@ -14,26 +14,26 @@ import (
 	"github.com/firnid/firn/server/config"
 )
 
-// A fault is what is wrong with the value of a flag of serve, wherever that
-// value comes from: the command line, a variable, or a line of a file.
+// A fault is an error in the value of a flag of serve, whether that comes from
+// the command line, a variable, or a line of a file.
 type fault struct {
 	flag  string
-	value string // as it was given; "" where that does not help
+	value string // as given; "" if that does not help
 	err   error
 	hint  string // how to do better, or ""
-	code  int    // how the program ends; 0 is exitMisuse
+	code  int    // exit code; 0 means exitMisuse
 
-	in *config.Fault // where what is wrong is no value of a flag, but a line of a file
+	in *config.Fault // set if the fault is in a line of a file, not in the value of a flag
 }
 
 type faults []fault
 
-// add notes a fault.
+// add adds a fault.
 func (f *faults) add(flag, value, hint, format string, args ...any) {
 	*f = append(*f, fault{flag: flag, value: value, hint: hint, err: fmt.Errorf(format, args...)})
 }
 
-// exit notes an error that was made for the command line alone.
+// exit adds an error that was worded for the command line.
 func (f *faults) exit(flag, value string, err error) {
 	one := fault{flag: flag, value: value, err: err}
 	var exit *exitError
@@ -48,25 +48,24 @@ func (f *faults) exit(flag, value string, err error) {
 	*f = append(*f, one)
 }
 
-// file notes what is wrong in lines of a file.
+// file adds faults in lines of a file.
 func (f *faults) file(all []*config.Fault) {
 	for _, one := range all {
 		*f = append(*f, fault{in: one, err: one})
 	}
 }
 
-// An origin says where the values of keys come from that a file or a variable
-// has.
+// An origin maps keys to the places of their values in a file or variable.
 type origin map[string]source
 
-// A source is a place where a value of a key was written.
+// A source is a place where the value of a key was written.
 type source struct {
 	where, text string
-	line        int // 0 where it is no line of a file
+	line        int // 0 if it is not in a file
 }
 
-// error is all faults in one, nil where there is none: those of a file in the
-// order of its lines, before them the others.
+// error returns all faults as one error, or nil: first those outside the file,
+// then those of the file in the order of its lines.
 func (f faults) error(from origin) error {
 	if len(f) == 0 {
 		return nil
@@ -104,7 +103,7 @@ func (f faults) error(from origin) error {
 	all = slices.Compact(all)
 	hint := ""
 	if all[len(all)-1].line > 0 {
-		hint = "firn config print lists all keys with their meanings"
+		hint = "run firn config print for all keys and their meanings"
 	}
 	if len(all) == 1 {
 		return &exitError{code, &inWords{all[0].text, f[0].err}, cmp.Or(all[0].hint, hint)}
@@ -123,7 +122,7 @@ func (f faults) error(from origin) error {
 	return &exitError{code, &inWords{strings.Join(lines, "\n"), errors.Join(errs...)}, hint}
 }
 
-// quoted is a value in quotes, unless it is a word.
+// quoted quotes a value unless it is a word.
 func quoted(value string) string {
 	if strings.ContainsFunc(value, func(r rune) bool {
 		return r != '.' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -133,7 +132,7 @@ func quoted(value string) string {
 	return value
 }
 
-// keyOf is the key that stands for a flag, or "" if none does.
+// keyOf returns the key of a flag, or "".
 func keyOf(flag string) string {
 	for _, k := range configKeys {
 		if k.flag == flag {
@@ -143,13 +142,13 @@ func keyOf(flag string) string {
 	return ""
 }
 
-// wrongValue says why a flag did not take a value.
+// wrongValue says why a flag did not accept a value.
 func wrongValue(flag *pflag.Flag, err error) string {
 	switch flag.Value.Type() {
 	case "bool":
-		return "it is true or false"
+		return "it must be true or false"
 	case "duration":
-		return "it is a duration such as 200ms or 60s"
+		return "it must be a duration such as 200ms or 60s"
 	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -162,7 +161,7 @@ func wrongValue(flag *pflag.Flag, err error) string {
 	return strings.TrimPrefix(err.Error(), "firn: ")
 }
 
-// An inWords is an error in other words.
+// An inWords is an error with another text.
 type inWords struct {
 	text string
 	err  error

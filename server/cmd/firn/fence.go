@@ -19,24 +19,27 @@ func newNodeFence(a *app) *cobra.Command {
 	m := &mending{verb: "fence", done: "fenced"}
 	cmd := m.command(a, &cobra.Command{
 		Use:   "fence SEQUENCER | --all [--longest-window D] [--apply]",
-		Short: "Make node IDs safe after the store was restored",
-		Long: `Fence must be run after the store was restored from a backup, or lost writes in a
-failover, before IDs are made again. It rewrites the record of every node ID, so
-that no process can go on from what it held before, and sets a floor above all
-windows that may have been granted since the backup.
+		Short: "Make node IDs safe after restoring the store",
+		Long: `Fence makes node IDs safe after the store was restored from a backup, or lost writes in
+a failover. Run it before any more IDs are made.
 
-Without --apply it only prints what it would do. Members acquire node IDs again
-when the floor is near: after two windows, at least 30s, and --skew. It can be run
-again at any time; that costs that wait, and nothing else.
+  firn node fence --all --apply
+
+It rewrites the record of every node ID, so that no process can continue with what it held
+before, and sets a floor above all windows that may have been granted since the backup.
+Without --apply it only prints what it would do. Members acquire node IDs again when the
+floor is near: after two windows, at least 30s, and --skew. Fence can be run again at any
+time; that only repeats this wait.
 
 The restored configuration and records show how long windows were. --apply needs
---longest-window if they may not: if no record exists, or if the configuration may
-be younger than the restore, because it was created within the last day or after
-every record. Pass it too if the sequencer was destroyed and created again with a
-longer window since the backup: nothing that was restored shows that. --restored says when the restore was: then only a configuration that
-was created after it counts as younger. With --all, both apply to all sequencers.
+--longest-window if they may not: if there is no record, or if the configuration may be
+younger than the restore, because it was created within the last day or after every
+record. Pass it also if the sequencer was destroyed and created again with a longer window
+since the backup: nothing in the restored data shows that. --restored gives the time of
+the restore: then only a configuration that was created later counts as younger. With
+--all, both apply to all sequencers.
 
-The clock must be right: it is compared with the store's, if the store tells its
+The clock must be right: fence compares it with the store's, if the store reports its
 time, and with the records.
 
 ` + storeHelp,
@@ -66,17 +69,17 @@ time, and with the records.
 	m.skew, m.check = &skew, func() error {
 		switch {
 		case cmd.Flags().Changed("longest-window") && longest <= 0:
-			return misuse("it is the longest window that the sequencer ever had, such as 60s", "--longest-window %v: it must be more than 0", longest)
+			return misuse("give the longest window that the sequencer ever had, such as 60s", "--longest-window %v: it must be more than 0", longest)
 		case skew <= 0:
 			return misuse("", "--skew %v: it must be more than 0", skew)
 		case restored.After(a.now().Add(skew)):
-			return misuse("", "--restored %s has not come yet", textfmt.Stamp(restored))
+			return misuse("", "--restored %s is in the future", textfmt.Stamp(restored))
 		}
 		return nil
 	}
-	cmd.Flags().DurationVar(&longest, "longest-window", 0, "the longest window that the sequencer ever had")
-	timeVar(cmd, a, &restored, "restored", "when the store was restored, at the earliest")
-	cmd.Flags().DurationVar(&skew, "skew", skew, "how far the clocks of members may differ")
+	cmd.Flags().DurationVar(&longest, "longest-window", 0, "longest window that the sequencer ever had")
+	timeVar(cmd, a, &restored, "restored", "earliest time at which the store was restored")
+	cmd.Flags().DurationVar(&skew, "skew", skew, "how far members' clocks may differ")
 	return cmd
 }
 
@@ -89,8 +92,8 @@ func unsure(ctx context.Context, s grant.Store, r grant.FenceReport) (string, er
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
-// An unsureError says that a sequencer was not fenced, as its windows may have
-// been longer than is known.
+// An unsureError means that a sequencer was not fenced because its windows may
+// have been longer than known.
 type unsureError struct {
 	name, why string
 	known     time.Duration
@@ -100,14 +103,14 @@ func (e *unsureError) Error() string {
 	return fmt.Sprintf("sequencer %s was not fenced: %s; members may have had windows longer than %v", e.name, e.why, e.known)
 }
 
-// longestKnown is the window that a fence was computed from. Nothing in a
-// restored store shows that a sequencer was created again with a longer one
-// since.
+// longestKnown describes the window that a fence was computed from. Nothing in
+// a restored store shows that a sequencer was later created again with a longer
+// window.
 func longestKnown(r grant.FenceReport, given bool) string {
 	if given {
 		return fmt.Sprintf("%v, the longest known", r.LongestWindow)
 	}
-	return fmt.Sprintf("%v, the longest that this store knows; run again with --longest-window if it was ever longer", r.LongestWindow)
+	return fmt.Sprintf("%v, the longest known to this store; run again with --longest-window if it was ever longer", r.LongestWindow)
 }
 
 func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mending) error {
@@ -127,13 +130,13 @@ func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mending
 	t.add("sequencer", "%s", r.Sequencer)
 	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
 	if m.apply {
-		t.add("records", "%d rewritten, %d of them were held", r.Nodes, len(r.Held))
+		t.add("records", "%d rewritten, %d of which were held", r.Nodes, len(r.Held))
 		t.add("window", "%s", longestKnown(r, given))
-		t.add("floor", "%s: members take numbers again about %v from now", textfmt.Stamp(r.Floor), wait)
+		t.add("floor", "%s: members acquire node IDs again about %v from now", textfmt.Stamp(r.Floor), wait)
 	} else {
-		t.add("records", "%d to rewrite, %d of them held now", r.Nodes, len(r.Held))
+		t.add("records", "%d to rewrite, %d of which are held", r.Nodes, len(r.Held))
 		t.add("window", "%s", longestKnown(r, given))
-		t.add("floor", "%s: members would wait about %v for a number", textfmt.Stamp(r.Floor), wait)
+		t.add("floor", "%s: members would wait about %v for a node ID", textfmt.Stamp(r.Floor), wait)
 	}
 	if why != "" {
 		t.add("unsure", "%s: --apply needs --longest-window", why)

@@ -17,11 +17,11 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// A value is a flag whose text parse reads.
+// A value is a flag whose text is parsed by parse.
 type value[T any] struct {
 	v     *T
 	parse func(string) (T, error)
-	show  func(T) string // of the default; nil: there is none to show
+	show  func(T) string // formats the default; nil: no default to show
 	kind  string
 }
 
@@ -43,24 +43,24 @@ func (f *value[T]) Set(s string) error {
 
 func (f *value[T]) Type() string { return f.kind }
 
-// flagError says what is wrong with the flags, in as few words as it takes.
+// flagError says briefly what is wrong with the flags.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return unknownFlag(cmd, err)
 	}
 	text := wrongValue(invalid.GetFlag(), err)
-	hint := cmd.CommandPath() + " --help says what it takes"
+	hint := cmd.CommandPath() + " --help shows the usage"
 	switch name := invalid.GetFlag().Name; name {
 	case "layout":
 		hint = layoutHint(invalid.GetValue())
 	case "from", "to", "format", "time":
-		hint = "" // the error lists what there is
+		hint = "" // the error lists the valid values
 	}
 	return misuse(hint, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), text)
 }
 
-// unknownFlag is the error of a flag that the command does not have.
+// unknownFlag returns the error for an unknown flag.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	hint := cmd.CommandPath() + " --help lists the flags"
 	var unknown *pflag.NotExistError
@@ -69,8 +69,8 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	}
 	name := unknown.GetSpecifiedName()
 	if n, err := strconv.ParseInt("-"+unknown.GetSpecifiedShortnames(), 10, 64); err == nil && name != "" {
-		return misuse("a language with signed integers shows IDs from 2^63 on as negative numbers: print them there as unsigned, or as text",
-			"IDs are unsigned: %d has a sign; the ID with its 64 bits is %d", n, uint64(n))
+		return misuse("languages with signed integers show IDs from 2^63 on as negative numbers: print them as unsigned numbers or as text",
+			"IDs are unsigned, but %d has a sign; the ID with the same 64 bits is %d", n, uint64(n))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -84,27 +84,25 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return misuse(hint, "%w", err)
 }
 
-// layoutHint says how to do better than a layout that cannot be read.
+// layoutHint says how to correct an invalid layout.
 func layoutHint(text string) string {
 	preset, _, _ := strings.Cut(text, ",")
 	if near := config.Nearest(preset, presetNames()); near != "" && near != preset && !strings.Contains(preset, "=") {
-		return "did you mean " + near + "? firn layout lists the presets"
+		return "did you mean " + near + "? run firn layout for all presets"
 	}
-	return "firn layout lists the presets"
+	return "run firn layout for all presets"
 }
 
-// notEmpty refuses a value that is empty: most likely, a variable of the shell
-// is not set. As if the flag were not there would be another node's IDs, or
-// worse.
+// notEmpty rejects an empty value: most likely a variable of the shell is not
+// set. Ignoring the flag would use another node's IDs, or worse.
 func notEmpty(s string) (string, error) {
 	if s == "" {
-		return "", errors.New("it is empty: is a variable not set? Leave the flag out for its default")
+		return "", errors.New("it is empty: check that the variable is set, or leave out the flag for its default")
 	}
 	return s, nil
 }
 
-// layoutVar adds --layout. The zero layout as its default means that there is
-// none.
+// layoutVar adds --layout. The zero layout means that there is no default.
 func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
 	show := func(l firn.Layout) string {
 		if l.IsZero() {
@@ -116,8 +114,7 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
 	complete(cmd, "layout", presetNames)
 }
 
-// formatVar adds a flag for a format. Whether it was given is for Changed to
-// say.
+// formatVar adds a flag for a format. Changed reports whether it was given.
 func formatVar(cmd *cobra.Command, f *firn.Format, name, short, usage string) {
 	cmd.Flags().VarP(&value[firn.Format]{f, firn.ParseFormat, nil, "FORMAT"}, name, short, usage)
 	complete(cmd, name, formatNames)
@@ -126,7 +123,7 @@ func formatVar(cmd *cobra.Command, f *firn.Format, name, short, usage string) {
 // encodingVar adds --from.
 func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
 	show := func(e inspect.Encoding) string { return e.String() }
-	cmd.Flags().Var(&value[inspect.Encoding]{e, inspect.ParseEncoding, show, "FORMAT"}, "from", "how the IDs are written")
+	cmd.Flags().Var(&value[inspect.Encoding]{e, inspect.ParseEncoding, show, "FORMAT"}, "from", "format of the input")
 	complete(cmd, "from", func() []string { return append([]string{"auto"}, formatNames()...) })
 }
 
@@ -136,8 +133,7 @@ func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
 	cmd.Flags().Var(&value[time.Time]{t, parse, nil, "TIME"}, name, usage)
 }
 
-// numberVar adds a flag for a whole number, which is decimal: pflag's own reads
-// 010 as 8.
+// numberVar adds a flag for a decimal integer: pflag's own reads 010 as 8.
 func numberVar(cmd *cobra.Command, n *uint64, name, short, kind, usage string) {
 	show := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	cmd.Flags().VarP(&value[uint64]{n, parseNumber, show, kind}, name, short, usage)
@@ -147,9 +143,9 @@ func parseNumber(s string) (uint64, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("it is more than 64 bits can hold")
+		return 0, errors.New("it exceeds 64 bits")
 	case err != nil:
-		return 0, errors.New("it is not a whole number from 0 up")
+		return 0, errors.New("it must be an integer of 0 or more")
 	}
 	return n, nil
 }
@@ -176,7 +172,7 @@ func complete(cmd *cobra.Command, flag string, words func() []string) {
 	}
 }
 
-// noEffect refuses flags that would be ignored beside another one.
+// noEffect rejects flags that another one would disable.
 func noEffect(cmd *cobra.Command, beside string, flags ...string) error {
 	given := func(name string) bool {
 		f := cmd.Flags().Lookup(name)
@@ -190,9 +186,8 @@ func noEffect(cmd *cobra.Command, beside string, flags ...string) error {
 	return nil
 }
 
-// nameValues moves the names of flags' values out of their descriptions, where
-// pflag has them in backquotes: completions and other readers show these as
-// they are.
+// nameValues moves the value names of flags out of their descriptions, where
+// pflag has them in backquotes: completions and other readers would show these.
 func nameValues(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(f.Usage, "`") {
@@ -212,7 +207,7 @@ func nameValues(cmd *cobra.Command) {
 	}
 }
 
-// named is a value whose kind has a name of its own.
+// named is a value with its own kind.
 type named struct {
 	pflag.Value
 	kind string
@@ -226,20 +221,20 @@ type namedList struct {
 	pflag.SliceValue
 }
 
-// needArgs wants at least one argument, or says with hint what they are.
+// needArgs requires at least one argument; hint says what the arguments are.
 func needArgs(what, hint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return misuse(hint, "there is no %s", what)
+			return misuse(hint, "the %s is missing", what)
 		}
 		return nil
 	}
 }
 
-// noArgs wants none.
+// noArgs allows no arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse(cmd.CommandPath()+" --help shows how it is used", "%s takes no argument, and %q is one", cmd.CommandPath(), args[0])
+		return misuse(cmd.CommandPath()+" --help shows the usage", "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

@@ -169,7 +169,8 @@ func TestForwardGuarded(t *testing.T) {
 	mutual := append(slices.Clip(secure), "--require-client-cert", "--tokens", file("mutual.yaml", entry+"- {name: members, role: generate, cn: server.example}\n"))
 	tokens := append(slices.Clip(secure), "--tokens", file("tokens.yaml", entry))
 	// An authority that the members do not know may vouch for an address, as those
-	// of the system do: whoever writes that address into the store gets no token.
+	// of the system do: anyone who writes that address into the store gets no
+	// token.
 	unknown := append(slices.Clip(tokens), "--member-ca", file("other.crt", string(nettest.NewAuthority(t).PEM(t))))
 	for _, row := range []struct {
 		what   string
@@ -180,9 +181,9 @@ func TestForwardGuarded(t *testing.T) {
 	}{
 		{"certificates", mutual, nil, "ok", ""},
 		{"a token", tokens, []string{"--member-token", file("member", token)}, "ok", ""},
-		{"no token", tokens, nil, "unauthorized", "1 did not let this server in"},
+		{"no token", tokens, nil, "unauthorized", "1 denied this server access"},
 		{"an authority that is not the members'", unknown, []string{"--member-token", file("member", token)}, "unreachable", "1 did not answer"},
-		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized", "1 did not let this server in"},
+		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized", "1 denied this server access"},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: 20 * time.Second}
@@ -319,7 +320,7 @@ func TestAfterFence(t *testing.T) {
 		}
 	}
 	near("HTTP", web.retry)
-	if want := "503 No node ID may be used yet"; web.code != want {
+	if want := "503 No node ID can be used yet"; web.code != want {
 		t.Errorf("HTTP has %q, want %q", web.code, want)
 	}
 	rpc := r.overGRPC(t)

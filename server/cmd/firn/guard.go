@@ -13,15 +13,14 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// A guard is what the files of tokens and certificates say.
+// A guard is the contents of the token and certificate files.
 type guard struct {
 	tokens      *auth.File      // nil if everyone may do everything
 	tls         *tlsconf.Loader // nil without TLS
-	memberToken *tokenFile      // that other servers let this one in with; nil for none
+	memberToken *tokenFile      // this server's token for other servers; nil for none
 }
 
-// readGuard reads the files of tokens and certificates, and finds what is wrong
-// with them.
+// readGuard reads the token and certificate files, and returns their faults.
 func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 	g := new(guard)
 	var err error
@@ -39,33 +38,33 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 			default:
 				flag = "require-client-cert"
 			}
-			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: "--tls-cert, --tls-key, --client-ca and --member-ca name files in PEM"})
+			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: "--tls-cert, --tls-key, --client-ca and --member-ca must be PEM files"})
 		}
 	}
 	if s.tokens != "" {
 		if g.tokens, err = auth.Open(s.tokens, warn); err != nil {
-			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "firn token new makes an entry; firn token --help has the form of the file"})
+			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "run firn token new to add an entry, and firn token --help for the format"})
 		}
 	}
 	if g.memberToken, err = openTokenFile(s.memberToken, warn); err != nil {
-		all = append(all, fault{flag: "member-token", err: err, code: exitFailed, hint: "it is a file with one token, such as firn token new prints"})
+		all = append(all, fault{flag: "member-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
 	}
 	return g, all
 }
 
-// A tokenFile has the token that other servers let this one in with. Its
-// methods are safe for use by many goroutines at once.
+// A tokenFile has this server's token for other servers. It is safe for
+// concurrent use.
 type tokenFile struct {
 	path string
 	warn func(string)
 	text atomic.Pointer[string]
 
-	mu    sync.Mutex // guards what follows; held by the call that reads the file again
+	mu    sync.Mutex // guards the fields below; held by the call that reads the file again
 	read  time.Time
 	wrong bool // and that was logged
 }
 
-// openTokenFile reads a file, or returns nil if there is none to read.
+// openTokenFile reads a file, or returns nil if the path is empty.
 func openTokenFile(path string, warn func(string)) (*tokenFile, error) {
 	if path == "" {
 		return nil, nil
@@ -85,12 +84,11 @@ func (f *tokenFile) load() (string, error) {
 	return text, err
 }
 
-// tokenEvery is how often the file is read again, at most.
+// tokenEvery is the minimum time between reads of the file.
 const tokenEvery = 5 * time.Second
 
-// token returns the token, which is at most tokenEvery old. If the file cannot
-// be read it is the previous one; and so it is for the other calls while one
-// reads.
+// token returns the token, which is up to tokenEvery old. If the file cannot be
+// read, or while another call reads it, that is the previous one.
 func (f *tokenFile) token() string {
 	if f.mu.TryLock() {
 		defer f.mu.Unlock()
@@ -108,14 +106,14 @@ func (f *tokenFile) token() string {
 	return *f.text.Load()
 }
 
-// reloadAll reloads the configuration, and logs what came of it.
+// reloadAll reloads the configuration and logs the result.
 func (s *serving) reloadAll(log *slog.Logger) {
 	switch changed, restart, err := s.reload(); {
 	case err != nil:
-		log.Error("the configuration is wrong: that of before goes on", "error", err)
+		log.Error("invalid configuration: keeping the previous one", "error", err)
 	case changed && len(restart) > 0:
-		log.Warn("the configuration was read: templates and log.level count now, and other keys at the next start", "keys", strings.Join(restart, " "))
+		log.Warn("configuration reloaded: templates and log.level apply now, other keys after a restart", "keys", strings.Join(restart, " "))
 	case changed:
-		log.Info("the configuration was read: templates count for sequencers that are not in use yet, and log.level counts now")
+		log.Info("configuration reloaded: templates apply to sequencers that are not in use yet, log.level applies now")
 	}
 }

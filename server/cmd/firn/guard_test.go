@@ -187,9 +187,8 @@ func TestServeGuarded(t *testing.T) {
 	}
 }
 
-// TestEmptiedTokens: a file of tokens that is emptied by mistake locks nobody
-// out, and one that says that there are none is told to whoever reads the log;
-// at start likewise.
+// TestEmptiedTokens: a token file that is emptied by mistake locks no client
+// out, and one without tokens is reported in the log; at the start too.
 func TestEmptiedTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string) {
@@ -204,6 +203,7 @@ func TestEmptiedTokens(t *testing.T) {
 	s := newServing()
 	s.tokens = path
 	log := s.logger(a)
+	defer a.log.close()
 	g, wrong := s.readGuard(nil)
 	if err := wrong.error(nil); err != nil {
 		t.Fatal(err)
@@ -217,9 +217,9 @@ func TestEmptiedTokens(t *testing.T) {
 		text, want string
 		knows      bool
 	}{
-		{"", `msg="tokens were read" entries=1`, true},
-		{"\n", "level=ERROR msg=\"tokens changed and are wrong: those of before go on\"", true},
-		{"tokens: []\n", `msg="tokens changed: the new ones count" entries=0`, false},
+		{"", `msg="tokens loaded" entries=1`, true},
+		{"\n", "level=ERROR msg=\"invalid tokens: keeping the previous ones\"", true},
+		{"tokens: []\n", `msg="tokens reloaded" entries=0`, false},
 	} {
 		if step.text != "" {
 			write(step.text)
@@ -231,8 +231,8 @@ func TestEmptiedTokens(t *testing.T) {
 		if err := auth.NewGuard(g.tokens.Set, nil).Allow(&auth.Credentials{Token: token, Given: true}, auth.Take, "orders"); (err == nil) != step.knows {
 			t.Errorf("the file is %q: %v", step.text, err)
 		}
-		if got := strings.Contains(stderr.String(), "no one may do anything"); got == step.knows {
-			t.Errorf("the file is %q: it is said that no one may do anything: %t\n%s", step.text, got, stderr)
+		if got := strings.Contains(stderr.String(), "no client may do anything"); got == step.knows {
+			t.Errorf("the file is %q: want the warning about an empty file: %t\n%s", step.text, got, stderr)
 		}
 	}
 	for text, want := range map[string]int{"": exitFailed, "# nobody yet\n": exitFailed} {

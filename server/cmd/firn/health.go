@@ -25,14 +25,14 @@ func newHealth(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health [ADDRESS]",
 		Short: "Check that a server on this machine is ready",
-		Long: `Health asks a server for /readyz, and exits with 0 if it is ready, 1 if it answers that it
-is not, and 3 if it does not answer. Containers and scripts use it where there is no curl.
+		Long: `Health checks that a server is ready. Use it in containers and scripts that have no curl.
 
   firn health && echo ready
 
-ADDRESS is HOST:PORT or unix:PATH. Without it, health asks the server that "firn serve" with
-the same FIRN_… variables and the same --config would be: the first address that speaks
-HTTP. It does not verify the server's certificate, and sends no token.`,
+It exits with 0 if the server is ready, 1 if it answers that it is not, and 3 if it does
+not answer. ADDRESS is HOST:PORT or unix:PATH. By default it is the first HTTP address of
+"firn serve" with the same FIRN_… variables and --config. Health does not verify the
+server's certificate, and sends no token.`,
 		Example: `  firn health
   firn health --live
   firn health 127.0.0.1:3476`,
@@ -67,13 +67,13 @@ HTTP. It does not verify the server's certificate, and sends no token.`,
 			return a.askHealth(ctx, address, path)
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "ask only whether the server answers (/healthz), ready or not")
+	cmd.Flags().BoolVar(&live, "live", false, "check only that the server answers (/healthz), ready or not")
 	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
 	cmd.Flags().DurationVar(&timeout, "timeout", 4*time.Second, "how long the server may take")
 	return cmd
 }
 
-// healthAddress is where the server speaks HTTP to programs on its machine.
+// healthAddress returns the HTTP address for programs on this machine.
 func (s *serving) healthAddress() (string, error) {
 	endpoints, wrong := s.endpoints()
 	if err := wrong.error(s.from); err != nil {
@@ -85,23 +85,23 @@ func (s *serving) healthAddress() (string, error) {
 		case p.address == nil:
 			return p.text, nil
 		case p.address.Port == 0:
-			return "", misuse("name the address: firn health HOST:PORT", "--%s %s: the server takes a free port, which only its log says", p.flag, p.text)
-		case p.address.IP == nil || p.address.IP.IsUnspecified(): // there may be no file that knows localhost
+			return "", misuse("name the address: firn health HOST:PORT", "--%s %s: the server takes a free port, which only its log shows", p.flag, p.text)
+		case p.address.IP == nil || p.address.IP.IsUnspecified(): // a container may be unable to resolve localhost
 			return fmt.Sprintf("127.0.0.1:%d", p.address.Port), nil
 		default:
 			return p.address.String(), nil
 		}
 	}
-	return "", misuse("", "the server has no address for HTTP: see --listen-http")
+	return "", misuse("", "the server has no HTTP address: see --listen-http")
 }
 
-// askHealth gets a path from the server at an address, which may speak TLS.
+// askHealth requests a path from the server at an address, with or without TLS.
 func (a *app) askHealth(ctx context.Context, address, path string) error {
 	network, at := "tcp", address
 	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, at = "unix", socket
 	} else if !isHostPort(address) {
-		return misuse("it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", address)
+		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", address)
 	}
 	client := http.Client{
 		Transport: &http.Transport{
@@ -109,7 +109,8 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 				var d net.Dialer
 				return d.DialContext(ctx, network, at)
 			},
-			// Whoever has the address could lie about a state, no more.
+			// Another program at this address could lie about the state, but nothing
+			// more.
 			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 			DisableKeepAlives: true,
 		},
@@ -130,7 +131,7 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 		answer, err = get("https")
 	}
 	if err != nil {
-		return failed("is the server running, and does it listen there? If it wants certificates from clients, let it listen on a socket too: --listen unix:PATH",
+		return failed("check that the server is running and listens there; if it requires client certificates, let it also listen on a socket: --listen unix:PATH",
 			"the server at %s does not answer: %w", address, cause(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -144,12 +145,12 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 	}
 	var problem struct{ Title, Detail string }
 	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {
-		problem.Title, problem.Detail = answer.Status, "the answer is not one of Firn"
+		problem.Title, problem.Detail = answer.Status, "the answer is not from Firn"
 	}
 	return &exitError{code: exitNo, err: fmt.Errorf("the server at %s is not ready: %s: %s", address, problem.Title, problem.Detail)}
 }
 
-// isRefused reports whether a connection was not made at all.
+// isRefused reports whether no connection was made.
 func isRefused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"

@@ -65,7 +65,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestUnhealthy: a server that is not ready is no, and one that is no Firn too.
+// TestUnhealthy: a server that is not ready exits with 1, and so does one that
+// is not Firn.
 func TestUnhealthy(t *testing.T) {
 	answer := `{"title":"The store does not answer","detail":"more is in the log"}`
 	status := http.StatusServiceUnavailable

@@ -62,9 +62,8 @@ func callBlock(t *testing.T) string {
 	return ""
 }
 
-// TestHogs: clients that send without end and read nothing, many at a time,
-// cost a server no more memory than its limits allow, and keep it from nobody
-// else.
+// TestHogs: many clients that send without end and read nothing cost a server
+// no more memory than its limits allow, and do not affect other clients.
 func TestHogs(t *testing.T) {
 	inFull(t)
 	notInProcess(t)

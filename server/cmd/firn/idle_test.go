@@ -35,7 +35,7 @@ import (
 // limits on open files allow it.
 const idleMost = 10_000
 
-// idleFiles are open files of a process beside its connections.
+// idleFiles is the number of open files of a process besides its connections.
 const idleFiles = 200
 
 // An idleConn is a connection that has said who it is, and then nothing.
@@ -286,9 +286,9 @@ func rss(pid int) int {
 }
 
 // TestIdleConnections: firn serve holds as many idle connections as
-// --max-connections allows, of all protocols and of none, from a process of its
-// own. One more is told so; those inside go on; and all end in order when the
-// server is told to stop.
+// --max-connections allows, of all protocols and of none, in its own process.
+// One more gets an error, the others continue, and all end in order when the
+// server stops.
 func TestIdleConnections(t *testing.T) {
 	notInProcess(t)
 	var files syscall.Rlimit
@@ -447,7 +447,7 @@ func TestIdleConnections(t *testing.T) {
 	if ended > 15*time.Second {
 		t.Errorf("it took %v to end, longer than --drain-timeout", ended)
 	}
-	if !strings.Contains(logText.String(), `"msg":"stopped"`) || !strings.Contains(logText.String(), "connections are refused") {
+	if !strings.Contains(logText.String(), `"msg":"stopped"`) || !strings.Contains(logText.String(), "refusing connections") {
 		t.Errorf("the log ends with\n%s", &logText)
 	}
 	t.Logf("report: %d idle connections held, made in %.1f s; the server has %d MiB with them and %d MiB without: %s each; one more is refused over all protocols; on SIGTERM all are closed in order, in %.1f s",

@@ -15,34 +15,34 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// maxComplaints is how many IDs that cannot be read are shown one by one.
+// maxComplaints is how many invalid IDs are shown.
 const maxComplaints = 10
 
-// An idInput reads the IDs that a command takes: as arguments, from files, and
-// from the standard input.
+// An idInput reads the IDs of a command: from arguments, files, and the
+// standard input.
 type idInput struct {
 	a    *app
-	csv  string // the column of the IDs; "" if lines have nothing else
+	csv  string // the column with the IDs; "" if lines have only IDs
 	from inspect.Encoding
 	bits int // of an ID, or 0
 
-	stdin bool // it was read
+	stdin bool // the standard input was read
 }
 
-// columnHelp says what files of IDs may look like.
-const columnHelp = `Files and the standard input have one ID per line. Spaces, quotes, commas at the
-end, blank lines, NULL, a header and the frames of psql and mysql tables are
-skipped. With --csv COLUMN they are CSV, or a table with tabs, ; or |, and the
-IDs are in that column. An argument that is not an ID is the name of a file;
-write ./1234 for a file whose name is one.`
+// columnHelp describes files of IDs.
+const columnHelp = `Files and the standard input have one ID per line. Spaces, quotes, trailing commas,
+blank lines, NULL, a header, and the frames of psql and mysql tables are skipped.
+With --csv COLUMN the IDs are in that column of CSV, or of a table with tabs, ; or |.
+An argument that is not an ID is the name of a file; write ./1234 for a file whose
+name looks like an ID.`
 
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
 	show := func(s string) string { return s }
-	cmd.Flags().Var(&value[string]{column, notEmpty, show, "COLUMN"}, "csv", "read this column of a table, by its name or its number from 1 up")
+	cmd.Flags().Var(&value[string]{column, notEmpty, show, "COLUMN"}, "csv", "column of a table with the IDs: its name, or its number from 1")
 }
 
-// A place says where a text comes from: an argument, or a line of a file or of
+// A place is where a text comes from: an argument, or a line of a file or of
 // the standard input.
 type place struct {
 	file string // "" for arguments and the standard input
@@ -59,8 +59,8 @@ func (p place) String() string {
 	return fmt.Sprintf("%s line %d", p.file, p.line)
 }
 
-// each calls do for every ID. An argument that is not an ID and names a file is
-// that file, and - the standard input.
+// each calls do for every ID. An argument that is not an ID but names a file is
+// read as that file; - is the standard input.
 func (in *idInput) each(ctx context.Context, args []string, out flusher, do func(p place, text string, bad error) error) error {
 	files := 0
 	for _, arg := range args {
@@ -80,13 +80,13 @@ func (in *idInput) each(ctx context.Context, args []string, out flusher, do func
 		}
 	}
 	if in.csv != "" && files == 0 {
-		return misuse("name the file, or - for the standard input", "--csv %s has no effect on IDs that are arguments", in.csv)
+		return misuse("name the file, or - for the standard input", "--csv %s has no effect on IDs given as arguments", in.csv)
 	}
 	return out.Flush()
 }
 
-// isFile reports whether an argument is a file: it is not an ID, and there is
-// one of that name, or it looks like a path.
+// isFile reports whether an argument is a file: it is not an ID, and the file
+// exists, or it looks like a path.
 func (in *idInput) isFile(arg string) bool {
 	if _, _, err := inspect.Decode(arg, in.from, in.bits); err == nil || arg == "" {
 		return false
@@ -98,7 +98,7 @@ func (in *idInput) isFile(arg string) bool {
 	return strings.ContainsRune(arg, '/') || len(ext) > 1 && (ext[1] < '0' || ext[1] > '9')
 }
 
-// file reads the IDs of a file, or of the standard input for the name -.
+// file reads the IDs in a file, or in the standard input for -.
 func (in *idInput) file(ctx context.Context, name string, out flusher, do func(p place, text string, bad error) error) error {
 	var r io.Reader = in.a.stdin
 	if name == "-" {
@@ -109,7 +109,7 @@ func (in *idInput) file(ctx context.Context, name string, out flusher, do func(p
 	} else {
 		f, err := os.Open(name)
 		if err != nil {
-			return failed("an argument that is not an ID is a file", "%w", err)
+			return failed("an argument that is not an ID is read as a file name", "%w", err)
 		}
 		defer f.Close()
 		r = f
@@ -133,7 +133,7 @@ func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out flus
 		case errors.As(err, &no):
 			return columnError(place{name, n}, no, in.csv)
 		case !had && c.Header != "" && in.csv == "":
-			in.a.note("%s: %s is taken as the header", place{name, n}, inspect.Quote(c.Header))
+			in.a.note("%s: %s is taken for the header", place{name, n}, inspect.Quote(c.Header))
 		}
 		if !ok && err == nil {
 			return nil
@@ -146,7 +146,7 @@ func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out flus
 	return err
 }
 
-// columnError is the error for a table whose columns are not as expected.
+// columnError returns the error for a table with unexpected columns.
 func columnError(where place, e *inspect.ColumnError, name string) error {
 	var names []string
 	for i, cell := range e.Columns {
@@ -156,7 +156,7 @@ func columnError(where place, e *inspect.ColumnError, name string) error {
 		}
 		names = append(names, inspect.Quote(cell))
 	}
-	hint := "--csv COLUMN says which has the IDs, by name or by number: the columns are " + strings.Join(names, ", ")
+	hint := "name the column of the IDs with --csv COLUMN, by name or number: the columns are " + strings.Join(names, ", ")
 	if near := config.Nearest(name, e.Columns); name != "" && near != "" {
 		hint = fmt.Sprintf("did you mean --csv %q?", near)
 	}
@@ -166,13 +166,13 @@ func columnError(where place, e *inspect.ColumnError, name string) error {
 // A tally counts the IDs that could not be read.
 type tally struct{ all, bad int }
 
-// complain reports an ID that cannot be read, up to maxComplaints of them.
-// Output so far goes first, so that the two stay in order on a terminal.
+// complain reports an invalid ID, up to maxComplaints of them. It flushes the
+// output first, so that both stay in order on a terminal.
 func (t *tally) complain(a *app, out flusher, where place, err error) error {
 	t.bad++
 	if t.bad > maxComplaints {
 		if t.bad == maxComplaints+1 {
-			a.note("further IDs that cannot be read are counted and not shown")
+			a.note("further invalid IDs are counted but not shown")
 		}
 		return nil
 	}
@@ -183,7 +183,7 @@ func (t *tally) complain(a *app, out flusher, where place, err error) error {
 	return nil
 }
 
-// result is nil if all was well.
+// result returns nil if all IDs could be read.
 func (t tally) result(a *app, what string) error {
 	if t.bad == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (t tally) result(a *app, what string) error {
 		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
 	}
 	if t.bad > maxComplaints && what == "IDs" {
-		fmt.Fprintln(a.stderr, "firn: hint: --csv COLUMN reads a column of a table, and --from FORMAT names the format of the IDs")
+		fmt.Fprintln(a.stderr, "firn: hint: use --csv COLUMN for a column of a table, and --from FORMAT for the format of the IDs")
 	}
 	return answerNo()
 }

@@ -29,18 +29,20 @@ func newInspect(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
-		Short: "Read IDs: their time, node, sequence and bits",
-		Long: `Inspect takes IDs apart. Without --layout it tries all known layouts and shows
-the likeliest reading with the reasons, and the others below it. A reading is
-likely, possible or unlikely: several layouts can have the same bits. An ID that
-is more probably a random number than one of theirs has no known layout.
+		Short: "Show the time, node, sequence and bits of IDs",
+		Long: `Inspect takes IDs apart: it shows their time, node, sequence and bits.
 
-It knows by itself how an ID is written. Digits are decimal, hexadecimal begins
-with 0x or has the whole width of 16, 24, 32 or 40 digits (where all of them
-could be decimal, with a zero in front); --from says it where that is wrong.
+  firn inspect 1212092628029698048
 
-It also takes files with a column of IDs, and - for the standard input, and
-prints a line for each.
+Without --layout it tries all known layouts and shows the likeliest reading with reasons,
+followed by the others. A reading is likely, possible or unlikely: several layouts can have
+the same bits. An ID that is more probably a random number has no known layout.
+
+Inspect detects the encoding. Digits are decimal; hexadecimal begins with 0x or has the
+full width of 16, 24, 32 or 40 digits (with a leading zero, if all of them could be
+decimal). Name the encoding with --from if that is wrong.
+
+For files with a column of IDs, and for the standard input (-), it prints one line per ID.
 ` + columnHelp + `
 
 With --json it prints one object per ID, in order:
@@ -49,9 +51,9 @@ With --json it prints one object per ID, in order:
    "node":7,"seq":3,"dec":"117383499776000003","hex":"01a107b9d0007003"}
 
 Integers above 2^53 are strings. Without --layout there are also "from", "score",
-"likelihood", "for", "against", "known" and "others": for columns those that are
-at least possible, with --all every reading. A text that is no ID gives
-{"error":"…"} in its place; the rest continues, and the exit code is 1.`,
+"likelihood", "for", "against", "known" and "others": for columns the readings that are at
+least possible, with --all every reading. For a text that is not an ID it prints
+{"error":"…"}, continues, and exits with 1.`,
 		Example: `  firn inspect 1212092628029698048
   firn inspect --layout hazelcast 1051272366497366035
   firn inspect --summary --csv order_id orders.csv
@@ -67,19 +69,13 @@ at least possible, with --all every reading. A text that is no ID gives
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
-			switch diagram {
-			case "auto":
-				p.diagram = p.look.terminal
-			case "always":
-				p.diagram = true
-			case "never":
-			default:
-				return misuse("", "--diagram %q: it is auto, always or never", diagram)
+			var err error
+			if p.diagram, err = drawn(diagram, p.look); err != nil {
+				return err
 			}
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := newRecordWriter(a.stdout)
 			var t tally
-			var err error
 			switch {
 			case summary:
 				return inspectSummary(cmd.Context(), &in, args, out, o, asJSON)
@@ -111,18 +107,19 @@ at least possible, with --all every reading. A text that is no ID gives
 			return t.result(a, "IDs")
 		},
 	}
-	layoutVar(cmd, &layout, "layout of the IDs (default all that are known)")
+	layoutVar(cmd, &layout, "layout of the IDs (default all known layouts)")
 	encodingVar(cmd, &from)
 	csvVar(cmd, &csv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().BoolVar(&summary, "summary", false, "say what all IDs together are: layout, time span, nodes, rate, anomalies")
-	cmd.Flags().BoolVar(&all, "all", false, "show unlikely readings too")
+	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
+	cmd.Flags().BoolVar(&all, "all", false, "also show unlikely readings")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
 	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
 	return cmd
 }
 
-// decodedBits are those of a layout that inspect.Decode knows, or 0.
+// decodedBits returns the size of the IDs if inspect.Decode supports it,
+// otherwise 0.
 func decodedBits(l firn.Layout) int {
 	if bits := l.Bits(); bits == 64 || bits == 128 {
 		return bits
@@ -153,11 +150,11 @@ func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWri
 	})
 }
 
-// An unread is an ID of an unknown layout.
+// An unread is a text to inspect without a known layout.
 type unread struct {
 	text   string
-	column bool  // it is one of many, of which unlikely readings are left out
-	err    error // why it is none
+	column bool  // it is in a column, so unlikely readings are left out
+	err    error // why it is not an ID
 	now    time.Time
 }
 
@@ -194,16 +191,16 @@ func inspectUnknown(ctx context.Context, in *idInput, args []string, out *record
 	return err
 }
 
-// appendError appends the record of what could not be read.
+// appendError appends the record for invalid input.
 func appendError(b []byte, err error) []byte {
 	b = append(b, `{"error":`...)
 	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), '}')
 }
 
-// A linePrinter shows the IDs of a column to people, a line each.
+// A linePrinter shows the IDs of a column to people, one per line.
 type linePrinter struct {
 	scanner *inspect.Scanner
-	asked   bool // for a layout
+	asked   bool // a layout was given
 	now     func() time.Time
 	begun   bool
 	width   [3]int
@@ -217,9 +214,9 @@ func (p *linePrinter) print(w *bytes.Buffer, text string) error {
 	}
 	if !p.begun {
 		p.begun = true
-		p.width = [3]int{max(20, len(text)), 12, 8}
+		p.width = [3]int{max(20, len(text)), 12, 10}
 		if !p.asked {
-			p.line(w, "id", "layout", "how sure", "time                      node  seq")
+			p.line(w, "id", "layout", "likelihood", "time                      node  seq")
 		} else {
 			p.line(w, "id", "layout", "", "time                      node  seq")
 		}
@@ -278,7 +275,7 @@ type idPrinter struct {
 	all     bool
 }
 
-// print shows one ID; apart asks for an empty line before it.
+// print shows one ID, after an empty line if apart is set.
 func (p *idPrinter) print(w io.Writer, text string, apart bool) error {
 	p.o.Now = p.a.now()
 	result, err := inspect.Read(text, p.o)
@@ -319,7 +316,7 @@ func (p *idPrinter) print(w io.Writer, text string, apart bool) error {
 	return nil
 }
 
-// title is the layout, and how likely it is if it was guessed.
+// title returns the layout, and how likely it is if it was guessed.
 func (p *idPrinter) title(r *inspect.Reading) string {
 	name := p.look.bold(r.Name)
 	if !p.o.Layout.IsZero() {
@@ -399,7 +396,7 @@ func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
 	case is128:
 		for _, f := range append([]firn.Format{firn.UUID}, texts...) {
 			if f == firn.Binary {
-				continue // wider than a terminal, and nobody reads it
+				continue // wider than a terminal
 			}
 			r.add(f.String(), "%s", f.Append128(nil, id128))
 		}
@@ -409,8 +406,8 @@ func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
 	}
 }
 
-// draw shows the bits with the values in their cells, where the terminal is
-// wide enough, and as a list where it is not.
+// draw shows the bits with their values in a box if the terminal is wide
+// enough, otherwise as a list.
 func (p *idPrinter) draw(w io.Writer, x *inspect.Reading) {
 	if x.Layout.IsZero() {
 		p.list(w, x)
@@ -457,7 +454,7 @@ func (p *idPrinter) list(w io.Writer, x *inspect.Reading) {
 	t.print(w, p.look)
 }
 
-// reason says in short why a reading is not the best.
+// reason says briefly why a reading is not the best one.
 func (p *idPrinter) reason(x *inspect.Reading) string {
 	var reasons []string
 	if age := inspect.Age(x.Time, p.o.Now); x.HasParts && age >= 0 {
@@ -473,7 +470,7 @@ func (p *idPrinter) reason(x *inspect.Reading) string {
 	return strings.Join(reasons, "; ")
 }
 
-// others shows other readings than the best, a line each.
+// others shows the other readings, one per line.
 func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspect.Reading) {
 	t := table{head: []string{"other", "", "time", ""}}
 	hidden := 0
@@ -498,9 +495,9 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 		t.print(w, p.look)
 	}
 	if hidden > 0 {
-		text := fmt.Sprintf("%d more readings are unlikely; --all shows them", hidden)
+		text := fmt.Sprintf("%d unlikely readings not shown; use --all to show them", hidden)
 		if hidden == 1 {
-			text = "1 more reading is unlikely; --all shows it"
+			text = "1 unlikely reading not shown; use --all to show it"
 		}
 		fmt.Fprintf(w, "\n%s\n", p.look.dim(text))
 	}

@@ -92,7 +92,7 @@ func (d *deployment) command(args string) *exec.Cmd {
 	return in
 }
 
-// start starts a pod. It is ready when its probe says so.
+// start starts a pod. It is ready when its probe succeeds.
 func (d *deployment) start() {
 	d.t.Helper()
 	p := new(pod)

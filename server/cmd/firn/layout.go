@@ -25,20 +25,22 @@ func newLayout(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "layout [LAYOUT] | layout --plan",
 		Short: "Explain layouts, or find one that fits",
-		Long: `Layout lists the named layouts. With a LAYOUT it shows its bits, how many IDs
-and nodes it has and how long it lasts.
+		Long: `Layout lists the named layouts, or explains one: its bits, its number of IDs and nodes, and
+how long it lasts.
 
-A LAYOUT is a name with settings, such as hazelcast,node-bits=10,seq-bits=12,
-or fields of one's own from the top bit down:
+  firn layout hazelcast
+
+A LAYOUT is a name with settings, such as hazelcast,node-bits=10,seq-bits=12, or custom
+fields from the top bit down:
 
   bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z
 
-With --json, negative_from_ms and inexact_in_javascript_from_ms are null for
-never and 0 for always.
+With --json, negative_from_ms and inexact_in_javascript_from_ms are null for never and 0
+for always.
 
---plan weighs widths for 63 bits (positive in every language) and 53 bits
-(exact in JavaScript). --years counts from now, --rate is IDs per second of
-one node.`,
+--plan finds layouts for given needs, with 63 bits (positive in every language) and 53
+bits (exact in JavaScript). --years counts from now; --rate is the IDs per second of one
+node.`,
 		Example: `  firn layout
   firn layout hazelcast
   firn layout snowcast,nodes=300
@@ -55,9 +57,9 @@ one node.`,
 			l := a.lookOf(a.stdout)
 			switch {
 			case len(args) > 1:
-				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts are %d too many", len(args), len(args)-1)
+				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
 			case doPlan && len(args) == 1:
-				return misuse("leave "+args[0]+" out", "--plan looks for a layout, and %q is one", args[0])
+				return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
 			case doPlan:
 				p.now = a.now()
 				err := p.print(out, l, asJSON)
@@ -68,12 +70,12 @@ one node.`,
 			}
 			for _, name := range []string{"years", "nodes", "rate", "bits"} {
 				if cmd.Flags().Changed(name) {
-					return misuse("firn layout --plan --"+name+" …", "--%s is for --plan", name)
+					return misuse("firn layout --plan --"+name+" …", "--%s needs --plan", name)
 				}
 			}
 			if len(args) == 0 {
 				if cmd.Flags().Changed("diagram") {
-					return misuse("firn layout hazelcast --diagram "+diagram, "--diagram is for one layout")
+					return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
 				}
 				listPresets(out, l, asJSON)
 				return out.Flush()
@@ -82,13 +84,9 @@ one node.`,
 			if err != nil {
 				return misuse(layoutHint(args[0]), "%q: %w", args[0], plain(err))
 			}
-			boxed := l.terminal
-			switch diagram {
-			case "auto":
-			case "always", "never":
-				boxed = diagram == "always"
-			default:
-				return misuse("", "--diagram %q: it is auto, always or never", diagram)
+			boxed, err := drawn(diagram, l)
+			if err != nil {
+				return err
 			}
 			if asJSON {
 				fmt.Fprintf(out, "%s\n", appendLayout(nil, layout))
@@ -98,15 +96,26 @@ one node.`,
 			return out.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&doPlan, "plan", false, "look for a layout that fits")
+	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
 	cmd.Flags().Float64Var(&p.years, "years", 0, "with --plan: how long it must last from now")
-	cmd.Flags().Float64Var(&p.nodes, "nodes", 0, "with --plan: how many nodes there are")
-	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: IDs per second that a node makes in the long run")
-	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: how many bits an ID may use, up to 128 (default 63 and 53)")
+	cmd.Flags().Float64Var(&p.nodes, "nodes", 0, "with --plan: number of nodes")
+	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: sustained IDs per second of one node")
+	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: number of bits of an ID, up to 128 (default 63 and 53)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
 	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
 	return cmd
+}
+
+// drawn reports whether to draw the bits for a value of --diagram.
+func drawn(diagram string, l look) (bool, error) {
+	switch diagram {
+	case "auto":
+		return l.terminal, nil
+	case "always", "never":
+		return diagram == "always", nil
+	}
+	return false, misuse("", "--diagram %q: it must be auto, always or never", diagram)
 }
 
 func listPresets(w io.Writer, l look, asJSON bool) {
@@ -136,11 +145,11 @@ func listPresets(w io.Writer, l look, asJSON bool) {
 	}
 	t.print(w, l)
 	if l.terminal {
-		fmt.Fprintf(w, "\n%s\n", l.dim("IDs/s is what one node makes in the long run; firn layout NAME shows more"))
+		fmt.Fprintf(w, "\n%s\n", l.dim("IDs/s is the sustained rate of one node; firn layout NAME shows more"))
 	}
 }
 
-// fields names the widths in short, such as time 41 seq 6 node 16.
+// fields lists the widths, such as time 41 seq 6 node 16.
 func fields(l firn.Layout) string {
 	var parts []string
 	for _, p := range l.Pieces() {
@@ -156,7 +165,7 @@ func fields(l firn.Layout) string {
 	return strings.Join(parts, " ")
 }
 
-// year is a date, or a year far away.
+// year formats a date, or only the year if it is far away.
 func year(t time.Time) string {
 	switch {
 	case t.Year() > 999_999:
@@ -174,7 +183,7 @@ func nodes(l firn.Layout) string {
 	return power(l.NodeBits())
 }
 
-// power is 2 to the n, in full where that is short.
+// power formats 2 to the n, in full if that is short.
 func power(n int) string {
 	if n > 20 {
 		return fmt.Sprintf("2^%d", n)
@@ -189,7 +198,7 @@ func rate(l firn.Layout) string {
 	return count(l.IDsPerSecond())
 }
 
-// count writes a number of IDs as people say it.
+// count formats a number of IDs for people.
 func count(x float64) string {
 	for _, u := range []struct {
 		size float64
@@ -202,7 +211,7 @@ func count(x float64) string {
 	return fmt.Sprintf("%.4g", x)
 }
 
-// showLayout prints all about one layout.
+// showLayout prints everything about one layout.
 func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	if boxed {
 		box := l.Diagram(nil)
@@ -225,7 +234,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
 	switch {
 	case l.NodeBits() == 0:
-		r.add("nodes", "1: there is no node in it")
+		r.add("nodes", "1: the layout has no node bits")
 	default:
 		text := fmt.Sprintf("%s (0 to %d)", power(l.NodeBits()), l.MaxNode())
 		if parts := l.NodeParts(0); len(parts) > 0 {
@@ -238,22 +247,22 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 		r.add("nodes", "%s", text)
 	}
 	if l.SeqBits() == 0 {
-		r.add("sequence", "none: a node makes one ID in %v, or what its random bits tell apart", l.Unit())
+		r.add("sequence", "none: a node makes one ID in %v, or as many as its random bits distinguish", l.Unit())
 	} else {
-		r.add("sequence", "%s IDs in %v, %s a second, for each node", power(l.SeqBits()), l.Unit(), count(l.IDsPerSecond()))
+		r.add("sequence", "%s IDs in %v, %s per second, for each node", power(l.SeqBits()), l.Unit(), count(l.IDsPerSecond()))
 	}
 	if l.RandomBits() > 0 {
 		r.add("random", "%d bits", l.RandomBits())
 	}
 	r.add("order", "%s", map[bool]string{true: "IDs sort by time", false: "IDs do not sort by time"}[l.Ordered()])
 	if l.Bits() == 64 {
-		r.add("signed", "%s", untilText(l, 63, "never negative as a signed number", "IDs may be negative as signed numbers", "negative as a signed number from %s on"))
+		r.add("signed", "%s", untilText(l, 63, "never negative as a signed number", "IDs may be negative as signed numbers", "negative as a signed number from %s"))
 		r.add("JavaScript", "%s", untilText(l, 53, "exact in a JavaScript number (53 bits)", "not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
 	}
 	if l.ReadOnly() {
-		r.add("made", "not by Firn: it can only be read")
+		r.add("made", "not by Firn, which can only read these IDs")
 	} else {
-		r.add("ahead", "%v: how far a generator runs ahead of the clock by default", l.MaxAhead())
+		r.add("ahead", "%v: default of how far a generator may run ahead of the clock", l.MaxAhead())
 	}
 	r.add("written", "%s", l.Format())
 	for _, k := range keys {
@@ -299,7 +308,7 @@ func appendLayout(b []byte, l firn.Layout) []byte {
 }
 
 // appendFrom appends from when on IDs have this bit: Unix milliseconds, null
-// for never, 0 for any time.
+// for never, 0 for always.
 func appendFrom(b []byte, l firn.Layout, bit int) []byte {
 	switch at, always, never := inspect.FirstWith(l, bit); {
 	case never:

@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// A limiting is what serve lets requests and connections bring and take.
+// A limiting has the limits of requests and connections of serve.
 type limiting struct {
 	maxCount   uint64
 	maxBody    int
@@ -25,13 +25,13 @@ type limiting struct {
 	integersOfRESP string // allowIntegers or refuseUnsafe
 }
 
-// What --resp-integers can say.
+// Values of --resp-integers.
 const (
 	allowIntegers = "allow"
 	refuseUnsafe  = "refuse-unsafe"
 )
 
-// newLimiting has the defaults.
+// newLimiting returns the defaults.
 func newLimiting() limiting {
 	return limiting{
 		maxCount: service.MaxCount, maxBody: service.DefaultBody, maxHeader: service.DefaultHeader,
@@ -40,24 +40,24 @@ func newLimiting() limiting {
 	}
 }
 
-// flags are those of limits.
+// flags adds the flags of limits.
 func (l *limiting) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "N", "how many IDs a request can have, at most 100000")
-	sizeVar(cmd, &l.maxBody, "max-body", "the largest body of HTTP, message of gRPC, argument of RESP, 1KiB to 16MiB")
-	sizeVar(cmd, &l.maxHeader, "max-header", "the largest header of HTTP and gRPC, 4KiB to 1MiB")
+	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "N", "maximum number of IDs per request, up to 100000")
+	sizeVar(cmd, &l.maxBody, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
+	sizeVar(cmd, &l.maxHeader, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
 	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
 	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read an answer, 100ms to 10m")
-	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP or gRPC is kept between requests, 1s to 24h")
-	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long a connection of RESP is kept between commands, 1s to 24h; 0 is for ever")
+	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
+	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
 	show := func(s string) string { return s }
-	f.Var(&value[string]{&l.integersOfRESP, parseIntegers, show, "MODE"}, "resp-integers", "INCR of IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe")
+	f.Var(&value[string]{&l.integersOfRESP, parseIntegers, show, "MODE"}, "resp-integers", "INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe")
 	complete(cmd, "resp-integers", func() []string { return []string{allowIntegers, refuseUnsafe} })
 }
 
 func parseIntegers(s string) (string, error) {
 	if s != allowIntegers && s != refuseUnsafe {
-		return "", errors.New("it is " + allowIntegers + " or " + refuseUnsafe)
+		return "", errors.New("it must be " + allowIntegers + " or " + refuseUnsafe)
 	}
 	return s, nil
 }
@@ -73,17 +73,17 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 
 func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
 
-// checkLimits finds what is wrong with the flags of limits.
+// checkLimits validates the flags of limits.
 func (l *limiting) checkLimits() (all faults) {
 	if l.maxCount < 1 || l.maxCount > service.MaxCount {
-		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it is a number from 1 to %d", service.MaxCount)
+		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it must be a number from 1 to %d", service.MaxCount)
 	}
 	for _, s := range []struct {
 		flag        string
 		v, from, to int
 	}{{"max-body", l.maxBody, 1 << 10, 16 << 20}, {"max-header", l.maxHeader, 4 << 10, 1 << 20}} {
 		if s.v < s.from || s.v > s.to {
-			all.add(s.flag, showSize(s.v), "", "it is from %s to %s", showSize(s.from), showSize(s.to))
+			all.add(s.flag, showSize(s.v), "", "it must be from %s to %s", showSize(s.from), showSize(s.to))
 		}
 	}
 	for _, d := range []struct {
@@ -99,13 +99,13 @@ func (l *limiting) checkLimits() (all faults) {
 			continue
 		}
 		if d.v < d.from || d.v > d.to {
-			all.add(d.flag, d.v.String(), "", "it is from %v to %v", d.from, shortDuration(d.to))
+			all.add(d.flag, d.v.String(), "", "it must be from %v to %v", d.from, shortDuration(d.to))
 		}
 	}
 	return all
 }
 
-// shortDuration is 10m where time.Duration says 10m0s.
+// shortDuration formats 10m0s as 10m.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
@@ -116,7 +116,7 @@ func shortDuration(d time.Duration) string {
 	return d.String()
 }
 
-// limits are those of HTTP and gRPC.
+// limits returns the limits of HTTP and gRPC.
 func (l *limiting) limits() service.Limits {
 	return service.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
 }

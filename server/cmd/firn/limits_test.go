@@ -20,7 +20,8 @@ import (
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// TestLimitFlags: what is beyond the range of a limit is said, with the range.
+// TestLimitFlags: a value outside the range of a limit is an error with the
+// range.
 func TestLimitFlags(t *testing.T) {
 	for _, tt := range []struct{ flag, value, want string }{
 		{"max-ids-per-call", "0", "from 1 to 100000"}, {"max-ids-per-call", "100001", "from 1 to 100000"},
@@ -32,7 +33,7 @@ func TestLimitFlags(t *testing.T) {
 		{"resp-integers", "some", "allow or refuse-unsafe"},
 		{"max-connections", "0", "from 1 to 1000000"}, {"max-connections", "1000001", "from 1 to 1000000"},
 		{"tracing-sample-ratio", "1.1", "from 0 to 1"}, {"tracing-sample-ratio", "NaN", "from 0 to 1"},
-		{"tracing-protocol", "udp", "grpc or http"}, {"tracing-endpoint", "ftp://x", "is no URL"},
+		{"tracing-protocol", "udp", "grpc or http"}, {"tracing-endpoint", "ftp://x", "is neither a URL"},
 		{"log-level", "loud", "debug, info, warn or error"}, {"log-level", "INFO", "debug, info, warn or error"},
 	} {
 		a, _, stderr := serveApp(t)
@@ -91,9 +92,9 @@ func TestLimits(t *testing.T) {
 
 	// What begins is to end within the read timeout, and what is idle is closed.
 	for input, want := range map[string]string{
-		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument has at most 1024 bytes",
-		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command arrives within 200ms",
-		"NEXT orders 11\r\n":                     "-ERR count is \"11\": it is a number from 1 to 10",
+		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument may have up to 1024 bytes",
+		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command must arrive completely within 200ms",
+		"NEXT orders 11\r\n":                     "-ERR count is \"11\": it must be a number from 1 to 10",
 		"PING\r\n":                               "+PONG\r\n",
 		"GET /healthz HTTP/1.1\r\nHost: local":   "", // the header has no end
 		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r": "",

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// What a line of input may hold; a longer one is no record of ours.
+// maxLine is the maximum length of a line; a longer one is not a valid record.
 const maxLine = 1 << 20
 
-// errLongLine stands for a line that is longer than maxLine.
+// errLongLine is the error for a line longer than maxLine.
 var errLongLine = errors.New("the line is longer than 1 MiB")
 
-// lines cuts a stream into lines, without their ends (\n or \r\n). It reads
-// ahead in a goroutine of its own, so that waiting for input can be given up:
-// a read of a terminal or a pipe cannot be stopped. That goroutine ends with
-// the input, or with the program.
+// lines splits a stream into lines, without their ends (\n or \r\n). A
+// goroutine reads ahead, so that waiting for input can be cancelled: a read of
+// a terminal or a pipe cannot. That goroutine ends with the input, or with the
+// program.
 type lines struct {
 	ctx    context.Context
 	chunks chan chunk
 	idle   func() error // called before waiting for input; may be nil
 
-	rest    string // of the chunk, not yet given out
-	partial []byte // the beginning of a line whose end is in the next chunk
-	long    bool   // the line at hand is too long and is skipped
+	rest    string // of the chunk, not returned yet
+	partial []byte // the beginning of a line that ends in the next chunk
+	long    bool   // the current line is too long and is skipped
 	ended   bool
-	err     error // why it ended, if not for the end of the input
-	number  int   // of the line given out last
+	err     error // why it ended, other than the end of the input
+	number  int   // number of the last returned line
 }
 
 type chunk struct {
@@ -36,11 +36,11 @@ type chunk struct {
 	err  error
 }
 
-// chunkSize is large enough that handing over costs nothing per line.
+// chunkSize is large enough that handing over a chunk costs nothing per line.
 const chunkSize = 256 << 10
 
 // newLines reads lines from r until it ends or ctx is done. idle is called when
-// all input so far has been used, so that the output can be flushed.
+// all input so far was used, so that the output can be flushed.
 func newLines(ctx context.Context, r io.Reader, idle func() error) *lines {
 	l := &lines{ctx: ctx, chunks: make(chan chunk, 2), idle: idle}
 	go readChunks(ctx, r, l.chunks)
@@ -65,8 +65,8 @@ func readChunks(ctx context.Context, r io.Reader, to chan<- chunk) {
 	}
 }
 
-// next gives the next line. ok is false at the end; then l.err says whether it
-// is one. err is errLongLine for a line that was skipped for its length.
+// next returns the next line. ok is false at the end; l.err is then the error,
+// if any. err is errLongLine for a line that was skipped because of its length.
 func (l *lines) next() (line string, err error, ok bool) {
 	for {
 		if i := strings.IndexByte(l.rest, '\n'); i >= 0 {
@@ -90,7 +90,7 @@ func (l *lines) next() (line string, err error, ok bool) {
 	}
 }
 
-// give gives out the line that ends with end.
+// give returns the line that ends with end.
 func (l *lines) give(end string) (string, error, bool) {
 	l.number++
 	line := end
@@ -132,7 +132,7 @@ func (l *lines) fill() error {
 	return nil
 }
 
-// eachRaw calls do for each ID of size bytes, with how many came before.
+// eachRaw calls do for each ID of size bytes, with the number of IDs before it.
 func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	in := bufio.NewReaderSize(r, chunkSize)
 	b := make([]byte, size)
@@ -141,7 +141,7 @@ func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 		case err == io.EOF:
 			return nil
 		case err == io.ErrUnexpectedEOF:
-			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, size)
+			return failed("", "the input ends after %d bytes of ID %d, which needs %d", k, n+1, size)
 		case err != nil:
 			return failed("", "read the input: %w", err)
 		}
@@ -151,12 +151,12 @@ func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	}
 }
 
-// A flusher is an output that keeps something back.
+// A flusher is an output with a buffer.
 type flusher interface{ Flush() error }
 
-// eachLine calls do for each line of r, with its number from 1 up. Errors of do
-// end it; what is wrong with a single line is do's business. The output is
-// flushed when there is no more input for the moment, and at the end.
+// eachLine calls do for each line of r, with its number from 1. An error of do
+// ends it; do handles errors in single lines. The output is flushed when there
+// is no more input for the moment, and at the end.
 func eachLine(ctx context.Context, r io.Reader, out flusher, do func(n int, text string, bad error) error) error {
 	// The goroutine that reads ahead ends with this input.
 	ctx, stop := context.WithCancel(ctx)

@@ -129,7 +129,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestReaderGone is quiet when nobody reads the output any more.
+// TestReaderGone: firn is quiet once the reader of its output has gone.
 func TestReaderGone(t *testing.T) {
 	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}} {
 		var errs bytes.Buffer

@@ -2,8 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -15,24 +19,24 @@ import (
 type logging struct {
 	logFormat  string
 	logLevel   slog.Level
-	levelGiven bool // by a flag or the environment, so that the file does not count
+	levelGiven bool // by a flag or the environment, which override the file
 
-	level slog.LevelVar // what counts at this moment
+	level slog.LevelVar // the current level
 }
 
-// flags are those of logs.
+// flags adds the flags of logs.
 func (l *logging) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	show := func(s string) string { return s }
-	f.Var(&value[string]{&l.logFormat, parseLogFormat, show, "FORMAT"}, "log-format", "text or json, on stderr")
+	f.Var(&value[string]{&l.logFormat, parseLogFormat, show, "FORMAT"}, "log-format", "format of the log on stderr: text or json")
 	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
-	f.Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "the least level that is logged: debug, which has every request, info, warn or error")
+	f.Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
 	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
 }
 
 func parseLogFormat(s string) (string, error) {
 	if s != "text" && s != "json" {
-		return "", errors.New("it is text or json")
+		return "", errors.New("it must be text or json")
 	}
 	return s, nil
 }
@@ -43,24 +47,34 @@ func parseLogLevel(s string) (slog.Level, error) {
 			return l, nil
 		}
 	}
-	return 0, errors.New("it is debug, info, warn or error")
+	return 0, errors.New("it must be debug, info, warn or error")
 }
 
 func showLogLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
-// logger writes to stderr.
+// brokenPipes receives SIGPIPE, and nothing reads it.
+var brokenPipes = make(chan os.Signal, 1)
+
+// logger returns a logger that writes to stderr. The log ends with the command,
+// after its error was reported.
 func (l *logging) logger(a *app) *slog.Logger {
 	l.level.Set(l.logLevel)
 	o := &slog.HandlerOptions{Level: &l.level}
-	var h slog.Handler = slog.NewTextHandler(a.stderr, o)
-	if l.logFormat == "json" {
-		h = slog.NewJSONHandler(a.stderr, o)
+	handler := func(w io.Writer) slog.Handler {
+		if l.logFormat == "json" {
+			return slog.NewJSONHandler(w, o)
+		}
+		return slog.NewTextHandler(w, o)
 	}
-	return slog.New(requestid.NewHandler(tracing.NewHandler(h)))
+	// With a handler, a write to a pipe without a reader returns an error instead
+	// of ending the program. Commands that it starts do not inherit the handler.
+	signal.Notify(brokenPipes, syscall.SIGPIPE)
+	a.log = newLogWriter(a.stderr, missingLines(handler))
+	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
-// reload takes what another configuration says of logs that can change while
-// the server runs: the level. It reports whether that counts.
+// reload applies what can change while the server runs: the level. It reports
+// whether the level of the file applies.
 func (l *logging) reload(to *logging) bool {
 	if l.levelGiven {
 		return false

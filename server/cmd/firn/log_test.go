@@ -148,7 +148,7 @@ func twoServers(t *testing.T, args ...string) (has, asks *running) {
 }
 
 // TestRequestIDForwarded: the ID of a call over each protocol is in the logs of
-// the server that was asked, and of the one that it asked.
+// the server that was called, and of the one that it forwarded to.
 func TestRequestIDForwarded(t *testing.T) {
 	has, asks := twoServers(t, "--log-level", "debug")
 	status, header, body := asks.post(t, "orders", "X-Request-Id", "order-17")
@@ -207,7 +207,9 @@ func TestLogLevelReload(t *testing.T) {
 		s := newServing()
 		s.config, s.levelGiven = file, given
 		var out bytes.Buffer
-		log := s.logger(&app{stderr: &out})
+		a := &app{stderr: &out}
+		log := s.logger(a)
+		defer a.log.close()
 		f, _, err := readConfig(file)
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +278,7 @@ func TestServeReload(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	next("the configuration was read")
+	next("configuration reloaded")
 	r := &running{url: url}
 	_, header, _ := r.post(t, "orders")
 	if line := next("request"); line["request_id"] != header.Get("X-Request-Id") || line["level"] != "DEBUG" {

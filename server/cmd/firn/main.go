@@ -1,8 +1,8 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
-// It has one file for each subcommand; root.go ties them together. The commands
-// read flags and print. What they say about an ID comes from the packages firn
-// and server/inspect; what serve runs is package server.
+// There is one file for each subcommand; root.go ties them together. The
+// commands read flags and print. Packages firn and server/inspect provide what
+// they print about IDs; package server is what serve runs.
 package main
 
 import (
@@ -24,9 +24,9 @@ var version string
 
 func main() { os.Exit(execute(stores.InContainer, "", nil)) }
 
-// execute is the program. container recognises a container; machine is the
-// directory of the machine, "" for the system's; clock is that of the program,
-// nil for the system's.
+// execute runs the program. container detects a container; machine is the
+// directory of the machine, "" for the system's; clock is the clock of the
+// program, nil for the system's.
 func execute(container func() string, machine string, clock func() time.Time) (code int) {
 	now := clock
 	if now == nil {
@@ -49,31 +49,32 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 	}, os.Args[1:])
 }
 
-// An app is what the commands see of the world around them.
+// An app is the environment of the commands.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	now            func() time.Time
-	clock          func() time.Time // of members of a store; nil is the system's, which they read faster
+	clock          func() time.Time // of members of a store; nil means the system's, which they read faster
 	getenv         func(string) string
-	environ        func() []string // as os.Environ has it; nil for none
-	container      func() string   // by what a container is recognised, or ""
+	environ        func() []string // as in os.Environ; nil for none
+	container      func() string   // the evidence of a container, or ""
 	machine        string          // the directory of the machine; "" for the system's
+	log            *logWriter      // of a command that logs, also for its error; nil for others
 
-	help    helpOutput // the help, as cobra writes it
-	started time.Time  // the one now that all times of a command are relative to
+	help    helpOutput // the help that cobra writes
+	started time.Time  // the time to which all times of a command are relative
 }
 
-// What the program's end says.
+// Exit codes.
 const (
 	exitFine        = 0
 	exitNo          = 1   // the answer is no: not an ID, duplicates found
-	exitMisuse      = 2   // flags or arguments that mean nothing
-	exitFailed      = 3   // could not be done: a file, the network, a store
-	exitInterrupted = 130 // as shells have it after an interrupt
+	exitMisuse      = 2   // invalid flags or arguments
+	exitFailed      = 3   // failed: a file, the network, a store
+	exitInterrupted = 130 // as in shells, after an interrupt
 )
 
-// run runs one command and returns how the program ends.
+// run runs one command and returns the exit code.
 func run(ctx context.Context, a *app, args []string) int {
 	a.started = a.now()
 	root := newRoot(a)
@@ -87,14 +88,17 @@ func run(ctx context.Context, a *app, args []string) int {
 		code = exitFailed
 	}
 	a.report(err)
+	if a.log != nil {
+		a.log.close()
+	}
 	return code
 }
 
-// An exitError is an error with what the program's end says of it.
+// An exitError is an error with an exit code.
 type exitError struct {
 	code int
-	err  error  // nil: all has been said
-	hint string // how to do better, or ""
+	err  error  // nil: nothing more to print
+	hint string // what to do, or ""
 }
 
 func (e *exitError) Error() string {
@@ -106,22 +110,22 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// misuse is the error for flags or arguments that mean nothing. hint is shown
-// below it; "" is none.
+// misuse returns the error for invalid flags or arguments. hint is shown below
+// it; "" means none.
 func misuse(hint string, format string, a ...any) error {
 	return &exitError{exitMisuse, fmt.Errorf(format, a...), hint}
 }
 
-// failed is the error for what could not be done.
+// failed returns the error for something that could not be done.
 func failed(hint string, format string, a ...any) error {
 	return &exitError{exitFailed, fmt.Errorf(format, a...), hint}
 }
 
-// answerNo ends the program with 1 and no further word.
+// answerNo ends the program with 1 and no message.
 func answerNo() error { return &exitError{code: exitNo} }
 
-// A helpOutput is a writer that keeps its first error: cobra does not ask
-// whether its help has been written.
+// A helpOutput is a writer that keeps its first error: cobra does not check
+// whether its help was written.
 type helpOutput struct {
 	w   io.Writer
 	err error
@@ -135,7 +139,7 @@ func (s *helpOutput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// exitCode is how the program ends after err.
+// exitCode returns the exit code for err.
 func exitCode(err error) int {
 	var e *exitError
 	switch {
@@ -149,27 +153,36 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// isBrokenPipe reports whether the reader of the output has gone: head has its
-// ten lines. Where the system has SIGPIPE, that ends the program before.
+// isBrokenPipe reports whether the reader of the output has gone, such as head
+// after ten lines. On systems with SIGPIPE, that ends the program earlier.
 func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// report says an error on stderr, with its hint.
+// report prints an error on stderr, with its hint.
 func (a *app) report(err error) {
 	var e *exitError
 	switch isExit := errors.As(err, &e); {
 	case err == nil, isBrokenPipe(err), isExit && e.err == nil:
 		return
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(a.stderr, "firn: interrupted")
+		fmt.Fprintln(a.errors(), "firn: interrupted")
 		return
 	}
 	a.complain("", err)
 	if e != nil && e.hint != "" {
-		fmt.Fprintln(a.stderr, "firn: hint:", e.hint)
+		fmt.Fprintln(a.errors(), "firn: hint:", e.hint)
 	}
 }
 
-// complain says an error on stderr; where names the place it is about, if any.
+// errors returns where errors are reported: stderr, or the log on it.
+func (a *app) errors() io.Writer {
+	if a.log != nil {
+		return a.log
+	}
+	return a.stderr
+}
+
+// complain prints an error on stderr; where names the place that it concerns,
+// if any.
 func (a *app) complain(where string, err error) {
 	text := err.Error()
 	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: ", "dirstore: "} {
@@ -184,11 +197,11 @@ func (a *app) complain(where string, err error) {
 		} else {
 			line = "firn: " + line
 		}
-		fmt.Fprintln(a.stderr, line)
+		fmt.Fprintln(a.errors(), line)
 	}
 }
 
-// note says something on stderr that is not an error.
+// note prints a message on stderr that is not an error.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "firn: note: "+format+"\n", args...)
 }

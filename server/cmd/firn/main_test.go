@@ -34,7 +34,7 @@ const machineEnv = "FIRN_TEST_MACHINE"
 // clockEnv is by how much the clock of a firn of a script is ahead.
 const clockEnv = "FIRN_TEST_CLOCK"
 
-// clockAhead is a clock that is ahead of the system's; nil if by is no
+// clockAhead is a clock that is ahead of the system's; nil if by is not a
 // duration.
 func clockAhead(by string) func() time.Time {
 	ahead, err := time.ParseDuration(by)

@@ -17,21 +17,24 @@ func newMan(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man [COMMAND]",
 		Short: "Print a manual page",
-		Long: `Man prints the manual page of a command, or that of firn, for the program man. It has
-what --help shows. Packages of Firn install the pages.`,
+		Long: `Man prints the manual page of a command, or of firn itself, for the program man.
+
+  firn man serve | man -l -
+
+The page has the same contents as --help. Firn's packages install the pages.`,
 		Example: `  firn man serve | man -l -
   firn man --dir ~/.local/share/man/man1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			switch {
 			case err != nil:
-				return misuse("firn help lists the commands", "%w", err)
+				return misuse("run firn help for all commands", "%w", err)
 			case len(rest) > 0:
 				return noCommand(of, rest[0])
 			case dir == "":
 				return writePage(a.stdout, of)
 			case len(args) > 0:
-				return misuse("--dir writes the pages of all commands", "--dir and %q exclude each other", args[0])
+				return misuse("--dir writes the pages of all commands", "either --dir or %q, not both", args[0])
 			}
 			return writePages(dir, cmd.Root())
 		},
@@ -40,7 +43,7 @@ what --help shows. Packages of Firn install the pages.`,
 	return cmd
 }
 
-// writePages writes the page of a command and those below it to files of a
+// writePages writes the pages of a command and its subcommands to files in a
 // directory.
 func writePages(dir string, cmd *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -61,18 +64,17 @@ func writePages(dir string, cmd *cobra.Command) error {
 	return nil
 }
 
-// pageName is firn-node-list for firn node list.
+// pageName returns firn-node-list for firn node list.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// subcommands are those that have a page.
+// subcommands returns the subcommands that have a page.
 func subcommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
 }
 
 // writePage writes the manual page of one command in the language of man(7). It
-// has no date, so that a version's page is always the same. The text of a
-// command's help is plain, not Markdown, which is what the generators that come
-// with cobra read.
+// has no date, so that a version's page is always the same. The help is plain
+// text, not Markdown, which cobra's own generators expect.
 func writePage(w io.Writer, cmd *cobra.Command) error {
 	p := &page{}
 	cmd.InitDefaultHelpFlag()
@@ -111,12 +113,12 @@ func writePage(w io.Writer, cmd *cobra.Command) error {
 	return err
 }
 
-// A page is a manual page that is being written.
+// A page is a manual page in progress.
 type page struct{ strings.Builder }
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// text writes paragraphs. Lines that are indented stay as they are.
+// text writes paragraphs. Indented lines stay unchanged.
 func (p *page) text(text string) {
 	verbatim := false
 	set := func(to bool) {
@@ -170,11 +172,11 @@ func (p *page) flag(f *pflag.Flag) {
 	p.line("%s", roff(usage))
 }
 
-// roffSpecial are the characters that mean something else to man, or that it
-// replaces by others that a shell does not know.
+// roffSpecial replaces characters that have a meaning to man, or that it would
+// replace by others, which a shell does not understand.
 var roffSpecial = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
 
-// roff is a line of plain text.
+// roff escapes a line of plain text.
 func roff(line string) string {
 	line = roffSpecial.Replace(line)
 	if strings.HasPrefix(line, ".") {

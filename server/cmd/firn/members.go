@@ -17,8 +17,12 @@ func newMember(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "member COMMAND",
 		Short: "List the servers of a store",
-		Long: `Servers of one store announce themselves in it, every 10 seconds. Programs that use
-the store without a server, such as firn next, do not: firn node list shows these too.
+		Long: `Servers of one store announce themselves in it every 10 seconds.
+
+  firn member list
+
+Programs that use the store without a server, such as firn next, do not announce
+themselves: firn node list shows them too.
 
 ` + storeHelp,
 		Example: "  firn member list",
@@ -29,9 +33,12 @@ func newMemberList(a *app) *cobra.Command {
 	return a.onStore(&cobra.Command{
 		Use:   "list",
 		Short: "List the servers of the store",
-		Long: `List shows the servers that have announced themselves in the store: where other
-servers reach them, their version, how long they run, how many node IDs they hold,
-and how many IDs they have made. SEEN is how long ago a server wrote that, by its own
+		Long: `List shows the servers that have announced themselves in the store.
+
+  firn member list --store etcd://etcd:2379
+
+It prints the address for other servers, the version, the uptime, the number of node IDs
+held, and the number of IDs made. SEEN is how long ago a server wrote this, by its own
 clock. A server that crashed is listed for up to 30 seconds.
 
 ` + storeHelp,
@@ -69,7 +76,7 @@ clock. A server that crashed is listed for up to 30 seconds.
 		switch {
 		case asJSON:
 		case len(t.rows) == 0:
-			a.note("no server of this store runs; firn serve starts one")
+			a.note("no server of this store is running; start one with firn serve")
 		default:
 			t.print(a.stdout, a.lookOf(a.stdout))
 		}
@@ -77,8 +84,8 @@ clock. A server that crashed is listed for up to 30 seconds.
 	})
 }
 
-// serverOf names a server among those of its host: its address, or the
-// beginning of its ID if it has none.
+// serverOf identifies a server among those of its host: by its address, or by
+// the beginning of its ID if it has none.
 func serverOf(m members.Member) string {
 	if m.Address != "" {
 		return m.Address
@@ -92,12 +99,12 @@ type holding struct {
 	node      uint64
 }
 
-// holders are the servers that hold node IDs. Servers with more node IDs than
-// their records have room for are found for the first of them.
+// holders returns the servers that hold node IDs. If a server holds more node
+// IDs than fit into its record, only the first of them are found.
 func (a *app) holders(ctx context.Context, s grant.Store) map[holding]string {
 	all, err := members.NewLister(s).List(ctx, a.now())
 	if err != nil {
-		a.note("which servers hold them is unknown: %v", err)
+		a.note("cannot find out which servers hold them: %v", err)
 		return nil
 	}
 	by := make(map[holding]string)

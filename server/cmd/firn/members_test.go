@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// TestMemberList: two servers of one host are told apart, in the list of
-// servers and in that of node IDs.
+// TestMemberList: the list of servers and the list of node IDs distinguish two
+// servers of one host.
 func TestMemberList(t *testing.T) {
 	store := testStore(t)
 	list := func(args ...string) string {

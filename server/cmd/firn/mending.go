@@ -12,20 +12,20 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A mending is a command that mends the node IDs of one sequencer or of all. It
-// only prints what it would do unless it is told to apply it.
+// A mending is a command that mends the node IDs of one sequencer or of all.
+// Without --apply it only prints what it would do.
 type mending struct {
 	verb, done string // "fence", "fenced"
 
 	store                        string
 	apply, all, asJSON, anyClock bool
 
-	skew  *time.Duration // by how much the clock may differ from the store's; nil means clockMost
-	check func() error   // of flags; nil if there are none to check
+	skew  *time.Duration // how far the clock may differ from the store's; nil means clockMost
+	check func() error   // validates flags; may be nil
 }
 
-// command completes the command. Each mends a sequencer and reports whether all
-// of it could be done.
+// command completes the command. each mends a sequencer and reports whether it
+// could do all of it.
 func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if m.all && len(args) > 0 {
@@ -47,8 +47,8 @@ func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 	storeVar(cmd, &m.store)
 	a.completeNames(cmd, &m.store)
 	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
-	cmd.Flags().BoolVar(&m.all, "all", false, "all sequencers of the store")
-	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "also if the clock differs from the store's or is far from the marks")
+	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
+	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
 	cmd.Flags().BoolVar(&m.asJSON, "json", false, "print one JSON object per sequencer")
 	return cmd
 }
@@ -59,7 +59,7 @@ func (m *mending) run(ctx context.Context, a *app, s grant.Store, args []string,
 		return err
 	}
 	if len(list) == 0 {
-		a.note("there is no sequencer in this store, and nothing to %s", m.verb)
+		a.note("no sequencers in this store: nothing to %s", m.verb)
 		return nil
 	}
 	most := clockMost
@@ -88,15 +88,15 @@ func (m *mending) run(ctx context.Context, a *app, s grant.Store, args []string,
 			}
 		case err != nil && (len(list) == 1 || ctx.Err() != nil):
 			return err
-		case err != nil: // the others need it no less
+		case err != nil: // continue: the others need it as well
 			a.complain("", err)
-			failure = failed("the errors above say why; run it again when they are solved", "not all sequencers could be %s", m.done)
+			failure = failed("resolve the errors above and run it again", "not all sequencers could be %s", m.done)
 		default:
 			complete = complete && all
 		}
 	}
 	if !m.apply {
-		a.note("nothing was written; --apply does it")
+		a.note("nothing was written; use --apply to write")
 	}
 	switch {
 	case failure != nil:
@@ -109,7 +109,8 @@ func (m *mending) run(ctx context.Context, a *app, s grant.Store, args []string,
 	return nil
 }
 
-// needWindow is the error for sequencers that were not fenced, of so many.
+// needWindow returns the error for sequencers that were not fenced; of is the
+// total.
 func needWindow(unsure []*unsureError, of int) error {
 	known := time.Duration(0)
 	var names []string
@@ -117,7 +118,7 @@ func needWindow(unsure []*unsureError, of int) error {
 		known = max(known, u.known)
 		names = append(names, u.name)
 	}
-	hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, --restored TIME says when that was", known)
+	hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, add --restored TIME with the time of the restore", known)
 	if of == 1 {
 		return misuse(hint, "%w", unsure[0])
 	}
@@ -127,6 +128,6 @@ func needWindow(unsure []*unsureError, of int) error {
 // addDamaged adds records that cannot be read.
 func (r *rows) addDamaged(damaged []error) {
 	for _, err := range damaged {
-		r.add("damaged", "%s, and left as it is: no member can take that number", strings.TrimPrefix(err.Error(), "grant: "))
+		r.add("damaged", "%s; left unchanged: no member can acquire that node ID", strings.TrimPrefix(err.Error(), "grant: "))
 	}
 }

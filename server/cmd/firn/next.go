@@ -14,12 +14,12 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A nexting is what the command next was told.
+// A nexting has the flags of the command next.
 type nexting struct {
 	a          *app
 	count      uint64
 	layout     firn.Layout
-	ownLayout  bool // no flag says another
+	ownLayout  bool // no flag names another one
 	node       string
 	allowLocal bool
 	store      string
@@ -28,7 +28,7 @@ type nexting struct {
 	allow      allowClock
 	noCreate   bool
 	format     firn.Format
-	ownFormat  bool // no flag says another than the layout's
+	ownFormat  bool // no flag names another one than the layout's
 	asJSON     bool
 }
 
@@ -37,22 +37,25 @@ func newNext(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
-		Long: `Next makes IDs and prints one per line; with --format raw it writes their
-bytes, 8 or 16 each.
+		Long: `Next makes IDs and prints one per line.
 
-The IDs are those of a sequencer: no two are equal, whatever other processes with
-the same store make at the same time. It is created when it is first used, with
-the layout; without --sequencer it is one for the layout.
+  firn next -n 3 --sequencer orders
+
+The IDs are those of a sequencer: no two are equal, whatever other processes with the same
+store make at the same time. A sequencer is created when it is first used, with the given
+layout; without --sequencer, next uses one named after the layout. With --format raw it
+writes packed IDs of 8 or 16 bytes.
 
 ` + storeHelp + `
 
-With --node and no --store, no store is used: the number is static, and nothing
-but you keeps it apart from those of others. It is a number, or the pieces that
-the layout has names for (datacenter=9,worker=7); env:NAME takes it from an
-environment variable, hostname from what the host's name ends in (ids-7), and
-if:NAME is the MAC address of a network card. Two processes with the same static
-number make the same IDs when they run at the same time. With --store, --node
-pins the number: it is had when nobody else holds it.`,
+With --node and no --store, no store is used: the node ID is static, and you have to keep
+it unique. Two processes with the same static node ID make the same IDs if they run at the
+same time. NODE is a number, or the named pieces of the layout (datacenter=9,worker=7);
+env:NAME takes it from an environment variable, hostname from the number at the end of the
+host name (ids-7), and if:NAME from the MAC address of a network card.
+
+With --store, --node pins the node ID: it is acquired only while no other process holds
+it.`,
 		Example: `  firn next
   firn next -n 5 --layout hazelcast
   firn next --sequencer orders --store dir:/srv/firn
@@ -65,17 +68,17 @@ pins the number: it is had when nobody else holds it.`,
 			return n.run(cmd.Context())
 		},
 	}
-	numberVar(cmd, &n.count, "count", "n", "N", "how many IDs")
+	numberVar(cmd, &n.count, "count", "n", "N", "number of IDs")
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
-	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
+	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
 	a.completeSequencer(cmd, &n.store)
-	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
+	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.allow)
-	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
-	formatVar(cmd, &n.format, "format", "f", "how to write them (default the layout's own)")
+	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
+	formatVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
 }
@@ -84,23 +87,23 @@ func (n *nexting) run(ctx context.Context) error {
 	static := n.node != "" && n.store == ""
 	switch {
 	case n.count == 0:
-		return misuse("", "--count 0 makes no ID")
+		return misuse("", "--count 0: it must be 1 or more")
 	case n.layout.ReadOnly():
-		return misuse("firn layout lists what can be made", "%w", errReadOnly(n.layout))
+		return misuse("run firn layout for the layouts that can be made", "%w", errReadOnly(n.layout))
 	case static && (n.name != "" || n.nodes != nil):
-		return misuse("add --store to take the number from one", "--node without --store is a static number, which has no --sequencer and no --nodes")
+		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer and --nodes")
 	case n.node != "" && n.nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
 	case static && n.noCreate:
-		return misuse("add --store", "--no-create is for sequencers of a store, and --node without --store is a static number")
+		return misuse("add --store", "--no-create needs a store, but --node without --store is a static node ID")
 	case static && (n.allow.behind || n.allow.ahead):
-		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead compare clocks with those of a store, and --node without --store is a static number")
+		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead need a store, but --node without --store is a static node ID")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
-		return misuse("", "--allow-local-mac is for --node if:NAME")
+		return misuse("", "--allow-local-mac needs --node if:NAME")
 	}
 	if static {
 		if n.a.getenv(storeEnv) != "" {
-			n.a.note("$%s is not used: --node without --store is a static number", storeEnv)
+			n.a.note("ignoring $%s: --node without --store is a static node ID", storeEnv)
 		}
 		r, err := n.record()
 		if err != nil {
@@ -118,10 +121,10 @@ func (n *nexting) run(ctx context.Context) error {
 		}
 	}
 	if n.name == "" && n.ownLayout {
-		n.name = nameOf(n.layout) // as it is, whoever made it
+		n.name = nameOf(n.layout) // existing, by whatever creator
 	}
 	if !n.ownLayout {
-		// Before anything is written.
+		// Check before anything is written.
 		if _, _, err := n.resolve(); err != nil {
 			return err
 		}
@@ -129,24 +132,25 @@ func (n *nexting) run(ctx context.Context) error {
 	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
 }
 
-// record is how IDs of the layout are written.
+// record returns the format of the output.
 func (n *nexting) record() (record, error) {
 	if n.ownFormat {
 		n.format = n.layout.Format()
 	}
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
-		return record{}, misuse("leave --format out for the layout's own", "--format %s: %w", n.format, plain(err))
+		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, plain(err))
 	}
 	switch {
 	case n.format == firn.Raw && n.asJSON:
-		return record{}, misuse("", "--format raw writes bytes, which --json cannot hold")
+		return record{}, misuse("", "--format raw writes bytes, which JSON cannot contain")
 	case n.format == firn.Raw && n.a.lookOf(n.a.stdout).terminal:
 		return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
 	}
 	return recordOf(n.format, n.asJSON), nil
 }
 
-// resolve is record, and the node IDs that may be taken; nil are all.
+// resolve returns the record, and the node IDs that may be acquired; nil means
+// all.
 func (n *nexting) resolve() (r record, nodes *sequencer.Range, err error) {
 	if r, err = n.record(); err != nil || n.node == "" {
 		return r, n.nodes, err
@@ -155,12 +159,12 @@ func (n *nexting) resolve() (r record, nodes *sequencer.Range, err error) {
 	return r, &sequencer.Range{Lo: node, Hi: node}, err
 }
 
-// fromStore writes IDs of a sequencer of the store.
+// fromStore writes IDs of a sequencer in the store.
 func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 	if n.name == "" {
 		n.name = nameOf(n.layout)
 	} else if n.ownLayout {
-		// As it is, or new with the default.
+		// The existing one, or a new one with the default.
 		info, err := grant.Lookup(ctx, s, n.name)
 		if err == nil {
 			n.layout = info.Config.Layout
@@ -178,14 +182,14 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 		return err
 	}
 	if nodes != nil && nodes.Hi > n.layout.MaxNode() {
-		return misuse("firn sequencer show says what a sequencer has", "the node IDs %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
+		return misuse("run firn sequencer show for the settings of a sequencer", "node IDs %d..%d do not fit layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
 	}
 	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, MustExist: n.noCreate, Now: n.a.clock}
 	return n.a.sequence(ctx, s, n.name, c, n.count, r)
 }
 
-// joining bounds how long a command waits for a node ID. A server goes on
-// trying; who waits at a terminal wants to know what is wrong.
+// joining bounds how long a command waits for a node ID. A server keeps trying,
+// but a user at a terminal wants to know what is wrong.
 const joining = 10 * time.Second
 
 // sequence writes count IDs of a sequencer.
@@ -223,12 +227,12 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
 	if closeErr := q.Close(late); closeErr != nil && err == nil {
-		a.note("%s", strings.TrimPrefix(closeErr.Error(), "grant: ")) // the IDs are good
+		a.note("%s", strings.TrimPrefix(closeErr.Error(), "grant: ")) // the IDs are valid
 	}
 	return err
 }
 
-// A record is how an ID is written: between before and after, in format.
+// A record is the form of an ID: format, with text before and after.
 type record struct {
 	format        firn.Format
 	before, after string
@@ -270,7 +274,7 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 	return stream(ctx, a.stdout, g.Fill, r.append128, count)
 }
 
-// stream writes IDs as they come, a batch at a time.
+// stream writes IDs as they come, one batch at a time.
 func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
 	ids := make([]I, min(count, 4096))
 	out := newRecordWriter(w)
@@ -292,15 +296,15 @@ func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, 
 	return nil
 }
 
-// generatorError says how to do better.
+// generatorError adds a hint to an error of a generator.
 func generatorError(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, firn.ErrBeforeEpoch):
-		return failed("set the clock, or choose a layout with an earlier epoch", "%w", err)
+		return failed("correct the clock, or choose a layout with an earlier epoch", "%w", err)
 	case errors.Is(err, firn.ErrTimeOver):
-		return failed("choose a layout with a later epoch: firn layout shows the last date", "%w", err)
+		return failed("choose a layout with a later epoch; firn layout shows the last date", "%w", err)
 	}
 	return failed("", "%w", err)
 }

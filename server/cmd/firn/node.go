@@ -12,13 +12,14 @@ import (
 	"github.com/firnid/firn"
 )
 
-// nodeUsage describes what readNode takes.
+// nodeUsage describes the values that readNode accepts.
 const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAME"
 
-// staticAhead is MaxAhead for a static node. A generator of one starts that far
-// ahead of the clock, so a layout's own would be seen in the IDs' times; this
-// is enough for waits that take a moment too long not to slow down the making
-// of many. It is one value for all commands: one after the other is then safe.
+// staticAhead is MaxAhead for a static node. Its generator starts this far
+// ahead of the clock, so a layout's own value would be visible in the times of
+// the IDs. It suffices to make many IDs at full speed although waits take a
+// moment too long. All commands use this value, so that running one after the
+// other is safe.
 const staticAhead = 5 * time.Millisecond
 
 // nodeVar adds --node.
@@ -26,7 +27,7 @@ func nodeVar(cmd *cobra.Command, node *string, usage string) {
 	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage+" (default 0)")
 }
 
-// readNode finds the node ID that spec names, for the layout l.
+// readNode returns the node ID that spec names, for the layout l.
 func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	kind, name, _ := strings.Cut(spec, ":")
 	var node uint64
@@ -34,7 +35,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	switch kind {
 	case "env":
 		if name == "" {
-			return 0, misuse("write env:NODE_ID for the environment variable NODE_ID", "--node %s: there is no name", spec)
+			return 0, misuse("write env:NODE_ID for the environment variable NODE_ID", "--node %s: the name is missing", spec)
 		}
 		node, err = firn.NodeFromEnv(name)
 	case "hostname":
@@ -45,7 +46,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 			break
 		}
 		if _, e := firn.NodeFromInterface(name, true); e == nil {
-			return 0, misuse("--allow-local-mac takes such an address; make sure that no other host has it", "%w", err)
+			return 0, misuse("use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
 		}
 	default:
 		if node, err = l.ParseNode(spec); err != nil {
@@ -59,7 +60,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	if node > l.MaxNode() {
 		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
 		if kind == "if" {
-			hint = fmt.Sprintf("a MAC address needs a layout with 48 bits of node, such as boundary: %s has %d", l, l.NodeBits())
+			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
 		}
 		return 0, misuse(hint, "--node %s is %d: %w", spec, node, plain(&firn.RangeError{
 			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
@@ -73,14 +74,14 @@ func nodeHint(l firn.Layout, err error) string {
 	var r *firn.RangeError
 	switch {
 	case !errors.As(err, &r):
-		return "--node takes " + nodeUsage
+		return "NODE is " + nodeUsage
 	case l.NodeBits() == 0:
-		return fmt.Sprintf("layout %s has no bits for a node: leave --node out", l)
+		return fmt.Sprintf("layout %s has no node bits: leave out --node", l)
 	}
-	return fmt.Sprintf("layout %s has %d bits for the node; firn layout --plan weighs other widths", l, l.NodeBits())
+	return fmt.Sprintf("layout %s has %d node bits; firn layout --plan finds other layouts", l, l.NodeBits())
 }
 
-// plain is err without the words that the command line says itself.
+// plain returns err without words that the command line already has.
 func plain(err error) error {
 	var p *firn.ParseError
 	if errors.As(err, &p) {

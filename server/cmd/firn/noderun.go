@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/server/noderun"
 )
 
-// A nodeRunning is what the command node run was told.
+// A nodeRunning has the flags of the command node run.
 type nodeRunning struct {
 	a       *app
 	logging logging
@@ -34,31 +34,32 @@ func newNodeRun(a *app) *cobra.Command {
 		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
 		Short: "Run a program with a node ID that no other program holds",
 		Long: `Run acquires a node ID, runs COMMAND with it, and releases it when COMMAND ends. It is
-for programs with an ID generator of their own, such as a Snowflake library.
+for programs with their own ID generator, such as a Snowflake library.
 
   firn node run --store etcd://etcd:2379 -- node server.js
 
-COMMAND finds the node ID in the environment variable NODE_ID. --env sets other
-variables instead, and {node} in an argument is replaced too. {node%32} and {node/32}
-are the remainder and the quotient, for generators with two numbers:
+COMMAND gets the node ID in the environment variable NODE_ID. --env sets other variables
+instead, and {node} in an argument is replaced too. {node%32} and {node/32} are the
+remainder and the quotient, for generators with two numbers:
 
   --env WORKER_ID={node%32} --env DATACENTER_ID={node/32}
 
-Run renews the window of the node ID while COMMAND runs. It stops COMMAND (SIGTERM,
-and SIGKILL after the grace period) if this machine's clock comes within the margin of
-the window's end, or is set back to before its beginning. The store may be unreachable
-for about half a window without any effect.
+Run renews the window of the node ID while COMMAND runs. It stops COMMAND (with SIGTERM,
+and SIGKILL after the grace period) if this machine's clock comes within the margin of the
+window's end, or is set back to before its beginning. The store may be unreachable for
+about half a window without any effect.
 
 Two commands never hold one node ID at overlapping times, each by the wall clock of its
 machine, as long as firn runs at least once per margin and the processes of COMMAND stay
 in its process group. A machine that is suspended for longer may repeat IDs: when it
-resumes, firn stops COMMAND first and logs the span. What the generator in COMMAND does
-wrong by itself, run cannot mend. If firn is killed, Linux kills COMMAND too, but not the
-processes that COMMAND has started; Windows kills all; elsewhere COMMAND continues.
+resumes, firn first stops COMMAND, and logs the time span. Run cannot prevent errors of
+the generator in COMMAND itself. If firn is killed, Linux kills COMMAND too, but not the
+processes that COMMAND has started; Windows kills all; on other systems COMMAND continues.
 
-Signals are passed on to COMMAND. The exit code is COMMAND's, or 128 and the number of
-the signal that ended it; 124 if it was stopped because of its window, 126 if it cannot
-be run, 127 if it is not found, and firn's own before it is started.
+Run passes signals on to COMMAND. The exit code is that of COMMAND, or 128 plus the number
+of the signal that ended it. It is 124 if COMMAND was stopped because of its window, 126 if
+it cannot be run, and 127 if it is not found. Before COMMAND starts, firn's own exit codes
+apply.
 
 ` + storeHelp,
 		Example: `  firn node run --store dir:/srv/firn -- ./server
@@ -66,7 +67,7 @@ be run, 127 if it is not found, and firn's own before it is started.
   firn node run -- ./server --datacenter={node/32} --worker={node%32}`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return misuse("firn node run -- ./server", "a command is missing")
+				return misuse("firn node run -- ./server", "the command is missing")
 			}
 			return nil
 		},
@@ -75,7 +76,7 @@ be run, 127 if it is not found, and firn's own before it is started.
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
-	f.Var(&value[string]{&n.name, notEmpty, func(s string) string { return s }, "NAME"}, "sequencer", "whose node IDs are used; created if there is none, with room for 4,194,304")
+	f.Var(&value[string]{&n.name, notEmpty, func(s string) string { return s }, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	n.a.completeSequencer(cmd, &n.store)
 	f.Var(&value[*sequencer.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")

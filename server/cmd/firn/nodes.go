@@ -18,8 +18,11 @@ func newNode(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "node COMMAND",
 		Short: "List, fence or repair node IDs, or run a program with one",
-		Long: `Every process that makes IDs of a sequencer holds one of its node IDs, for a window
-of time that is written in the store and renewed as long as IDs are made.
+		Long: `Every process that makes IDs of a sequencer holds one of its node IDs for a window of time.
+
+  firn node list
+
+The window is recorded in the store, and renewed while the process makes IDs.
 
 ` + storeHelp,
 		Example: `  firn node list
@@ -36,7 +39,7 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	return oneName(cmd, args)
 }
 
-// names are the sequencers to look at: that of the arguments, or all.
+// names returns the sequencers to look at: the one in the arguments, or all.
 func names(ctx context.Context, s grant.Store, args []string) (names []string, err error) {
 	if len(args) > 0 {
 		_, err := grant.Lookup(ctx, s, args[0])
@@ -55,7 +58,7 @@ type nodeJSON struct {
 	Node      uint64  `json:"node"`
 	State     string  `json:"state"`
 	Host      string  `json:"host"`
-	Server    string  `json:"server,omitempty"` // that holds it, if it is a known one
+	Server    string  `json:"server,omitempty"` // its holder, if it is a known server
 	Owner     string  `json:"owner"`
 	Until     string  `json:"until"`
 	Left      float64 `json:"left_seconds"`
@@ -65,7 +68,7 @@ type nodeJSON struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// stateOf is what a node ID is, as a word.
+// stateOf returns the state of a node ID as a word.
 func stateOf(n grant.NodeInfo, now time.Time) string {
 	switch {
 	case !n.Held:
@@ -82,19 +85,22 @@ func newNodeList(a *app) *cobra.Command {
 	var all bool
 	cmd := a.onStore(&cobra.Command{
 		Use:   "list [SEQUENCER]",
-		Short: "Show who holds which node ID, until when",
-		Long: `List shows who holds which node ID, until when, and how much of the window is
-left. A window is renewed while IDs are made; one that is over belonged to a
-process that makes none, or is gone, and its number may be taken by another.
+		Short: "List node IDs, their holders and windows",
+		Long: `List shows the holder of each node ID, until when, and how much of the window is left.
 
-SERVER is which firn serve of the host holds it: its address, or the beginning of its
-ID if it has none; firn member list lists them. It is - for other programs.
+  firn node list orders
 
-WRITTEN is how long ago the owner wrote that, by its own clock; where it is in
-the future, that clock is ahead of this one.
+A window is renewed while IDs are made. If it has ended, its process is idle or gone, and
+another process may acquire the node ID.
 
-A node ID is blocked if a process with a clock far ahead has acquired it: no member
-can acquire it until the time that this clock showed. firn node repair gives it back.
+SERVER is the firn serve process of the host that holds it: its address, or the beginning
+of its ID if it has none; firn member list lists them. It is - for other programs.
+
+WRITTEN is how long ago the owner wrote this, by its own clock. If it is in the future,
+that clock is ahead of this one.
+
+A node ID is blocked if a process with a clock far ahead has acquired it: no member can
+acquire it until the time that this clock showed. firn node repair gives it back.
 
 ` + storeHelp,
 		Example: "  firn node list\n  firn node list orders --all --json",
@@ -157,14 +163,14 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 				return err
 			}
 			if len(blocked) > 0 && !asJSON {
-				a.note("sequencer %s: a clock far ahead has blocked node IDs: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
+				a.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
 			}
 		}
 		if !asJSON && len(t.rows) > 0 {
 			t.print(a.stdout, a.lookOf(a.stdout))
 		}
 		if !asJSON && hidden > 0 {
-			a.note("%d more were used before and are free; --all shows them", hidden)
+			a.note("%d more are free but were used before; use --all to show them", hidden)
 		} else if !asJSON && len(t.rows) == 0 && !broken {
 			a.note("no node ID was ever used")
 		}
@@ -173,11 +179,11 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 		}
 		return nil
 	})
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that nobody holds")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "include node IDs that are not held")
 	return cmd
 }
 
-// left is how much of a window is left.
+// left formats how much of a window is left.
 func left(d time.Duration) string {
 	if d <= 0 {
 		return "-"
@@ -185,7 +191,7 @@ func left(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// ago is how long ago something was.
+// ago formats how long ago something was.
 func ago(d time.Duration) string {
 	if d < 0 {
 		return "in " + (-d).Round(100*time.Millisecond).String()
@@ -193,7 +199,7 @@ func ago(d time.Duration) string {
 	return d.Round(100*time.Millisecond).String() + " ago"
 }
 
-// aheadOf is by how much a clock is ahead of another, or behind it.
+// aheadOf formats how far a clock is ahead of another, or behind it.
 func aheadOf(by time.Duration) string {
 	if by < 0 {
 		return fmt.Sprintf("%v behind", -by)

@@ -6,31 +6,31 @@ import (
 )
 
 // An ordered turns items into records on all processors, and writes the records
-// in the order of the items. It must be made by newOrdered, used by one
-// goroutine at a time, and ended with close.
+// in the order of the items. It must be made by newOrdered and closed with
+// close, and is not safe for concurrent use.
 type ordered[T any] struct {
 	out     *recordWriter
 	work    chan *batch[T]
 	filling *batch[T]
-	queue   []*batch[T] // being worked on, the oldest first
+	queue   []*batch[T] // in progress, the oldest first
 	free    []*batch[T]
 	workers sync.WaitGroup
 }
 
-// A batch is items, and then their records.
+// A batch holds items, and then their records.
 type batch[T any] struct {
 	items []T
 	text  []byte
-	ends  []int // of records in text
+	ends  []int // ends of the records in text
 	done  chan struct{}
 }
 
-// batchItems is so many that handing over costs little for each, and so few
-// that all batches together stay small.
+// batchItems is large enough that handing a batch over costs little per item,
+// and small enough that all batches together stay small.
 const batchItems = 256
 
-// newOrdered starts the workers. Each has a function of its own that appends
-// the record of an item.
+// newOrdered starts the workers. Each has its own function, which appends the
+// record of an item.
 func newOrdered[T any](out *recordWriter, worker func() func(b []byte, item T) []byte) *ordered[T] {
 	n := runtime.GOMAXPROCS(0)
 	o := &ordered[T]{out: out, work: make(chan *batch[T], n)}
@@ -71,7 +71,7 @@ func (o *ordered[T]) add(item T) error {
 	return nil
 }
 
-// hand hands over what is filled.
+// hand passes the filled batch on.
 func (o *ordered[T]) hand() {
 	if o.filling != nil {
 		o.queue = append(o.queue, o.filling)
@@ -80,7 +80,7 @@ func (o *ordered[T]) hand() {
 	}
 }
 
-// write waits for the oldest batch, and writes it.
+// write waits for the oldest batch and writes it.
 func (o *ordered[T]) write() error {
 	b := o.queue[0]
 	o.queue = append(o.queue[:0], o.queue[1:]...)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOrdered: whichever worker is slow, records come in the order of their
-// items, Flush gives all, and an error of the output ends it.
+// TestOrdered: records come in the order of their items, whichever worker is
+// slow; Flush writes all, and an error of the output ends it.
 func TestOrdered(t *testing.T) {
 	var makers atomic.Int64
 	slow := func() func([]byte, int) []byte {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// pipeBuf is PIPE_BUF of Linux, and leastPipeBuf what POSIX guarantees.
+	// pipeBuf is PIPE_BUF on Linux, and leastPipeBuf the minimum in POSIX.
 	pipeBuf, leastPipeBuf = 4096, 512
 
 	// fileBuf is how much is written to a file at once.
@@ -15,9 +15,9 @@ const (
 )
 
 // A recordWriter collects records (lines, or IDs of 8 or 16 bytes) and writes
-// as many whole ones at once as fit. Lines of several processes that write into
-// one pipe would otherwise be joined in the middle, and the result can be an ID
-// that is another's. It must be made by newRecordWriter.
+// as many whole records at once as fit. Otherwise lines of several processes
+// that write into one pipe could be joined in the middle, and the result could
+// be the ID of another process. It must be made by newRecordWriter.
 type recordWriter struct {
 	w      io.Writer
 	atOnce int
@@ -31,7 +31,7 @@ func newRecordWriter(w io.Writer) *recordWriter {
 	}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			r.atOnce = fileBuf // what is appended stays whole
+			r.atOnce = fileBuf // appended records stay whole
 		}
 	}
 	return r
@@ -40,7 +40,7 @@ func newRecordWriter(w io.Writer) *recordWriter {
 // begin returns the buffer to append a record to, and end takes it back.
 func (r *recordWriter) begin() []byte { return r.buf }
 
-// end writes the records before the one that was appended if that does not fit
+// end first writes the previous records if the appended record does not fit
 // beside them.
 func (r *recordWriter) end(buf []byte) error {
 	whole := len(r.buf)

@@ -11,22 +11,22 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// A plan is what a layout must hold. Zero needs are no needs.
+// A plan is the needs of a layout. Zero means no need.
 type plan struct {
 	years, nodes, rate float64
 	bits               int // 0: 63 and 53
 	now                time.Time
 }
 
-// A split is how many bits each field has; a tick is a millisecond.
+// A split is the number of bits of each field; a tick is a millisecond.
 type split struct{ time, node, seq int }
 
 func (s split) total() int { return s.time + s.node + s.seq }
 
 func (p *plan) needsNothing() bool { return p.years == 0 && p.nodes == 0 && p.rate == 0 }
 
-// least is the narrowest split that holds the needs. A need that is not stated
-// has a modest value.
+// least returns the narrowest split that meets the needs. A need that is not
+// stated has a modest value.
 func (p *plan) least() split {
 	years, nodes, rate := p.years, p.nodes, p.rate
 	if years == 0 {
@@ -40,10 +40,10 @@ func (p *plan) least() split {
 	}
 }
 
-// bitsFor is how many bits tell n values apart.
+// bitsFor returns how many bits distinguish n values.
 func bitsFor(n float64) int { return int(math.Ceil(math.Log2(n))) }
 
-// splits lists splits of total bits that hold the needs: the spare bits go to
+// splits lists splits of total bits that meet the needs: the spare bits go to
 // one field each time, and to all.
 func (p *plan) splits(total int) []split {
 	if p.needsNothing() {
@@ -77,7 +77,7 @@ func (p *plan) splits(total int) []split {
 	return unique
 }
 
-// usualSplits are those that people have chosen before.
+// usualSplits are common splits.
 func usualSplits(total int) []split {
 	var list []split
 	for _, t := range []int{41, 42, 40} {
@@ -92,7 +92,7 @@ func usualSplits(total int) []split {
 	return list
 }
 
-// layout is the split as a layout, with Firn's epoch.
+// layout returns the split as a layout with Firn's epoch.
 func (s split) layout() (firn.Layout, error) {
 	if js := firn.MustParseLayout("js53"); s == (split{js.TimeBits(), js.NodeBits(), js.SeqBits()}) {
 		return js, nil
@@ -110,13 +110,13 @@ func (p *plan) print(w io.Writer, l look, asJSON bool) error {
 		most float64
 	}{{"years", p.years, 1e6}, {"nodes", p.nodes, 1 << 48}, {"rate", p.rate, 1e12}} {
 		if !(need.v >= 0 && need.v <= need.most) {
-			return misuse("", "--%s %g: it is a number from 0 to %g", need.name, need.v, need.most)
+			return misuse("", "--%s %g: it must be a number from 0 to %g", need.name, need.v, need.most)
 		}
 	}
 	totals := []int{63, 53}
 	if p.bits != 0 {
 		if p.bits < 16 || p.bits > 128 {
-			return misuse("", "--bits %d: it is a number from 16 to 128", p.bits)
+			return misuse("", "--bits %d: it must be a number from 16 to 128", p.bits)
 		}
 		totals = []int{p.bits}
 	}
@@ -171,7 +171,7 @@ func bitsTitle(total int) string {
 	return fmt.Sprintf("%d bits", total)
 }
 
-// lacking says by how much the bits fall short, and what they could hold.
+// lacking shows by how many bits the plan falls short, and what would fit.
 func (p *plan) lacking(w io.Writer, l look, total int) {
 	least := p.least()
 	fmt.Fprintf(w, "%s\n", l.bold(bitsTitle(total)))
@@ -181,9 +181,9 @@ func (p *plan) lacking(w io.Writer, l look, total int) {
 			fmt.Fprintf(w, "  %s\n", what+" "+text(left))
 		}
 	}
-	say("with the years and nodes as they are:", total-least.time-least.node, func(n int) string { return count(math.Exp2(float64(n))*1000) + " IDs/s per node" })
-	say("with the years and the rate as they are:", total-least.time-least.seq, func(n int) string { return power(n) + " nodes" })
-	say("with the nodes and the rate as they are:", total-least.node-least.seq, func(n int) string {
+	say("with these years and nodes:", total-least.time-least.node, func(n int) string { return count(math.Exp2(float64(n))*1000) + " IDs/s per node" })
+	say("with these years and this rate:", total-least.time-least.seq, func(n int) string { return power(n) + " nodes" })
+	say("with these nodes and this rate:", total-least.node-least.seq, func(n int) string {
 		return inspect.Span(math.Exp2(float64(n))/1000) + " from 2026 on"
 	})
 }

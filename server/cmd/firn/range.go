@@ -22,9 +22,12 @@ func newRange(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "range --from TIME --to TIME [--layout LAYOUT]",
 		Short: "Print the first and last ID of a time range",
-		Long: `Range prints the lowest and the highest ID that the time from --from to before
---to can have; both are inclusive. A database finds the rows of a day by them,
-with the index that the IDs have anyway.
+		Long: `Range prints the lowest and the highest ID that the time from --from until before --to can
+have; both IDs are inclusive.
+
+  firn range --from 2026-11-20 --to 2026-11-21 --sql id
+
+With them a database finds the rows of a day by the index that the IDs have anyway.
 
 A time is RFC 3339 (2026-11-20T10:00:00Z), a date (its beginning in UTC), Unix
 milliseconds, now, or relative to now: -1h30m, -7d.`,
@@ -35,17 +38,17 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, name := range []string{"from", "to"} {
 				if !cmd.Flags().Changed(name) {
-					return misuse("firn range --from 2026-11-20 --to 2026-11-21", "there is no --%s", name)
+					return misuse("firn range --from 2026-11-20 --to 2026-11-21", "--%s is missing", name)
 				}
 			}
 			if column != "" && asJSON {
-				return misuse("leave one of them out", "--sql and --json are two ways to print one range")
+				return misuse("leave one of them out", "--sql and --json exclude each other")
 			}
 			if !cmd.Flags().Changed("format") {
 				format = layout.Format()
 			}
 			if layout.ReadOnly() {
-				return misuse("", "layout %s has IDs of %d bits: range knows those of 64 and 128", layout, layout.Bits())
+				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
 			}
 			if err := format.Fits(layout.Bits()); err != nil {
 				return misuse("", "--format %s: %w", format, plain(err))
@@ -57,7 +60,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			if err != nil {
 				hint := ""
 				if !from.Before(to) {
-					hint = "--from comes before --to, which is not part of the range"
+					hint = "--from must be earlier than --to"
 				}
 				return misuse(hint, "%w", err)
 			}
@@ -73,7 +76,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				}
 				fmt.Fprintln(out, text)
 				if ends.Big && format == firn.Decimal {
-					a.note("IDs of 2^63 and above do not fit SQL's bigint; a numeric column holds them")
+					a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
 				}
 			case asJSON:
 				fmt.Fprintf(out, "{\"layout\":%s,\"from\":%q,\"to\":%q,\"lo\":%q,\"hi\":%q}\n",
@@ -90,24 +93,24 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs")
-	timeVar(cmd, a, &from, "from", "the first moment of the range")
-	timeVar(cmd, a, &to, "to", "the end of the range, not part of it")
-	formatVar(cmd, &format, "format", "f", "how to write the IDs (default the layout's own)")
-	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for this column")
+	timeVar(cmd, a, &from, "from", "beginning of the range, inclusive")
+	timeVar(cmd, a, &to, "to", "end of the range, exclusive")
+	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
+	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
 	return cmd
 }
 
 func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 
-// sqlOf is a condition of SQL. Text in a column sorts like the IDs only where
-// all have the same width.
+// sqlOf returns an SQL condition. Text in a column sorts like the IDs only if
+// all texts have the same width.
 func sqlOf(e inspect.Ends, column string, f firn.Format) (string, error) {
 	if f == firn.Decimal {
 		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.Lo, e.Hi), nil
 	}
 	if f != f.Fixed() {
-		return "", misuse("--format "+f.Fixed().String()+", if that is what the column has", "--sql with --format %s: texts of different widths do not sort like the IDs", f)
+		return "", misuse("use --format "+f.Fixed().String()+", if the column has this format", "--sql with --format %s: texts of different widths do not sort like the IDs", f)
 	}
 	return fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, e.Lo, e.Hi), nil
 }

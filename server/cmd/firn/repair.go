@@ -16,22 +16,24 @@ func newNodeRepair(a *app) *cobra.Command {
 	return m.command(a, &cobra.Command{
 		Use:   "repair SEQUENCER | --all [--apply]",
 		Short: "Give back node IDs that a wrong clock has blocked",
-		Long: `Repair gives back node IDs that a process with a clock far ahead has acquired. Such
-a node ID is blocked until the time that the wrong clock showed. Its record has the
-span of time before that which no window ever covered: repair gives that back. The
-span that the wrong clock may have used is kept, and no member ever uses it again.
+		Long: `Repair gives back node IDs that a process with a clock far ahead has acquired.
 
-Without --apply it only prints what it would do. Set the clock of the host that it
-prints, or end the process there, first: a process that is told to ignore its clock
-(--allow-clock-ahead) acquires the next node ID. It can be run at any time, also
-while members make IDs.
+  firn node repair orders --apply
 
-Some node IDs cannot be given back: a record of version 1 has no such span (firn
-sequencer upgrade), and of a span that has passed nothing is left. These are free at
-the time that is printed. Until then, members acquire others. The exit code is 1 if
-there is one.
+Such a node ID is blocked until the time that the wrong clock showed. Its record has the
+earlier time span that no window ever covered: repair gives this span back. The span
+that the wrong clock may have used is kept, and no member ever uses it again.
 
-The clock must be right: it is compared with the store's, if the store tells its
+Without --apply it only prints what it would do. First correct the clock of the host that
+it prints, or end the process there: a process that ignores clock differences
+(--allow-clock-ahead) acquires the next node ID. Repair can be run at any time, also while
+members make IDs.
+
+Some node IDs cannot be given back: a record of version 1 has no such span (see firn
+sequencer upgrade), and a span in the past is of no use. These node IDs are free at the
+printed time; until then, members acquire others. The exit code is 1 if there is one.
+
+The clock must be right: repair compares it with the store's, if the store reports its
 time.
 
 ` + storeHelp,
@@ -45,13 +47,13 @@ time.
 	})
 }
 
-// A repairedJSON is a node ID that was blocked, in JSON.
+// A repairedJSON is a blocked node ID in JSON.
 type repairedJSON struct {
 	Node  uint64 `json:"node"`
 	Host  string `json:"host"`
 	Owner string `json:"owner"`
 	Until string `json:"until"`
-	From  string `json:"from,omitempty"` // and what follows: of those given back
+	From  string `json:"from,omitempty"` // this and the fields below are for those given back
 	To    string `json:"to,omitempty"`
 	Kept  string `json:"kept_until,omitempty"`
 }
@@ -80,11 +82,11 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 	t.add("sequencer", "%s", r.Sequencer)
 	switch blocked := len(r.Nodes) + len(r.Left); {
 	case blocked == 0:
-		t.add("node IDs", "none is blocked")
+		t.add("node IDs", "none blocked")
 	case m.apply:
-		t.add("node IDs", "%d blocked, %d of them given back", blocked, len(r.Nodes))
+		t.add("node IDs", "%d blocked, %d of which were given back", blocked, len(r.Nodes))
 	default:
-		t.add("node IDs", "%d blocked, %d of them to give back", blocked, len(r.Nodes))
+		t.add("node IDs", "%d blocked, %d of which can be given back", blocked, len(r.Nodes))
 	}
 	blockedBy := func(n grant.RepairedNode) string {
 		by := "an unknown host"
@@ -114,7 +116,7 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 		case err != nil:
 			return err
 		case info.Version < 2:
-			reason = fmt.Sprintf("its record has version 1, which does not have the unused time. For later claims: firn sequencer upgrade %s", r.Sequencer)
+			reason = fmt.Sprintf("its record has version 1, without the unused time. For future claims: firn sequencer upgrade %s", r.Sequencer)
 		}
 	}
 	for _, n := range r.Left {
@@ -127,8 +129,8 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 	return nil
 }
 
-// blocked are the node IDs of a sequencer that a repair is for, with whether it
-// can give them back. It says nothing of what cannot be read.
+// blocked returns the node IDs of a sequencer that need a repair, and whether
+// it can give them back. It skips records that cannot be read.
 func blocked(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
 	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The groups of the help, in order.
+// The groups of commands in the help, in order.
 const (
 	groupIDs    = "ids"
 	groupLayout = "layouts"
@@ -14,19 +14,20 @@ const (
 	groupOther  = "other"
 )
 
-// newRoot makes the command tree. Every subcommand has a file of its own with
-// a function that makes it.
+// newRoot makes the command tree. Every subcommand has its own file with a
+// function that makes it.
 func newRoot(a *app) *cobra.Command {
 	root := parent(&cobra.Command{
 		Use:   "firn",
 		Short: "Make, read and explain unique, time-ordered IDs",
-		Long: `Firn makes unique, time-ordered IDs, and reads and explains those of a dozen
-formats: Hazelcast, Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and more.
+		Long: `Firn makes unique, time-ordered IDs, and inspects IDs of a dozen formats: Hazelcast,
+Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and more.
 
-The exit code is 0 when all went well, 1 when the answer is no (not an ID,
-duplicates found), 2 for flags or arguments that mean nothing, and 3 for what
-could not be done. An interrupt (ctrl-C) ends it with 130; serve finishes then,
-with 0.`,
+  firn next -n 3
+
+The exit code is 0 on success, 1 if the answer is no (not an ID, duplicates found), 2 for
+invalid flags or arguments, and 3 for other failures. After an interrupt (ctrl-C) it is
+130; serve then stops normally, with 0.`,
 		Example: `  firn next -n 3
   firn inspect 1212092628029698048
   firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id`,
@@ -70,7 +71,7 @@ with 0.`,
 	nameValues(root)
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			// cobra's own shows its help for a shell that it does not know.
+			// cobra's own command shows its help for an unknown shell.
 			parent(c)
 			for _, shell := range c.Commands() {
 				shell.Args = noArgs
@@ -80,7 +81,7 @@ with 0.`,
 	return root
 }
 
-// parent completes a command that only has others, and shows its help.
+// parent completes a command that has only subcommands, and shows its help.
 func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -94,12 +95,13 @@ func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// newHelp is cobra's help command, which ends well when there is no such topic.
+// newHelp replaces cobra's help command, which exits with 0 for an unknown
+// topic.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show the help of a command",
-		Long:  "Help shows the help of a command, as firn COMMAND --help does, or lists all.",
+		Long:  "Help shows the help of a command, like firn COMMAND --help, or lists all commands.",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -115,7 +117,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil {
-				return misuse("firn help lists the commands", "%w", err)
+				return misuse("run firn help for all commands", "%w", err)
 			}
 			if len(rest) > 0 {
 				return noCommand(of, rest[0])
@@ -126,18 +128,18 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// noCommand is the error for a subcommand that cmd does not have.
+// noCommand returns the error for an unknown subcommand of cmd.
 func noCommand(cmd *cobra.Command, name string) error {
 	path := cmd.CommandPath()
-	hint := "firn help lists the commands"
+	hint := "run firn help for all commands"
 	if cmd.HasParent() {
-		hint = "firn help " + cmd.Name() + " says what there is"
+		hint = "run firn help " + cmd.Name() + " for its commands"
 	}
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + path + " " + strings.Join(near, " or "+path+" ") + "?"
 	}
 	if !cmd.HasParent() {
-		return misuse(hint, "there is no command %q", name)
+		return misuse(hint, "unknown command %q", name)
 	}
 	return misuse(hint, "%s has no command %q", path, name)
 }

@@ -18,13 +18,15 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// newSequencer makes the commands that act on whole sequencers.
+// newSequencer makes the commands for whole sequencers.
 func newSequencer(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "sequencer COMMAND",
 		Short: "Create, list, detach, upgrade and destroy sequencers",
-		Long: `A sequencer is a named space of IDs. Its layout and settings are fixed when it is
-created, and are the same for every process that makes IDs of it.
+		Long: `A sequencer is a named ID space. Its layout and settings are fixed when it is created, and
+are the same for every process that makes IDs of it.
+
+  firn sequencer create orders --layout hazelcast
 
 ` + storeHelp,
 		Example: `  firn sequencer create orders --layout hazelcast
@@ -33,37 +35,37 @@ created, and are the same for every process that makes IDs of it.
 	},
 		newSequencerCreate(a),
 		newSequencerList(a),
-		newSequencerChange(a, "show", "Show a sequencer", "Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
-		newSequencerChange(a, "attach", "Let members take node IDs of a sequencer again", "", grant.AttachAll),
-		newSequencerEmpty(a, "detach", "Have all members give their node IDs back",
-			`Detach has all members of a sequencer give their node IDs back, and keeps
-them from taking others until firn sequencer attach. It returns when all are
-given back, or their windows over.`, false, grant.DetachAll),
-		newSequencerEmpty(a, "destroy", "End a sequencer",
-			`Destroy ends a sequencer: all members give their node IDs back, and no ID is
-made any more. Its marks are kept: created again under the name, with the same
-layout, it goes on above its old IDs, and never repeats one.`, true, grant.Destroy),
+		newSequencerChange(a, "show", "Show the settings of a sequencer", "Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
+		newSequencerChange(a, "attach", "Allow members to use a detached sequencer again", "", grant.AttachAll),
+		newSequencerEmpty(a, "detach", "Make all members give their node IDs back",
+			`Detach makes all members of a sequencer give their node IDs back, and prevents them from
+acquiring others until firn sequencer attach. It returns when all node IDs are given back
+or their windows have ended.`, false, grant.DetachAll),
+		newSequencerEmpty(a, "destroy", "End a sequencer permanently",
+			`Destroy ends a sequencer: all members give their node IDs back, and no more IDs are made.
+Its marks are kept: if it is created again under the same name, with the same layout, it
+continues above its old IDs and never repeats one.`, true, grant.Destroy),
 		newSequencerPurge(a),
-		newSequencerChange(a, "upgrade", "Write the records of a sequencer in the newest version",
-			`Upgrade has the records of a sequencer written in the newest version. Version 2
-records the longest window that the sequencer ever had, which firn node fence needs
-after a restore, and which times were never used before a claim by a wrong clock,
-which firn node repair gives back. New sequencers have it.
+		newSequencerChange(a, "upgrade", "Upgrade the records of a sequencer to the newest version",
+			`Upgrade rewrites the records of a sequencer in the newest version. Version 2 records the
+longest window that the sequencer ever had, which firn node fence needs after a restore,
+and which times were never used before a claim by a wrong clock, which firn node repair
+gives back. New sequencers have it.
 
-Upgrade every member first. One of an older release does not understand the new
-version: it acquires no node ID, but renews the one that it holds for as long as it
-runs, and it obeys the rules of its release, not those that firn node fence relies
-on. There is no way back.`, grant.Upgrade),
+Upgrade every member first. A member of an older release does not understand the new
+version: it acquires no node ID, but renews the one that it holds for as long as it runs,
+and it follows the rules of its release, not those that firn node fence relies on. There
+is no way back.`, grant.Upgrade),
 	)
 }
 
-// oneName wants one argument, the name of a sequencer.
+// oneName requires one argument, the name of a sequencer.
 func oneName(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return misuse("firn sequencer list shows those there are", "which sequencer? Write %s NAME", cmd.CommandPath())
+		return misuse("run firn sequencer list for all sequencers", "the name of the sequencer is missing: write %s NAME", cmd.CommandPath())
 	case len(args) > 1:
-		return misuse("", "one sequencer at a time: %q is one too many", args[1])
+		return misuse("", "only one sequencer is allowed: %q is too many", args[1])
 	}
 	if err := grant.CheckName(args[0]); err != nil {
 		return misuse("", "%w", err)
@@ -71,8 +73,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// onStore completes a command that works with the store of --store, and can
-// print JSON.
+// onStore completes a command that uses the store of --store and can print
+// JSON.
 func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
 	var store string
 	var asJSON bool
@@ -93,8 +95,7 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 	return cmd
 }
 
-// notFound is the error of a sequencer that does not exist, with the one that
-// may be meant.
+// notFound adds the most similar name to the error for an unknown sequencer.
 func notFound(ctx context.Context, s grant.Store, name string, err error) error {
 	if all, listErr := names(ctx, s, nil); listErr == nil {
 		if near := config.Nearest(name, all); near != "" {
@@ -104,7 +105,7 @@ func notFound(ctx context.Context, s grant.Store, name string, err error) error 
 	return err
 }
 
-// withStore runs f with the store.
+// withStore calls f with the store.
 func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
 	s, err := a.openStore(ctx, url, create, a.news())
 	if err != nil {
@@ -127,12 +128,12 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd = a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer. If it exists already as it would be created, that is\nfine; if it is different, nothing is changed.\n\n" + storeHelp,
+		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
 			if layout.ReadOnly() {
-				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
+				return misuse("run firn layout for the layouts that can be made", "%w", errReadOnly(layout))
 			}
 			return nil
 		},
@@ -173,7 +174,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("window", "%s", windowOf(i))
 	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
 	if i.Version < newestVersion {
-		r.add("records", "version %d; firn sequencer upgrade %s writes version %d, once every member runs this release", i.Version, i.Name, newestVersion)
+		r.add("records", "version %d; once every member runs this release, firn sequencer upgrade %s writes version %d", i.Version, i.Name, newestVersion)
 	} else {
 		r.add("records", "version %d", i.Version)
 	}
@@ -184,11 +185,12 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	return nil
 }
 
-// newestVersion is that of records that a new sequencer has; TestNewestVersion.
+// newestVersion is the version of a new sequencer's records; TestNewestVersion
+// checks it.
 const newestVersion = 2
 
-// windowOf is the window of a sequencer, with the longest that it ever had if
-// that is another.
+// windowOf returns the window of a sequencer, and the longest that it ever had
+// if that differs.
 func windowOf(i grant.Info) string {
 	if i.LongestWindow != i.Config.Window {
 		return fmt.Sprintf("%v (longest %v)", i.Config.Window, i.LongestWindow)
@@ -200,7 +202,7 @@ func newSequencerList(a *app) *cobra.Command {
 	return a.onStore(&cobra.Command{
 		Use:     "list",
 		Short:   "List all sequencers of the store",
-		Long:    "List lists all sequencers of the store, by name; with --json, one per line.\n\n" + storeHelp,
+		Long:    "List lists all sequencers of the store, sorted by name.\n\n  firn sequencer list --json\n\n" + storeHelp,
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
@@ -229,7 +231,7 @@ func newSequencerList(a *app) *cobra.Command {
 			return firstError(written, err)
 		}
 		if !asJSON && len(t.rows) == 0 && broken == 0 {
-			a.note("there is no sequencer yet; firn sequencer create NAME makes one, and firn next makes its own")
+			a.note("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
 		} else if !asJSON {
 			t.print(a.stdout, a.lookOf(a.stdout))
 		}
@@ -249,7 +251,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// newSequencerChange is a command that shows or changes a sequencer at once.
+// newSequencerChange makes a command that shows or changes a sequencer at once.
 func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
 	return a.onStore(&cobra.Command{
 		Use:     name + " NAME",
@@ -266,17 +268,18 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 	})
 }
 
-// newSequencerEmpty is a command that has members give their numbers back.
+// newSequencerEmpty makes a command that makes members give their node IDs
+// back.
 func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
 	yes := !confirm
-	cmd := newSequencerChange(a, name, short, long+"\n\nIt can be stopped at any time (ctrl-C); run again, it goes on.", func(ctx context.Context, s grant.Store, sequencer string) (grant.Info, error) {
+	cmd := newSequencerChange(a, name, short, long+"\n\nIt can be interrupted at any time (ctrl-C); run it again to continue.", func(ctx context.Context, s grant.Store, sequencer string) (grant.Info, error) {
 		if err := a.confirm(yes, sequencer, name); err != nil {
 			return grant.Info{}, err
 		}
 		info, err := empty(ctx, s, sequencer, &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
 			for _, free := range blocked(ctx, s, sequencer, a.now) {
 				if free {
-					a.note("a clock far ahead has blocked node IDs; firn node repair %s --apply ends the wait for them", sequencer)
+					a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", sequencer)
 					break
 				}
 			}
@@ -289,57 +292,59 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 			}
 		}})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
-			a.note("sequencer %s stays %s, and gives no new window; firn sequencer %s %s goes on from here", info.Name, info.State, name, info.Name)
+			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue", info.Name, info.State, name, info.Name)
 		}
 		return info, err
 	})
 	if confirm {
-		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	}
 	return cmd
 }
 
-// confirm asks for the name of the sequencer. Where nobody can answer, --yes is
+// confirm asks for the name of the sequencer. Without a terminal, --yes is
 // needed.
 func (a *app) confirm(yes bool, name, what string) error {
 	if yes {
 		return nil
 	}
 	if !a.lookOf(a.stderr).terminal {
-		return misuse(fmt.Sprintf("add --yes to %s %s without being asked", what, name), "firn sequencer %s %s asks for the name on a terminal, and this is none", what, name)
+		return misuse(fmt.Sprintf("add --yes to %s %s without confirmation", what, name), "firn sequencer %s %s needs a terminal to ask for confirmation", what, name)
 	}
 	fmt.Fprintf(a.stderr, "To %s it, type the name of the sequencer (%s): ", what, name)
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if strings.TrimSpace(line) != name {
 		if err != nil {
-			return failed("", "nothing was typed, and nothing done")
+			return failed("", "no name was typed: nothing was done")
 		}
-		return &exitError{exitNo, fmt.Errorf("that is not its name: nothing was done"), ""}
+		return &exitError{exitNo, fmt.Errorf("the name does not match: nothing was done"), ""}
 	}
 	return nil
 }
 
 func newSequencerPurge(a *app) *cobra.Command {
 	var yes bool
-	cmd := newSequencerChange(a, "purge", "Let a destroyed sequencer be created with another layout",
-		`Purge lets a destroyed sequencer be created again with another layout or epoch.
+	cmd := newSequencerChange(a, "purge", "Allow a destroyed sequencer to be created with another layout",
+		`Purge allows a destroyed sequencer to be created again with another layout or epoch.
 
-What it gives up: IDs of the new life may equal old ones, as another layout cuts
-the bits in other ways. Use it only where no old ID is kept anywhere.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
-			// What it is now comes first: there may be nothing to ask about.
+  firn sequencer purge orders
+
+IDs of the new sequencer may then equal old ones, because another layout divides the bits
+differently. Purge only if no old ID is kept anywhere.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+			// Look at its state first: there may be nothing to confirm.
 			info, err := grant.Lookup(ctx, s, name)
 			if err != nil {
 				return info, err
 			}
 			if info.State != grant.Destroyed && info.State != grant.Purged {
-				return info, &exitError{exitNo, fmt.Errorf("sequencer %s is %s, and only a destroyed one can be purged", name, info.State), "firn sequencer destroy " + name + " ends it"}
+				return info, &exitError{exitNo, fmt.Errorf("sequencer %s is %s: only a destroyed sequencer can be purged", name, info.State), "destroy it first: firn sequencer destroy " + name}
 			}
-			a.note("after a purge, %s may be created with another layout, and its IDs may then equal those made before", name)
+			a.note("after a purge, %s can be created with another layout, and its IDs may then equal earlier ones", name)
 			if err := a.confirm(yes, name, "purge"); err != nil {
 				return info, err
 			}
 			return grant.Purge(ctx, s, name)
 		})
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }

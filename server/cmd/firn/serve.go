@@ -29,26 +29,26 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// defaultListen is on loopback, where neither TLS nor tokens are needed.
+// defaultListen is a loopback address, where neither TLS nor tokens are needed.
 const defaultListen = "127.0.0.1:3476"
 
-// A serving is what the command serve was told.
+// A serving has the flags of the command serve.
 type serving struct {
 	listen         []string
-	listenOf       [3]string // of HTTP, gRPC and RESP alone
+	listenOf       [3]string // addresses for only HTTP, gRPC and RESP
 	tls            tlsconf.Files
 	tokens         string
 	maxConns       uint64
 	advertise      string
 	config         string
-	file           atomic.Pointer[config.File] // what it says; nil without one
-	from           origin                      // of values that no flag says
-	said           map[string]bool             // flags that the command line or a variable says
+	file           atomic.Pointer[config.File] // its contents; nil without a file
+	from           origin                      // of values that no flag sets
+	said           map[string]bool             // flags that the command line or a variable sets
 	create         bool
 	forward        bool
-	memberToken    string // the file
+	memberToken    string // path of the file
 	layout         firn.Layout
-	anyLayout      bool // another is meant, which could not be read
+	anyLayout      bool // the given layout could not be read
 	store          string
 	node           string
 	nodes          *sequencer.Range
@@ -67,7 +67,7 @@ type serving struct {
 	traced
 }
 
-// newServing is what serve does where it is told nothing.
+// newServing returns the defaults.
 func newServing() *serving {
 	return &serving{
 		listen:         []string{defaultListen},
@@ -89,9 +89,8 @@ func newServe(a *app) *cobra.Command {
 	s := newServing()
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
-		Short: "Hand out IDs over HTTP, gRPC and the protocol of Redis",
-		Long: `Serve hands out IDs to programs in every language: on one port over HTTP, gRPC and
-the protocol of Redis (RESP).
+		Short: "Serve IDs over HTTP, gRPC and the Redis protocol",
+		Long: `Serve hands out IDs over HTTP, gRPC and the Redis protocol (RESP), all on one port.
 
   curl -s http://127.0.0.1:3476/v1/sequencers/orders/next
   curl -s 'http://127.0.0.1:3476/v1/sequencers/orders/next?count=5&format=base62'
@@ -99,42 +98,41 @@ the protocol of Redis (RESP).
   redis-cli -p 3476 NEXT orders 3
   grpcurl -plaintext -d '{"sequencer":"orders","count":3}' localhost:3476 firn.v1.IDs/Next
 
-"orders" is a name of your choice: a sequencer. IDs are unique within one name and
-one store.
+"orders" is a sequencer, a name of your choice. IDs are unique within one sequencer of one
+store. Any number of servers can share a store: no two IDs are equal, whatever clocks do
+and however servers end.
 
-A sequencer is created when its name is first used, with --layout and
---max-ahead; one that exists is served as it is. Any number of servers on one
-store give IDs of the same names, and no two are equal, whatever clocks do and
-however servers end.
-
-A mistyped name creates a sequencer too, and its IDs may equal those of the one that
-was meant: the log warns if the name is like another. --create-on-first-use=false
-refuses names that do not exist; firn sequencer create makes them.
+A sequencer is created when its name is first used, with --layout and --max-ahead; an
+existing one keeps its settings. A mistyped name creates a sequencer too, whose IDs may
+equal those of the intended one: the log warns if the name is similar to another.
+--create-on-first-use=false refuses unknown names; create sequencers with firn sequencer
+create.
 
 ` + storeHelp + `
 
-With --node and no --store, no store is used: the number is static, and nothing
-but you keeps it apart from those of other servers. Two servers with the same one
-make the same IDs when they run at the same time. One after the other is safe,
-also right after a crash, as long as the clock is not set back while none runs
-and --max-ahead is not made smaller. With --store, --node pins the number. It is
-` + nodeUsage + `.
+With --node and no --store, no store is used: the node ID is static, and you have to keep
+it unique. Two servers with the same static node ID make the same IDs if they run at the
+same time. It is safe to start one after the other, even right after a crash, as long as
+the clock is not set back in between and --max-ahead is not reduced. With --store, --node
+pins the node ID: it is acquired only while no other process holds it.
 
---listen takes HOST:PORT, or unix:PATH for a socket in the file system that only its
-owner can connect to (unix:PATH?mode=0660 lets a group, too), and may be said several
-times; --listen-http, --listen-grpc and --listen-resp are for one protocol
-alone. With one of these there is no port for all protocols, unless --listen says it.
+NODE is ` + nodeUsage + `.
 
-Without more, serve listens on loopback and in the file system only, and answers HTTP
-only to localhost, 127.0.0.0/8 or [::1]. For other machines it wants to know who asks,
-and that nobody listens in: --tls-cert and --tls-key, and either --tokens (see firn
-token new --help) or --client-ca with --require-client-cert. --insecure lifts that. All
-these files are read again when they change, and at SIGHUP.
+--listen takes HOST:PORT, or unix:PATH for a socket that only its owner can connect to
+(unix:PATH?mode=0660 also admits a group), and may be repeated. --listen-http,
+--listen-grpc and --listen-resp are for one protocol each; with one of them, serve only
+listens for all protocols if --listen is given.
 
-SIGINT or SIGTERM ends it: requests under way finish first. A second one ends it
-at once, without giving node IDs back. Behind a load
-balancer, set --drain-delay to longer than it takes to notice that /readyz says
-503, such as 10s: until then the server goes on.`,
+By default serve listens only on loopback and answers HTTP only for localhost, 127.0.0.0/8
+and [::1]. To serve other machines it requires encryption and authentication: --tls-cert
+and --tls-key, and either --tokens (see firn token new --help) or --client-ca with
+--require-client-cert. --insecure lifts this requirement. All these files are read again
+when they change, and at SIGHUP.
+
+SIGINT or SIGTERM stops the server after requests in progress have finished. A second
+signal stops it at once, without giving node IDs back. Behind a load balancer, set
+--drain-delay to longer than the balancer takes to notice a 503 from /readyz, such as 10s:
+serve answers requests until then.`,
 		Example: `  firn serve
   firn serve --layout hazelcast
   firn serve --store dir:/srv/firn --nodes 0..511
@@ -149,50 +147,50 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 			return s.run(cmd.Context(), a, wrong)
 		},
 	}
-	cmd.Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, see firn config --help (default $"+configEnv+")")
+	cmd.Flags().StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	s.flags(cmd)
 	return cmd
 }
 
-// flags are those that a file of configuration can have too.
+// flags adds the flags that a configuration file can also set.
 func (s *serving) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free one")
-	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP alone")
-	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC alone")
-	f.StringVar(&s.listenOf[2], "listen-resp", "", "`ADDRESS` to listen on for RESP alone")
-	f.StringVar(&s.tls.Cert, "tls-cert", "", "`FILE` with the server's certificate, in PEM")
-	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
-	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
-	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
-	f.StringVar(&s.tls.MemberCA, "member-ca", "", "`FILE` with the authorities of other servers of the store (default those of --client-ca)")
-	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
-	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach this one, and no other (default the host's name and port)")
-	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
+	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free port")
+	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
+	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
+	f.StringVar(&s.listenOf[2], "listen-resp", "", "`ADDRESS` to listen on for RESP only")
+	f.StringVar(&s.tls.Cert, "tls-cert", "", "PEM `FILE` with the server's certificate")
+	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with its key")
+	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
+	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate signed by --client-ca")
+	f.StringVar(&s.tls.MemberCA, "member-ca", "", "PEM `FILE` with the authorities of the store's other servers (default those of --client-ca)")
+	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
+	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach exactly this one (default the host's name and port)")
+	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "maximum number of connections per address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
-	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
+	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &s.nodes)
-	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
+	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.allowClock)
-	// Its zero value is no default: 0s is another setting.
+	// The zero value is not the default: 0s is another setting.
 	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
-	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
+	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "maximum number of sequencers in use")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
-	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after SIGINT or SIGTERM, while /readyz says 503 and clients are sent away")
+	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limiting.flags(cmd)
 	s.logging.flags(cmd)
 	s.traced.flags(cmd)
-	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
-	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node ID")
-	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
-	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "start while the store is unreachable, unready, and keep trying; otherwise exit")
-	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer on the first use of its name; false refuses unknown names")
+	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
+	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store if this one has no node ID")
+	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with this server's token for the store's other servers")
+	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
+	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
 }
 
-// run listens and serves until ctx is done. What is wrong with values is said
-// at once, with what was found wrong before.
+// run listens and serves until ctx is done. It returns all invalid values at
+// once, together with those in wrong.
 func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
@@ -202,13 +200,14 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 		if v.near != "" {
 			text = append(text, "hint", "did you mean "+v.near+"?")
 		}
-		log.Warn("a variable that is no key is not used", text...)
+		log.Warn("ignoring unknown environment variable", text...)
 	}
 	guard, more := s.readGuard(func(text string) { log.Warn(text) })
 	if err := append(wrong, more...).error(s.from); err != nil {
 		return err
 	}
-	// A server without files to read stays, too: SIGHUP would end the program.
+	// A server without files to reload handles SIGHUP too: the signal would end
+	// the program.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -240,13 +239,13 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 			return err
 		}
 	}
-	// After the first signal, another one ends the program at once.
+	// After the first signal, a second one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
 	if err := s.serve(ctx, a, log, srv, guard.tls != nil, endpoints, hup); err != nil {
 		return err
 	}
-	var refused *exitError // of a store that was waited for
+	var refused *exitError // error of a store that the server waited for
 	if errors.As(context.Cause(ctx), &refused) {
 		return refused
 	}
@@ -254,8 +253,8 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	return nil
 }
 
-// cause is the last error of a chain: "address already in use" is all that a
-// user needs of it.
+// cause returns the last error of a chain: users need no more than "address
+// already in use".
 func cause(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -266,7 +265,7 @@ func cause(err error) error {
 	}
 }
 
-// static is the source of IDs without a store.
+// static returns the source of IDs without a store.
 func (s *serving) static(node uint64) *service.StaticConfig {
 	o := &firn.Options{MaxAhead: staticAhead}
 	if s.givenAhead {
@@ -275,7 +274,7 @@ func (s *serving) static(node uint64) *service.StaticConfig {
 	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)}
 }
 
-// usual is what a sequencer is made and used with where no template says more.
+// usual returns the settings of sequencers without a template.
 func (s *serving) usual(node uint64) sequencer.Config {
 	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
@@ -287,9 +286,9 @@ func (s *serving) usual(node uint64) sequencer.Config {
 	return c
 }
 
-// server is what the server is made with, of values that check has found right.
-// Its Store is open, or is being waited for; fail ends the server if it turns
-// out to be a wrong one.
+// server returns the configuration of the server, from values that check has
+// accepted. Its Store is open, or is being waited for; fail ends the server if
+// the store turns out to be wrong.
 func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
@@ -303,9 +302,9 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		}
 	}
 	if s.node != "" && s.store == "" {
-		log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
+		log.Warn("static node ID: another server with the same one makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
 		if a.getenv(storeEnv) != "" {
-			log.Warn("static node: "+storeEnv+" is not used", "hint", "add --store to pin the number in a store")
+			log.Warn("static node ID: ignoring "+storeEnv, "hint", "add --store to pin the number in a store")
 		}
 		c.Static = s.static(node)
 		return c, nil
@@ -315,11 +314,11 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 	if s.forward {
 		switch {
 		case s.memberToken != "" && guard.tls == nil && !s.insecure:
-			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or --insecure where nobody can listen")
+			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or use --insecure on a private network")
 		case guard.tls != nil && !guard.tls.KnowsMembers():
-			log.Warn("other servers of the store are not asked: no authority is known for their certificates", "hint", "--member-ca names the file of it; --forward=false leaves this out")
+			log.Warn("cannot forward to other servers: no authority for their certificates", "hint", "name its file with --member-ca, or use --forward=false")
 		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
-			log.Warn("other servers will not answer this one when it has no node ID", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
+			log.Warn("cannot forward to other servers: they require a token", "hint", "name a file with a token with --member-token, or use --forward=false")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
 		if guard.memberToken != nil {
@@ -336,15 +335,14 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 	}
 	var e *exitError
 	if errors.As(err, &e) && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
-		e.hint += "; and let other machines in: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
+		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
 	}
 	return c, err
 }
 
-// check finds what is wrong with what was said, as far as that can be known
-// without a store: all but the files of readGuard. Where lookUp is not set,
-// what is of the machine that serve runs on is left out: variables, its name
-// and its interfaces.
+// check validates all flags, as far as that is possible without a store and
+// without the files of readGuard. lookUp enables the checks that depend on the
+// machine that serve runs on: its variables, name and interfaces.
 func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	endpoints, all = s.endpoints()
 	all = append(all, s.checkValues()...)
@@ -361,7 +359,7 @@ func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	return endpoints, all
 }
 
-// checkValues finds what is wrong with values that need nothing else.
+// checkValues validates values that depend on nothing else.
 func (s *serving) checkValues() (all faults) {
 	for _, d := range []struct {
 		flag  string
@@ -374,31 +372,30 @@ func (s *serving) checkValues() (all faults) {
 		{"drain-timeout", s.drainTimeout, 0},
 	} {
 		if d.value < d.least {
-			all.add(d.flag, d.value.String(), "", "the least is %v", d.least)
+			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
 		}
 	}
 	if s.maxConns < 1 || s.maxConns > 1_000_000 {
-		all.add("max-connections", strconv.FormatUint(s.maxConns, 10), "", "it is a number from 1 to 1000000")
+		all.add("max-connections", strconv.FormatUint(s.maxConns, 10), "", "it must be a number from 1 to 1000000")
 	}
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
-		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it is a number from 1 to %d", 1<<30)
+		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it must be a number from 1 to %d", 1<<30)
 	}
 	if s.node != "" && s.store == "" && !s.create {
-		all.add("create-on-first-use", "false", "add --store", "a static node has no store that says which sequencers exist")
+		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
 	if s.layout.ReadOnly() {
-		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
+		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", errReadOnly(s.layout))
 	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
 		all.add("layout", s.layout.String(), "", "%w", err)
 	}
 	if s.advertise != "" && !isHostPort(s.advertise) {
-		all.add("advertise", s.advertise, "", "it is HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
+		all.add("advertise", s.advertise, "", "it must be HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
 	}
 	return append(append(all, s.checkLimits()...), s.checkTraces()...)
 }
 
-// isHostPort reports whether a program can connect to an address, should there
-// be a server.
+// isHostPort reports whether a program could connect to an address.
 func isHostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
@@ -408,11 +405,11 @@ func isHostPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// checkNodes finds what does not go with the layouts of the server and of its
-// templates: node numbers, and max-ahead.
+// checkNodes checks node IDs and max-ahead against the layouts of the server
+// and of its templates.
 func (s *serving) checkNodes(lookUp bool) (all faults) {
 	template := config.Template{Layout: s.layout}
-	if s.anyLayout || s.layout.ReadOnly() { // which was said
+	if s.anyLayout || s.layout.ReadOnly() { // already reported
 		template.Layout = firn.Layout{}
 		if s.givenAhead && s.maxAhead >= 0 {
 			template.MaxAhead = &s.maxAhead
@@ -431,8 +428,8 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 	return all
 }
 
-// checkUsual finds what does not go with the server's own layout, and returns
-// what goes.
+// checkUsual checks the settings that apply without a template against the
+// server's layout, and returns the valid ones.
 func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	node, known := uint64(0), false
 	kind, name, _ := strings.Cut(s.node, ":")
@@ -455,7 +452,7 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 		all.add("nodes", fmt.Sprintf("%d..%d", r.Lo, r.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
 		usual.Nodes = nil
 	}
-	if s.maxAhead < 0 { // which checkValues says
+	if s.maxAhead < 0 { // checkValues reports this
 		usual.MaxAhead = nil
 		return usual, all
 	}
@@ -476,8 +473,8 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	return usual, all
 }
 
-// serve answers requests until ctx is done, and then those that are under way.
-// A signal of hup reloads files.
+// serve answers requests until ctx is done, and then finishes those in
+// progress. A signal from hup reloads files.
 func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, secure bool, endpoints []*endpoint, hup <-chan os.Signal) error {
 	listeners := make([]server.Listener, len(endpoints))
 	for i, p := range endpoints {
@@ -509,13 +506,13 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	}
 	manager.stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
-	var again []any // the first line after a signal says what a second one does
+	var again []any // the first line after a signal explains a second signal
 	if ctx.Err() != nil {
-		again = []any{"hint", "a second signal ends it at once, without giving node IDs back"}
+		again = []any{"hint", "a second signal stops the server at once, without giving node IDs back"}
 	}
 	if s.drainDelay > 0 && !ended {
-		// A load balancer must be able to ask /readyz: so the port stays open.
-		log.Info("draining: /readyz says so, and requests are still taken", append([]any{"delay", s.drainDelay.String()}, again...)...)
+		// Load balancers must be able to ask /readyz, so the port stays open.
+		log.Info("draining: /readyz answers 503, requests are still served", append([]any{"delay", s.drainDelay.String()}, again...)...)
 		again = nil
 		select {
 		case failure = <-served:
@@ -523,7 +520,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		case <-time.After(s.drainDelay):
 		}
 	}
-	log.Info("stopping: requests under way may finish", append([]any{"limit", s.drainTimeout.String()}, again...)...)
+	log.Info("stopping: requests in progress may finish", append([]any{"limit", s.drainTimeout.String()}, again...)...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTimeout)
 	defer cancel()
 	err := srv.Shutdown(ctx)
@@ -533,11 +530,11 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	return s.result(failure, err)
 }
 
-// hupEvery is the time between two reloads that signals ask for: each can be a
-// line of the log. Of signals that come sooner, one is heeded later.
+// hupEvery is the minimum time between two reloads by signals, because each can
+// log a line. Of signals that come sooner, one is handled later.
 const hupEvery = time.Second
 
-// reloadAt reloads files at signals of hup, also while the server drains.
+// reloadAt reloads files at signals from hup, also while the server drains.
 func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
 	for {
 		select {
@@ -555,24 +552,24 @@ func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog
 	}
 }
 
-// result is the error of a server that serves no more, and of its end.
+// result returns the error of a server that has ended.
 func (s *serving) result(failure, end error) error {
 	switch {
 	case failure != nil:
 		return failed("", "serve: %w", failure)
 	case errors.Is(end, context.DeadlineExceeded):
-		return failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
+		return failed("give them more time with --drain-timeout", "requests were cut off because they had not finished after %v", s.drainTimeout)
 	case end != nil:
 		return failed("", "stop: %w", end)
 	}
 	return nil
 }
 
-// closingTime is how long giving node IDs back may take when requests have
+// closingTime is how long giving node IDs back may take after requests have
 // finished.
 const closingTime = 5 * time.Second
 
-// scheme is that of URLs of the server.
+// scheme returns the scheme of the server's URLs.
 func scheme(secure bool) string {
 	if secure {
 		return "https"
@@ -580,10 +577,10 @@ func scheme(secure bool) string {
 	return "http"
 }
 
-// greet says where the server listens.
+// greet reports where the server listens.
 func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
 	if s.insecure {
-		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
+		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
 	for _, p := range endpoints {
 		source, name := s.numbers(a)
@@ -601,7 +598,7 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
 }
 
-// numbers says where node IDs come from: from a static node, or from a store.
+// numbers returns where node IDs come from: a static node or a store.
 func (s *serving) numbers(a *app) (source, name string) {
 	switch {
 	case s.store == "" && s.node != "":
@@ -612,7 +609,7 @@ func (s *serving) numbers(a *app) (source, name string) {
 	return "store", a.storeName(a.getenv(storeEnv))
 }
 
-// storeName is the store that a URL names, for people.
+// storeName returns the store of a URL, for people.
 func (a *app) storeName(url string) string {
 	path := ""
 	switch url {
@@ -626,13 +623,13 @@ func (a *app) storeName(url string) string {
 	return "dir:" + path
 }
 
-// newsOf is what serve logs of the store that it opens.
+// newsOf logs what serve should know about the store that it opens.
 func newsOf(log *slog.Logger) storeNews {
 	return storeNews{
 		warn:    func(text string) { log.Warn("store: " + text) },
 		created: func(path string) { log.Info("store created", "path", path) },
 		another: func(path, machine string) {
-			log.Warn("this user's own store: its IDs can equal those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
+			log.Warn("using this user's own store: its IDs can equal those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
 		},
 	}
 }

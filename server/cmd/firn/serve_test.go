@@ -127,8 +127,8 @@ func TestServeProcess(t *testing.T) {
 	}
 }
 
-// Requests that wait when the server is told to stop get their IDs; those that
-// take longer than the limit are cut off, and that is a failure.
+// Requests that wait when the server stops get their IDs. Those that take
+// longer than the limit are cut off, and that is a failure.
 func TestServeDrain(t *testing.T) {
 	for _, row := range []struct {
 		drain time.Duration
@@ -151,6 +151,7 @@ func TestServeDrain(t *testing.T) {
 				maxConns:       10,
 			}
 			log := s.logger(a)
+			defer a.log.close()
 			c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +181,7 @@ func TestServeDrain(t *testing.T) {
 			if got, want := strings.Contains(string(answer), `{"ids":["`), row.code == exitFine; got != want {
 				t.Errorf("drain %v: the answer is %q", row.drain, answer)
 			}
-			for _, want := range []string{"stopping", "a second signal ends it at once"} {
+			for _, want := range []string{"stopping", "a second signal stops the server at once"} {
 				if strings.Count(stderr.String(), want) != 1 {
 					t.Errorf("the log does not say %q once: %s", want, stderr)
 				}
@@ -189,8 +190,8 @@ func TestServeDrain(t *testing.T) {
 	}
 }
 
-// With --drain-delay the server goes on for so long, and /readyz says that it
-// will not: that is how a load balancer learns of it.
+// With --drain-delay the server keeps serving for that long, and /readyz
+// reports that it will stop: that is how a load balancer learns of it.
 func TestServeDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
@@ -206,6 +207,7 @@ func TestServeDrainDelay(t *testing.T) {
 			maxConns:       10,
 		}
 		log := s.logger(a)
+		defer a.log.close()
 		c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
 		if err != nil {
 			t.Fatal(err)
@@ -270,15 +272,15 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "192.0.2.1:80"}, exitMisuse, []string{"loopback", "127.0.0.1:80"}},
 		{[]string{"--listen", "3476"}, exitMisuse, []string{"missing port", "HOST:PORT"}},
 		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
-		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "it is empty"}},
-		{[]string{"--listen", "unix:"}, exitMisuse, []string{"there is no path"}},
+		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "the address is empty"}},
+		{[]string{"--listen", "unix:"}, exitMisuse, []string{"the path is missing"}},
 		{[]string{"--listen", "unix:/x?mode=999"}, exitMisuse, []string{`mode "999"`, "?mode=0660"}},
 		{[]string{"--listen-resp", ":6379"}, exitMisuse, []string{"--listen-resp", "every address"}},
 		{[]string{"--tls-cert", "x"}, exitFailed, []string{"one of them is missing"}},
 		{[]string{"--tls-cert", "x", "--tls-key", "y"}, exitFailed, []string{"no such file"}},
-		{[]string{"--tls-cert", "x", "--tls-key", "y", "--listen", ":80"}, exitMisuse, []string{"not known who asks", "--tokens"}},
+		{[]string{"--tls-cert", "x", "--tls-key", "y", "--listen", ":80"}, exitMisuse, []string{"not authenticated", "--tokens"}},
 		{[]string{"--tokens", "/nowhere"}, exitFailed, []string{"--tokens", "no such file"}},
-		{[]string{"--tokens", "/nowhere", "--listen", ":80"}, exitMisuse, []string{"for everybody to read", "--tls-cert"}},
+		{[]string{"--tokens", "/nowhere", "--listen", ":80"}, exitMisuse, []string{"sent unencrypted", "--tls-cert"}},
 		{[]string{"--drain-delay", "-1s"}, exitMisuse, []string{"--drain-delay"}},
 		{[]string{"--node", ""}, exitMisuse, []string{"--node", "it is empty"}},
 		{[]string{"--node", "1024"}, exitMisuse, []string{"0..1023"}},
@@ -286,13 +288,13 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--nodes", "6..5"}, exitMisuse, []string{"6 is above 5"}},
 		{[]string{"--nodes", "1000..1024"}, exitMisuse, []string{"nodes 0 to 1023"}},
 		{[]string{"--nodes", "1..2", "--node", "1"}, exitMisuse, []string{"either --node or --nodes"}},
-		{[]string{"--store", "redis://localhost"}, exitMisuse, []string{"no such kind of store", "dir:PATH"}},
-		{[]string{"--store", "dir:"}, exitMisuse, []string{"there is no path"}},
-		{[]string{"--store", "dir:/x?y=1"}, exitMisuse, []string{"no parameter"}},
+		{[]string{"--store", "redis://localhost"}, exitMisuse, []string{"unknown kind of store", "dir:PATH"}},
+		{[]string{"--store", "dir:"}, exitMisuse, []string{"the path is missing"}},
+		{[]string{"--store", "dir:/x?y=1"}, exitMisuse, []string{"unknown parameter"}},
 		{[]string{"--store", "dir:/no/such/place"}, exitFailed, []string{"/no/such/place", "create=true"}},
 		{[]string{"--node", "env:FIRN_TEST_NOT_SET"}, exitMisuse, []string{"FIRN_TEST_NOT_SET", "is not set"}},
 		{[]string{"--layout", "nothing"}, exitMisuse, []string{"there is no preset"}},
-		{[]string{"--layout", "ksuid"}, exitMisuse, []string{"read, but not made"}},
+		{[]string{"--layout", "ksuid"}, exitMisuse, []string{"read but not made"}},
 		{[]string{"--max-ahead", "-1s"}, exitMisuse, []string{"--max-ahead"}},
 		{[]string{"--request-timeout", "0"}, exitMisuse, []string{"--request-timeout"}},
 		{[]string{"--drain-timeout", "-1s"}, exitMisuse, []string{"--drain-timeout"}},

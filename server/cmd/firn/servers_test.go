@@ -44,7 +44,7 @@ type testServer struct {
 	url    atomic.Pointer[string]
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	going  time.Time // when it is to go on, where it is stopped
+	going  time.Time // when to resume it, if it is paused
 }
 
 // start starts it, and waits until it serves. Should the store be away, it
@@ -182,10 +182,10 @@ func (c *handedOut) duplicates(t *testing.T) (spans int) {
 // A disturbance is what servers have gone through.
 type disturbance struct{ kills, ends, stops int }
 
-// disturb kills servers, tells them to stop, and stops them for longer than
-// their windows of a second, at moments that the seed says, for that long.
-// Those that end are started again, and all go on when it returns. It calls
-// also in between.
+// disturb kills servers, stops them, and pauses them for longer than their
+// windows of a second, at moments chosen by the seed, for that long. Servers
+// that end are started again, and all run when it returns. It calls also in
+// between.
 func disturb(t *testing.T, servers []testServer, store string, lasts time.Duration, seed uint64, also func()) (d disturbance) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -369,8 +369,8 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 			cmd := firnCommand(context.Background(), "next -n 20000 --sequencer chaos --store "+store)
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Run(); err != nil {
-				// Each kill blocks a number for a window; there are more. But a store
-				// that fails may say so.
+				// Each kill blocks a node ID for a window; there are more. But a store that
+				// fails may lead to this error.
 				nextRefused.Add(1)
 				if failures.Load() == 0 {
 					t.Errorf("firn next: %v: %s", err, &stderr)
@@ -421,8 +421,8 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	}
 }
 
-// A second signal ends the server while it drains, and the line about the first
-// one says so.
+// A second signal ends the server while it drains, and the log line about the
+// first one explains that.
 func TestServeSecondSignal(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -446,7 +446,7 @@ func TestServeSecondSignal(t *testing.T) {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 		}
 		if strings.Contains(line, "draining") {
-			if want := "a second signal ends it at once, without giving node IDs back"; !strings.Contains(line, want) {
+			if want := "a second signal stops the server at once, without giving node IDs back"; !strings.Contains(line, want) {
 				t.Errorf("the first line after a signal is %s, want %q", line, want)
 			}
 			break

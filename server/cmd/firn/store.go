@@ -19,32 +19,33 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// storeEnv is the environment variable that --store is taken from.
+// storeEnv is the environment variable with the default of --store.
 const storeEnv = "FIRN_STORE"
 
-// storeHelp is the part of a long help that says what --store takes.
-const storeHelp = `Node IDs are kept in a store. Processes that share a store never make the same
-ID of a sequencer; processes with different stores can.
+// storeHelp is the part of the help that explains --store.
+const storeHelp = `Node IDs are kept in a store. Processes that share a store never make the same ID of a
+sequencer; processes with different stores can.
 
-Without --store and FIRN_STORE the store is a directory of the user who runs firn:
+Without --store and FIRN_STORE, the store is a directory of the current user:
 $STATE_DIRECTORY, which systemd sets, $XDG_STATE_HOME/firn, ~/.local/state/firn, or
-/var/lib/firn for root; on Windows %LOCALAPPDATA%\firn. The commands of one user share it. Those of another user, under
-sudo or in a service do not: give them all the same --store or FIRN_STORE.
+/var/lib/firn for root; on Windows %LOCALAPPDATA%\firn. All commands of one user share it.
+Commands of another user, under sudo or in a service do not: give them all the same
+--store or FIRN_STORE.
 
   machine                  the directory /var/lib/firn (Windows: %ProgramData%\firn), for
                            all users of this machine who are in its group
   dir:PATH                 a directory, for the processes of one machine
-    ?create=true makes it where there is none yet, ?volatile=true takes one that
+    ?create=true creates it if it does not exist, ?volatile=true accepts one that
     is lost with the machine or container
 ` + stores.Help
 
 // storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
-	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "where node IDs are kept: machine, or a URL (default $"+storeEnv+", or the user's own directory)")
+	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "store of node IDs: machine, or a URL (default $"+storeEnv+", or the user's own directory)")
 }
 
-// openStore opens the store that url names, or else the one of the environment,
-// or the user's own directory. create allows to make what is not there.
+// openStore opens the store at url, or that of the environment, or the user's
+// own directory. create allows creating a missing store.
 func (a *app) openStore(ctx context.Context, url string, create bool, news storeNews) (grant.Store, error) {
 	if url == "" {
 		url = a.getenv(storeEnv)
@@ -73,8 +74,7 @@ func openStoreURL(ctx context.Context, text string, create bool, news storeNews)
 	return nil, urlError(err)
 }
 
-// checkStoreURL finds what is wrong with the URL of a store, which is not
-// asked.
+// checkStoreURL validates the URL of a store without contacting the store.
 func checkStoreURL(text string) error {
 	if text == machineStore {
 		return nil
@@ -85,7 +85,7 @@ func checkStoreURL(text string) error {
 	return nil
 }
 
-// urlError is an error of stores, with its hint.
+// urlError adds a hint to an error of stores.
 func urlError(err error) error {
 	var e *stores.Error
 	switch {
@@ -99,9 +99,8 @@ func urlError(err error) error {
 	return failed("", "%w", err)
 }
 
-// nameOf is the sequencer that IDs of a layout come from where no name is
-// given. Layouts that differ need names that differ, as a sequencer has one
-// layout.
+// nameOf returns the sequencer for IDs of a layout if no name is given.
+// Different layouts need different names, because a sequencer has one layout.
 func nameOf(l firn.Layout) string {
 	if l == firn.Default() {
 		return "default"
@@ -118,7 +117,7 @@ func nameOf(l firn.Layout) string {
 	return fmt.Sprintf("%s-%08x", name, h.Sum32())
 }
 
-// orDefault is the name of a preset.
+// orDefault returns the name of a preset.
 func orDefault(preset string) string {
 	if preset == "" {
 		return "default"
@@ -153,37 +152,37 @@ func storeError(err error) error {
 	case err == nil, errors.As(err, &exit), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, grant.ErrNotFound):
-		return no("firn sequencer list shows those there are; firn sequencer create makes one")
+		return no("run firn sequencer list for all sequencers, or create it with firn sequencer create")
 	case errors.As(err, &mismatch):
-		return no(fmt.Sprintf("the %s of a sequencer never changes: take it as it is (firn sequencer show %s), or choose another name", mismatch.Field, mismatch.Sequencer))
+		return no(fmt.Sprintf("the %s of a sequencer never changes: use the existing one (firn sequencer show %s), or choose another name", mismatch.Field, mismatch.Sequencer))
 	case errors.Is(err, grant.ErrDestroyed):
-		return no("firn sequencer create makes it again: its IDs go on above the old ones")
+		return no("create it again with firn sequencer create: its IDs continue above the old ones")
 	case errors.Is(err, grant.ErrDetached):
-		return no("firn sequencer attach makes it usable again")
+		return no("make it usable again with firn sequencer attach")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
-		return no("wait until then; if the sequencer was not fenced (firn sequencer show), a clock is wrong: firn node list shows those of the members, and firn node repair gives back what one far ahead has blocked")
+		return no("wait until then; if the sequencer was not fenced (firn sequencer show), a clock is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
 	case errors.Is(err, grant.ErrNodesExhausted):
-		return no("firn node list shows who holds them; those of processes that crashed are free when their windows end")
+		return no("run firn node list for their holders; node IDs of crashed processes are free when their windows end")
 	case errors.Is(err, grant.ErrClockBehind):
 		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order", "%w", err)
 	case errors.As(err, &ahead) && ahead.Comparing:
-		return failed("whether others agree is known within half a window: try again then; --allow-clock-ahead does not wait", "%w", err)
+		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
 	case errors.Is(err, grant.ErrClockAhead):
-		return failed("set the clock of this machine (NTP). If it is right, set that of the store's host; --allow-clock-ahead acquires one anyway, which is then blocked until the time that this clock shows", "%w", err)
+		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
-		return failed("firn node fence NAME shows what it would do, and does it with --apply; docs/operations.md has the drill", "%w", err)
+		return failed("run firn node fence NAME to see the changes, and again with --apply to make them; see docs/operations.md", "%w", err)
 	case errors.Is(err, grant.ErrNewerVersion), errors.Is(err, dirstore.ErrNewer):
-		return failed("use the newer firn; nothing was changed", "%w", err)
+		return failed("use a newer firn; nothing was changed", "%w", err)
 	case errors.Is(err, grant.ErrDamaged), errors.Is(err, dirstore.ErrDamaged):
-		return failed("nothing was changed. Do not delete it: what it held would be handed out again. Restore the store from a backup and run firn node fence; docs/operations.md has the drill", "%w", err)
+		return failed("nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/operations.md", "%w", err)
 	case errors.Is(err, dirstore.ErrFailed):
-		return failed("the system's log says what the disk did; firn can go on in a new process when it works again", "%w", err)
+		return failed("check the system's log for errors of the disk, and start firn again when the disk works", "%w", err)
 	case errors.Is(err, syscall.ENOSPC):
-		return failed("make room on that disk; nothing was changed", "%w", err)
+		return failed("free some space on that disk; nothing was changed", "%w", err)
 	case errors.Is(err, fs.ErrPermission):
-		return failed("it belongs to another user: run firn as that user, share the directory through a group (docs/operations.md says how), or name another with --store", "%w", err)
+		return failed("it belongs to another user: run firn as that user, share the directory with a group (see docs/operations.md), or name another one with --store", "%w", err)
 	case errors.Is(err, sequencer.ErrUnavailable):
-		return failed("is it there, and is the URL right? firn sequencer list asks it too", "%w", err)
+		return failed("check that it is running and that the URL is right; firn sequencer list contacts it too", "%w", err)
 	}
 	return generatorError(err)
 }

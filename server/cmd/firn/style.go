@@ -10,15 +10,16 @@ import (
 	"golang.org/x/term"
 )
 
-// A look is how output may look: what colours and boxes the reader can see.
+// A look is the style of output: the colors and boxes that the reader can see.
 // The zero look is for pipes and files.
 type look struct {
 	terminal bool
 	colour   bool
-	width    int // in columns; 0 where nobody knows
+	width    int // in columns; 0 if unknown
 }
 
-// lookOf says how output to w may look. NO_COLOR and TERM=dumb are respected.
+// lookOf returns the style of output to w. NO_COLOR and TERM=dumb are
+// respected.
 func (a *app) lookOf(w io.Writer) look {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -44,8 +45,7 @@ func (l look) red(s string) string    { return l.paint("31", s) }
 func (l look) green(s string) string  { return l.paint("32", s) }
 func (l look) yellow(s string) string { return l.paint("33", s) }
 
-// rows are lines of a key and a value. Printed, the values stand below each
-// other.
+// rows are lines of a key and a value, with the values aligned.
 type rows struct {
 	keys, values []string
 }
@@ -55,8 +55,8 @@ func (r *rows) add(key, format string, a ...any) {
 	r.values = append(r.values, fmt.Sprintf(format, a...))
 }
 
-// print writes the rows. A key that is empty, or the same as the one above,
-// is not repeated on a terminal.
+// print writes the rows. On a terminal, an empty or repeated key is not
+// printed.
 func (r *rows) print(w io.Writer, l look) {
 	width := 0
 	for _, k := range r.keys {
@@ -125,7 +125,7 @@ func (t *table) print(w io.Writer, l look) {
 	}
 }
 
-// group writes a count with spaces between groups of three digits.
+// group formats a count with spaces between groups of three digits.
 func group(n uint64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

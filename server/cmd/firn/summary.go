@@ -36,7 +36,7 @@ func inspectSummary(ctx context.Context, in *idInput, args []string, out *record
 	return t.result(in.a, "IDs")
 }
 
-// anomalies says in words what a column of IDs should not have.
+// anomalies describes the anomalies of a column of IDs.
 func anomalies(r inspect.Report, bad int) (list []string) {
 	add := func(n int, what string) {
 		if n > 0 {
@@ -45,16 +45,17 @@ func anomalies(r inspect.Report, bad int) (list []string) {
 	}
 	add(bad, "not IDs: %s")
 	add(r.Rounded, "rounded by a floating-point number, without their last digits: %s")
-	add(r.Repeats, "the same as the ID before: %s (firn check finds all duplicates)")
+	add(r.Repeats, "equal to the previous ID: %s (firn check finds all duplicates)")
 	if r.Known {
 		add(r.Count-r.Fits, "not of this layout: %s")
 		add(r.Future, "in the future: %s")
-		add(r.Late, "earlier than the ID before: %s (normal for several nodes, or a column that is not sorted)")
+		add(r.Late, "earlier than the previous ID: %s (normal for several nodes, or an unsorted column)")
 	}
 	return list
 }
 
-// rateOf is the mean number of IDs in a second, and false if there is no span.
+// rateOf returns the mean number of IDs per second; ok is false if there is no
+// time span.
 func rateOf(r inspect.Report) (perSecond float64, ok bool) {
 	seconds := inspect.Age(r.First, r.Last)
 	if !r.HasTime || seconds <= 0 {
@@ -79,7 +80,7 @@ func printSummary(a *app, out *recordWriter, r inspect.Report, t tally) {
 		x.add("last", "%s", inspect.Stamp(r.Last, r.Unit()))
 		x.add("span", "%s", inspect.Span(inspect.Age(r.First, r.Last)))
 		if perSecond, ok := rateOf(r); ok {
-			x.add("rate", "%.3g IDs a second", perSecond)
+			x.add("rate", "%.3g IDs per second", perSecond)
 		}
 		more := ""
 		if r.NodesMore {

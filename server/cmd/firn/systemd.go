@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// A supervisor is the service manager that started serve and wants to know how
-// it does: systemd, for a service with Type=notify. Its zero value is none.
+// A supervisor is the service manager that started serve and receives its
+// state: systemd, for a service with Type=notify. The zero value means none.
 type supervisor struct {
-	socket   string        // "" for none
-	watchdog time.Duration // 0 if it does not restart a service that is silent
+	socket   string        // "" means none
+	watchdog time.Duration // 0 if it does not restart silent services
 	log      *slog.Logger
 }
 
@@ -23,7 +23,7 @@ type supervisor struct {
 func (a *app) supervisor(log *slog.Logger) supervisor {
 	s := supervisor{socket: a.getenv("NOTIFY_SOCKET"), log: log}
 	if pid := a.getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
-		return s // it is meant for another process of the service
+		return s // for another process of the service
 	}
 	if us, err := strconv.ParseInt(a.getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
 		s.watchdog = time.Duration(us) * time.Microsecond
@@ -31,8 +31,7 @@ func (a *app) supervisor(log *slog.Logger) supervisor {
 	return s
 }
 
-// tell sends lines of NAME=VALUE. A service that cannot say how it does serves
-// nevertheless.
+// tell sends lines of NAME=VALUE. If that fails, serve continues.
 func (s supervisor) tell(lines ...string) {
 	if s.socket == "" {
 		return
@@ -43,7 +42,7 @@ func (s supervisor) tell(lines ...string) {
 		_ = conn.Close()
 	}
 	if err != nil {
-		s.log.Warn("the service manager was not told", "message", lines[0], "error", err)
+		s.log.Warn("notifying the service manager failed", "message", lines[0], "error", err)
 	}
 }
 
@@ -52,11 +51,11 @@ func (s supervisor) ready(url string) { s.tell("READY=1", "STATUS=Serving on "+u
 
 // stopping reports that the server is about to end, and within how much time.
 func (s supervisor) stopping(within time.Duration) {
-	s.tell("STOPPING=1", "STATUS=Requests under way finish", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
+	s.tell("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
-// watch reports twice in each interval that the server is alive, until ctx is
-// done. Its goroutine waits for a processor like those of requests.
+// watch reports twice per interval that the server is alive, until ctx is done.
+// Its goroutine waits for a processor like those of requests.
 func (s supervisor) watch(ctx context.Context) {
 	if s.socket == "" || s.watchdog == 0 {
 		return

@@ -12,37 +12,37 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// tokenHelp says what a file of tokens looks like.
-const tokenHelp = `A file of tokens says who may do what. It holds hashes, from which no token can be
-found, and is read again when it changes:
+// tokenHelp describes a token file.
+const tokenHelp = `A token file says what each client may do. It holds only hashes, from which no token can be
+recovered, and is read again when it changes:
 
   tokens:
     - name: billing
       sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
       role: generate
-      sequencers: ["orders", "invoices-*"]   # all, if it is left out
-      create: 20                             # see below; 1000, if it is left out
-      expires: 2027-01-01T00:00:00Z          # never, if it is left out
+      sequencers: ["orders", "invoices-*"]   # default: all
+      create: 20                             # see below; default: 1000
+      expires: 2027-01-01T00:00:00Z          # default: never
     - name: web
-      sha256: [2c26…, fcde…]                 # the old and the new token, while it is rotated
+      sha256: [2c26…, fcde…]                 # old and new token, during rotation
       role: generate
     - name: ops
-      dns: ops.example.com                   # a name in a client's certificate
+      dns: ops.example.com                   # a name in a client certificate
       role: admin
 
-Roles: generate takes IDs, and sees nothing of the fleet; read sees sequencers, members
-and metrics, and takes none; admin does everything. All may ask what an ID says. With
-sequencers: [...], an entry takes, sees and changes these alone, lists have no others,
-and metrics, which have the names of all, are not shown.
+Roles: generate takes IDs, but does not see the fleet; read sees sequencers, members and
+metrics, but takes no IDs; admin does everything. Every role may inspect IDs. With
+sequencers: [...], an entry takes, sees and changes only these; lists show no others, and
+metrics, which have the names of all sequencers, are not available.
 
-Of a client's certificate, uri, dns and cn name one kind of name each: a URI, a DNS
-name, or the common name. An entry for one is not matched by another.
+uri, dns and cn each match one kind of name in a client certificate: a URI, a DNS name, or
+the common name. An entry for one kind is not matched by another.
 
-create is how many sequencers an entry may create by taking IDs of names that do not
-exist, counted by each server since it was started; after 50 at once, one a second.
-With 0 the entry takes IDs only of sequencers that exist.
+create is how many sequencers an entry may create by taking IDs of unknown names, counted
+by each server since it started; after 50 at once, one per second. With 0 the entry takes
+IDs only of existing sequencers.
 
-Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH firn_….`
+Over HTTP, send the token as Authorization: Bearer firn_…; over RESP as AUTH firn_….`
 
 func newToken(a *app) *cobra.Command {
 	return parent(&cobra.Command{
@@ -60,10 +60,13 @@ func newTokenNew(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "new --name NAME --role ROLE [--file FILE]",
-		Short: "Make a token, and its entry for the file",
-		Long: `New creates a token of 256 random bits and prints it once: the file has only its hash.
-Its entry is added to --file, which is created if it does not exist, or printed on
-stderr. To replace the token of an entry, use firn token rotate.
+		Short: "Make a token and its entry in the token file",
+		Long: `New makes a token of 256 random bits and prints it once: the file has only its hash.
+
+  firn token new --name billing --role generate --file tokens.yaml
+
+The entry is added to --file, which is created if it does not exist, or printed on stderr.
+To replace the token of an entry, use firn token rotate.
 
 ` + tokenHelp,
 		Example: "  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml\n  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z",
@@ -81,15 +84,15 @@ stderr. To replace the token of an entry, use firn token rotate.
 			}
 			if expires != "" {
 				if t, err := time.Parse(time.RFC3339, expires); err == nil && t.Before(time.Now()) {
-					return misuse("", "--expires %s: that is over already", expires)
+					return misuse("", "--expires %s: it is in the past", expires)
 				}
 				fmt.Fprintf(&b, "    expires: %s\n", expires)
 			}
 			if _, err := auth.Parse([]byte("tokens:\n"+b.String()), "entry"); err != nil {
-				return misuse("--name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME say who may do what", "%s", faultsOf(err))
+				return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME", "%s", faultsOf(err))
 			}
 			if file == "" {
-				fmt.Fprintf(a.stderr, "Its entry, for the list below tokens: in the file of tokens:\n\n%s\n", b.String())
+				fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", b.String())
 			} else if err := addToken(file, name, b.String()); err != nil {
 				return err
 			}
@@ -98,16 +101,16 @@ stderr. To replace the token of an entry, use firn token rotate.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "`NAME` that logs show")
+	f.StringVar(&name, "name", "", "`NAME` of the entry, for logs")
 	f.StringVar(&role, "role", "", "`ROLE`: generate, read or admin")
-	f.StringSliceVar(&sequencers, "sequencers", nil, "`NAMES` or patterns with one * (default all)")
-	f.StringVar(&expires, "expires", "", "`TIME` when it ends, such as 2027-01-01T00:00:00Z (default never)")
-	f.StringVar(&file, "file", "", "`FILE` to add the entry to")
+	f.StringSliceVar(&sequencers, "sequencers", nil, "`NAMES` of sequencers, or patterns with one * (default all)")
+	f.StringVar(&expires, "expires", "", "`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
+	f.StringVar(&file, "file", "", "token `FILE` to add the entry to")
 	complete(cmd, "role", func() []string { return []string{"generate", "read", "admin"} })
 	return cmd
 }
 
-// faultsOf is an error of an entry in one line, without where it is.
+// faultsOf returns an error of an entry in one line, without its place.
 func faultsOf(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -121,8 +124,8 @@ func faultsOf(err error) string {
 func newTokenHash(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "hash",
-		Short:   "Print the hash of a token that is on stdin",
-		Long:    "Hash reads a token from stdin and prints what a file of tokens has of it.\n\n" + tokenHelp,
+		Short:   "Print the hash of a token read from stdin",
+		Long:    "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token\n\n" + tokenHelp,
 		Example: "  firn token hash <token.txt",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -130,9 +133,9 @@ func newTokenHash(a *app) *cobra.Command {
 			token := strings.TrimSpace(line)
 			if token == "" {
 				if err == nil {
-					err = errors.New("there is none")
+					err = errors.New("stdin is empty")
 				}
-				return misuse("write one line with a token, such as: firn token hash <token.txt", "no token on stdin: %w", err)
+				return misuse("give one line with a token, such as: firn token hash <token.txt", "no token on stdin: %w", err)
 			}
 			fmt.Fprintln(a.stdout, auth.Hash(token))
 			return nil

@@ -15,15 +15,19 @@ import (
 	"github.com/firnid/firn/server/config"
 )
 
-// newTokenList makes the command that lists a file of tokens.
+// newTokenList makes the command that lists a token file.
 func newTokenList(a *app) *cobra.Command {
 	var file string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list --file FILE",
-		Short: "List the entries of a file of tokens",
-		Long: `List shows the entries of a file of tokens: what each may do, how many tokens it has,
-and when it expires. An entry with two tokens is being rotated: see firn token rotate.`,
+		Short: "List the entries of a token file",
+		Long: `List shows the entries of a token file: what each may do, its number of tokens, and when
+it expires.
+
+  firn token list --file tokens.yaml
+
+An entry with two tokens is being rotated: see firn token rotate.`,
 		Example: "  firn token list --file tokens.yaml\n  firn token list --file tokens.yaml --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -43,9 +47,9 @@ and when it expires. An entry with two tokens is being rotated: see firn token r
 	return cmd
 }
 
-// tokenFileVar adds --file, which is needed.
+// tokenFileVar adds --file, which is required.
 func tokenFileVar(cmd *cobra.Command, file *string) {
-	cmd.Flags().Var(&value[string]{file, notEmpty, nil, "FILE"}, "file", "the file of tokens")
+	cmd.Flags().Var(&value[string]{file, notEmpty, nil, "FILE"}, "file", "token file")
 }
 
 // tokenJSON is an entry in JSON.
@@ -54,7 +58,7 @@ type tokenJSON struct {
 	Role        auth.Role `json:"role"`
 	SHA256      []string  `json:"sha256,omitempty"`
 	Certificate string    `json:"certificate,omitempty"`
-	Sequencers  []string  `json:"sequencers,omitempty"` // all, if there are none
+	Sequencers  []string  `json:"sequencers,omitempty"` // empty means all
 	Create      int       `json:"create"`
 	Expires     string    `json:"expires,omitempty"`
 	Expired     bool      `json:"expired"`
@@ -106,7 +110,7 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 	return nil
 }
 
-// shortHash is enough of a hash for people to tell it from others.
+// shortHash returns enough of a hash for people to recognize it.
 func shortHash(hash string) string { return hash[:8] + "…" }
 
 // newTokenRotate makes the command that replaces a token.
@@ -114,19 +118,19 @@ func newTokenRotate(a *app) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "rotate NAME --file FILE",
-		Short: "Give an entry a new token; the old one keeps working until it is removed",
-		Long: `Rotate creates a new token for an entry and prints it once. The old token keeps
-working, so clients can change one after another:
+		Short: "Give an entry a new token, and keep the old one until it is removed",
+		Long: `Rotate makes a new token for an entry and prints it once. The old token remains valid, so
+that clients can change one after another:
 
   1. firn token rotate billing --file tokens.yaml >billing.token
      Servers read the file within 5 seconds, and then accept both tokens.
   2. Give the new token to every client.
-  3. Wait until no server logs "old token still used" for an hour.
+  3. Wait until no server has logged "old token still used" for an hour.
   4. firn token remove billing --old --file tokens.yaml
 
-A server that has a copy of the file needs the new copy in step 1, before any client
-has the new token. If a token has leaked, skip steps 2 and 3: clients with the old
-token then fail until they have the new one.`,
+A server with a copy of the file needs the new copy in step 1, before any client has the
+new token. If a token has leaked, skip steps 2 and 3: clients with the old token then fail
+until they have the new one.`,
 		Example: "  firn token rotate billing --file tokens.yaml",
 		Args:    oneEntry,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -135,7 +139,7 @@ token then fail until they have the new one.`,
 			if err != nil {
 				return err
 			}
-			a.note("the old token of %s works until firn token remove %s --old --file %s", args[0], args[0], file)
+			a.note("the old token of %s remains valid until firn token remove %s --old --file %s", args[0], args[0], file)
 			fmt.Fprintln(a.stdout, token)
 			return nil
 		},
@@ -151,10 +155,14 @@ func newTokenRemove(*app) *cobra.Command {
 	var old bool
 	cmd := &cobra.Command{
 		Use:   "remove NAME [--old] --file FILE",
-		Short: "Remove an entry, or the old token of one",
-		Long: `Remove removes an entry from a file of tokens. Servers read the file within 5 seconds;
-then the token is refused, also on connections that are open. With --old, the entry
-keeps its new token and loses the one that firn token rotate has replaced.`,
+		Short: "Remove an entry or its old token",
+		Long: `Remove removes an entry from a token file.
+
+  firn token remove billing --file tokens.yaml
+
+Servers read the file within 5 seconds; then they refuse the token, even on open
+connections. With --old, the entry keeps its new token and loses the one that firn token
+rotate has replaced.`,
 		Example: "  firn token remove billing --file tokens.yaml\n  firn token remove billing --old --file tokens.yaml",
 		Args:    oneEntry,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -167,18 +175,18 @@ keeps its new token and loses the one that firn token rotate has replaced.`,
 		},
 	}
 	tokenFileVar(cmd, &file)
-	cmd.Flags().BoolVar(&old, "old", false, "only the token that was replaced")
+	cmd.Flags().BoolVar(&old, "old", false, "remove only the replaced token")
 	completeEntries(cmd, &file)
 	return cmd
 }
 
-// oneEntry wants one argument, the name of an entry.
+// oneEntry requires one argument, the name of an entry.
 func oneEntry(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return misuse("firn token list shows the entries of a file", "which entry? Write %s NAME", cmd.CommandPath())
+		return misuse("run firn token list for the entries of a file", "the name of the entry is missing: write %s NAME", cmd.CommandPath())
 	case len(args) > 1:
-		return misuse("", "one entry at a time: %q is one too many", args[1])
+		return misuse("", "only one entry is allowed: %q is too many", args[1])
 	}
 	return nil
 }
@@ -196,10 +204,10 @@ func completeEntries(cmd *cobra.Command, file *string) {
 	}
 }
 
-// readTokens reads a file of tokens.
+// readTokens reads a token file.
 func readTokens(file string) ([]byte, error) {
 	if file == "" {
-		return nil, misuse("it is the file that firn serve --tokens has", "--file FILE is missing")
+		return nil, misuse("name the file of firn serve --tokens", "--file FILE is missing")
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -217,15 +225,15 @@ func addToken(file, name, entry string) error {
 		all, err := auth.Entries(data, file)
 		for _, e := range all {
 			if err == nil && e.Name == name {
-				return nil, &exitError{exitFailed, fmt.Errorf("%s has an entry %q already; nothing was changed", file, name), fmt.Sprintf("firn token rotate %s --file %s gives it a new token", name, file)}
+				return nil, &exitError{exitFailed, fmt.Errorf("%s already has an entry %q; nothing was changed", file, name), fmt.Sprintf("give it a new token with firn token rotate %s --file %s", name, file)}
 			}
 		}
 		return auth.Add(data, file, entry)
 	})
 }
 
-// editTokens changes a file of tokens in one step: a server that reads it
-// meanwhile sees the old or the new one. name is that of the entry.
+// editTokens changes a token file in one step: a server that reads it meanwhile
+// sees either the old or the new version. name is the name of the entry.
 func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 	if _, err := readTokens(file); err != nil {
 		return err
@@ -243,14 +251,14 @@ func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 	case errors.Is(err, auth.ErrNoEntry):
 		return noEntry(file, name)
 	case errors.As(err, &two):
-		return failed(fmt.Sprintf("firn token remove %s --old --file %s, once no client has the old token", name, file), "%w", err)
+		return failed(fmt.Sprintf("run firn token remove %s --old --file %s once no client has the old token", name, file), "%w", err)
 	}
 	return failed("nothing was changed", "%w", err)
 }
 
-// noEntry is the error for an entry that a file does not have.
+// noEntry returns the error for an unknown entry of a file.
 func noEntry(file, name string) error {
-	hint := "firn token list --file " + file + " shows its entries"
+	hint := "run firn token list --file " + file + " for its entries"
 	if data, err := os.ReadFile(file); err == nil {
 		var names []string
 		all, _ := auth.Entries(data, file)
@@ -265,13 +273,13 @@ func noEntry(file, name string) error {
 }
 
 // writeTokens replaces a file by a changed one, with the mode and owner of the
-// old one; old is nil if there is none. The new file lies beside it for that
-// time, and keeps other commands from changing it.
+// old one; old is nil without a file. Meanwhile the new file is beside it,
+// and keeps other commands from changing it.
 func writeTokens(file string, old fs.FileInfo, change func([]byte) ([]byte, error)) (err error) {
 	temp := file + ".new"
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return failed("if no other firn token is running, remove it", "%w", err)
+		return failed("if no other firn token command is running, remove it", "%w", err)
 	}
 	if err != nil {
 		return failed("", "%w", err)

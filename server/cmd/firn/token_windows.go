@@ -5,5 +5,5 @@ import (
 	"os"
 )
 
-// ownAs does nothing: a file has the rights of its directory here.
+// ownAs does nothing: on Windows a file has the permissions of its directory.
 func ownAs(*os.File, fs.FileInfo) error { return nil }

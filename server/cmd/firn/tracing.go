@@ -13,32 +13,32 @@ import (
 	"github.com/firnid/firn/server/tracing"
 )
 
-// A traced is where serve sends traces.
+// A traced has the flags of traces.
 type traced struct {
 	traces     tracing.Config
 	traceRatio float64
 	ratioGiven func() bool
 }
 
-// newTraced sends none.
+// newTraced returns the defaults, which send no traces.
 func newTraced() traced { return traced{traceRatio: tracing.DefaultRatio} }
 
-// flags are those of traces.
+// flags adds the flags of traces.
 func (t *traced) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
-	f.Var(&value[string]{&t.traces.Protocol, parseTraceProtocol, func(s string) string { return s }, "PROTOCOL"}, "tracing-protocol", "grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)")
+	f.Var(&value[string]{&t.traces.Protocol, parseTraceProtocol, func(s string) string { return s }, "PROTOCOL"}, "tracing-protocol", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)")
 	complete(cmd, "tracing-protocol", func() []string { return []string{tracing.GRPC, tracing.HTTP} })
-	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS where the URL has no scheme")
+	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
 	show := func(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) }
-	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "which part of requests is traced, 0 to 1, where the client does not say")
+	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
 	f.StringVar(&t.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
 	t.ratioGiven = func() bool { return f.Changed("tracing-sample-ratio") }
 }
 
 func parseTraceProtocol(s string) (string, error) {
 	if s != tracing.GRPC && s != tracing.HTTP {
-		return "", errors.New("it is grpc or http")
+		return "", errors.New("it must be grpc or http")
 	}
 	return s, nil
 }
@@ -46,12 +46,12 @@ func parseTraceProtocol(s string) (string, error) {
 func parseRatio(s string) (float64, error) {
 	r, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(r >= 0 && r <= 1) {
-		return 0, errors.New("it is a number from 0 to 1, such as 0.01")
+		return 0, errors.New("it must be a number from 0 to 1, such as 0.01")
 	}
 	return r, nil
 }
 
-// tracingConfig is what was said about traces.
+// tracingConfig returns the configuration of traces.
 func (t *traced) tracingConfig() tracing.Config {
 	c := t.traces
 	if t.ratioGiven != nil && t.ratioGiven() {
@@ -61,7 +61,7 @@ func (t *traced) tracingConfig() tracing.Config {
 	return c
 }
 
-// checkTraces finds what is wrong with the flags of traces.
+// checkTraces validates the flags of traces.
 func (t *traced) checkTraces() (all faults) {
 	c := t.tracingConfig()
 	if err := c.Check(); err != nil {
@@ -70,12 +70,11 @@ func (t *traced) checkTraces() (all faults) {
 	return all
 }
 
-// traceLimit is how long spans that were not sent yet may take, when all else
-// has ended.
+// traceLimit bounds the time for sending the remaining spans after everything
+// else has ended.
 const traceLimit = 3 * time.Second
 
-// startTraces begins to trace, where that is wanted. end sends what was not
-// sent yet.
+// startTraces starts tracing if it is enabled. end sends the remaining spans.
 func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
 	c := t.tracingConfig()
 	c.Getenv, c.Log = a.getenv, log
@@ -84,7 +83,7 @@ func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *
 	}
 	tracer, err := tracing.Start(ctx, c)
 	if err != nil {
-		return nil, nil, misuse("docs/tracing.md says what there is", "traces: %w", err)
+		return nil, nil, misuse("see docs/tracing.md", "traces: %w", err)
 	}
 	return tracer, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), traceLimit)

@@ -150,7 +150,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 
 	// One who is not in the group.
 	p = next(userCarl, nil, "--store", "machine")
-	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "hint: it is for the users of group 64110: ") || !strings.Contains(p.stderr.String(), "and log in again") {
+	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "hint: it belongs to the users of group 64110: ") || !strings.Contains(p.stderr.String(), "and log in again") {
 		t.Errorf("for a user who is not in the group it ends with %d: %s", code, &p.stderr)
 	}
 

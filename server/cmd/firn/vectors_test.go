@@ -187,7 +187,7 @@ func checkInspected(t *testing.T, file string, v vector, line string) {
 }
 
 // TestVectorBases sends Boundary's numbers through convert in both directions.
-// A negative number is no ID: those rows must be refused.
+// A negative number is not an ID: those rows must be refused.
 func TestVectorBases(t *testing.T) {
 	const file = "boundary-bases.ndjson"
 	type row struct {

@@ -11,26 +11,26 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// licenses are those of all that the program contains: make licenses writes the
-// file.
+// licenses has the licenses of everything that the program contains; make
+// licenses writes the file.
 //
 //go:embed licenses.txt
 var licenses string
 
-// A build is what is known of this program's making. What is not known is left
-// out: make builds without the Go command's notes of the commit and the tree,
-// and puts what git says into the version.
+// A build is what is known about the build of this program. Unknown fields are
+// left out: make builds without the Go command's record of the commit and the
+// tree, and puts git's description into the version.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Time     string `json:"time,omitempty"`     // of the commit
+	Time     string `json:"time,omitempty"`     // time of the commit
 	Modified *bool  `json:"modified,omitempty"` // whether the tree had changes
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 }
 
-// buildOf asks the linker's flag first and the Go command's notes then.
+// buildOf uses the linker's flag first, and then the Go command's record.
 func buildOf() build {
 	b := build{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -63,7 +63,7 @@ func newVersion(a *app) *cobra.Command {
 	var asJSON, asLicenses bool
 	cmd := &cobra.Command{
 		Use:     "version [--json | --licenses]",
-		Short:   "Print the version, or the licenses of what firn is made of",
+		Short:   "Print the version or the licenses of firn",
 		Example: "  firn version\n  firn version --json\n  firn version --licenses | less",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,6 +88,6 @@ func newVersion(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	cmd.Flags().BoolVar(&asLicenses, "licenses", false, "print the licenses of all that this program contains")
+	cmd.Flags().BoolVar(&asLicenses, "licenses", false, "print the licenses of everything that this program contains")
 	return cmd
 }

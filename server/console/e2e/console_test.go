@@ -96,7 +96,7 @@ func TestPages(t *testing.T) {
 
 	id := a.take("orders", 1)[0]
 	b.open("/inspect/" + id + "?layout=default&of=orders")
-	b.has("Where you are:")
+	b.has("Your local time:")
 	b.has("(America/New_York)")
 	b.has("ids-0.example.com held it then")
 	b.looks("inspect-one")
@@ -119,7 +119,7 @@ func TestPages(t *testing.T) {
 	b.looks("inspect-empty")
 
 	b.open("/plan")
-	b.has("IDs a second, each node")
+	b.has("IDs per second, each node")
 	b.looks("plan")
 
 	b.open("/time?from=2026-11-20T00:00&to=2026-11-21T00:00")
@@ -129,16 +129,16 @@ func TestPages(t *testing.T) {
 	b.open("/create")
 	b.looks("create")
 	b.open("/sequencers/orders/destroy")
-	b.has("It cannot be undone")
+	b.has("This cannot be undone")
 	b.looks("destroy")
 
 	b.permit("404")
 	b.permit("400")
 	b.open("/sequencers/nobody")
-	b.has("There is no sequencer nobody")
+	b.has("Sequencer nobody not found")
 	b.looks("missing")
 	b.open("/no/such/page")
-	b.has("There is no such page")
+	b.has("Page not found")
 	b.open("/inspect/not-an-id")
 	b.has("not-an-id")
 	b.looks("inspect-fault")
@@ -151,10 +151,10 @@ func TestNewcomer(t *testing.T) {
 	s := start(t, options{host: "laptop"})
 	b := newTab(t, browser, s.url())
 	b.open("/")
-	b.has("No sequencer yet")
+	b.has("No sequencers yet")
 	b.looks("first")
 	b.do(click(".inline button"))
-	b.has("Just made, of the sequencer orders")
+	b.has("Just made by the sequencer orders")
 	id := strings.Fields(b.text("h2.id"))[0]
 	b.looks("made")
 	b.open("/inspect")
@@ -170,9 +170,9 @@ func TestNewcomer(t *testing.T) {
 	} {
 		b.has(want)
 	}
-	// The address is that of the ID, so that it can be sent to somebody.
+	// The address is that of the ID, so that it can be shared.
 	b.wait("the address", `location.pathname === "/inspect/`+id+`"`)
-	// What is pointed at lights up, and the rest steps back.
+	// The field under the pointer is highlighted, and the rest is dimmed.
 	at := js[[]float64](b, `(() => { const r = document.querySelector(".f-node").getBoundingClientRect(); return [r.x + r.width / 2, r.y + 10]; })()`)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.time")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.node")).opacity === "1"`)
@@ -272,7 +272,7 @@ func TestStoreAway(t *testing.T) {
 	b.has("orders")
 	store.Cut.Store(true)
 	b.has("The store does not answer.")
-	b.has("What you see of it is as of")
+	b.has("Its data below is from")
 	b.looks("store-away")
 	b.open("/sequencers/orders")
 	b.has("The store does not answer.")
@@ -297,9 +297,9 @@ func TestLifeOfASequencer(t *testing.T) {
 	b.do(value("#layout", "hazelcast"), click("button.main"))
 	b.wait("its page", `location.pathname === "/sequencers/parcels"`)
 	b.has("attached")
-	b.has("None was ever used")
+	b.has("No node ID was ever used")
 	b.do(click(".head.title button"))
-	b.has("Just made, of the sequencer parcels")
+	b.has("Just made by the sequencer parcels")
 	b.has("hazelcast")
 
 	act := func(verb, state string) {
@@ -313,7 +313,7 @@ func TestLifeOfASequencer(t *testing.T) {
 			// The server asks for the name too.
 			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#confirm").removeAttribute("required"); document.querySelector(".confirm button").disabled = false`),
 				click(".confirm button"))
-			b.has("what was typed is something else")
+			b.has("The typed name does not match")
 			b.do(keys("#confirm", "parcels"))
 			b.wait("the button", `!document.querySelector(".confirm button").disabled`)
 		}
@@ -434,12 +434,12 @@ func TestRoles(t *testing.T) {
 			b.permit("403")
 			b.permit("401")
 			b.open("/sequencers/orders")
-			b.has("This server wants to know who asks")
+			b.has("This server requires a token")
 			if role == "generate" {
 				b.looks("sign-in")
 			}
 			b.do(keys("#token", "firn_wrong"), click("button.main"))
-			b.has("not known here")
+			b.has("Unknown token")
 			b.do(keys("#token", tokens[role]), click("button.main"))
 			b.has("a-" + role)
 			b.wait("the page that was asked for", `location.pathname === "/sequencers/orders"`)
@@ -464,7 +464,7 @@ func TestRoles(t *testing.T) {
 					t.Error("it is shown what it cannot see")
 				}
 				b.do(click(".inline button"))
-				b.has("Just made, of the sequencer orders")
+				b.has("Just made by the sequencer orders")
 			case "read":
 				b.has("Live")
 				if js[bool](b, `document.querySelector(".inline") !== null || document.querySelector("a[href='/create']") !== null`) {
@@ -474,7 +474,7 @@ func TestRoles(t *testing.T) {
 				b.has("New sequencer")
 			}
 			b.do(click(".who button"))
-			b.has("This server wants to know who asks")
+			b.has("This server requires a token")
 			if got := js[string](b, `document.cookie`); got != "" {
 				t.Errorf("scripts see the cookie %q", got)
 			}

@@ -1,10 +1,10 @@
-// What the pages do beyond HTML: figures that change, copying, local times, charts.
+// What pages do beyond HTML: live figures, copying, local times, charts.
 "use strict";
 (() => {
 	const $ = (sel, at = document) => at.querySelector(sel);
 	const all = (sel, at = document) => [...at.querySelectorAll(sel)];
 
-	// enhance gives a part of a page what needs a script.
+	// enhance adds to a part of a page what needs a script.
 	function enhance(at) {
 		for (const b of all("[data-copy]", at)) b.hidden = false;
 		for (const p of all("[data-local]", at)) localTime(p);
@@ -12,21 +12,21 @@
 		for (const c of all("[data-chart]", at)) chart(c);
 	}
 
-	// localTime writes a time as this machine's clock has it.
+	// localTime shows a time in the time zone of this machine.
 	function localTime(p) {
 		const t = new Date(p.dataset.local);
 		if (!p.dataset.local || isNaN(t)) return;
 		const two = (n, w = 2) => String(n).padStart(w, "0");
 		const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 		const off = -t.getTimezoneOffset(), abs = Math.abs(off);
-		const text = off === 0 ? "The same where you are (" + zone + ")." :
-			"Where you are: " + t.getFullYear() + "-" + two(t.getMonth() + 1) + "-" + two(t.getDate()) + " " + two(t.getHours()) + ":" +
+		const text = off === 0 ? "Same in your time zone (" + zone + ")." :
+			"Your local time: " + t.getFullYear() + "-" + two(t.getMonth() + 1) + "-" + two(t.getDate()) + " " + two(t.getHours()) + ":" +
 			two(t.getMinutes()) + ":" + two(t.getSeconds()) + "." + two(t.getMilliseconds(), 3) + " " +
 			(off < 0 ? "−" : "+") + two(Math.floor(abs / 60)) + ":" + two(abs % 60) + " (" + zone + ").";
 		if (p.textContent !== text) p.textContent = text;
 	}
 
-	// confirmTyped lets a form go only when a name was typed. The server looks too.
+	// confirmTyped enables a form only when the name was typed. The server checks too.
 	function confirmTyped(input) {
 		const button = $("button", input.form);
 		const look = () => { button.disabled = input.value.trim() !== input.dataset.confirm; };
@@ -37,7 +37,7 @@
 	// copying
 	async function copy(text) {
 		if (navigator.clipboard) return navigator.clipboard.writeText(text);
-		// Over plain HTTP from elsewhere browsers have only the old way.
+		// Over plain HTTP from another host, browsers offer only the old API.
 		const t = document.createElement("textarea");
 		t.value = text;
 		t.className = "sr";
@@ -60,13 +60,13 @@
 		setTimeout(() => { b.textContent = "Copy"; b.classList.remove("done"); }, 1600);
 	});
 
-	// The numbers beside sliders move with them.
+	// The numbers beside sliders follow them.
 	document.addEventListener("input", (e) => {
 		const out = e.target.type === "range" && $('output[data-for="' + e.target.name + '"]');
 		if (out) out.textContent = e.target.value;
 	});
 
-	// In a field for several lines, Enter sends, as in one for a single line.
+	// Enter submits a multi-line field, as it does a single-line field.
 	document.addEventListener("keydown", (e) => {
 		if (e.target.id === "ids" && e.key === "Enter" && !e.shiftKey && !e.isComposing) {
 			e.preventDefault();
@@ -119,8 +119,8 @@
 		for (const [box, u] of [...charts]) { u.destroy(); charts.delete(box); chart(box); }
 	});
 
-	// morph makes a part of the page like another, and leaves alone what is alike: what
-	// somebody has selected, focused or opened stays so.
+	// morph turns one part of the page into another, and leaves equal elements alone, so
+	// that selections, focus and open details remain.
 	function morph(a, b) {
 		if (a.nodeType !== 1) {
 			if (a.data !== b.data) a.data = b.data;
@@ -179,7 +179,7 @@
 			if (since !== null) return;
 			since = time();
 			say("Not connected", false);
-			lost.textContent = "The connection to the server was lost at " + since + ". What you see is as of then. It is tried again until it answers.";
+			lost.textContent = "The connection to the server was lost at " + since + ". This page shows the state at that time. It reconnects as soon as the server answers.";
 			lost.hidden = false;
 			document.body.classList.add("lost");
 		};
@@ -198,7 +198,7 @@
 			source.addEventListener("over", () => { end(); location.reload(); });
 			source.onerror = () => {
 				isLost();
-				// A browser gives up where it was answered, and wrongly: a proxy in between, for instance.
+				// A browser gives up after a wrong answer, from a proxy for example.
 				if (source && source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) begin(); }, 3000);
 			};
 			watch = setInterval(() => { if (performance.now() - heard > 8000) isLost(); }, 1000);
@@ -208,7 +208,7 @@
 			source = null;
 			clearInterval(watch);
 		};
-		// Nobody looks at a page that is hidden, and browsers allow only a few streams.
+		// A hidden page needs no stream, and browsers allow only a few of them.
 		document.addEventListener("visibilitychange", () => document.hidden ? end() : begin());
 		addEventListener("pagehide", end);
 		addEventListener("pageshow", (e) => { if (e.persisted) begin(); });

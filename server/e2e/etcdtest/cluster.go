@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package etcdtest starts a real etcd of three processes for tests, on
-// loopback, in a directory of its own, and does to it what happens to machines
-// and networks.
+// Package etcdtest starts a real three-process etcd for tests, on loopback in
+// its own directory, and subjects it to failures of machines and networks.
 package etcdtest
 
 import (
@@ -27,18 +26,18 @@ import (
 	"time"
 )
 
-// Members is how many there are.
+// Members is the number of members.
 const Members = 3
 
-// patience is for what must happen some time; it is no measure of how long that
-// takes.
+// patience is for events that must happen eventually; it does not measure how
+// long they take.
 const patience = 2 * time.Minute
 
-// A Cluster is an etcd of three members. What clients and members say to a
-// member goes through proxies, which can be cut. Its methods are safe for use
-// by many goroutines at once, but for Kill, Start and Ready.
+// A Cluster is an etcd of three members. All traffic to a member passes through
+// proxies that can be cut. Its methods are safe for concurrent use, except
+// Kill, Start and Ready.
 type Cluster struct {
-	// Clients is the way of all clients that use URL.
+	// Clients is the link of all clients that use URL.
 	Clients *Link
 
 	t       testing.TB
@@ -46,21 +45,21 @@ type Cluster struct {
 	binary  string
 	members [Members]member
 	web     http.Client
-	rules   [Members][Members]*gate // what one member says to another
-	done    chan struct{}           // closed when the test is over
+	rules   [Members][Members]*gate // traffic from one member to another
+	done    chan struct{}           // closed when the test has ended
 	proxies sync.WaitGroup
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	names     map[string]int
 	listeners []net.Listener
 }
 
 type member struct {
-	peer                   string // as others see it: a proxy
-	listenPeer, listenHTTP string // where it listens
+	peer                   string // for other members: a proxy
+	listenPeer, listenHTTP string // its own addresses
 	cmd                    *exec.Cmd
 	ended                  chan struct{}
-	log                    *bytes.Buffer // to be read once it has ended
+	log                    *bytes.Buffer // read it only after the process has ended
 }
 
 var binary = sync.OnceValues(func() (string, error) {
@@ -73,7 +72,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		script := filepath.Join(dir, "scripts", "etcd.sh")
 		if _, err := os.Stat(script); err != nil {
 			if dir == filepath.Dir(dir) {
-				return "", errors.New("there is no scripts/etcd.sh: the module stands alone")
+				return "", errors.New("scripts/etcd.sh not found: the module is outside its repository")
 			}
 			continue
 		}
@@ -88,18 +87,18 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 })
 
-// Start starts an etcd that ends with the test. It skips the test where etcd
+// Start starts an etcd that ends with the test. It skips the test if etcd
 // cannot be built.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
-		t.Skip("it starts three members of etcd")
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
+		t.Skip("starts three members of etcd")
 	}
 	etcd, err := binary()
 	if err != nil {
 		t.Skipf("SKIPPED: NO ETCD TO TEST WITH, AND NONE CAN BE BUILT: %v", err)
 	}
-	// Not t.TempDir, which fails the test when a file is still being written.
+	// Not t.TempDir, which fails the test if a file is still being written.
 	dir, err := os.MkdirTemp("", "firn-etcd")
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +140,9 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// ownAddress is one of loopback that nobody else uses, where there is more than
-// one: the ports of members that are down stay theirs then. Otherwise a
-// connection that somebody makes meanwhile may take one.
+// ownAddress returns a loopback address for this cluster alone, if there is
+// more than one, so that other connections do not take the ports of members
+// that are down.
 func ownAddress() string {
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -154,7 +153,7 @@ func ownAddress() string {
 	return host
 }
 
-// free is a port that nobody listens on at this moment.
+// free returns a free port.
 func free(t testing.TB, host string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -165,10 +164,10 @@ func free(t testing.TB, host string) string {
 	return l.Addr().String()
 }
 
-// URL is that of a store in it, by way of Clients.
+// URL returns the URL of a store in the cluster, by way of Clients.
 func (c *Cluster) URL(prefix string) string { return c.Clients.URL(prefix) }
 
-// Start starts a member that does not run.
+// Start starts a member that is not running.
 func (c *Cluster) Start(i int) {
 	m := &c.members[i]
 	var peers []string
@@ -193,23 +192,23 @@ func (c *Cluster) Start(i int) {
 	}(m.cmd, m.ended)
 }
 
-// Kill ends a member with SIGKILL, also one that is stopped.
+// Kill kills a member with SIGKILL, even a paused one.
 func (c *Cluster) Kill(i int) {
 	_ = c.members[i].cmd.Process.Kill()
 	<-c.members[i].ended
 }
 
-// Stop makes a member stand still, and Go go on.
+// Stop pauses a member, and Go resumes it.
 func (c *Cluster) Stop(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Go lets a stopped member go on.
+// Go resumes a paused member.
 func (c *Cluster) Go(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGCONT) }
 
-// CutMember holds what a member says to another one, whoever made the
+// CutMember holds traffic from one member to another, whichever side made the
 // connection.
 func (c *Cluster) CutMember(from, to int, cut bool) { c.rules[from][to].set(!cut) }
 
-// Isolate holds all that a member and the two others say to each other.
+// Isolate holds all traffic between a member and the other two.
 func (c *Cluster) Isolate(i int, cut bool) {
 	for n := range Members {
 		if n != i {
@@ -219,7 +218,7 @@ func (c *Cluster) Isolate(i int, cut bool) {
 	}
 }
 
-// post asks a member past its proxies, unless there is another address to ask.
+// post sends a request to a member past its proxies, or to another address.
 func (c *Cluster) post(address, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -253,9 +252,9 @@ type status struct {
 	Term   string `json:"raftTerm"`
 }
 
-// Leader finds which member is the leader, and the revision it is at; -1 if it
-// is not known at this moment. One that is cut off may take itself for the
-// leader still; of two the newer is meant.
+// Leader returns the leader and its revision; -1 if it is unknown at the
+// moment. An isolated member may still believe that it is the leader; of two
+// leaders, the newer one is returned.
 func (c *Cluster) Leader() (leader int, revision int64) {
 	var found [Members]status
 	var errs [Members]error
@@ -285,14 +284,14 @@ func (c *Cluster) WaitLeader() (leader int, revision int64) {
 	c.t.Helper()
 	c.until("a leader", func() error {
 		if leader, revision = c.Leader(); leader < 0 {
-			return errors.New("there is none")
+			return errors.New("no leader")
 		}
 		return nil
 	})
 	return leader, revision
 }
 
-// Compact forgets all revisions but the last ones. It needs a majority.
+// Compact forgets all revisions except the last ones. It needs a majority.
 func (c *Cluster) Compact() {
 	c.t.Helper()
 	var nothing struct{}
@@ -303,7 +302,8 @@ func (c *Cluster) Compact() {
 	})
 }
 
-// Defragment has a member write its database anew, which it stands still for.
+// Defragment makes a member rewrite its database, during which it does not
+// respond.
 func (c *Cluster) Defragment(i int) {
 	c.t.Helper()
 	var nothing struct{}
@@ -312,7 +312,7 @@ func (c *Cluster) Defragment(i int) {
 	})
 }
 
-// until does something until it succeeds, or the test's patience ends.
+// until repeats do until it succeeds, or the test's patience ends.
 func (c *Cluster) until(what string, do func() error) {
 	c.t.Helper()
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -337,7 +337,7 @@ func (c *Cluster) Ready() {
 				if !strings.Contains(m.log.String(), "address already in use") {
 					c.t.Fatalf("etcd %d ended: %s", i, m.log)
 				}
-				c.Start(i) // whoever has the port may go
+				c.Start(i) // the user of the port may go away
 			default:
 			}
 			if err := c.put(m.listenHTTP, "ready", "ready"); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestCuts: what is cut is cut, however long one waits, in the direction that
-// was meant, and it goes on afterwards.
+// TestCuts: a cut direction passes nothing, however long one waits, and works
+// again afterwards.
 func TestCuts(t *testing.T) {
 	c := Start(t)
 	direct := func(i int) string { return c.members[i].listenHTTP }

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// EndWithParent has a process killed should the test be, also one that is
-// stopped.
+// EndWithParent makes the kernel kill a process if the test is killed, even a
+// paused one.
 func EndWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

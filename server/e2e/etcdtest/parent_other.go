@@ -4,5 +4,5 @@ package etcdtest
 
 import "os/exec"
 
-// EndWithParent does nothing: only Linux can.
+// EndWithParent does nothing: only Linux supports it.
 func EndWithParent(*exec.Cmd) {}

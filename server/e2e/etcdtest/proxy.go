@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// A gate lets bytes pass, or holds them until it is opened again: they come
-// late then, as on a network, or never, if the connection is given up
-// meanwhile.
+// A gate lets bytes pass, or holds them until it is opened again: they arrive
+// late, as on a network, or never, if the connection is given up meanwhile.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while it is open
@@ -49,17 +48,18 @@ func (g *gate) wait(done <-chan struct{}) bool {
 	}
 }
 
-// always lets all pass.
+// always is a gate that is open.
 var always = newGate()
 
-// A Link is a way of clients to the members, which can be cut for them alone.
+// A Link is a way for clients to reach the members, which can be cut on its
+// own.
 type Link struct {
 	endpoints []string
 	requests  [Members]*gate
 	answers   [Members]*gate
 }
 
-// NewLink is another way to the members. It ends with the test.
+// NewLink returns another way to the members. It ends with the test.
 func (c *Cluster) NewLink() *Link {
 	l := new(Link)
 	for i := range Members {
@@ -75,29 +75,29 @@ func (c *Cluster) NewLink() *Link {
 	return l
 }
 
-// URL is that of a store, by this way.
+// URL returns the URL of a store, by this link.
 func (l *Link) URL(prefix string) string {
 	return "etcd://" + strings.Join(l.endpoints, ",") + "/" + prefix
 }
 
-// Cut holds all that clients and a member say to each other.
+// Cut holds all traffic between clients and a member.
 func (l *Link) Cut(i int, cut bool) {
 	l.requests[i].set(!cut)
 	l.answers[i].set(!cut)
 }
 
-// CutAnswers holds what a member says to clients; what they say arrives.
+// CutAnswers holds traffic from a member to clients; requests still arrive.
 func (l *Link) CutAnswers(i int, cut bool) { l.answers[i].set(!cut) }
 
-// A pipe is a connection to a member: the gates of both directions, which may
-// become others, and what has been read of it.
+// A pipe is a connection to a member: the current gates of both directions, and
+// what was already read from it.
 type pipe struct {
 	head            []byte
 	request, answer func() *gate
 }
 
-// listen passes connections on to a member. begin says which gates they go
-// through.
+// listen passes connections on to a member. begin returns the gates that they
+// pass through.
 func (c *Cluster) listen(target string, begin func(net.Conn) (pipe, error)) (address string) {
 	c.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,7 +119,7 @@ func (c *Cluster) listen(target string, begin func(net.Conn) (pipe, error)) (add
 	return l.Addr().String()
 }
 
-// pass copies both ways, through the gates.
+// pass copies in both directions, through the gates.
 func (c *Cluster) pass(in net.Conn, target string, begin func(net.Conn) (pipe, error)) {
 	defer in.Close()
 	p, err := begin(in)
@@ -170,12 +170,12 @@ func (c *Cluster) pass(in net.Conn, target string, begin func(net.Conn) (pipe, e
 
 var errProbe = errors.New("a probe")
 
-// fromMember begins a connection to the peer port of a member. What the members
-// of etcd say to each other begins with a request that has the sender's ID.
-// There are two kinds of others: questions for versions and the like, on
-// connections of their own; and probes, which only measure and are logged, but
-// whose connections may be used again for messages. They are refused, so that
-// no message goes past the gates.
+// fromMember begins a connection to the peer port of a member. Traffic between
+// the members of etcd begins with a request that has the sender's ID. There are
+// two other kinds of connections: queries for versions and the like, on
+// separate connections; and probes, which only measure and are logged, but
+// whose connections may be reused for messages. Probes are refused, so that no
+// message bypasses the gates.
 func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 	head, err := firstHead(in)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 	if name == "" && strings.Contains(lines[0], " /raft") {
 		return pipe{}, errProbe
 	}
-	// Its ID is known when the cluster is ready for the first time.
+	// IDs are known once the cluster is ready for the first time.
 	between := func(rule func(from int) *gate) func() *gate {
 		return func() *gate {
 			c.mu.Lock()
@@ -210,7 +210,7 @@ func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 	}, nil
 }
 
-// firstHead reads the head of the first request, and what comes with it.
+// firstHead reads the head of the first request, and what arrives with it.
 func firstHead(in net.Conn) (head []byte, err error) {
 	_ = in.SetReadDeadline(time.Now().Add(10 * time.Second))
 	b := make([]byte, 4096)

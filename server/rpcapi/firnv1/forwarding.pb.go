@@ -21,27 +21,27 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ForwardRequest is a hop: what is asked for, of which server, and by which.
+// ForwardRequest is a hop: the request, the called server and the calling server.
 type ForwardRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The version of this exchange: 2. Version 1 was a call of IDs.Next with the metadata
-	// firn-hop, which named neither a server nor a store, and is refused too.
+	// Version of the protocol between servers: 2. Version 1 was a call of IDs.Next with the
+	// metadata firn-hop, which identified neither a server nor a store, and is refused.
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// As in NextRequest, but never empty.
 	Sequencer string `protobuf:"bytes,2,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many IDs, 1 to 100,000.
+	// Number of IDs, 1 to 100,000.
 	Count uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
-	// How they are sent.
+	// Form of the IDs.
 	Form Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
-	// The member ID of the server that is meant, as its record in the store has it.
+	// Member ID of the called server, as in its record in the store.
 	Member string `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
-	// The member ID of the server that calls.
+	// Member ID of the calling server.
 	Caller string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
-	// The number of the record that the server that calls keeps in its store.
+	// Number of the record that the calling server keeps in its store.
 	Record uint32 `protobuf:"varint,7,opt,name=record,proto3" json:"record,omitempty"`
-	// The nonce in that record, which shows that both servers use the same store.
+	// Nonce in that record, which proves that both servers use the same store.
 	Nonce string `protobuf:"bytes,8,opt,name=nonce,proto3" json:"nonce,omitempty"`
-	// Random bytes, new for each call, which the answer repeats.
+	// Random bytes, new for each call, which the response repeats.
 	Call          []byte `protobuf:"bytes,9,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -140,12 +140,12 @@ func (x *ForwardRequest) GetCall() []byte {
 	return nil
 }
 
-// ForwardResponse has the IDs, and what they are checked by.
+// ForwardResponse has the IDs and the data to verify them.
 type ForwardResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in the request.
 	Call []byte `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
-	// The owner that the store's record of the node ID names while this server holds it.
+	// Owner of the node ID in the store's record while the called server holds it.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// The IDs.
 	Next          *NextResponse `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`

@@ -26,14 +26,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Forwarding is for servers: one that has no node ID asks another server of its store.
-// Clients call IDs. docs/protocol.md says why a forwarded ID is unique.
+// Forwarding is for servers: a server without a node ID asks another server of its store.
+// Clients call IDs. docs/protocol.md explains why forwarded IDs are unique.
 type ForwardingClient interface {
-	// Forward makes some IDs for a client of the server that calls. The server that is
-	// called answers itself or fails; it does not forward the call again. It refuses a
-	// call with another version, a call that means another server, and a call from a
-	// server of another store, each with FAILED_PRECONDITION. A server without a store
-	// refuses every call.
+	// Forward makes IDs for a client of the calling server. The called server makes them
+	// itself or returns an error; it does not forward the call again. It refuses calls of
+	// another version, calls meant for another server, and calls from a server of another
+	// store, each with FAILED_PRECONDITION. A server without a store refuses every call.
 	Forward(ctx context.Context, in *ForwardRequest, opts ...grpc.CallOption) (*ForwardResponse, error)
 }
 
@@ -59,14 +58,13 @@ func (c *forwardingClient) Forward(ctx context.Context, in *ForwardRequest, opts
 // All implementations must embed UnimplementedForwardingServer
 // for forward compatibility.
 //
-// Forwarding is for servers: one that has no node ID asks another server of its store.
-// Clients call IDs. docs/protocol.md says why a forwarded ID is unique.
+// Forwarding is for servers: a server without a node ID asks another server of its store.
+// Clients call IDs. docs/protocol.md explains why forwarded IDs are unique.
 type ForwardingServer interface {
-	// Forward makes some IDs for a client of the server that calls. The server that is
-	// called answers itself or fails; it does not forward the call again. It refuses a
-	// call with another version, a call that means another server, and a call from a
-	// server of another store, each with FAILED_PRECONDITION. A server without a store
-	// refuses every call.
+	// Forward makes IDs for a client of the calling server. The called server makes them
+	// itself or returns an error; it does not forward the call again. It refuses calls of
+	// another version, calls meant for another server, and calls from a server of another
+	// store, each with FAILED_PRECONDITION. A server without a store refuses every call.
 	Forward(context.Context, *ForwardRequest) (*ForwardResponse, error)
 	mustEmbedUnimplementedForwardingServer()
 }

@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Form is how IDs are sent.
+// Form is how IDs are encoded in a response.
 type Form int32
 
 const (
@@ -29,7 +29,7 @@ const (
 	Form_FORM_UNSPECIFIED Form = 0
 	// FORM_IDS sends each ID.
 	Form_FORM_IDS Form = 1
-	// FORM_RUNS sends runs: many IDs in few bytes. Layouts with random bits have none.
+	// FORM_RUNS sends runs: many IDs in few bytes. Not for layouts with random bits.
 	Form_FORM_RUNS Form = 2
 )
 
@@ -74,15 +74,15 @@ func (Form) EnumDescriptor() ([]byte, []int) {
 	return file_firn_v1_ids_proto_rawDescGZIP(), []int{0}
 }
 
-// NextRequest asks for IDs. An empty one asks for one ID of the sequencer "default".
+// NextRequest asks for IDs. An empty request asks for one ID of the sequencer "default".
 type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The sequencer's name, of 1 to 128 characters: ASCII letters, digits and . _ - :
-	// of which the first is a letter or a digit. Empty means "default".
+	// Name of the sequencer, 1 to 128 characters: ASCII letters, digits and . _ - :
+	// beginning with a letter or a digit. Empty means "default".
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many IDs, 1 to 100,000. 0 means 1.
+	// Number of IDs, 1 to 100,000. 0 means 1.
 	Count uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// How they are sent.
+	// Form of the IDs.
 	Form          Form `protobuf:"varint,3,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -139,17 +139,17 @@ func (x *NextRequest) GetForm() Form {
 	return Form_FORM_UNSPECIFIED
 }
 
-// NextResponse has as many IDs as were asked for, in the order they were made, in one of
-// ids, ids128 and runs.
+// NextResponse has exactly the requested number of IDs, in the order in which they were
+// made, in one of ids, ids128 and runs.
 type NextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// IDs of 64 bits, unsigned, none of them 0.
+	// 64-bit IDs, unsigned, never 0.
 	Ids []uint64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
-	// IDs of 128 bits: 16 bytes each, big-endian, nothing between them.
+	// 128-bit IDs: 16 bytes each, big-endian, without separators.
 	Ids128 []byte `protobuf:"bytes,2,opt,name=ids128,proto3" json:"ids128,omitempty"`
-	// Where the form is FORM_RUNS: 1 or more.
+	// If the form is FORM_RUNS: 1 or more runs.
 	Runs []*Run `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
-	// The text of the sequencer's layout, such as "default".
+	// Layout of the sequencer, such as "default".
 	Layout        string `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -213,16 +213,16 @@ func (x *NextResponse) GetLayout() string {
 	return ""
 }
 
-// Run is count IDs that begin with first and go up by step: first, first+step and so on.
+// Run is a sequence of count IDs: first, first+step, first+2*step and so on.
 type Run struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first ID, where it has 64 bits.
+	// First ID, if it has 64 bits.
 	First uint64 `protobuf:"fixed64,1,opt,name=first,proto3" json:"first,omitempty"`
-	// The first ID, where it has 128 bits: 16 bytes, big-endian.
+	// First ID, if it has 128 bits: 16 bytes, big-endian.
 	First128 []byte `protobuf:"bytes,2,opt,name=first128,proto3" json:"first128,omitempty"`
-	// From one ID to the next, 1 or more. It does not matter where count is 1.
+	// Distance between consecutive IDs, 1 or more. Irrelevant if count is 1.
 	Step uint64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
-	// How many IDs, 1 to 100,000.
+	// Number of IDs, 1 to 100,000.
 	Count         uint32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -286,17 +286,17 @@ func (x *Run) GetCount() uint32 {
 	return 0
 }
 
-// StreamRequest gives credit. The first one also says for what.
+// StreamRequest gives credit. The first one also sets sequencer, batch and form.
 type StreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in NextRequest. It is empty in all messages but the first.
+	// As in NextRequest. Only the first message may set it.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many more IDs may be sent than those before, 0 to 1,000,000,000 at a time.
+	// Number of additional IDs that may be sent, 0 to 1,000,000,000 at a time.
 	Credit uint64 `protobuf:"varint,2,opt,name=credit,proto3" json:"credit,omitempty"`
-	// How many IDs a response has at most, 1 to 10,000. 0 means 1,000. It is 0 in all
-	// messages but the first.
+	// Maximum number of IDs in a response, 1 to 10,000. 0 means 1,000. Only the first
+	// message may set it.
 	Batch uint32 `protobuf:"varint,3,opt,name=batch,proto3" json:"batch,omitempty"`
-	// As in NextRequest. It is not set in any message but the first.
+	// As in NextRequest. Only the first message may set it.
 	Form          Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -360,7 +360,7 @@ func (x *StreamRequest) GetForm() Form {
 	return Form_FORM_UNSPECIFIED
 }
 
-// StreamResponse has 1 or more IDs, and never more than there is credit for.
+// StreamResponse has 1 or more IDs, and never exceeds the credit.
 type StreamResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in NextResponse.

@@ -27,14 +27,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// IDs makes IDs. No ID of a sequencer is given twice. A call that is repeated gives
-// others, so repeating one is always safe; one that ends with an error has taken none.
+// IDs makes IDs. A sequencer never gives the same ID twice. Repeating a call gives other
+// IDs, so a retry is always safe; a call that returns an error has taken no IDs.
 type IDsClient interface {
-	// Next makes some IDs at once.
+	// Next makes IDs and returns them in one response.
 	Next(ctx context.Context, in *NextRequest, opts ...grpc.CallOption) (*NextResponse, error)
 	// Stream makes as many IDs as the client gives credit for, and ends when the client
-	// has closed its side and all credit is used. It also ends when the server stops, with
-	// UNAVAILABLE, and with any error that Next has; what was sent before stays good.
+	// has closed its side and all credit is used. It also ends with UNAVAILABLE when the
+	// server stops, and with any error of Next. IDs that were already sent remain valid.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 }
 
@@ -73,14 +73,14 @@ type IDs_StreamClient = grpc.BidiStreamingClient[StreamRequest, StreamResponse]
 // All implementations must embed UnimplementedIDsServer
 // for forward compatibility.
 //
-// IDs makes IDs. No ID of a sequencer is given twice. A call that is repeated gives
-// others, so repeating one is always safe; one that ends with an error has taken none.
+// IDs makes IDs. A sequencer never gives the same ID twice. Repeating a call gives other
+// IDs, so a retry is always safe; a call that returns an error has taken no IDs.
 type IDsServer interface {
-	// Next makes some IDs at once.
+	// Next makes IDs and returns them in one response.
 	Next(context.Context, *NextRequest) (*NextResponse, error)
 	// Stream makes as many IDs as the client gives credit for, and ends when the client
-	// has closed its side and all credit is used. It also ends when the server stops, with
-	// UNAVAILABLE, and with any error that Next has; what was sent before stays good.
+	// has closed its side and all credit is used. It also ends with UNAVAILABLE when the
+	// server stops, and with any error of Next. IDs that were already sent remain valid.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	mustEmbedUnimplementedIDsServer()
 }

@@ -23,26 +23,26 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Sequencer is a named space of IDs.
+// Sequencer is a named ID space.
 type Sequencer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name, of 1 to 128 characters.
+	// Name, 1 to 128 characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// attached, detaching, detached, destroying, destroyed or purged.
+	// State: attached, detaching, detached, destroying, destroyed or purged.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// The text of its layout.
+	// Layout, such as "default".
 	Layout string `protobuf:"bytes,3,opt,name=layout,proto3" json:"layout,omitempty"`
 	// How far IDs may run ahead of the clock: 0 or more, in whole milliseconds.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,4,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
-	// How long a node ID is held without a word from the store: 100 ms or more, in
-	// whole milliseconds.
+	// How long a node ID is held without renewal in the store: 100 ms or more, in whole
+	// milliseconds.
 	Window *durationpb.Duration `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
-	// Grows with every creation and every fence. It begins with 1.
+	// Increases with every creation and every fence, beginning with 1.
 	Incarnation uint64 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	// By the clock of whoever created it.
+	// Time of creation, by the clock of its creator.
 	Created *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
-	// Not set where the record can be read; else what is wrong with it, and nothing but
-	// name is set.
+	// Error in the sequencer's record. Not set if the record is readable; otherwise only
+	// name is set as well.
 	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -134,18 +134,18 @@ func (x *Sequencer) GetError() string {
 	return ""
 }
 
-// Node is what the store has of one node ID.
+// Node is the state of one node ID in the store.
 type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number, 0 to the layout's greatest.
+	// Node ID, from 0 to the maximum of the layout.
 	Node uint64 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
-	// The machine of the process that holds or held it.
+	// Host of the process that holds or held it.
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
-	// False where it was given back.
+	// False if it was given back.
 	Held bool `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
-	// The end of its last window.
+	// End of its last window.
 	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
-	// When its owner wrote this, by the owner's clock.
+	// When its owner wrote the record, by the owner's clock.
 	Written       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=written,proto3" json:"written,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -216,7 +216,7 @@ func (x *Node) GetWritten() *timestamppb.Timestamp {
 	return nil
 }
 
-// ListRequest has nothing to say.
+// ListRequest has no fields.
 type ListRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -256,7 +256,7 @@ func (*ListRequest) Descriptor() ([]byte, []int) {
 // ListResponse has all sequencers of the store.
 type ListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of their names.
+	// Sorted by name.
 	Sequencers    []*Sequencer `protobuf:"bytes,1,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -302,7 +302,7 @@ func (x *ListResponse) GetSequencers() []*Sequencer {
 // GetRequest names a sequencer.
 type GetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of 1 to 128 characters, as in NextRequest; never empty.
+	// Name, 1 to 128 characters as in NextRequest, never empty.
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -348,9 +348,9 @@ func (x *GetRequest) GetName() string {
 // GetResponse is a sequencer with its node IDs.
 type GetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// With all that the store has of it.
+	// The sequencer, with all its fields.
 	Sequencer *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// Those that were ever used, ascending.
+	// Node IDs that were ever used, ascending.
 	Nodes         []*Node `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -400,17 +400,19 @@ func (x *GetResponse) GetNodes() []*Node {
 	return nil
 }
 
-// CreateRequest says what a sequencer is to be.
+// CreateRequest has the settings of a sequencer.
 type CreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of 1 to 128 characters, as in NextRequest; never empty.
+	// Name, 1 to 128 characters as in NextRequest, never empty.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Empty means "default".
+	// Layout. Empty means "default".
 	Layout string `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
-	// 0 or more, in whole milliseconds. Not set means the layout's.
+	// How far IDs may run ahead of the clock: 0 or more, in whole milliseconds. The default
+	// is that of the layout.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,3,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
-	// In whole milliseconds, and twice max_ahead or more. Not set means what is usual: 30 s in a directory, 10 min in Kubernetes, 60 s elsewhere, or more where the
-	// layout asks for it.
+	// How long a node ID is held without renewal: in whole milliseconds, at least twice
+	// max_ahead. The default is 30 s in a directory, 10 min in Kubernetes and 60 s in other
+	// stores, or more if the layout requires it.
 	Window        *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -474,10 +476,10 @@ func (x *CreateRequest) GetWindow() *durationpb.Duration {
 	return nil
 }
 
-// CreateResponse is the sequencer as it is.
+// CreateResponse has the current state of the sequencer.
 type CreateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// With all that the store has of it.
+	// The sequencer, with all its fields.
 	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -523,7 +525,7 @@ func (x *CreateResponse) GetSequencer() *Sequencer {
 // AttachRequest names a sequencer.
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of 1 to 128 characters, as in NextRequest; never empty.
+	// Name, 1 to 128 characters as in NextRequest, never empty.
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -566,10 +568,10 @@ func (x *AttachRequest) GetName() string {
 	return ""
 }
 
-// AttachResponse is the sequencer as it is.
+// AttachResponse has the current state of the sequencer.
 type AttachResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// With all that the store has of it.
+	// The sequencer, with all its fields.
 	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -615,7 +617,7 @@ func (x *AttachResponse) GetSequencer() *Sequencer {
 // DetachRequest names a sequencer.
 type DetachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of 1 to 128 characters, as in NextRequest; never empty.
+	// Name, 1 to 128 characters as in NextRequest, never empty.
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -658,10 +660,10 @@ func (x *DetachRequest) GetName() string {
 	return ""
 }
 
-// DetachResponse is the sequencer as it is.
+// DetachResponse has the current state of the sequencer.
 type DetachResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// With all that the store has of it.
+	// The sequencer, with all its fields.
 	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -707,7 +709,7 @@ func (x *DetachResponse) GetSequencer() *Sequencer {
 // DestroyRequest names a sequencer.
 type DestroyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of 1 to 128 characters, as in NextRequest; never empty.
+	// Name, 1 to 128 characters as in NextRequest, never empty.
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -750,10 +752,10 @@ func (x *DestroyRequest) GetName() string {
 	return ""
 }
 
-// DestroyResponse is the sequencer as it is.
+// DestroyResponse has the current state of the sequencer.
 type DestroyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// With all that the store has of it.
+	// The sequencer, with all its fields.
 	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

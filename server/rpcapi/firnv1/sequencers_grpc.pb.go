@@ -31,23 +31,24 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Sequencers administers the sequencers of the server's store, for all servers of it. A
-// server with a static node ID has none: FAILED_PRECONDITION.
+// Sequencers administers the sequencers of the server's store, for all of its servers. A
+// server without a store, with a static node ID, returns FAILED_PRECONDITION.
 type SequencersClient interface {
-	// List lists all, by name.
+	// List returns all sequencers, sorted by name.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	// Get returns one with its node IDs, or NOT_FOUND.
+	// Get returns a sequencer with its node IDs, or NOT_FOUND.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// Create creates one, or creates it again after Destroy. If it exists as it would be
-	// created, that is fine; if it is different, ALREADY_EXISTS.
+	// Create creates a sequencer, or creates it again after Destroy. If it already exists
+	// with the same settings, nothing happens; with other settings, ALREADY_EXISTS.
 	Create(ctx context.Context, in *CreateRequest, opts ...grpc.CallOption) (*CreateResponse, error)
-	// Attach lets all servers use it again after Detach.
+	// Attach allows all servers to use a sequencer again after Detach.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachResponse, error)
-	// Detach has all servers give their node IDs back. It waits for their windows
-	// until the limit of a request, 10 s unless the server is told otherwise; then the
-	// state is detaching. It goes on; repeat it to see it through.
+	// Detach makes all servers give their node IDs back. It waits for their windows up to
+	// the limit of a request, 10 s by default, and then returns the state detaching.
+	// Detaching continues; repeat the call until the state is detached.
 	Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error)
-	// Destroy is Detach for good, by way of the state destroying. IDs that were handed out stay unique.
+	// Destroy is a permanent Detach, by way of the state destroying. IDs that were handed
+	// out stay unique.
 	Destroy(ctx context.Context, in *DestroyRequest, opts ...grpc.CallOption) (*DestroyResponse, error)
 }
 
@@ -123,23 +124,24 @@ func (c *sequencersClient) Destroy(ctx context.Context, in *DestroyRequest, opts
 // All implementations must embed UnimplementedSequencersServer
 // for forward compatibility.
 //
-// Sequencers administers the sequencers of the server's store, for all servers of it. A
-// server with a static node ID has none: FAILED_PRECONDITION.
+// Sequencers administers the sequencers of the server's store, for all of its servers. A
+// server without a store, with a static node ID, returns FAILED_PRECONDITION.
 type SequencersServer interface {
-	// List lists all, by name.
+	// List returns all sequencers, sorted by name.
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Get returns one with its node IDs, or NOT_FOUND.
+	// Get returns a sequencer with its node IDs, or NOT_FOUND.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// Create creates one, or creates it again after Destroy. If it exists as it would be
-	// created, that is fine; if it is different, ALREADY_EXISTS.
+	// Create creates a sequencer, or creates it again after Destroy. If it already exists
+	// with the same settings, nothing happens; with other settings, ALREADY_EXISTS.
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
-	// Attach lets all servers use it again after Detach.
+	// Attach allows all servers to use a sequencer again after Detach.
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
-	// Detach has all servers give their node IDs back. It waits for their windows
-	// until the limit of a request, 10 s unless the server is told otherwise; then the
-	// state is detaching. It goes on; repeat it to see it through.
+	// Detach makes all servers give their node IDs back. It waits for their windows up to
+	// the limit of a request, 10 s by default, and then returns the state detaching.
+	// Detaching continues; repeat the call until the state is detached.
 	Detach(context.Context, *DetachRequest) (*DetachResponse, error)
-	// Destroy is Detach for good, by way of the state destroying. IDs that were handed out stay unique.
+	// Destroy is a permanent Detach, by way of the state destroying. IDs that were handed
+	// out stay unique.
 	Destroy(context.Context, *DestroyRequest) (*DestroyResponse, error)
 	mustEmbedUnimplementedSequencersServer()
 }

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package sqltest starts real database servers for tests, each on loopback in a
-// directory of its own, and ends them with the test. It skips tests where a
-// server is not installed.
+// Package sqltest starts real database servers for tests, each on loopback in
+// its own directory, and ends them with the test. It skips tests if a server is
+// not installed.
 package sqltest
 
 import (
@@ -23,25 +23,25 @@ import (
 	"time"
 )
 
-// User, Password and Database are those of every server.
+// User, Password and Database are the same for every server.
 const (
 	User     = "firn"
 	Password = "secret:/@?"
 	Database = "ids"
 )
 
-// escaped is Password as it stands in a URL.
+// escaped is Password as written in a URL.
 const escaped = "secret%3A%2F%40%3F"
 
-// A Server is a database server that can be killed and started again. Its
-// methods are for one goroutine.
+// A Server is a database server that can be killed and restarted. It is not
+// safe for concurrent use.
 type Server struct {
 	t       testing.TB
 	scheme  string
 	address string
 	start   func() *exec.Cmd
-	sql     []string // the command that runs SQL as the superuser, from its input
-	query   []string // likewise, and prints rows
+	sql     []string // the command that runs SQL from its input as the superuser
+	query   []string // the same, and prints rows
 	standby func(testing.TB) *Server
 	archive func()
 	cmd     *exec.Cmd
@@ -49,7 +49,7 @@ type Server struct {
 	log     *bytes.Buffer
 }
 
-// URL is that of a store in it, with these parameters, such as "create=true".
+// URL returns the URL of a store in it, with parameters such as "create=true".
 func (s *Server) URL(parameters ...string) string {
 	url := fmt.Sprintf("%s://%s:%s@%s/%s", s.scheme, User, escaped, s.address, Database)
 	if len(parameters) > 0 {
@@ -58,10 +58,10 @@ func (s *Server) URL(parameters ...string) string {
 	return url
 }
 
-// Address is HOST:PORT.
+// Address returns HOST:PORT.
 func (s *Server) Address() string { return s.address }
 
-// Kill ends all its processes with SIGKILL.
+// Kill kills all its processes with SIGKILL.
 func (s *Server) Kill() {
 	select {
 	case <-s.ended:
@@ -74,36 +74,35 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-// Stop makes all its processes stop where they are, and Go go on.
+// Stop pauses all its processes, and Go resumes them.
 func (s *Server) Stop() {
 	for _, pid := range s.stopped() {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
 }
 
-// Go makes it go on after Stop.
+// Go resumes the server after Stop.
 func (s *Server) Go() {
 	for _, pid := range s.stopped() {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 	}
 }
 
-// stopped stops the server's first process, so that it neither starts another
-// nor forgets one that has ended, whose number might then be that of something
-// else. It returns all processes of the server, that one last. PostgreSQL puts
-// each of its own into a session of its own, so that a signal to the group
-// would not reach them.
+// stopped pauses the server's first process, so that it neither starts another
+// nor reaps one that has ended, whose PID might then be reused. It returns all
+// processes of the server, that one last. PostgreSQL gives each of its
+// processes its own session, so a signal to the group would not reach them.
 func (s *Server) stopped() []int {
 	first := s.cmd.Process.Pid
 	_ = syscall.Kill(first, syscall.SIGSTOP)
 	var all []int
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // there is none outside Linux
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // empty outside Linux
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has ended
 		}
-		// PID (NAME) STATE PARENT …, and a name may have brackets and spaces
+		// PID (NAME) STATE PARENT …; a name may contain brackets and spaces.
 		_, after, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 		if f := strings.Fields(after); len(f) > 1 && f[1] == strconv.Itoa(first) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -119,29 +118,29 @@ func (s *Server) Exec(sql string) {
 	run(s.t, "", nil, sql, s.sql[0], s.sql[1:]...)
 }
 
-// Query runs statements as the superuser, and returns what they print: a line
-// for each row, with tabs or bars between the columns.
+// Query runs statements as the superuser and returns the rows: one line each,
+// with tabs or bars between the columns.
 func (s *Server) Query(sql string) string {
 	s.t.Helper()
 	return strings.TrimSpace(run(s.t, "", nil, sql, s.query[0], s.query[1:]...))
 }
 
-// Standby starts a replica, which can be asked and takes no writes. A MariaDB
-// must have been started with ReplicationMariaDB; its replica is
-// semi-synchronous if it is.
+// Standby starts a replica, which answers queries and takes no writes. A
+// MariaDB must have been started with ReplicationMariaDB; its replica is then
+// semi-synchronous.
 func (s *Server) Standby() *Server {
 	s.t.Helper()
 	return s.standby(s.t)
 }
 
 // Archive starts pg_receivewal, which stores the log of a PostgreSQL and
-// confirms it as a standby does, and ends it with the test.
+// confirms it like a standby, and ends it with the test.
 func (s *Server) Archive() {
 	s.t.Helper()
 	s.archive()
 }
 
-// Start starts it again after Kill. Wait waits until it answers.
+// Start starts the server again after Kill. Wait waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.log = new(bytes.Buffer)
@@ -150,7 +149,7 @@ func (s *Server) Start() {
 	if s.cmd.SysProcAttr == nil {
 		s.cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
-	s.cmd.SysProcAttr.Setpgid = true // so that an interrupt of the tests does not reach it
+	s.cmd.SysProcAttr.Setpgid = true // an interrupt of the tests must not reach it
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -161,7 +160,7 @@ func (s *Server) Start() {
 	}(s.cmd, s.ended)
 }
 
-// Wait waits until it answers.
+// Wait waits until the server answers.
 func (s *Server) Wait() {
 	s.t.Helper()
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -182,12 +181,12 @@ func (s *Server) Wait() {
 	}
 }
 
-// find returns the path of a program, from PATH or from where Debian puts
-// servers.
+// find returns the path of a program, from PATH or from Debian's directories
+// for servers.
 func find(t testing.TB, name, pkg string) string {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
-		t.Skip("it starts the server of a database")
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
+		t.Skip("starts a database server")
 	}
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -202,7 +201,7 @@ func find(t testing.TB, name, pkg string) string {
 	return ""
 }
 
-// freeAddress is one on loopback that nobody listens on at this moment.
+// freeAddress returns a free loopback address.
 func freeAddress(t testing.TB) (address, port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -214,8 +213,8 @@ func freeAddress(t testing.TB) (address, port string) {
 	return l.Addr().String(), port
 }
 
-// directory makes one that a server of another user can use, if there must be
-// one: the servers refuse to run as root.
+// directory makes a directory for a server, owned by another user if necessary:
+// the servers refuse to run as root.
 func directory(t testing.TB, prefix string, account string) (dir string, as *syscall.SysProcAttr) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "firn-"+prefix)
@@ -229,7 +228,7 @@ func directory(t testing.TB, prefix string, account string) (dir string, as *sys
 	}
 	u, err := user.Lookup(account)
 	if err != nil {
-		t.Skipf("SKIPPED: %s does not run as root, and there is no user %s", prefix, account)
+		t.Skipf("SKIPPED: %s does not run as root, and user %s does not exist", prefix, account)
 	}
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
@@ -240,7 +239,7 @@ func directory(t testing.TB, prefix string, account string) (dir string, as *sys
 	return dir, as
 }
 
-// run runs a program to its end, and returns what it prints.
+// run runs a program to its end and returns its output.
 func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -254,7 +253,7 @@ func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name s
 	return string(out)
 }
 
-// PostgreSQL starts a server of PostgreSQL, with more settings such as
+// PostgreSQL starts a PostgreSQL server, with additional settings such as
 // "fsync=off".
 func PostgreSQL(t testing.TB, settings ...string) *Server {
 	t.Helper()
@@ -263,7 +262,7 @@ func PostgreSQL(t testing.TB, settings ...string) *Server {
 	find(t, "psql", "postgresql-client")
 	dir, as := directory(t, "postgres", "postgres")
 	run(t, dir, as, "", initdb, "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
-	// The superuser has the socket alone; all others need a password.
+	// Only the superuser can use the socket; other users need a password.
 	write(t, filepath.Join(dir, "data", "pg_hba.conf"), "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
 	s := postgreSQL(t, dir, as, settings)
 	s.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database, User))
@@ -315,14 +314,15 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	return s
 }
 
-// ReplicationMariaDB are the settings of a MariaDB that has semi-synchronous
-// standbys, and gives them up after a time such as 500 for 500 ms.
+// ReplicationMariaDB returns the settings of a MariaDB with semi-synchronous
+// standbys, which it gives up on after the timeout in milliseconds.
 func ReplicationMariaDB(timeout int) []string {
 	return []string{"server-id=1", "log-bin=log", "sync-binlog=1", "rpl-semi-sync-master-enabled=1", "rpl-semi-sync-master-wait-no-slave=1",
 		fmt.Sprintf("rpl-semi-sync-master-timeout=%d", timeout)}
 }
 
-// MariaDB starts a server of MariaDB, with more settings such as "read-only=1".
+// MariaDB starts a MariaDB server, with additional settings such as
+// "read-only=1".
 func MariaDB(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s := mariaDB(t, settings)
@@ -330,11 +330,11 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 	s.standby = func(t testing.TB) *Server {
 		t.Helper()
 		if !slices.Contains(settings, "log-bin=log") {
-			t.Fatal("sqltest: a MariaDB has standbys if it is started with ReplicationMariaDB")
+			t.Fatal("sqltest: a MariaDB with standbys must be started with ReplicationMariaDB")
 		}
 		s.Exec("CREATE USER IF NOT EXISTS replica@'127.0.0.1' IDENTIFIED BY 'replica'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1';\n")
 		_, port, _ := strings.Cut(s.address, ":")
-		// All that the primary has executed is in its log, from the first day on.
+		// The primary's log has everything that it has ever executed.
 		replica := mariaDB(t, []string{"server-id=2", "log-bin=log", "log-slave-updates=1", "sync-binlog=1", "read-only=1", "rpl-semi-sync-slave-enabled=1"})
 		replica.Exec("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=" + port + ", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
 			"MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; START SLAVE;\n")
@@ -343,15 +343,15 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// mariaDB starts a server that has its own users and databases only.
+// mariaDB starts a server that has only its own users and databases.
 func mariaDB(t testing.TB, settings []string) *Server {
 	t.Helper()
 	install, server := find(t, "mariadb-install-db", "mariadb-server"), find(t, "mariadbd", "mariadb-server")
 	client := find(t, "mariadb", "mariadb-client")
 	dir, as := directory(t, "mariadb", "mysql")
 	data := filepath.Join(dir, "data")
-	// Each has temporary files of its own: servers that start at one time may give
-	// them the same names, and one then takes away those of another.
+	// Each server has its own directory for temporary files: servers that start at
+	// the same time may use the same names, and delete each other's files.
 	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--auth-root-authentication-method=normal", "--skip-test-db")
 	s := &Server{t: t, scheme: "mysql"}
 	var port string
@@ -383,7 +383,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// Both are the servers of all kinds, by their schemes.
+// Both returns the servers of all kinds by their URL schemes.
 func Both() map[string]func(testing.TB, ...string) *Server {
 	return map[string]func(testing.TB, ...string) *Server{"postgres": PostgreSQL, "mysql": MariaDB}
 }

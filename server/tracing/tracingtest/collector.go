@@ -1,5 +1,5 @@
-// Package tracingtest is a collector of traces for tests: it listens on
-// loopback for OTLP, over gRPC and HTTP, and keeps the spans that it is sent.
+// Package tracingtest is a trace collector for tests: it listens on loopback
+// for OTLP, over gRPC and HTTP, and keeps the spans that it receives.
 package tracingtest
 
 import (
@@ -22,22 +22,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Span is one that was sent.
+// A Span is a received span.
 type Span struct {
 	Trace, ID, Parent string // hex; the Parent of a root is empty
 	Name              string
 	Kind              string            // such as SERVER
 	Failed            bool              // its status is an error
 	Attributes        map[string]string // as text
-	Resource          map[string]string // of what has sent it
+	Resource          map[string]string // of the sender
 }
 
-// A Collector keeps spans. It must be made by New, and is safe for use by many
-// goroutines at once.
+// A Collector keeps spans. It must be made by New, and is safe for concurrent
+// use.
 type Collector struct {
-	GRPC, HTTP string // where it listens: HOST:PORT
+	GRPC, HTTP string // its addresses: HOST:PORT
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	spans  []Span
 	refuse bool
 	calls  int
@@ -70,21 +70,21 @@ func New(t testing.TB) *Collector {
 	return c
 }
 
-// Refuse makes the Collector refuse what it is sent, or take it again.
+// Refuse makes the Collector refuse requests, or accept them again.
 func (c *Collector) Refuse(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refuse = on
 }
 
-// Calls is how often it was sent something.
+// Calls returns how many requests it received.
 func (c *Collector) Calls() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls
 }
 
-// Spans are those that have been sent so far.
+// Spans returns the spans received so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (s service) Export(_ context.Context, r *collector.ExportTraceServiceReques
 	return new(collector.ExportTraceServiceResponse), nil
 }
 
-// ServeHTTP takes spans over HTTP.
+// ServeHTTP receives spans over HTTP.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 	q := new(collector.ExportTraceServiceRequest)

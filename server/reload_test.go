@@ -1,0 +1,48 @@
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/auth"
+)
+
+// TestOldTokenIsLogged: the use of a token that is being replaced is logged
+// once an hour, and that of the new one is not.
+func TestOldTokenIsLogged(t *testing.T) {
+	old, oldHash := auth.NewToken()
+	fresh, freshHash := auth.NewToken()
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(path, []byte("tokens: [{name: web, role: generate, sha256: ["+oldHash+", "+freshHash+"]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := &Server{c: Config{Tokens: tokens, Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	g := auth.NewGuard(tokens.Set, nil)
+	said := make(map[string]time.Time)
+	now := time.Now()
+	for _, row := range []struct {
+		token string
+		after time.Duration
+		want  int // lines so far
+	}{
+		{fresh, 0, 0}, {old, 0, 1}, {old, time.Minute, 1}, {fresh, 2 * time.Hour, 1}, {old, 2 * time.Hour, 2},
+	} {
+		if err := g.Allow(&auth.Credentials{Token: row.token, Given: true}, auth.Take, "a"); err != nil {
+			t.Fatal(err)
+		}
+		s.logReplaced(said, now.Add(row.after))
+		if got := strings.Count(log.String(), `msg="old token still used" entry=web`); got != row.want {
+			t.Errorf("after %v: %d lines, want %d: %s", row.after, got, row.want, &log)
+		}
+	}
+}
