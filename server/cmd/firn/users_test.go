@@ -116,7 +116,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 	// It is root's alone.
 	h.share(0o700)
 	p = next(userAna, nil, "--store", "machine")
-	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "permission denied") || !strings.Contains(p.stderr.String(), "hint: an administrator stops the firn processes that use it") ||
+	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "permission denied") || !strings.Contains(p.stderr.String(), "hint: an administrator can stop the firn processes that use it") ||
 		!strings.Contains(p.stderr.String(), "chgrp -R GROUP "+h.machine) {
 		t.Errorf("in root's directory it ends with %d: %s", code, &p.stderr)
 	}
