@@ -6,11 +6,7 @@ import (
 	"sync/atomic"
 )
 
-<<<<<<< HEAD
-// serveBare serves the bare handler with the defaults of net/http.
-=======
 // serveBare serves the bare handler with an unmodified net/http.
->>>>>>> main
 func serveBare(address string) error { return http.ListenAndServe(address, bareHandler()) }
 
 // bareHandler returns the reference for HTTP: its answer has as many bytes as

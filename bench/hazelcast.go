@@ -39,34 +39,6 @@ type taken struct {
 	wall, cpu time.Duration
 }
 
-<<<<<<< HEAD
-=======
-// hazelcastJar puts Hazelcast into a directory, from Maven's own cache or a
-// registry, and returns the beginning of the command for the peer.
-func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
-	java, err := find("java")
-	if err != nil {
-		return nil, err
-	}
-	mvn, err := find("mvn")
-	if err != nil {
-		return nil, err
-	}
-	source := filepath.Join(dir, "HazelcastPeer.java")
-	if err := os.WriteFile(source, hazelcastPeer, 0o600); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	get := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion, "-DoutputDirectory="+dir)
-	get.Dir = dir // it has no pom.xml
-	if text, err := get.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("mvn cannot get Hazelcast: %w: %.300s", err, text)
-	}
-	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "hazelcast-"+hazelcastVersion+".jar"), source}, nil
-}
-
->>>>>>> main
 // startHazelcast starts a process and waits until it is ready.
 func startHazelcast(ctx context.Context, command []string, role, port string) (*hazelcast, error) {
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], role, port)...)

@@ -82,13 +82,8 @@ func (r *run) lettuce(program string) {
 	})
 }
 
-<<<<<<< HEAD
-// lettuceJars puts Lettuce and what it needs into a directory, and returns the
-// words of a command that begins the client.
-=======
-// lettuceJars puts Lettuce and its dependencies into a directory, from Maven's
-// own cache or a registry, and returns the beginning of the client's command.
->>>>>>> main
+// lettuceJars puts Lettuce and its dependencies into a directory and returns
+// the beginning of the client's command.
 func lettuceJars(ctx context.Context, dir string) ([]string, error) {
 	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(lettucePOM), 0o600); err != nil {
 		return nil, err
