@@ -46,7 +46,7 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 		if span.IsRecording() {
 			span.SetAttributes(
 				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
-				semconv.URLPath(r.URL.Path), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
+				semconv.URLPath(shortPath(r.URL.Path)), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
 			)
 		}
 		return ctx, func(status int) {
@@ -99,7 +99,9 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	if t == nil {
 		return nil
 	}
-	told := func(info *stats.RPCTagInfo) bool { return !strings.HasPrefix(info.FullMethodName, "/grpc.") }
+	told := func(info *stats.RPCTagInfo) bool {
+		return !strings.HasPrefix(info.FullMethodName, "/grpc.") && shortPath(info.FullMethodName) == info.FullMethodName
+	}
 	return []grpc.ServerOption{
 		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(told))...)),
 		// These run after the interceptor that sets the request ID.

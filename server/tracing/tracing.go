@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -200,7 +201,9 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 		if c.Ratio != nil {
 			ratio = *c.Ratio
 		}
-		options = append(options, trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(ratio))))
+		share := trace.TraceIDRatioBased(ratio)
+		asked := &forced{Sampler: share, now: time.Now}
+		options = append(options, trace.WithSampler(trace.ParentBased(share, trace.WithRemoteParentSampled(asked))))
 	}
 	t := &Tracer{provider: trace.NewTracerProvider(options...), propagate: propagation.TraceContext{}}
 	t.tracer = t.provider.Tracer("github.com/firnid/firn/server", api.WithInstrumentationVersion(c.Version))

@@ -1,0 +1,41 @@
+package tracing
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/trace"
+)
+
+// TestForced floods the sampler with requests whose clients ask to be traced.
+func TestForced(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	f := &forced{Sampler: trace.NeverSample(), now: func() time.Time { return now }}
+	for range 2 {
+		sampled := 0
+		for range 3 * mostForced {
+			if f.ShouldSample(trace.SamplingParameters{ParentContext: context.Background()}).Decision == trace.RecordAndSample {
+				sampled++
+			}
+		}
+		if sampled != mostForced {
+			t.Errorf("%d of %d requests were sampled in a second, want %d", sampled, 3*mostForced, mostForced)
+		}
+		now = now.Add(time.Second)
+	}
+}
+
+func TestShortPath(t *testing.T) {
+	long := strings.Repeat("x", maxPath-1)
+	for path, want := range map[string]string{
+		"/v1/sequencers/orders/next": "/v1/sequencers/orders/next",
+		"/v1/\xff\xfe/é":             "/v1/\uFFFD/é",
+		long + "é":                   long + "\uFFFD",
+	} {
+		if got := shortPath(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
