@@ -122,7 +122,7 @@ func TestDefectsOfPeers(t *testing.T) {
 		},
 	}, {
 		name: "sno at the start of a tick",
-		they: "keeps time and sequence in two words, and gives numbers twice where goroutines meet at the start of a tick",
+		they: "keeps time and sequence in two words, and gives numbers twice if goroutines meet at the start of a tick",
 		firn: "keeps both in one word",
 		test: func(t *testing.T) {
 			const text = "bits=time:39.node:16.seq:8,unit=4ms,epoch=0"

@@ -495,7 +495,7 @@ func TestLyingServer(t *testing.T) {
 	}
 }
 
-// TestSpan: the IDs of an answer are of one node ID, and none is there twice.
+// TestSpan: the IDs of an answer have one node ID, and none is repeated.
 func TestSpan(t *testing.T) {
 	l := firn.MustParseLayout("hazelcast")
 	id := func(ms, node, seq uint64) firn.ID {

@@ -461,8 +461,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// raced reports whether the race detector is on, under which all takes more
-// memory.
+// raced reports whether the race detector is on. Everything takes more memory
+// with it.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -38,7 +38,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("SKIPPED: there is no Chromium; apt-get install chromium brings it")
+	t.Skip("SKIPPED: Chromium is not installed; install it with apt-get install chromium")
 	return ""
 }
 
@@ -86,7 +86,7 @@ func newBrowser(t *testing.T) context.Context {
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(alloc)
 	end := func() {
-		_ = chromedp.Cancel(ctx) // it is ended below where it does not end by itself
+		_ = chromedp.Cancel(ctx) // it is ended below if it does not end by itself
 		cancel()
 		stop()
 		_ = os.RemoveAll(dir)
