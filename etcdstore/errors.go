@@ -63,6 +63,7 @@ var refusals = [...]error{
 	rpctypes.ErrTooManyRequests,
 	rpctypes.ErrRequestTooLarge,
 	rpctypes.ErrNotCapable,
+	rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner),
 }
 
 // isRefusal reports whether err is an answer of etcd that guarantees that

@@ -340,13 +340,15 @@ func TestDestroyAfterFailover(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := &behind{Store: s, old: keys(t, s)}
-		m := newMember(s, "s")
+		reach := &cutStore{Store: s}
+		m := newMember(reach, "s")
 		if err := m.Attach(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Wait(ctx, phase(grant.Holding)); err != nil {
 			t.Fatal(err)
 		}
+		reach.cut.Store(true)
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		if err := m.Close(gone); !errors.Is(err, context.Canceled) {

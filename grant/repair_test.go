@@ -230,7 +230,8 @@ func TestSpoiledIsKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, look, span := setUp(t, 24*time.Hour, 25*time.Hour)
 			want := spans{[]int64{time.Now().Add(-time.Hour).UnixMilli(), time.Now().UnixMilli()}, span}
-			k := attached(t, s, new(scripted), time.Now)
+			reach := &cutStore{Store: s}
+			k := attached(t, reach, new(scripted), time.Now)
 			look("a claim", want)
 			givenBack(t, s, k)
 			look("a release", want)
@@ -240,9 +241,10 @@ func TestSpoiledIsKept(t *testing.T) {
 			if err := k.Wait(t.Context(), phase(grant.Holding)); err != nil {
 				t.Fatal(err)
 			}
+			reach.cut.Store(true)
 			gone, cancel := context.WithCancel(t.Context())
 			cancel()
-			_ = k.Close(gone)
+			_ = k.Close(gone) // gives nothing back
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if _, err := grant.Destroy(brief, s, "s", nil); !errors.Is(err, context.DeadlineExceeded) {

@@ -231,7 +231,12 @@ func TestWhatWasAwaited(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, 0)
-		q := open(t, s, &sequencer.Config{Now: func() time.Time { return time.Now().AddDate(130, 0, 0) }})
+		var years atomic.Int32
+		q := open(t, s, &sequencer.Config{Detached: true, Now: func() time.Time { return time.Now().AddDate(int(years.Load()), 0, 0) }})
+		years.Store(130)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = q.Attach(ctx) // begins to claim
 		var clock *firn.ClockError
 		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
 			t.Error(err)

@@ -113,6 +113,41 @@ func TestListedAgain(t *testing.T) {
 	})
 }
 
+// full is a store that may be full: it answers, and refuses what is written.
+type full struct {
+	grant.Store
+	is atomic.Bool
+}
+
+func (s *full) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.is.Load() {
+		return false, errors.New("no space")
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestNotListedWhy: the log has the store's own reason, also if the store still
+// reads, so that the server finds that nothing was written.
+func TestNotListedWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &full{Store: new(memstore.Store)}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}).Run(ctx, host("h")) })
+		time.Sleep(5 * time.Second)
+		s.is.Store(true)
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if got := log.String(); !strings.Contains(got, `error="no space"`) {
+			t.Errorf("the log says %q, want the store's reason", got)
+		}
+		s.is.Store(false)
+		stop()
+		running.Wait()
+	})
+}
+
 // TestCrash: a member that says nothing more is gone after three times its
 // interval; one whose record was taken meanwhile takes another.
 func TestCrash(t *testing.T) {

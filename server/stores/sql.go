@@ -105,6 +105,9 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	if errors.As(err, &e) {
 		return nil, err
 	}
+	if strings.Contains(err.Error(), "invalid hex format") { // of a value, from pgx
+		return nil, fault("the driver cannot read bytea_output = escape in this exec mode: ALTER ROLE "+c.User+" SET bytea_output = hex", "%s: %w", where, innermost(err))
+	}
 	if pg != nil { // earlier errors, such as of TLS, matter less
 		e = fault("", "%s: %w", where, pg)
 		// It is shutting down, has too many connections, or lost this one.

@@ -10,10 +10,11 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Tell returns an Observer that logs when a Store stops answering, with the
-// reason, and when it answers again, with the duration and the number of failed
-// calls. In between, it logs calls at level debug. It passes everything on to
-// next.
+// Tell returns an Observer that logs when a Store begins to fail, with the
+// reason, and when it works again, with the duration and the number of failed
+// calls. A Store fails if it does not answer, and if it refuses calls, for
+// example because it is full or read-only. In between, Tell logs calls at level
+// debug. It passes everything on to next.
 //
 // A Store that cannot write may still read, for example if its disk hangs or
 // its standby is missing: after a failed write, only a write shows that it
@@ -76,7 +77,7 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
 		t.said, t.last, level = true, now, slog.LevelWarn
 	}
-	t.log.Log(context.Background(), level, "store does not answer", "call", string(what), "error", err)
+	t.log.Log(context.Background(), level, "store call failed", "call", string(what), "error", err)
 }
 
 // answered records a call that did not fail.
@@ -87,7 +88,7 @@ func (t *teller) answered(now time.Time, what grant.Request) {
 		return
 	}
 	if t.said {
-		t.log.Info("store answers again", "after", now.Sub(t.since).Round(time.Millisecond).String(), "failed", t.failed)
+		t.log.Info("store works again", "after", now.Sub(t.since).Round(time.Millisecond).String(), "failed", t.failed)
 	}
 	t.since, t.said = time.Time{}, false
 }

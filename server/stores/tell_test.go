@@ -79,7 +79,7 @@ func TestTell(t *testing.T) {
 				}
 			}
 		}
-		const gone = `level=WARN msg="store does not answer" call=get error="no such directory"`
+		const gone = `level=WARN msg="store call failed" call=get error="no such directory"`
 		get(3)
 		want("it answers")
 		if up, known := answers.Up(); !up || !known {
@@ -95,7 +95,7 @@ func TestTell(t *testing.T) {
 		want("it is away")
 		inner.cut.Store(false)
 		get(5)
-		want("it is back", `level=INFO msg="store answers again" after=1m40s failed=100`)
+		want("it is back", `level=INFO msg="store works again" after=1m40s failed=100`)
 
 		// What comes and goes.
 		for range 15 {
@@ -104,7 +104,7 @@ func TestTell(t *testing.T) {
 			inner.cut.Store(false)
 			get(1)
 		}
-		again := `level=INFO msg="store answers again" after=1s failed=1`
+		again := `level=INFO msg="store works again" after=1s failed=1`
 		want("it comes and goes", gone, again, gone, again, gone, again)
 		time.Sleep(time.Minute)
 
@@ -123,10 +123,10 @@ func TestTell(t *testing.T) {
 			_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
 			get(1)
 		}
-		want("it does not write", `level=WARN msg="store does not answer" call=cas error="no space left"`)
+		want("it does not write", `level=WARN msg="store call failed" call=cas error="no space left"`)
 		inner.full.Store(false)
 		_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
-		want("it writes again", `level=INFO msg="store answers again" after=30s failed=30`)
+		want("it writes again", `level=INFO msg="store works again" after=30s failed=30`)
 		time.Sleep(time.Minute)
 
 		// Cancelled calls, and calls without time, say nothing.
@@ -141,6 +141,6 @@ func TestTell(t *testing.T) {
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
 		_, _ = s.Get(ctx, "k")
 		cancel()
-		want("it hangs", `level=WARN msg="store does not answer" call=get error="context deadline exceeded"`)
+		want("it hangs", `level=WARN msg="store call failed" call=get error="context deadline exceeded"`)
 	})
 }

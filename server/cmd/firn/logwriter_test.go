@@ -187,8 +187,12 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 	notInProcess(t)
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
-	cmd := firnCommand(context.Background(), "node run --window 3s --store dir:"+store+"?create=true&volatile=true -- sleep 60")
+	running := filepath.Join(dir, "running")
+	cmd := firnCommand(context.Background(), "node run --window 3s --store dir:"+store+"?create=true&volatile=true -- tee "+running)
 	cmd.Stderr = fullPipe(t)
+	if _, err := cmd.StdinPipe(); err != nil { // tee makes the file, and waits for an end that does not come
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +200,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if files, _ := filepath.Glob(filepath.Join(store, "*", "*")); len(files) > 2 {
-			break
-		}
-		if files, _ := filepath.Glob(filepath.Join(store, "*")); len(files) > 4 {
+		if _, err := os.Stat(running); err == nil {
 			break
 		}
 		if time.Since(begin) > 20*time.Second {

@@ -166,7 +166,7 @@ func TestNewcomer(t *testing.T) {
 	}
 	for _, want := range []string{
 		parts.Time.Format("2006-01-02 15:04:05.000") + " UTC", fmt.Sprintf("by node %d", parts.Node),
-		"Counts from 0 in each millisecond", "of 0 to 1,023", "Always 0", "when the ID was made",
+		"Counts from 0 in each millisecond", "from 0 to 1,023", "Always 0", "when the ID was made",
 	} {
 		b.has(want)
 	}
