@@ -130,7 +130,7 @@ func newTab(t *testing.T, browser context.Context, base string) *tab {
 			}
 		}
 		if len(b.requests) == 0 {
-			t.Error("no request was seen: nothing is known of those to elsewhere")
+			t.Error("no request was seen, so requests to other hosts would not be noticed")
 		}
 		home, _ := url.Parse(base)
 		for _, r := range b.requests {
