@@ -866,7 +866,7 @@ func TestHoldOfAStoppedClock(t *testing.T) {
 		}()
 		start := time.Now()
 		if _, err := g.NextBatch(t.Context(), 100*4096); err != nil || time.Since(start) < time.Minute {
-			t.Errorf("a stopped clock: %v after %v, want to be held until it goes on", err, time.Since(start))
+			t.Errorf("a stopped clock: %v after %v, want it held until the clock continues", err, time.Since(start))
 		}
 		clock.Add(time.Second)
 		go func() {

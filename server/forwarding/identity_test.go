@@ -437,8 +437,8 @@ func (batches) Opened(string) (service.Sequencer, bool) { return service.Sequenc
 
 func (b batches) NextBatch(context.Context, int) (firn.Batch, error) { return b.b, nil }
 
-// TestLyingServer: whatever a server answers, no ID comes out that is there
-// twice or that it cannot have made.
+// TestLyingServer: whatever a server answers, the caller returns no ID twice,
+// and none that the server cannot have made.
 func TestLyingServer(t *testing.T) {
 	l := firn.Default()
 	for _, row := range []struct {

@@ -276,7 +276,7 @@ func (b *tab) wait(what, expression string) {
 			return
 		}
 		if ctx.Err() != nil {
-			b.fatal(fmt.Errorf("waited in vain for %s: %s: %v", what, expression, err))
+			b.fatal(fmt.Errorf("%s did not happen in time: %s: %v", what, expression, err))
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
