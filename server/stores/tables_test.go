@@ -393,8 +393,8 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// schemaOfEach: two users with a schema each, as PostgreSQL recommends, do not
-// have a table each by the same URL.
+// schemaOfEach: two users with a schema of their own, as PostgreSQL recommends,
+// do not get two tables from the same URL.
 func schemaOfEach(t *testing.T, server *sqltest.Server) {
 	server.Exec("\\c ids\nCREATE ROLE second LOGIN PASSWORD '" + sqltest.Password + "';\nCREATE SCHEMA firn AUTHORIZATION firn;\nCREATE SCHEMA second AUTHORIZATION second;\n")
 	defer server.Exec("\\c ids\nDROP SCHEMA firn, second CASCADE;\n")
