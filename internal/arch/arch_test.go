@@ -101,7 +101,7 @@ var imports = []importLine{
 		tests:   []string{"grant/memstore", "server/auth", "server/nettest", "server/rpcapi"},
 	},
 	// Building blocks of the protocols and of service.
-	{pattern: "server/auth", imports: []string{"server/config"}},
+	{pattern: "server/auth", imports: []string{"server/config", "server/readfile"}},
 	{pattern: "server/config", imports: []string{".", "grant"}},
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
@@ -116,7 +116,8 @@ var imports = []importLine{
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
-	{pattern: "server/tlsconf", tests: []string{"server/nettest"}},
+	{pattern: "server/readfile"},
+	{pattern: "server/tlsconf", imports: []string{"server/readfile"}, tests: []string{"server/nettest"}},
 	{pattern: "server/nettest", imports: []string{"grant"}},
 	{
 		pattern: "server/tracing",
@@ -127,7 +128,7 @@ var imports = []importLine{
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/tlsconf"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/readfile", "server/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},

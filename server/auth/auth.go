@@ -29,6 +29,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/readfile"
 )
 
 // A Role is what a client may do. Read and Generate do not include each other;
@@ -455,7 +456,7 @@ func (f *File) load() (changed bool, err error) {
 		return changed, fmt.Errorf("%s: larger than %d MiB", f.path, maxFile>>20)
 	}
 	read := time.Now()
-	data, err := os.ReadFile(f.path)
+	data, err := readfile.Read(f.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)

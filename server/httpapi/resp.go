@@ -54,6 +54,9 @@ func (h *Handler) switchToRESP(w http.ResponseWriter, r *http.Request) *problem 
 	if peer := r.Header.Get(peerHeader); !samePeer(peer, r.RemoteAddr) {
 		return problemf(service.BadParameter, "%s is %s, which is not the address that this server sees: there is a proxy between client and server, so stay with HTTP", peerHeader, inspect.Quote(peer))
 	}
+	if r.ContentLength != 0 { // otherwise the body would be executed as commands
+		return problemf(service.BadParameter, "a request that switches to RESP has no body: send commands after the answer 101")
+	}
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return problemf(service.BadParameter, "this connection cannot be switched to RESP: %v", err)

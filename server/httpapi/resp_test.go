@@ -59,6 +59,9 @@ func TestSwitchToRESP(t *testing.T) {
 		{headers: "Upgrade: firn-resp\r\nFirn-Peer: SELF\r\n", status: 400},
 		{headers: "Connection: Upgrade\r\nUpgrade: websocket\r\nFirn-Peer: SELF\r\n", status: 400},
 		{headers: upgrade + "X-Forwarded-For: 127.0.0.1:1\r\nFirn-Peer: 127.0.0.1:1\r\n", status: 400},
+		{headers: upgrade + "Content-Length: 6\r\nFirn-Peer: SELF\r\n", status: 400},
+		{headers: upgrade + "Transfer-Encoding: chunked\r\nFirn-Peer: SELF\r\n", status: 400},
+		{headers: upgrade + "Expect: 100-continue\r\nContent-Length: 6\r\nFirn-Peer: SELF\r\n", status: 400},
 		{only: true, headers: upgrade + "Firn-Peer: SELF\r\n", status: 404},
 		{drain: true, headers: upgrade + "Firn-Peer: SELF\r\n", status: 503},
 	} {

@@ -12,13 +12,13 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/readfile"
 )
 
 // Help says for a person what the URLs are.
@@ -186,7 +186,7 @@ func parse(text string) (*parsed, error) {
 		if u.password != "" {
 			return nil, wrong("leave one of them out", "%q: both a password and a password-file are given", Redact(text))
 		}
-		content, err := os.ReadFile(file)
+		content, err := readfile.Read(file)
 		if err != nil {
 			return nil, fault("", "password-file: %w", err)
 		}
@@ -247,7 +247,7 @@ func (u *parsed) tls() (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := readfile.Read(ca)
 		if err != nil {
 			return nil, fault("", "ca: %w", err)
 		}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/server/readfile"
 )
 
 // Files are the paths of PEM files.
@@ -185,7 +187,7 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 		return nil, err
 	}
 	l.stamps = stamps // also of invalid files, so that they are reported once
-	pair, err := tls.LoadX509KeyPair(l.files.Cert, l.files.Key)
+	pair, err := loadPair(l.files.Cert, l.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", l.files.Cert, l.files.Key, err)
 	}
@@ -220,6 +222,19 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
+// loadPair is tls.LoadX509KeyPair for files that may be anything.
+func loadPair(cert, key string) (tls.Certificate, error) {
+	certText, err := readfile.Read(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyText, err := readfile.Read(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certText, keyText)
+}
+
 func poolOf(all []*x509.Certificate) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, c := range all {
@@ -232,7 +247,7 @@ func poolOf(all []*x509.Certificate) *x509.CertPool {
 // does not skip a broken one: otherwise the clients of that authority would be
 // refused without an explanation.
 func authorities(path string) (all []*x509.Certificate, err error) {
-	text, err := os.ReadFile(path)
+	text, err := readfile.Read(path)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/readfile"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
 )
@@ -150,7 +151,7 @@ the most other characters, then default. Two equally good patterns are an error.
 
 // readConfig reads a file. It returns an error if nothing of it could be read.
 func readConfig(path string) (f *config.File, all faults, err error) {
-	data, err := os.ReadFile(path)
+	data, err := readfile.Read(path)
 	if err != nil {
 		return nil, nil, failed("check --config, or "+configEnv, "%w", err)
 	}

@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/readfile"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -76,7 +76,7 @@ func openTokenFile(path string, warn func(string)) (*tokenFile, error) {
 }
 
 func (f *tokenFile) load() (string, error) {
-	data, err := os.ReadFile(f.path)
+	data, err := readfile.Read(f.path)
 	text := strings.TrimSpace(string(data))
 	if err == nil && text == "" {
 		err = fmt.Errorf("%s: the file is empty", f.path)

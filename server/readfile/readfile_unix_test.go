@@ -1,0 +1,79 @@
+//go:build unix
+
+package readfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestReadOther reads what is not a small file: nothing may block or be read
+// without a limit.
+func TestReadOther(t *testing.T) {
+	dir := t.TempDir()
+	pipe, large, small := filepath.Join(dir, "pipe"), filepath.Join(dir, "large"), filepath.Join(dir, "small")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, size := range map[string]int{large: 4<<20 + 1, small: 4 << 20} {
+		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		pipe:        "nothing writes to this pipe",
+		large:       "larger than 4 MiB",
+		"/dev/zero": "larger than 4 MiB",
+		dir:         "is a directory",
+		dir + "/no": "no such file",
+	} {
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", path, err, want)
+		}
+	}
+	if data, err := Read(small); err != nil || len(data) != 4<<20 {
+		t.Errorf("small file: %d bytes, %v", len(data), err)
+	}
+	if data, err := Read(os.DevNull); err != nil || len(data) != 0 {
+		t.Errorf("%s: %d bytes, %v", os.DevNull, len(data), err)
+	}
+}
+
+// TestReadPipe reads a pipe that has a writer, as a shell's <(command) has.
+func TestReadPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(pipe, os.O_RDWR, 0) // both ends, so that opening does not wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := io.WriteString(w, "half"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(pipe, time.Millisecond); err == nil || !strings.Contains(err.Error(), "not read completely within 1ms") {
+		t.Errorf("a writer that does not end: %v", err)
+	}
+	r, w2, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.WriteString(w2, "all of it"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w2.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := Read(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || string(data) != "all of it" {
+		t.Errorf("a pipe with a writer: %q, %v", data, err)
+	}
+}
