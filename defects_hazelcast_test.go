@@ -19,8 +19,8 @@ import (
 func TestDefectsOfSnowcast(t *testing.T) {
 	runDefects(t, []defect{{
 		name: "counter runs into the node",
-		they: "counts one too far, and the last ID of a full millisecond of node 2k is the first of node 2k+1",
-		firn: "fills the millisecond of both nodes with different IDs, in order, and tells them apart again",
+		they: "counts one too far, so the last ID of a full millisecond of node 2k is the first of node 2k+1",
+		firn: "fills the millisecond of both nodes with different IDs, in order, and decomposes each to its node",
 		test: func(t *testing.T) {
 			for _, text := range []string{"snowcast,epoch=0", "snowcast,nodes=1024,epoch=0", "snowcast,nodes=128,epoch=0"} {
 				l := firn.MustParseLayout(text)
@@ -41,8 +41,8 @@ func TestDefectsOfSnowcast(t *testing.T) {
 		},
 	}, {
 		name: "node count",
-		they: "takes 128 to 8192 nodes and throws otherwise, but of 128 only 127 can be used",
-		firn: "takes the same counts, and all of the nodes",
+		they: "accepts 128 to 8192 nodes and throws otherwise, but of 128 only 127 can be used",
+		firn: "accepts the same counts, and all nodes can be used",
 		test: func(t *testing.T) {
 			wantBadTexts(t, "ParseLayout", firn.ParseLayout, "snowcast,nodes=127", "snowcast,nodes=8193", "snowcast,nodes=1", "snowcast,nodes=0", "snowcast,nodes=-1")
 			for text, last := range map[string]uint64{"snowcast,nodes=128": 127, "snowcast": 8191} {
@@ -62,8 +62,8 @@ func TestDefectsOfSnowcast(t *testing.T) {
 		},
 	}, {
 		name: "hundred retries",
-		they: "gives up after a hundred retries, about a tenth of a second, and so does for a clock that is behind",
-		firn: "waits as long as the context allows, and for a clock up to MaxLag behind",
+		they: "gives up after a hundred retries, about a tenth of a second, also if the clock is behind",
+		firn: "waits as long as the context allows, also for a clock that is up to MaxLag behind",
 		test: inBubble(func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			g := generate(t, "snowcast,epoch=0", granted(5), clock.now, 0)
@@ -89,7 +89,7 @@ func TestDefectsOfSnowcast(t *testing.T) {
 	}, {
 		name: "end of time",
 		they: "makes negative IDs after 34.8 years, and after 69.7 answers that a hundred retries failed",
-		firn: "compares IDs as unsigned numbers, so they go on in order, and says ErrTimeOver at the end",
+		firn: "compares IDs as unsigned numbers, so they stay in order, and returns ErrTimeOver at the end",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(1<<40 - 1))
 			g := generate(t, "snowcast,epoch=0", granted(5), clock.now, 0)
@@ -121,8 +121,8 @@ func TestDefectsOfSnowcast(t *testing.T) {
 		},
 	}, {
 		name: "epoch in the future",
-		they: "looped for ever",
-		firn: "says so at once",
+		they: "looped forever",
+		firn: "returns an error at once",
 		test: func(t *testing.T) {
 			g := generate(t, fmt.Sprintf("snowcast,epoch=%d", int64(midday)), firn.StaticGrant(5), clockAt(atMilli(midday-1)).now, 0)
 			if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrBeforeEpoch) {
@@ -137,7 +137,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 	runDefects(t, []defect{{
 		name: "carry past the last millisecond",
 		they: "lets the 65th ID of the last millisecond become negative",
-		firn: "refuses a batch that does not fit whole, and takes nothing of it",
+		firn: "refuses a batch that does not fit completely, and takes none of its IDs",
 		test: func(t *testing.T) {
 			clock := clockAt(l.Last())
 			g := generate(t, "hazelcast", granted(1234), clock.now, 15*time.Second)
@@ -159,8 +159,8 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		},
 	}, {
 		name: "node bits from 31 on",
-		they: "counts steps and nodes in 32 bits: with 31 bits the step is negative, with 32 it is 1, and node 100 is out of range",
-		firn: "counts in 64 bits",
+		they: "computes steps and nodes in 32 bits: with 31 node bits the step is negative, with 32 it is 1, and node 100 is out of range",
+		firn: "computes in 64 bits",
 		test: func(t *testing.T) {
 			for _, bits := range []int{30, 31, 32, 33, 40, 50} {
 				text := fmt.Sprintf("hazelcast,node-bits=%d,seq-bits=4,epoch=0", bits)
@@ -198,8 +198,8 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		},
 	}, {
 		name: "sum of the bits",
-		they: "accepts 63 bits in all, which leaves no time, and more, which fails at the first use; 0 and 0 fails always",
-		firn: "wants at least a bit of time, and says how many to remove; 0 and 0 makes IDs",
+		they: "accepts 63 bits, which leaves no time, and more, which fails at the first use; 0 and 0 always fails",
+		firn: "requires at least one bit of time, and reports how many bits to remove; 0 and 0 works",
 		test: func(t *testing.T) {
 			for bits, away := range map[string]string{
 				"node-bits=57,seq-bits=6": "remove 1", "node-bits=16,seq-bits=62": "remove 16",
@@ -247,8 +247,8 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		},
 	}, {
 		name: "validity overflows",
-		they: "adds the validity to the clock, so that with a long one every batch is too old when it comes, and the first call never ends",
-		firn: "needs one fetch for the first ID and none for the second, also where the validity is shorter than the fetch",
+		they: "adds the validity to the clock: with a long validity, the sum overflows, every batch is too old when it arrives, and the first call never ends",
+		firn: "needs one fetch for the first ID and none for the second, even if the validity is shorter than the fetch",
 		test: func(t *testing.T) {
 			for _, validity := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1e15, 0, -1, math.MinInt64, time.Hour} {
 				source := &countingSource{most: 1000}
@@ -269,9 +269,9 @@ func TestDefectsOfHazelcast(t *testing.T) {
 			}
 		},
 	}, {
-		name: "destroyed and made anew",
-		they: "begins from nothing: made anew half a second after a burst of 100,000, all of the next 1000 IDs were repeats",
-		firn: "begins where Seal says that the one before has ended",
+		name: "destroyed and created again",
+		they: "begins from nothing: created again half a second after a burst of 100,000, all of the next 1000 IDs were repeats",
+		firn: "begins where the previous one ended, as returned by Seal",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			grant := granted(7)
@@ -293,8 +293,8 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		},
 	}, {
 		name: "node taken back",
-		they: "re-reads its node ID at times, and trusts that nobody else had it",
-		firn: "goes above all it has ever used with every Switch, also back to a node it had before, and past a grant that it never used",
+		they: "reads its node ID again at times, and assumes that no other process has had it",
+		firn: "begins above everything it has used with every Switch, also back to an earlier node, and after a grant that it never used",
 		test: func(t *testing.T) {
 			for _, node := range []uint64{1, 2} { // of the grant in between, under which no ID is made
 				clock := clockAt(atMilli(midday))
@@ -325,7 +325,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 	}, {
 		name: "waits without end",
 		they: "makes every batch wait for an hour after a step of an hour back, and has no timeout",
-		firn: "says so at once where the step is beyond MaxLag, and keeps to the context otherwise",
+		firn: "returns an error at once if the step exceeds MaxLag, and otherwise waits until the context ends",
 		test: inBubble(func(t *testing.T) {
 			clock := new(shiftedClock)
 			g := generate(t, "hazelcast,epoch=0", granted(7), clock.now, 15*time.Second)
@@ -348,8 +348,8 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		}),
 	}, {
 		name: "abandoned wait",
-		they: "burns the IDs of a batch whose caller gives up",
-		firn: "takes them after the wait, so that there is nothing to burn; a batch that takes too long is refused first",
+		they: "loses the IDs of a batch whose caller gives up",
+		firn: "takes them after the wait, so there is nothing to lose; a batch that would take too long is refused before",
 		test: inBubble(func(t *testing.T) {
 			g := generate(t, "hazelcast,epoch=0", granted(7), time.Now, 15*time.Second)
 			if _, _, err := g.Reserve(64 * 20_000); err != nil { // they span 20 s
@@ -370,7 +370,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 	}, {
 		name: "sleep under the lock",
 		they: "lets one large batch hold up every caller for as long as it waits",
-		firn: "waits without a lock: others are told at once how long it takes",
+		firn: "waits without a lock: other calls learn at once how long it takes",
 		test: inBubble(func(t *testing.T) {
 			g := generate(t, "hazelcast,epoch=0", granted(7), time.Now, 15*time.Second)
 			start := time.Now()
@@ -391,8 +391,8 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		}),
 	}, {
 		name: "herd of fetches",
-		they: "has clients where waiting callers each fetch a batch of their own, and one where the failure of a fetch fails all who wait",
-		firn: "lets one caller fetch for all, and fails only that one",
+		they: "has clients in which each waiting caller fetches a batch of its own, and one in which a failed fetch fails all waiting callers",
+		firn: "lets one caller fetch for all, and a failure affects only that caller",
 		test: inBubble(func(t *testing.T) {
 			source := &slowSource{fail: 1}
 			p := firn.NewPrefetcher(source, 100, time.Hour)
@@ -420,7 +420,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		}),
 	}, {
 		name: "patience of another",
-		they: "has a client that waits for the fetch of another caller for as long as that one's context lasts",
+		they: "has a client that waits for another caller's fetch until that caller's context ends",
 		firn: "lets each caller wait by its own context",
 		test: inBubble(func(t *testing.T) {
 			p := firn.NewPrefetcher(&slowSource{}, 100, time.Hour)

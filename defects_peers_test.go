@@ -20,7 +20,7 @@ func TestDefectsOfPeers(t *testing.T) {
 	const yitter = "bits=time:51.node:6.seq:6,epoch=0" // its default shape
 	runDefects(t, []defect{{
 		name: "yitter shifts before it widens",
-		they: "loses the high bits of the worker where worker and sequence have more than 16 bits: 1024 workers become 16",
+		they: "loses the high bits of the worker if worker and sequence have more than 16 bits: 1024 workers become 16",
 		firn: "keeps every bit of every node, whatever the shape",
 		test: func(t *testing.T) {
 			for _, text := range []string{"default", "bits=time:42.node:15.seq:6", "bits=time:30.node:4.seq:21", "bits=time:24.node:32.seq:8", "bits=time:22.seq:20.node:22"} {
@@ -46,7 +46,7 @@ func TestDefectsOfPeers(t *testing.T) {
 	}, {
 		name: "yitter restarted",
 		they: "repeats 18,997 of 20,000 IDs when a process with the same worker starts after a burst",
-		firn: "starts after all that a burst may have used",
+		firn: "starts after everything that a burst may have used",
 		test: inBubble(func(t *testing.T) {
 			l := firn.MustParseLayout(yitter)
 			var ids []wideID
@@ -96,8 +96,8 @@ func TestDefectsOfPeers(t *testing.T) {
 		}),
 	}, {
 		name: "yitter prints and repeats",
-		they: "repeats a third of its IDs where the clock is 20 ms back, and prints a line",
-		firn: "goes on ahead of the clock where it may, and refuses where it may not",
+		they: "repeats a third of its IDs if the clock is set back by 20 ms, and prints a line",
+		firn: "continues ahead of the clock as far as MaxAhead allows, and returns an error beyond that",
 		test: func(t *testing.T) {
 			l := firn.MustParseLayout(yitter)
 			for _, ahead := range []time.Duration{0, 10 * time.Millisecond, time.Second} {
@@ -122,7 +122,7 @@ func TestDefectsOfPeers(t *testing.T) {
 		},
 	}, {
 		name: "sno at the start of a tick",
-		they: "keeps time and sequence in two words, and gives numbers twice where goroutines meet at the start of a tick",
+		they: "keeps time and sequence in two words, and gives numbers twice if goroutines meet at the start of a tick",
 		firn: "keeps both in one word",
 		test: func(t *testing.T) {
 			const text = "bits=time:39.node:16.seq:8,unit=4ms,epoch=0"
@@ -175,8 +175,8 @@ func TestDefectsOfPeers(t *testing.T) {
 		},
 	}, {
 		name: "sonyflake sleeps",
-		they: "sleeps through the whole step under its lock where the clock went back: 2 s, or 8 h",
-		firn: "says so at once from TryNext, waits in Next by the context, and not at all for 8 h",
+		they: "if the clock went back, sleeps for the whole step under its lock: 2 s, or 8 h",
+		firn: "returns an error at once from TryNext, waits in Next until the context ends, and does not wait at all for 8 h",
 		test: inBubble(func(t *testing.T) {
 			clock := new(shiftedClock)
 			g := generate(t, "sonyflake,epoch=0", granted(1), clock.now, 0)
@@ -207,7 +207,7 @@ func TestDefectsOfPeers(t *testing.T) {
 	}, {
 		name: "bwmarrin restarted",
 		they: "repeats 20,676 of 50,000 IDs in a new process whose clock is 50 ms back",
-		firn: "begins where the grant does, above the end of the one before",
+		firn: "begins where its grant does, above the end of the previous one",
 		test: inBubble(func(t *testing.T) {
 			l := firn.MustParseLayout("default,epoch=0")
 			clock := new(shiftedClock)
@@ -228,7 +228,7 @@ func TestDefectsOfPeers(t *testing.T) {
 	}, {
 		name: "bwmarrin reads junk",
 		they: "reads OIl in base 58 and !!! in base 32 as 0, and twenty Z as a negative number, and panics after JSON's \"-1\"",
-		firn: "says which character is at fault, or that the number is too great",
+		firn: "names the invalid character, or reports that the number is too great",
 		test: func(t *testing.T) {
 			wantBadTexts(t, "Base58.Parse", firn.Base58.Parse, "OIl", "O", "I", "l", "0", "", "+1", "-1", " 1", strings.Repeat("z", 20), "jpXCZedGfVR")
 			wantBadTexts(t, "Base32.Parse", firn.Base32.Parse, "!!!", "", "-1", "U", strings.Repeat("Z", 20), "G000000000000")
@@ -260,7 +260,7 @@ func TestDefectsOfPeers(t *testing.T) {
 			}
 		},
 	}, {
-		name: "ulid gives the lesser ID later",
+		name: "ulid returns the smaller ID later",
 		they: "reads the clock before it takes its lock, so a call can return an ID below one already returned",
 		firn: "never does: see also TestOrderBetweenGoroutines",
 		test: func(t *testing.T) {
@@ -303,8 +303,8 @@ func TestDefectsOfPeers(t *testing.T) {
 		},
 	}, {
 		name: "godruoyi spins",
-		they: "returns the ID 0 where it fails, and spins for half a second where the clock went back as far",
-		firn: "returns the error, and reads the clock a few times in any wait",
+		they: "returns the ID 0 if it fails, and spins for half a second if the clock went back by that much",
+		firn: "returns the error, and reads the clock only a few times during a wait",
 		test: inBubble(func(t *testing.T) {
 			clock := new(shiftedClock)
 			g := generate(t, "default,epoch=0", granted(1), clock.now, 0)
@@ -338,8 +338,8 @@ func TestDefectsOfPeers(t *testing.T) {
 		}),
 	}, {
 		name: "sonyflake takes half an address",
-		they: "makes a node of an address's last 16 bits: 10.1.0.5, 10.2.0.5 and 192.168.0.5 are all machine 5",
-		firn: "has no node of an IP address, nor of a host name that is one, as clouds give them",
+		they: "takes the last 16 bits of an IP address as the node: 10.1.0.5, 10.2.0.5 and 192.168.0.5 are all machine 5",
+		firn: "takes no node from an IP address, nor from a host name that is made from one, as in clouds",
 		test: func(t *testing.T) {
 			for _, name := range []string{"ip-10-1-0-5", "ip-10-2-0-5.ec2.internal", "ip-192-168-0-5.eu-west-1.compute.internal", "host-10-0-12-7"} {
 				if node, err := firn.NodeFromHostname(name); err == nil {
@@ -355,7 +355,7 @@ func TestDefectsOfPeers(t *testing.T) {
 	}, {
 		name: "xid reads any JSON number",
 		they: "takes the number 1111111111111111111101 for an ID",
-		firn: "takes a number only where 64 bits can hold it, exactly",
+		firn: "accepts a number only if 64 bits can hold it exactly",
 		test: func(t *testing.T) {
 			var id firn.ID
 			if err := json.Unmarshal([]byte("1111111111111111111101"), &id); err == nil {
@@ -386,7 +386,7 @@ func TestDefectsOfPeers(t *testing.T) {
 	}, {
 		name: "influx carries into the node",
 		they: "adds to its word after a hundred failed tries, and the carry can reach the node",
-		firn: "puts the node in when the slot is taken, where no carry reaches it",
+		firn: "adds the node after the slot is taken, so no carry reaches it",
 		test: func(t *testing.T) {
 			const text = "bits=node:8.time:40.seq:1.node:8.seq:1"
 			l := firn.MustParseLayout(text)

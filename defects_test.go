@@ -208,7 +208,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 			}
 		},
 	}, {
-		name: "epoch that is no number",
+		name: "epoch that is not a number",
 		they: "takes an epoch of 'abc' or NaN for 0",
 		firn: "refuses it",
 		test: func(t *testing.T) {
@@ -247,8 +247,8 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		},
 	}, {
 		name: "first millisecond",
-		they: "begins with 1 where the time since the epoch is 0",
-		firn: "begins with 0 in every millisecond, but for the one number that would make the ID 0",
+		they: "begins with 1 if the time since the epoch is 0",
+		firn: "begins with 0 in every millisecond, except for the one number that would make the ID 0",
 		test: func(t *testing.T) {
 			l := firn.MustParseLayout(fmt.Sprintf("flake-idgen,epoch=%d", int64(midday)))
 			g := generate(t, l.String(), granted(1), clockAt(l.Epoch()).now, 0)
@@ -261,8 +261,8 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		},
 	}, {
 		name: "epoch in the future",
-		they: "says that the clock moved backwards",
-		firn: "says that the clock is before the epoch, at once, also where it may wait",
+		they: "reports that the clock moved backwards",
+		firn: "reports at once that the clock is before the epoch, even if it may wait",
 		test: func(t *testing.T) {
 			g := generate(t, fmt.Sprintf("flake-idgen,epoch=%d", int64(midday+7)), firn.StaticGrant(1), clockAt(atMilli(midday)).now, 0)
 			for range 2 {
@@ -297,7 +297,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 	}, {
 		name: "clock goes back during a wait",
 		they: "throws from a timer, which ends the process",
-		firn: "goes on waiting",
+		firn: "keeps waiting",
 		test: inBubble(func(t *testing.T) {
 			clock := new(shiftedClock)
 			g := generate(t, "flake-idgen", granted(1), clock.now, 0)
@@ -318,8 +318,8 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		}),
 	}, {
 		name: "overflow",
-		they: "throws where there is no callback, without a word of when to come again",
-		firn: "says to the nanosecond how long it takes; Next waits just that",
+		they: "throws without a callback, and does not report when to retry",
+		firn: "reports to the nanosecond how long to wait; Next waits exactly that long",
 		test: inBubble(func(t *testing.T) {
 			time.Sleep(250 * time.Microsecond)
 			g := generate(t, "flake-idgen", granted(1), time.Now, 0)
@@ -336,7 +336,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		}),
 	}, {
 		name: "fractional clock",
-		they: "takes 100.25 and 100.75 ms for two times, and makes the same ID at both",
+		they: "treats 100.25 and 100.75 ms as two times, and makes the same ID at both",
 		firn: "counts both as millisecond 100",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(100).Add(250 * time.Microsecond))
@@ -350,8 +350,8 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		},
 	}, {
 		name: "clock that leaps",
-		they: "refuses all calls, after a leap forward that was set right, until the clock reaches the leap again",
-		firn: "asks for a longer grant at the leap, makes nothing, and goes on as soon as the clock is right",
+		they: "after a leap forward that was corrected, refuses all calls until the clock reaches that time again",
+		firn: "makes nothing at the leap because its grant is too short, and continues as soon as the clock is right",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			grant := granted(1)
@@ -374,8 +374,8 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		},
 	}, {
 		name: "generator per call",
-		they: "repeats IDs where each call makes its own generator",
-		firn: "begins after all that one before may have made",
+		they: "repeats IDs if each call makes its own generator",
+		firn: "begins after everything that an earlier one may have made",
 		test: inBubble(func(t *testing.T) {
 			var ids []wideID
 			for range 200 {
@@ -394,7 +394,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 	}, {
 		name: "restart with the clock behind",
 		they: "remembers nothing, so that IDs repeat",
-		firn: "begins no sooner than the grant does, wherever the clock is",
+		firn: "never begins before its grant, whatever the clock shows",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			g := generate(t, "flake-idgen", granted(1), clock.now, time.Second)
@@ -413,8 +413,8 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		},
 	}, {
 		name: "no way back from an ID",
-		they: "cannot tell the datacenter and worker of an ID, which its users asked for",
-		firn: "takes IDs apart, and names the pieces of the node",
+		they: "cannot return the datacenter and worker of an ID, which its users asked for",
+		firn: "decomposes IDs, and names the parts of the node",
 		test: func(t *testing.T) {
 			p, err := l.Decompose(5828128208445124608) // from its own README
 			if err != nil || p.Time.UnixMilli() != 1389534046279 || p.Seq != 0 {
@@ -454,8 +454,8 @@ func TestDefectsOfBoundary(t *testing.T) {
 	}
 	runDefects(t, []defect{{
 		name: "more than 65536 in a millisecond",
-		they: "lets the sequence wrap: 65,540 calls on a clock that stands gave 65,536 IDs",
-		firn: "goes on in the next millisecond as far as MaxAhead allows, and refuses what is beyond",
+		they: "lets the sequence wrap: 65,540 calls on a stopped clock returned 65,536 different IDs",
+		firn: "continues in the next millisecond as far as MaxAhead allows, and returns an error beyond that",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			ids, err := drain(gen128{boundary(t, granted(9), clock.now, time.Second)}, 65_540)
@@ -477,7 +477,7 @@ func TestDefectsOfBoundary(t *testing.T) {
 	}, {
 		name: "bad base",
 		they: "crashes its server on {get, 99}, repeats IDs after that, and ends the application at the eleventh time",
-		firn: "returns an error, and the generator never hears of it",
+		firn: "returns an error without calling the generator",
 		test: func(t *testing.T) {
 			g := boundary(t, granted(9), clockAt(atMilli(midday)).now, 0)
 			before, _ := g.TryNext()
@@ -495,8 +495,8 @@ func TestDefectsOfBoundary(t *testing.T) {
 		},
 	}, {
 		name: "clock runs backwards",
-		they: "refuses until the clock is back, but forgets it with a restart and then repeats IDs",
-		firn: "refuses with a *ClockError, goes on where it was, and a new generator begins where its grant does",
+		they: "refuses until the clock has caught up, but forgets that at a restart and then repeats IDs",
+		firn: "returns a *ClockError, later continues where it was, and a new generator begins where its grant does",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			g := boundary(t, granted(9), clock.now, 0)
@@ -524,7 +524,7 @@ func TestDefectsOfBoundary(t *testing.T) {
 		},
 	}, {
 		name: "fields are cut",
-		they: "cuts time, worker and sequence to their bits without a word",
+		they: "truncates time, worker and sequence without an error",
 		firn: "names the field that does not fit",
 		test: func(t *testing.T) {
 			_, err := l.Compose128(firn.Parts{Time: atMilli(midday), Node: 1 << 48})
@@ -538,8 +538,8 @@ func TestDefectsOfBoundary(t *testing.T) {
 		},
 	}, {
 		name: "MAC address",
-		they: "takes the first interface with any address, made-up ones too, 0 for lo, and crashes on one of another length",
-		firn: "takes 48-bit addresses of one card, and says why it refuses the others",
+		they: "takes the first interface with any address, software-assigned ones too, 0 for lo, and crashes on an address of another length",
+		firn: "takes the 48-bit address of the named card, and reports why it refuses others",
 		test: testMAC,
 	}, {
 		name: "first sequence",
@@ -554,8 +554,8 @@ func TestDefectsOfBoundary(t *testing.T) {
 		},
 	}, {
 		name: "restart in the same millisecond",
-		they: "gives the same sequence numbers again after a crash",
-		firn: "begins after all that the one before may have made",
+		they: "returns the same sequence numbers again after a crash",
+		firn: "begins after everything that the previous one may have made",
 		test: inBubble(func(t *testing.T) {
 			var ids []wideID
 			for range 5 {
@@ -571,7 +571,7 @@ func TestDefectsOfBoundary(t *testing.T) {
 	}, {
 		name: "start in a faulty state",
 		they: "answers an unknown request with ok, and with its default settings can never start",
-		firn: "has no state that makes no IDs and says so to nobody: a zero Layout and an empty grant are errors",
+		firn: "cannot start in a state that makes no IDs: a zero Layout and an empty grant are errors",
 		test: func(t *testing.T) {
 			if _, err := firn.NewGenerator128(firn.Layout{}, granted(9), nil); err == nil {
 				t.Error("NewGenerator128 of the zero Layout: no error")
@@ -627,7 +627,7 @@ func TestDefectsOfLable(t *testing.T) {
 	runDefects(t, []defect{{
 		name: "clock goes back",
 		they: "sets the sequence to 0 whenever the clock has changed: at 100, 101, 100, 101 it makes two IDs twice",
-		firn: "refuses at the earlier time, or goes on ahead of it as far as MaxAhead allows",
+		firn: "returns an error at the earlier time, or continues ahead of it as far as MaxAhead allows",
 		test: func(t *testing.T) {
 			for _, mode := range modes {
 				for _, ahead := range []time.Duration{0, 10 * time.Millisecond} {
@@ -653,7 +653,7 @@ func TestDefectsOfLable(t *testing.T) {
 		},
 	}, {
 		name: "sequence above 63",
-		they: "gives up after twelve milliseconds of a clock that stands",
+		they: "gives up after twelve milliseconds if the clock has stopped",
 		firn: "makes 64 IDs, then waits as long as its context allows",
 		test: inBubble(func(t *testing.T) {
 			_, err := l.Compose(firn.Parts{Time: atMilli(midday), Seq: 64})
@@ -680,8 +680,8 @@ func TestDefectsOfLable(t *testing.T) {
 		}),
 	}, {
 		name: "interrupted wait",
-		they: "says that the sequence is invalid",
-		firn: "says that the context is cancelled, and has taken nothing",
+		they: "reports that the sequence is invalid",
+		firn: "returns the context's error, and takes nothing",
 		test: inBubble(func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			g := generate(t, "lable", granted(1), clock.now, 0)
@@ -699,8 +699,8 @@ func TestDefectsOfLable(t *testing.T) {
 		}),
 	}, {
 		name: "old time with a new number",
-		they: "reads the clock before it asks for its number, so an ID can have a time when another owned the number",
-		firn: "judges every ID by the grant it is made under, also in a call that waits while the grant changes",
+		they: "reads the clock before it asks for its number, so an ID can have a time at which another process owned the number",
+		firn: "checks every ID against the grant under which it is made, even if the grant changes while the call waits",
 		test: inBubble(func(t *testing.T) {
 			for _, mode := range modes {
 				g := generate(t, mode, firn.Grant{Node: 3, From: time.Now(), Until: time.Now().Add(time.Hour)}, time.Now, 0)
@@ -746,8 +746,8 @@ func TestDefectsOfLable(t *testing.T) {
 		},
 	}, {
 		name: "batch of less than one",
-		they: "gives an empty batch for -1, and its refilling stack overflows the call stack with batches of 0",
-		firn: "returns an error, and takes nothing; a prefetcher cannot be made so",
+		they: "returns an empty batch for -1, and its stack of IDs, which refills itself, recurses without end for batches of 0",
+		firn: "returns an error, and takes nothing; a prefetcher cannot be made with such a size",
 		test: func(t *testing.T) {
 			g := generate(t, "lable", granted(1), clockAt(atMilli(midday)).now, 0)
 			for _, n := range []int{-1, 0, math.MinInt} {
@@ -775,7 +775,7 @@ func TestDefectsOfLable(t *testing.T) {
 		},
 	}, {
 		name: "batch that fails half-way",
-		they: "loses the IDs made so far, and lets others come in between",
+		they: "loses the IDs made so far, and lets other calls take IDs in between",
 		firn: "takes a batch's slots at once or not at all",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
@@ -796,8 +796,8 @@ func TestDefectsOfLable(t *testing.T) {
 		},
 	}, {
 		name: "use after close",
-		they: "takes a new number after close, which nobody gives back; its stack still hands out IDs",
-		firn: "says ErrSealed to every call",
+		they: "takes a new number after close, and never gives it back; its stack still hands out IDs",
+		firn: "returns ErrSealed from every call",
 		test: func(t *testing.T) {
 			g := generate(t, "lable", granted(1), clockAt(atMilli(midday)).now, 0)
 			g.Seal()
@@ -817,7 +817,7 @@ func TestDefectsOfLable(t *testing.T) {
 	}, {
 		name: "wrong mode",
 		they: "returns the generator of the mode that was asked for first",
-		firn: "has the mode in the layout, and does not read an ID by the other mode's",
+		firn: "has the mode in the layout, and refuses to read an ID of the other mode",
 		test: func(t *testing.T) {
 			for i, mode := range modes {
 				g := generate(t, mode, granted(1), clockAt(atMilli(midday)).now, 0)
@@ -860,8 +860,8 @@ func TestDefectsOfLable(t *testing.T) {
 		},
 	}, {
 		name: "paused process",
-		they: "goes on using a claim that has run out until its connection notices",
-		firn: "looks at the end of its grant with every ID",
+		they: "keeps using an expired claim until its connection notices",
+		firn: "checks the end of its grant for every ID",
 		test: func(t *testing.T) {
 			clock := clockAt(atMilli(midday))
 			g := generate(t, "lable", firn.Grant{Node: 1, From: atMilli(midday), Until: atMilli(midday + 5000)}, clock.now, 0)

@@ -389,7 +389,7 @@ func TestNotAFormat(t *testing.T) {
 			t.Fatalf("%v: Parse128 = %v, %v, want an error", f, id, err)
 		}
 	}
-	t.Logf("%d formats, %d numbers that are none", len(valid), count)
+	t.Logf("%d formats, %d numbers that are not formats", len(valid), count)
 
 	panics := func(what string, call func()) {
 		t.Helper()

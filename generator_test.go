@@ -866,7 +866,7 @@ func TestHoldOfAStoppedClock(t *testing.T) {
 		}()
 		start := time.Now()
 		if _, err := g.NextBatch(t.Context(), 100*4096); err != nil || time.Since(start) < time.Minute {
-			t.Errorf("a stopped clock: %v after %v, want to be held until it goes on", err, time.Since(start))
+			t.Errorf("a stopped clock: %v after %v, want it held until the clock continues", err, time.Since(start))
 		}
 		clock.Add(time.Second)
 		go func() {
@@ -1041,8 +1041,8 @@ func TestNextBatch(t *testing.T) {
 		if p, _ := g.Layout().Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
 			t.Errorf("its last ID leads by %v", time.Until(p.Time))
 		}
-		// With a single ID per tick, no ID is held that Next would return at
-		// once.
+		// With a single ID per tick, Reserve does not hold an ID that Next would
+		// return at once.
 		one, err := NewGenerator(MustParseLayout("bits=time:41.node:10"), Grant{Node: 1, From: noon}, &Options{})
 		if err != nil {
 			t.Fatal(err)

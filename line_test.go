@@ -114,7 +114,7 @@ func TestLeavingTheLine(t *testing.T) {
 			t.Errorf("%d IDs were taken for 3 calls", got)
 		}
 		if g.line.busy() {
-			t.Error("somebody stands in line still")
+			t.Error("a call is still in line")
 		}
 		for _, cancel := range cancels {
 			cancel()
@@ -483,7 +483,7 @@ func TestNotYourTurn(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if want := g.line.want.Load(); want != 0 {
-			t.Errorf("nobody waits, and the line wants %d", want)
+			t.Errorf("no call waits, but the line wants %d", want)
 		}
 	})
 }

@@ -120,7 +120,7 @@ func targetTable(r *Report) string {
 			if strings.Contains(f.Note, "busy") {
 				status += ", busy machine"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, value(f), strings.NewReplacer("<=", "≤ ", ">=", "≥ ").Replace(f.Target), status, strings.TrimPrefix(f.From, "§7 "))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, value(f), strings.NewReplacer("<=", "≤ ", ">=", "≥ ").Replace(f.Target), status, f.From)
 		}
 	}
 	return b.String()

@@ -20,7 +20,7 @@ type Figure struct {
 	// there is no target.
 	Target string `json:"target"`
 	Status string `json:"status"`
-	From   string `json:"from,omitempty"` // origin of the target
+	From   string `json:"from,omitempty"` // what the target is about
 	// Low and High are the quartiles of Samples samples.
 	Low     float64 `json:"low"`
 	High    float64 `json:"high"`

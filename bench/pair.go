@@ -143,8 +143,8 @@ func pair(ctx context.Context, a, b subject) (samples, error) {
 }
 
 // perID returns the cost of one of n IDs, in nanoseconds. For a subject that
-// waits, that is elapsed time, which is quiet if nothing else took the
-// processor. Otherwise it is processor time, which always is.
+// waits, that is elapsed time, and quiet reports whether nothing else took the
+// processor. Otherwise it is processor time, and quiet is always true.
 func perID(s subject, n int) (ns float64, quiet bool) {
 	if s.waits {
 		took, quiet := timed(func() { s.run(n) })

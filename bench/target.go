@@ -9,7 +9,7 @@ import (
 type aim struct {
 	most  bool // the bound is a maximum, otherwise a minimum
 	bound float64
-	row   string // the row of the design's table of numbers to reach, §7, or its section
+	row   string // what the target is about
 }
 
 func (a aim) met(value float64) bool {
@@ -33,14 +33,14 @@ func aims() map[string]aim {
 // coreAims returns the targets of the library.
 func coreAims() map[string]aim {
 	const (
-		next      = "§7 Next, one goroutine"
-		fallback  = "§7 portable fallback"
-		cursor    = "§7 Cursor, two threads"
-		fill      = "§7 Fill of 4096"
-		burst     = "§7 100,000 IDs from idle"
-		sustained = "§7 sustained at the format's cap"
-		text      = "§7 base32/base62 append, strict parse"
-		prefetch  = "§7 client prefetch Next"
+		next      = "Next, one goroutine"
+		fallback  = "portable fallback"
+		cursor    = "Cursor, two threads"
+		fill      = "Fill of 4096"
+		burst     = "100,000 IDs from idle"
+		sustained = "sustained at the format's cap"
+		text      = "base32/base62 append, strict parse"
+		prefetch  = "client prefetch Next"
 		uuid      = "uuidv7 costs less than in other UUID libraries"
 	)
 	return map[string]aim{
@@ -72,14 +72,14 @@ func coreAims() map[string]aim {
 // serverAims returns the targets of the server and the stores.
 func serverAims() map[string]aim {
 	const (
-		resp    = "§7 RESP against Redis INCR"
+		resp    = "RESP against Redis INCR"
 		lettuce = "Redis' clients are no slower with Firn"
 		web     = "HTTP beside a bare handler of net/http"
-		packed  = "§7 packed batches of 10,000"
+		packed  = "packed batches of 10,000"
 		clone   = "from a clone to the first ID"
-		client  = "§7 client prefetch Next"
-		first   = "§7 firn serve cold to first ID"
-		joining = "§7 joining 1,000 nodes to etcd"
+		client  = "client prefetch Next"
+		first   = "firn serve cold to first ID"
+		joining = "joining 1,000 nodes to etcd"
 
 		hazelcast = "faster than what it replaces: Hazelcast's Flake IDs"
 	)

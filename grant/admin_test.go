@@ -667,10 +667,10 @@ func TestFence(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 2*time.Minute {
-			t.Errorf("it took %v to go on", took)
+			t.Errorf("it took %v to continue", took)
 		}
 		if from := m.g.Grant().From; from.Before(report.Floor) || from.Before(used) {
-			t.Errorf("it goes on at %v, below the floor %v or what was used, %v", from, report.Floor, used)
+			t.Errorf("it continues at %v, below the floor %v or what was used, %v", from, report.Floor, used)
 		}
 		if err := m.Close(ctx); err != nil {
 			t.Error(err)

@@ -46,7 +46,7 @@ func (r *rig) drops(what, over string, from int64) {
 	}
 	r.answer(Event{Err: errNoAnswer}) // this changes nothing
 	if r.m.claim != nil || r.m.hold != nil {
-		r.t.Fatalf("%s: it goes on with %+v, %+v", what, r.m.claim, r.m.hold)
+		r.t.Fatalf("%s: it continues with %+v, %+v", what, r.m.claim, r.m.hold)
 	}
 }
 

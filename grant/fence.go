@@ -182,12 +182,12 @@ func fenceAll(ctx context.Context, s Store, name string, change func(*configReco
 		return true
 	})
 	if err != nil {
-		return 0, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %w", name, err)
+		return 0, fmt.Errorf("grant: sequencer %s: only some records are fenced; run the fence again: %w", name, err)
 	}
 	for _, key := range keys {
 		done, err := rewrite(key)
 		if err != nil {
-			return n, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %s: %w", name, key, err)
+			return n, fmt.Errorf("grant: sequencer %s: only some records are fenced; run the fence again: %s: %w", name, key, err)
 		}
 		if done {
 			n++

@@ -189,7 +189,7 @@ func TestAdoptLaw(t *testing.T) {
 		c := r.m.Clone()
 		c.configAt = c.mono + in
 		if c.adopt([]byte("x"), until); (c.configAt == c.mono) != (in < 10_000) {
-			t.Errorf("it was to be read in %d ms, and is in %d", in, c.configAt-c.mono)
+			t.Errorf("it should be read in %d ms, but is read in %d", in, c.configAt-c.mono)
 		}
 	}
 	for _, change := range []func(*hold){func(h *hold) { h.sealed = true }, func(h *hold) { h.sealing = true }} {

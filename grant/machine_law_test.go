@@ -83,7 +83,7 @@ func TestBackoffLaw(t *testing.T) {
 	// While renewals fail, the configuration is still read in time.
 	r.m.renewFailed, r.m.configAt = true, r.mono+33
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore != r.mono+33 {
-		t.Errorf("the configuration is to be read in 33 ms, and it waits %d", r.m.notBefore-r.mono)
+		t.Errorf("the configuration must be read in 33 ms, but it waits %d", r.m.notBefore-r.mono)
 	}
 	for _, at := range []int64{0, -5} {
 		r.m.configAt = r.mono + at

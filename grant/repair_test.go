@@ -172,7 +172,7 @@ func TestRepair(t *testing.T) {
 		}
 		report, err := grant.Repair(t.Context(), s, "s", &grant.RepairOptions{Now: clock})
 		if err != nil || len(report.Nodes) != 1 || !report.Nodes[0].From.Equal(fence.Floor) {
-			t.Errorf("Repair = %+v, %v, want the number back from the floor %v on", report, err, fence.Floor)
+			t.Errorf("Repair = %+v, %v, want the node ID back from the floor %v on", report, err, fence.Floor)
 		}
 	})
 

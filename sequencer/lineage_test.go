@@ -103,7 +103,7 @@ func TestLineage(t *testing.T) {
 		s.is("one", 5100*time.Millisecond, 4900*time.Millisecond)
 		use(33 * time.Second)
 		if now := q.Stats().Keeper; now.Failed == renewed.Failed || now.Unknown != 0 {
-			t.Errorf("%+v of a store that does not say where it is: want failures, and none of a write", now)
+			t.Errorf("%+v of a store that does not return its position: want failures, and none of a write", now)
 		}
 
 		log.take()

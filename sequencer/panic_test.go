@@ -132,7 +132,7 @@ func TestCallersHearOfTheEnd(t *testing.T) {
 			t.Fatal("NextBatch waits for ever")
 		}
 		if err := q.Close(t.Context()); err == nil {
-			t.Error("Close has no error, and nobody gave the number back")
+			t.Error("Close returned no error, but the node ID was not given back")
 		}
 	})
 }

@@ -414,7 +414,7 @@ func TestIdle(t *testing.T) {
 			t.Errorf("%v after %v", second[0], first[0])
 		}
 		if got := q.Stats().Keeper; got.Acquired != 1 {
-			t.Errorf("it took another number: %+v", got)
+			t.Errorf("it acquired another node ID: %+v", got)
 		}
 	})
 }

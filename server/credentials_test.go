@@ -166,7 +166,7 @@ func TestOneRule(t *testing.T) {
 				continue // it wants a token once, and then a session
 			}
 			if got := ask(row.values...); got != row.want {
-				t.Errorf("%s with %q: let in: %t, want %t", protocol, row.values, got, row.want)
+				t.Errorf("%s with %q: allowed: %t, want %t", protocol, row.values, got, row.want)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func TestOpenConnections(t *testing.T) {
 			ask := asking(t, address, client)
 			for protocol, ask := range ask {
 				if !ask() {
-					t.Errorf("%s: not let in", protocol)
+					t.Errorf("%s: refused", protocol)
 				}
 			}
 			if err := os.WriteFile(filepath.Join(dir, "ca.crt"), nettest.NewAuthority(t).PEM(t), 0o600); err != nil {
@@ -193,7 +193,7 @@ func TestOpenConnections(t *testing.T) {
 			s.Reload()
 			for protocol, ask := range ask {
 				if ask() {
-					t.Errorf("%s: let in with a certificate of an authority that was removed", protocol)
+					t.Errorf("%s: allowed with a certificate of an authority that was removed", protocol)
 				}
 			}
 		})
@@ -206,7 +206,7 @@ func TestCertificateOnly(t *testing.T) {
 	_, address, client, _ := guarded(t, "", func(f *tlsconf.Files) { f.Require = true })
 	for protocol, ask := range asking(t, address, client) {
 		if !ask() {
-			t.Errorf("%s: not let in", protocol)
+			t.Errorf("%s: refused", protocol)
 		}
 	}
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: client}}
@@ -229,8 +229,8 @@ func TestCertificateOnly(t *testing.T) {
 	}
 }
 
-// TestFewFiles: connections that the system does not give are logged once, and
-// others after them are served.
+// TestFewFiles: if the system refuses connections, that is logged once, and
+// later connections are served.
 func TestFewFiles(t *testing.T) {
 	var log strings.Builder
 	l := &exhausted{Listener: nettest.Listen(t), fails: 20}

@@ -19,11 +19,11 @@ import (
 const (
 	slowRequest = 10 * time.Second                // a request of HTTP or a command of RESP, once it has begun
 	slowIdle    = 2 * time.Minute                 // between requests of HTTP
-	slowPing    = (30 + 20) * time.Second         // gRPC, until a ping, and for its answer
+	slowPing    = (30 + 20) * time.Second         // gRPC: until the ping, and for its answer
 	slowReader  = (10 + 30) * time.Second         // until an answer is given up
 	perByte     = 3 * time.Second                 // of a client that is too slow
-	perGoodByte = slowRequest / 2 / 1000          // of one that is slow, and in time
-	slowMargin  = lingering + 10*time.Millisecond // for what is done after it
+	perGoodByte = slowRequest / 2 / 1000          // of a client that is slow, but in time
+	slowMargin  = lingering + 10*time.Millisecond // for what follows the deadline
 )
 
 // A drip writes bytes one by one.

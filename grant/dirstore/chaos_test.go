@@ -192,10 +192,10 @@ func (c *chaos) waitInside(child *chaosChild, at claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := c.countLocked()[at.key]; n > at.n {
-		c.t.Errorf("key %s goes on to %d while a process has stopped inside its lock, with %d to be seen", at.key, n, at.n)
+		c.t.Errorf("key %s continues to %d while a process has stopped inside its lock, after %d", at.key, n, at.n)
 	}
 	if others == 0 && !c.ended {
-		c.t.Errorf("no other key goes on while a process has stopped inside the lock of %s", at.key)
+		c.t.Errorf("no other key continues while a process has stopped inside the lock of %s", at.key)
 	}
 	child.inside = false
 	if child.gone || c.ended {

@@ -159,7 +159,7 @@ func scenarios() []scenario {
 			),
 		},
 		{
-			name: "an fsync fails, and another process goes on", initial: a, preempts: 1, failures: 1,
+			name: "an fsync fails, and another process continues", initial: a, preempts: 1, failures: 1,
 			processes: one(
 				func(c *client) { c.cas("k", "A", "B"); c.get("k"); c.cas("k", "B", "C") },
 				func(c *client) { v := c.get("k"); c.cas("k", v, v+"+"); c.cas("k", "A", "D") },
@@ -278,7 +278,7 @@ func (r *simRun) run() error {
 			time.Sleep(10 * lastPause)
 			synctest.Wait()
 			if !slices.ContainsFunc(r.threads, func(t *simThread) bool { return t.at.get() != "" }) {
-				return fmt.Errorf("nobody can go on: a lock is never given back")
+				return fmt.Errorf("no process can continue: a lock is never given back")
 			}
 			continue
 		}
@@ -573,7 +573,7 @@ func TestMutants(t *testing.T) {
 		noLocks:        "two processes replace",
 		readersTrust:   "another reads, and acts on it",
 		createdSettled: "another is refused",
-		syncsAgain:     "an fsync fails, and another process goes on",
+		syncsAgain:     "an fsync fails, and another process continues",
 		sharesErrors:   "an fsync fails under two threads",
 	} {
 		t.Run(string(m), func(t *testing.T) {

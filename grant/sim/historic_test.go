@@ -444,7 +444,7 @@ func sequenceReset(s stage, mistaken bool) {
 	if mistaken {
 		a.g, _ = firn.NewGenerator(s.layout, firn.Grant{Node: a.t.node, From: s.time(), Until: time.UnixMilli(a.m.Status().Until)}, s.options(a))
 	}
-	s.promise(s.make(a, 5) == 5, "in the same tick it goes on")
+	s.promise(s.make(a, 5) == 5, "in the same tick it continues")
 }
 
 // There, a host whose clock is up to 10 s behind is given another host's

@@ -193,7 +193,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
 	mutant.TimeoutIsSuccess: {breaks: "lemmas 1, 4: a CAS without an answer counts as applied"},
 	mutant.BlindRenewal:     {breaks: "lemma 1: a renewal overwrites what is there"},
-	mutant.StaleMemory:      {breaks: "lemma 5: a number held before goes on where its memory ended"},
+	mutant.StaleMemory:      {breaks: "lemma 5: a node ID held before continues where its memory ended"},
 	mutant.CompareRevision: {
 		breaks: "lemmas 5, 7: a CAS compares revisions, not contents",
 		focus:  focus{Faults: []fault{restore, crashed, released, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
@@ -239,7 +239,7 @@ var mistakes = map[mutant.Mutant]mistake{
 		focus:  focus{World: "wild", Faults: []fault{fenced, clockSet, released}, Window: 5000, Every: 5000},
 	},
 	mutant.FenceUnheard: {
-		breaks: "lemma 7: a window that ends above a new floor is used on",
+		breaks: "lemma 7: a window that ends above a new floor stays in use",
 		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Calls: []call{callReserve}, Window: 5000, Every: 300_000, Busy: 5000},
 	},
 	mutant.ZeroIsNoTime: {
@@ -258,14 +258,14 @@ var mistakes = map[mutant.Mutant]mistake{
 		breaks: "lemma 6: after a claim the state is compared and not the bytes",
 		focus:  focus{World: "skewed", Faults: []fault{fenced, released, crashed}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
 	},
-	mutant.ShrunkRecord: {breaks: "freeze: a member whose record shrank goes on", elsewhere: "grant.TestKeeperMistakes"},
-	mutant.SealAsync:    {breaks: "lemma 2: a Keeper goes on before the seal has returned", elsewhere: "grant.TestKeeperMistakes"},
+	mutant.ShrunkRecord: {breaks: "freeze: a member whose record shrank continues", elsewhere: "grant.TestKeeperMistakes"},
+	mutant.SealAsync:    {breaks: "lemma 2: a Keeper continues before the seal has returned", elsewhere: "grant.TestKeeperMistakes"},
 	mutant.GapCrossed: {
 		breaks: "lemma 8: a window reaches into a span that a repair set apart",
 		focus:  focus{World: "wild", Faults: []fault{clockSet, crashed, released}, Window: 5000, Every: 20_000},
 	},
 	mutant.LineageIgnored: {
-		breaks: "freeze: a store that does not say where it is is written to",
+		breaks: "freeze: a member writes to a store that does not return its position",
 		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 20_000, Silent: 0.7, Busy: 500},
 	},
 	mutant.RevisionOnRead: {
@@ -273,7 +273,7 @@ var mistakes = map[mutant.Mutant]mistake{
 		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
 	},
 	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
-	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor goes on with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
+	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor continues with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
 	mutant.TargetUnchecked:  {breaks: "forwarding: a server answers a hop that is for another"},
 }
 

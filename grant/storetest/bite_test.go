@@ -36,7 +36,7 @@ type database struct {
 type whole struct {
 	db     *database
 	closed atomic.Bool
-	cache  sync.Map // for some of those that are broken
+	cache  sync.Map // for some of the broken stores
 	breakage
 }
 
@@ -748,7 +748,7 @@ func broken() []struct {
 		}}},
 
 		// Close.
-		{"goes on after Close", "close,close meanwhile", breakage{brokenClose: func(*whole) error { return nil }}},
+		{"continues after Close", "close,close meanwhile", breakage{brokenClose: func(*whole) error { return nil }}},
 		{"an error like any after Close", "close,close meanwhile", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
 			if w.closed.Load() {
 				return nil, errors.New("closed")

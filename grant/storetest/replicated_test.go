@@ -36,7 +36,7 @@ func TestReplicatedLoses(t *testing.T) {
 			if ok, err := r.CAS(t.Context(), "a", []byte("a"), []byte("c")); ok || err != nil {
 				t.Fatal(ok, err)
 			}
-			return "b" // it must be: the key has not a
+			return "b" // b must survive: the refusal has shown it
 		}, false},
 		{"by a list after the standby is back", func(t *testing.T, r *Replicated) string {
 			r.StartStandby()

@@ -44,7 +44,10 @@ type creations struct {
 // A creation records the sequencers of one principal.
 type creation struct {
 	names map[string]struct{}
-	next  time.Time // when the next may be created after a burst, less createBurst paces
+
+	// next is when the next one is due at the steady rate. A burst is ahead of it
+	// by up to createBurst - 1 sequencers.
+	next time.Time
 }
 
 // note counts a sequencer that a principal is about to create. It counts each

@@ -302,7 +302,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestSessionEnds with its token, and with signing out.
+// TestSessionEnds: a session ends with its token, and when the user signs out.
 func TestSessionEnds(t *testing.T) {
 	set, secrets := tokens(t)
 	now := set

@@ -63,8 +63,8 @@ type presence int
 const (
 	there   presence = iota
 	late             // its next record is overdue
-	stopped          // it announced that it stops
-	lost             // it wrote no more records, without announcing that it stops
+	stopped          // it announced that it was stopping
+	lost             // it wrote no more records, without announcing that it was stopping
 )
 
 // keepGone is how long servers that are gone are shown.
@@ -344,7 +344,7 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 		}
 		c.looked = begin
 		info := memberInfo{Member: m, Clock: c.error(), Rates: c.rates, Heard: c.heard}
-		// It writes three times in the time after which it counts as gone.
+		// A server writes its record three times before it would count as gone.
 		if long := m.Until.Sub(m.Seen); end.Sub(c.heard) > long/2 {
 			info.State = late
 		}
@@ -357,8 +357,8 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 			continue
 		}
 		// By this clock, a server is no longer listed after its Until. If it was
-		// missing earlier, it announced that it stops. Without a recent look, either
-		// is possible.
+		// missing earlier, it announced that it was stopping. Without a recent look,
+		// either is possible.
 		delete(f.clocks, id)
 		info := c.last
 		info.Rates, info.Rate, info.Holds = nil, 0, nil

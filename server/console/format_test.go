@@ -178,7 +178,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d times and %d rates are kept, want %d", len(times), len(rates), historyLen)
 	}
 	if times, rates := h.rates("a"); times != nil || rates != nil || len(h.by) != 0 {
-		t.Error("what nobody has used for long is kept")
+		t.Error("an entry that was unused for long is kept")
 	}
 }
 

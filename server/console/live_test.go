@@ -62,8 +62,8 @@ func openStream(t *testing.T, web *httptest.Server, page string, headers ...stri
 	return s
 }
 
-// TestStream: a stream shows what changes, beats where nothing does, outlives
-// the limits of other requests, and ends with the console.
+// TestStream: a stream sends changes, and heartbeats while nothing changes. It
+// outlives the limits of other requests, and ends with the console.
 func TestStream(t *testing.T) {
 	h, k, _ := newWorld(t, func(c *Config) { c.Every = 10 * time.Millisecond })
 	server := httpapi.NewServer(h.(*httpapi.Handler))

@@ -108,9 +108,9 @@ func presenceOf(p presence) state {
 	case late:
 		return state{"late", "busy", "Its next record in the store is overdue."}
 	case stopped:
-		return state{"stopped", "idle", "It has announced that it stops."}
+		return state{"stopped", "idle", "It announced that it was stopping."}
 	case lost:
-		return state{"lost", "bad", "It stopped writing its record to the store without announcing that it stops."}
+		return state{"lost", "bad", "It stopped writing its record to the store without announcing that it was stopping."}
 	}
 	return state{"up", "good", "It writes its record to the store regularly."}
 }

@@ -437,8 +437,8 @@ func (batches) Opened(string) (service.Sequencer, bool) { return service.Sequenc
 
 func (b batches) NextBatch(context.Context, int) (firn.Batch, error) { return b.b, nil }
 
-// TestLyingServer: whatever a server answers, no ID comes out that is there
-// twice or that it cannot have made.
+// TestLyingServer: whatever a server answers, the caller returns no ID twice,
+// and none that the server cannot have made.
 func TestLyingServer(t *testing.T) {
 	l := firn.Default()
 	for _, row := range []struct {
@@ -495,7 +495,7 @@ func TestLyingServer(t *testing.T) {
 	}
 }
 
-// TestSpan: the IDs of an answer are of one node ID, and none is there twice.
+// TestSpan: the IDs of an answer have one node ID, and none is repeated.
 func TestSpan(t *testing.T) {
 	l := firn.MustParseLayout("hazelcast")
 	id := func(ms, node, seq uint64) firn.ID {

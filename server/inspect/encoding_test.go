@@ -96,7 +96,7 @@ func TestKSUIDRange(t *testing.T) {
 	}
 }
 
-// An encoding prints as a name that reads what it reads.
+// An encoding prints as a name, and the name selects the same encoding.
 func TestEncodingNames(t *testing.T) {
 	for name, text := range map[string]string{
 		"dec": "12", "hex": "000000000000000c", "base62": "C", "uuid": "018f6d0c-1b2a-7c3d-8e4f-5a6b7c8d9e0f", "ulid": "01ARZ3NDEKTSV4RRFFQ69G5FAV",

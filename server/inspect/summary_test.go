@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestSummary makes columns of IDs. Single IDs of some leave a doubt; a column
-// of a hundred does not.
+// TestSummary makes columns of IDs. Single IDs of some layouts are ambiguous; a
+// column of a hundred is not.
 func TestSummary(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, name := range []string{"default", "hazelcast", "twitter", "discord", "sonyflake", "flake-idgen", "uuidv7", "ulid"} {

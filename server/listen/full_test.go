@@ -121,7 +121,7 @@ func TestFullOfTheSilent(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody comes in any more")
+			t.Fatal("no connection is accepted any more")
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s *scripted) SetReadDeadline(time.Time) error { return nil }
 
 // FuzzSniff: in whatever pieces bytes come, they speak one protocol, its server
 // gets each of them once, and no more of them are read than tell it: more than
-// eight only where a line may be HTTP.
+// eight only if a line may be HTTP.
 func FuzzSniff(f *testing.F) {
 	for _, d := range dialects {
 		f.Add([]byte(d.text), uint8(0))

@@ -370,8 +370,8 @@ func answer(conn net.Conn, status, media, body string) {
 	}
 }
 
-// linger closes the sending half, and for a moment reads what the other half
-// still brings: unread bytes would make the system drop the answer.
+// linger closes the sending half, and briefly reads what the client still
+// sends: unread bytes would make the system drop the answer.
 func linger(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()

@@ -73,7 +73,7 @@ func TestGenerators(t *testing.T) {
 	}
 }
 
-// noneTwice reads the IDs that commands wrote, and reports those that two have.
+// noneTwice reads the IDs that commands wrote, and reports IDs of two commands.
 func noneTwice(t *testing.T, name, dir string, kinds map[string]int) {
 	late := excused(t, dir)
 	owner := make(map[string]string)

@@ -40,8 +40,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// The ID stays with the contexts that are made of a context, and these end with
-// it.
+// Contexts derived from a context keep its ID, and end with it.
 func TestContext(t *testing.T) {
 	if got := Of(t.Context()); got != "" {
 		t.Errorf("a request without a name is %q", got)

@@ -17,7 +17,7 @@ import (
 // TestRedisCLI uses redis-cli, which is in Debian's package redis-tools.
 func TestRedisCLI(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
-		t.Skip("SKIPPED: redis-cli is not installed; apt-get install redis-tools brings it")
+		t.Skip("SKIPPED: redis-cli is not installed; install it with apt-get install redis-tools")
 	}
 	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: counting(), Version: "v1", Auth: guard{}})))
 	run := func(stdin string, args ...string) string {
@@ -57,7 +57,7 @@ func TestRedisCLI(t *testing.T) {
 func TestRedisTools(t *testing.T) {
 	for _, name := range []string{"redis-cli", "redis-benchmark"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("SKIPPED: %s is not installed; apt-get install redis-tools brings it", name)
+			t.Skipf("SKIPPED: %s is not installed; install it with apt-get install redis-tools", name)
 		}
 	}
 	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t)})))

@@ -328,8 +328,8 @@ func (c *conn) endOf(err error) {
 	}
 }
 
-// discard closes the sending half of the connection, and for a moment reads
-// what the other half still brings.
+// discard closes the sending half of the connection, and briefly reads what the
+// client still sends.
 func (c *conn) discard() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

@@ -53,8 +53,8 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// TestShutdownWaits: when Shutdown returns no call runs any more, also where it
-// gave up.
+// TestShutdownWaits: once Shutdown has returned, no call runs, even if it gave
+// up waiting.
 func TestShutdownWaits(t *testing.T) {
 	var running atomic.Int64
 	b := new(slow)

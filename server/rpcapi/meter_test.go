@@ -169,7 +169,7 @@ func TestMeterOrder(t *testing.T) {
 			done()
 		}
 		if m.long != 0 || len(m.line) != 0 {
-			t.Errorf("%d are begun and %d wait, want none", m.long, len(m.line))
+			t.Errorf("%d have begun and %d wait, want none", m.long, len(m.line))
 		}
 	})
 }

@@ -378,7 +378,7 @@ func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
 	return auth.ErrForbidden
 }
 
-// seesOrders is a Guard of who may ask for lists, and see orders.
+// seesOrders is a Guard that allows lists, and seeing the sequencer orders.
 type seesOrders struct{}
 
 func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error {

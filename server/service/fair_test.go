@@ -137,7 +137,7 @@ func TestNoOvertaking(t *testing.T) {
 			}
 		}
 		if _, err := s.Try.TryNext(); err != nil {
-			t.Errorf("nobody waits any more: %v", err)
+			t.Errorf("no call waits any more: %v", err)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 }
 
 // TestIdleCloses: an unused sequencer gives its node ID back, and one in use
-// keeps it. A client that still has the former takes new IDs of it all the
+// keeps it. A client that still has the closed one gets new IDs of it all the
 // same.
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)

@@ -70,7 +70,7 @@ func TestPatienceEnds(t *testing.T) {
 		synctest.Wait()
 		p.mu.Lock()
 		if p.watching {
-			t.Error("it is still watched, and the store answers")
+			t.Error("it is still watched, though the store answers")
 		}
 		p.mu.Unlock()
 		p.close()

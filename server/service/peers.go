@@ -78,7 +78,7 @@ const (
 	mostAbsent = 10_000          // names that are remembered
 )
 
-// absences maps names to the absences of a Cluster. The zero value is empty.
+// absences has the absence of each name of a Cluster. The zero value is empty.
 type absences struct {
 	some atomic.Bool // there was one
 

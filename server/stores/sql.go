@@ -267,7 +267,7 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	case errors.Is(err, sqlstore.ErrNoTable):
 		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrDamaged):
-		return nil, fault("do not drop the table: its IDs would be repeated. See docs/operations.md for how to restore it, and to fence with firn node fence", "%s: %w", u.scheme, err)
+		return nil, fault("do not drop the table: its IDs would be repeated; restore it from a backup and fence it with firn node fence, see docs/operations.md", "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrSchema):
 		return nil, fault("the table must be as created by: "+schema[0], "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):

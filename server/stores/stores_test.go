@@ -236,7 +236,7 @@ func faults(t *testing.T, server *sqltest.Server) {
 	open(t, url) // the password comes from the file
 }
 
-// A load is eight that raise a counter.
+// A load is eight goroutines that increment a counter.
 type load struct {
 	s       grant.Store
 	stop    context.CancelFunc

@@ -291,9 +291,10 @@ func unlogged(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// leftOpen: connections of a pool that others use too, and have left inside a
-// transaction or without autocommit, show what is there now, and a CAS that was
-// applied on one is committed. One that is of no use is not used for long.
+// leftOpen: other users of a pool may leave its connections inside a
+// transaction or without autocommit. Reads on them still show current values,
+// and an applied CAS is committed. A connection that cannot be used is soon
+// closed.
 func leftOpen(t *testing.T, server *sqltest.Server) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
@@ -392,8 +393,8 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// schemaOfEach: two users with a schema each, as PostgreSQL recommends, do not
-// have a table each by the same URL.
+// schemaOfEach: two users with a schema of their own, as PostgreSQL recommends,
+// do not get two tables from the same URL.
 func schemaOfEach(t *testing.T, server *sqltest.Server) {
 	server.Exec("\\c ids\nCREATE ROLE second LOGIN PASSWORD '" + sqltest.Password + "';\nCREATE SCHEMA firn AUTHORIZATION firn;\nCREATE SCHEMA second AUTHORIZATION second;\n")
 	defer server.Exec("\\c ids\nDROP SCHEMA firn, second CASCADE;\n")

@@ -208,7 +208,7 @@ func TestResumeAfterReload(t *testing.T) {
 			t.Fatal(changed, err)
 		}
 		if state, _, err := connectTo(t, server, client); err == nil {
-			t.Errorf("TLS %#x: who is refused now came in, resumed %t", version, state.DidResume)
+			t.Errorf("TLS %#x: a client of the removed authority connected, resumed %t", version, state.DidResume)
 		}
 	}
 }

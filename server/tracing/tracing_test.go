@@ -30,7 +30,7 @@ func start(t *testing.T, c Config) *Tracer {
 	return tracer
 }
 
-// flush ends a Tracer, so that all is sent.
+// flush ends a Tracer, so that everything is sent.
 func flush(t *testing.T, tracer *Tracer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

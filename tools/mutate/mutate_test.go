@@ -49,8 +49,8 @@ func TestSample(t *testing.T) {
 		t.Errorf("the source was changed, or %v", err)
 	}
 
-	// Without the explanations, with one for a mutant that is gone, and with
-	// one for a caught mutant.
+	// Without the explanations, with one for a mutant that no longer exists,
+	// and with one for a caught mutant.
 	o.again, o.survivors = true, ""
 	if err := o.run(t.Context(), []string{"."}); err == nil {
 		t.Error("survivors that are not explained are no error")

@@ -275,7 +275,7 @@ func TestRPM(t *testing.T) {
 		t.Error("the package owns /var/lib/firn: rpm would remove it")
 	}
 	if got := run("--query", "--configfiles", "firn"); got != "/etc/firn/firn.yaml" {
-		t.Errorf("the files of configuration are %q", got)
+		t.Errorf("the configuration files are %q", got)
 	}
 	if got := mustRun(t, root, nil, filepath.Join(root, "usr/bin/firn"), "version"); !strings.HasPrefix(got, "firn "+testVersion) {
 		t.Errorf("the firn of the package prints %q", got)

@@ -103,7 +103,7 @@ func mustRun(t *testing.T, dir string, env []string, name string, args ...string
 // expects the same files.
 func TestReproducible(t *testing.T) {
 	r := theRelease(t)
-	clone := filepath.Join(t.TempDir(), "a clone of another name")
+	clone := filepath.Join(t.TempDir(), "a clone with another name")
 	// The commit before that of the release is the tree that was released.
 	mustRun(t, testDir, nil, "git", "clone", "-q", "--shared", r.src, clone)
 	mustRun(t, clone, nil, "git", "checkout", "-q", "--detach", r.commit+"^")

@@ -61,7 +61,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
 	f.StringVar(&b.ca, "ca", "", "PEM `FILE` with the authority of the servers' certificates (default the system's)")
 	f.StringVar(&b.cert, "cert", "", "PEM `FILE` with a client certificate")
-	f.StringVar(&b.key, "key", "", "PEM `FILE` with its key")
+	f.StringVar(&b.key, "key", "", "PEM `FILE` with the key of --cert")
 	numberVar(cmd, &b.connections, "connections", "", "N", "number of connections, each with one request at a time")
 	numberVar(cmd, &b.count, "count", "", "N", "IDs per request")
 	numberVar(cmd, &b.pipeline, "pipeline", "", "N", "concurrent requests per connection, for resp")

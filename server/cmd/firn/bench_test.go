@@ -100,9 +100,9 @@ func TestBenchHint(t *testing.T) {
 	}
 }
 
-// TestBenchTLS: servers with a certificate of one's own authority are loaded
-// with --ca, those that want a certificate with --cert, and what is missing or
-// wrong is hinted at, over each protocol.
+// TestBenchTLS: over each protocol, --ca admits servers whose certificates a
+// private authority has signed, and --cert identifies the client. A missing or
+// wrong flag gives a hint.
 func TestBenchTLS(t *testing.T) {
 	token, hash := auth.NewToken()
 	dir := t.TempDir()

@@ -330,7 +330,7 @@ func (c *checking) report(w io.Writer, f check.Report) {
 		r.add("k", "%s", text)
 	}
 	if f.Lateness > 0 {
-		r.add("lateness", "%v: %s is this late after a greater one, in the time of the IDs", f.Lateness, f.Latest)
+		r.add("lateness", "%v: %s follows an ID with a time that is this much later", f.Lateness, f.Latest)
 	}
 	if n > 0 {
 		r.add("min", "%s", f.Min)

@@ -55,7 +55,7 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	if len(required) < 3 {
-		t.Fatalf("the go.mod files require %v: the test does not see all", required)
+		t.Fatalf("the go.mod files require %v: the test does not see all requirements", required)
 	}
 	for name, version := range required {
 		if listed[name] != version {

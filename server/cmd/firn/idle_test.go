@@ -183,7 +183,7 @@ func TestIdleProcess(t *testing.T) {
 	if !ok {
 		return // it is nothing of its own
 	}
-	// Go has raised the limit by itself; it would not where the program had set
+	// Go has raised the limit by itself; it would not if the program had set
 	// one.
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
@@ -461,8 +461,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// raced reports whether the race detector is on, under which all takes more
-// memory.
+// raced reports whether the race detector is on. Everything takes more memory
+// with it.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -22,7 +22,7 @@ import (
 // A gate blocks writes while it is shut.
 type gate struct {
 	mu   sync.Mutex
-	shut chan struct{} // closed when it is open
+	shut chan struct{} // closed when the gate opens
 	text bytes.Buffer
 }
 

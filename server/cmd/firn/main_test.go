@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"firn": func() {
-		// Where the tests run may be a container itself.
+		// The tests may themselves run in a container.
 		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv), clockAhead(os.Getenv(clockEnv))))
 	}})
 }

@@ -55,7 +55,7 @@ func TestManPages(t *testing.T) {
 	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
-		t.Log("groff is not here: what it says of the pages is not known")
+		t.Log("groff is not installed, so it did not check the pages")
 		return
 	}
 	for _, f := range files {

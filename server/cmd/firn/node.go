@@ -17,9 +17,9 @@ const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAM
 
 // staticAhead is MaxAhead for a static node. Its generator starts this far
 // ahead of the clock, so a layout's own value would be visible in the times of
-// the IDs. It suffices to make many IDs at full speed although waits take a
-// moment too long. All commands use this value, so that running one after the
-// other is safe.
+// the IDs. It is enough to make many IDs at full speed, although the system
+// wakes waiting calls a little late. All commands use this value, so that
+// running one after the other is safe.
 const staticAhead = 5 * time.Millisecond
 
 // nodeVar adds --node.

@@ -22,12 +22,12 @@ func newRange(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "range --from TIME --to TIME [--layout LAYOUT]",
 		Short: "Print the first and last ID of a time range",
-		Long: `Range prints the lowest and the highest ID that the time from --from until before --to can
-have; both IDs are inclusive.
+		Long: `Range prints the lowest and the highest ID of the time from --from up to --to. Both IDs are
+inclusive; the time --to itself is not.
 
   firn range --from 2026-11-20 --to 2026-11-21 --sql id
 
-With them a database finds the rows of a day by the index that the IDs have anyway.
+A database can then use its index of the IDs to find the rows of a day.
 
 A time is RFC 3339 (2026-11-20T10:00:00Z), a date (its beginning in UTC), Unix
 milliseconds, now, or relative to now: -1h30m, -7d.`,

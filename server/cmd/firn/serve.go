@@ -160,7 +160,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
 	f.StringVar(&s.listenOf[2], "listen-resp", "", "`ADDRESS` to listen on for RESP only")
 	f.StringVar(&s.tls.Cert, "tls-cert", "", "PEM `FILE` with the server's certificate")
-	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with its key")
+	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate signed by --client-ca")
 	f.StringVar(&s.tls.MemberCA, "member-ca", "", "PEM `FILE` with the authorities of the store's other servers (default those of --client-ca)")

@@ -81,7 +81,7 @@ func (s *testServer) start(t *testing.T, store string) {
 	}
 }
 
-// end ends it with a signal, also where it is stopped.
+// end ends it with a signal, even while it is stopped.
 func (s *testServer) end(sig syscall.Signal) {
 	_ = s.cmd.Process.Signal(sig)
 	_ = s.cmd.Process.Signal(syscall.SIGCONT)

@@ -38,7 +38,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("SKIPPED: there is no Chromium; apt-get install chromium brings it")
+	t.Skip("SKIPPED: Chromium is not installed; install it with apt-get install chromium")
 	return ""
 }
 
@@ -86,7 +86,7 @@ func newBrowser(t *testing.T) context.Context {
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(alloc)
 	end := func() {
-		_ = chromedp.Cancel(ctx) // it is ended below where it does not end by itself
+		_ = chromedp.Cancel(ctx) // it is ended below if it does not end by itself
 		cancel()
 		stop()
 		_ = os.RemoveAll(dir)
@@ -130,7 +130,7 @@ func newTab(t *testing.T, browser context.Context, base string) *tab {
 			}
 		}
 		if len(b.requests) == 0 {
-			t.Error("no request was seen: nothing is known of those to elsewhere")
+			t.Error("no request was seen, so requests to other hosts would not be noticed")
 		}
 		home, _ := url.Parse(base)
 		for _, r := range b.requests {
@@ -276,7 +276,7 @@ func (b *tab) wait(what, expression string) {
 			return
 		}
 		if ctx.Err() != nil {
-			b.fatal(fmt.Errorf("waited in vain for %s: %s: %v", what, expression, err))
+			b.fatal(fmt.Errorf("%s did not happen in time: %s: %v", what, expression, err))
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
