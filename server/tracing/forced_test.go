@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc/stats"
 )
 
 // TestForced floods the sampler with requests whose clients ask to be traced.
@@ -36,6 +37,19 @@ func TestShortPath(t *testing.T) {
 	} {
 		if got := shortPath(path); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestHasSpan(t *testing.T) {
+	for method, want := range map[string]bool{
+		"/firn.v1.IDs/Next":                true,
+		"/firn.v1.IDs/\xff":                false,
+		"/" + strings.Repeat("x", maxPath): false,
+		"/grpc.health.v1.Health/Check":     false,
+	} {
+		if got := hasSpan(&stats.RPCTagInfo{FullMethodName: method}); got != want {
+			t.Errorf("%q: %t", method, got)
 		}
 	}
 }

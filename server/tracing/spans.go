@@ -99,11 +99,8 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	if t == nil {
 		return nil
 	}
-	told := func(info *stats.RPCTagInfo) bool {
-		return !strings.HasPrefix(info.FullMethodName, "/grpc.") && shortPath(info.FullMethodName) == info.FullMethodName
-	}
 	return []grpc.ServerOption{
-		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(told))...)),
+		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(hasSpan))...)),
 		// These run after the interceptor that sets the request ID.
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			nameSpan(ctx)
@@ -123,6 +120,13 @@ func (t *Tracer) GRPCClient() []grpc.DialOption {
 		return nil
 	}
 	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(t.otelgrpc()...))}
+}
+
+// hasSpan reports whether a gRPC call has a span. A client may send any text as
+// the method.
+func hasSpan(call *stats.RPCTagInfo) bool {
+	name := call.FullMethodName
+	return !strings.HasPrefix(name, "/grpc.") && shortPath(name) == name
 }
 
 func (t *Tracer) otelgrpc() []otelgrpc.Option {
