@@ -93,6 +93,18 @@ func TestCreate(t *testing.T) {
 	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end); err != nil {
 		t.Errorf("the same again, after its end: %v", err)
 	}
+	for _, remove := range []func() (grant.Info, error){
+		func() (grant.Info, error) { return grant.Destroy(t.Context(), s, "ending", nil) },
+		func() (grant.Info, error) { return grant.Purge(t.Context(), s, "ending") },
+	} {
+		was, err := remove()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := grant.Create(t.Context(), s, "ending", was.Config, end); !errors.Is(err, firn.ErrTimeOver) {
+			t.Errorf("a %v one after its end: %v, want firn.ErrTimeOver", was.State, err)
+		}
+	}
 	if _, err := grant.Lookup(t.Context(), s, "order"); !errors.Is(err, grant.ErrNotFound) {
 		t.Errorf("Lookup of another = %v, want ErrNotFound", err)
 	}
