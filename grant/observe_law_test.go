@@ -23,7 +23,7 @@ func (s *hintedStore) CAS(context.Context, string, []byte, []byte) (bool, error)
 }
 
 // TestHints: a Watcher of Observe reports what its own process may have written
-// and what the Store reports, once for all that nobody has received yet. It
+// and what the Store reports, once for all changes not yet received. It
 // survives the end of the Store's Watch, and leaves nothing behind.
 func TestHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -106,81 +106,112 @@ acquire it until the time that this clock showed. firn node repair gives it back
 		Example: "  firn node list\n  firn node list orders --all --json",
 		Args:    atMostOneName,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
-		list, err := names(ctx, s, args)
+		names, err := names(ctx, s, args)
 		if err != nil {
 			return err
 		}
-		t := table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 6: true}}
-		servers := a.holders(ctx, s)
-		hidden, broken := 0, false
-		now := a.now()
+		l := nodeList{
+			a: a, store: s, asJSON: asJSON, all: all, now: a.now(), servers: a.holders(ctx, s),
+			table: table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 6: true}},
+		}
 		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
 			a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
 		}
-		for _, name := range list {
-			var written error
-			blocked := blocked(ctx, s, name, a.now)
-			repairable := 0
-			err := grant.Nodes(ctx, s, name, func(n grant.NodeInfo, err error) bool {
-				state := stateOf(n, now)
-				free, isBlocked := blocked[n.Node]
-				if free {
-					repairable++
-				}
-				server := ""
-				if state == "held" || state == "closing" {
-					server = servers[holding{name, n.Node}]
-				}
-				switch {
-				case err != nil && asJSON:
-					broken = true
-					written = a.printJSON(struct {
-						Sequencer string `json:"sequencer"`
-						Node      uint64 `json:"node"`
-						Error     string `json:"error"`
-					}{name, n.Node, err.Error()})
-				case err != nil:
-					broken = true
-					a.complain(name, err)
-				case (state == "free" || state == "over") && !all && !isBlocked:
-					hidden++
-				case asJSON:
-					written = a.printJSON(nodeJSON{
-						Sequencer: name, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
-						Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
-						Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
-						Blocked: isBlocked,
-					})
-				default:
-					if isBlocked {
-						state = "blocked"
-					}
-					t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), textfmt.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
-				}
-				return written == nil
-			})
-			if err := firstError(written, err); err != nil {
+		for _, name := range names {
+			if err := l.add(ctx, name); err != nil {
 				return err
 			}
-			if len(blocked) > 0 && !asJSON {
-				a.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
-			}
 		}
-		if !asJSON && len(t.rows) > 0 {
-			t.print(a.stdout, a.lookOf(a.stdout))
-		}
-		if !asJSON && hidden > 0 {
-			a.note("%d more are free but were used before; use --all to show them", hidden)
-		} else if !asJSON && len(t.rows) == 0 && !broken {
-			a.note("no node ID was ever used")
-		}
-		if broken {
-			return answerNo()
-		}
-		return nil
+		return l.end()
 	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "include node IDs that are not held")
 	return cmd
+}
+
+// A nodeList prints the node IDs of sequencers.
+type nodeList struct {
+	a           *app
+	store       grant.Store
+	asJSON, all bool
+	now         time.Time
+	servers     map[holding]string
+	table       table
+	hidden      int  // free ones that are not shown
+	broken      bool // a record cannot be read
+}
+
+// add adds the node IDs of a sequencer.
+func (l *nodeList) add(ctx context.Context, name string) error {
+	var written error
+	blocked := blocked(ctx, l.store, name, l.a.now)
+	repairable := 0
+	err := grant.Nodes(ctx, l.store, name, func(n grant.NodeInfo, err error) bool {
+		free, isBlocked := blocked[n.Node]
+		if free {
+			repairable++
+		}
+		written = l.node(name, n, err, isBlocked)
+		return written == nil
+	})
+	if err := firstError(written, err); err != nil {
+		return err
+	}
+	if len(blocked) > 0 && !l.asJSON {
+		l.a.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
+	}
+	return nil
+}
+
+// node adds a node ID, or what is wrong with its record.
+func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked bool) error {
+	state := stateOf(n, l.now)
+	server := ""
+	if state == "held" || state == "closing" {
+		server = l.servers[holding{sequencer, n.Node}]
+	}
+	switch {
+	case err != nil && l.asJSON:
+		l.broken = true
+		return l.a.printJSON(struct {
+			Sequencer string `json:"sequencer"`
+			Node      uint64 `json:"node"`
+			Error     string `json:"error"`
+		}{sequencer, n.Node, err.Error()})
+	case err != nil:
+		l.broken = true
+		l.a.complain(sequencer, err)
+	case (state == "free" || state == "over") && !l.all && !isBlocked:
+		l.hidden++
+	case l.asJSON:
+		return l.a.printJSON(nodeJSON{
+			Sequencer: sequencer, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
+			Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(l.now).Seconds()),
+			Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(l.now).Seconds()),
+			Blocked: isBlocked,
+		})
+	default:
+		if isBlocked {
+			state = "blocked"
+		}
+		l.table.add(sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), textfmt.Stamp(n.Until), left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Wall)))
+	}
+	return nil
+}
+
+// end prints the table, and notes what it leaves out.
+func (l *nodeList) end() error {
+	if !l.asJSON && len(l.table.rows) > 0 {
+		l.table.print(l.a.stdout, l.a.lookOf(l.a.stdout))
+	}
+	if !l.asJSON && l.hidden > 0 {
+		l.a.note("%d more are free but were used before; use --all to show them", l.hidden)
+	} else if !l.asJSON && len(l.table.rows) == 0 && !l.broken {
+		l.a.note("no node ID was ever used")
+	}
+	if l.broken {
+		return answerNo()
+	}
+	return nil
 }
 
 // left formats how much of a window is left.
