@@ -57,40 +57,42 @@ func newDirect(conn net.Conn) net.Conn {
 
 // read reads once, and reports false if there is nothing to read yet.
 func (t *transfer) read(fd uintptr) bool {
-	b := t.b[:min(len(t.b), directMost)]
-	for {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-		switch errno {
-		case 0:
-			t.n = int(n)
-			return true
-		case syscall.EINTR:
-		case syscall.EAGAIN:
-			return false
-		default:
-			t.errno = errno
-			return true
-		}
+	n, errno := rawCall(syscall.SYS_READ, fd, t.b)
+	if errno == syscall.EAGAIN {
+		return false
 	}
+	t.n, t.errno = n, errno
+	return true
 }
 
 // write writes the rest, and reports false if the socket accepts no more.
 func (t *transfer) write(fd uintptr) bool {
 	for t.n < len(t.b) {
-		b := t.b[t.n:min(len(t.b), t.n+directMost)]
-		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-		switch errno {
-		case 0:
-			t.n += int(n)
-		case syscall.EINTR:
-		case syscall.EAGAIN:
+		n, errno := rawCall(syscall.SYS_WRITE, fd, t.b[t.n:])
+		if errno == syscall.EAGAIN {
 			return false
-		default:
-			t.errno = errno
-			return true
+		}
+		if t.n, t.errno = t.n+n, errno; errno != 0 {
+			break
 		}
 	}
 	return true
+}
+
+// rawCall reads or writes up to directMost bytes of b, and returns how many; 0
+// with an error.
+func rawCall(trap, fd uintptr, b []byte) (n int, errno syscall.Errno) {
+	b = b[:min(len(b), directMost)]
+	for {
+		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		switch errno {
+		case 0:
+			return int(n), 0
+		case syscall.EINTR:
+		default:
+			return 0, errno
+		}
+	}
 }
 
 // do makes the system calls of one Read or Write; wait waits between them.
