@@ -194,14 +194,25 @@ func oneEntry(cmd *cobra.Command, args []string) error {
 // completeEntries offers the names of entries to the shell.
 func completeEntries(cmd *cobra.Command, file *string) {
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		if data, err := os.ReadFile(*file); err == nil && len(args) == 0 {
-			all, _ := auth.Entries(data, *file)
-			for _, e := range all {
-				names = append(names, e.Name)
-			}
+		if len(args) == 0 {
+			names = entryNames(*file)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// entryNames returns the names of the entries of a file, or nil if it cannot be
+// read.
+func entryNames(file string) (names []string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	all, _ := auth.Entries(data, file)
+	for _, e := range all {
+		names = append(names, e.Name)
+	}
+	return names
 }
 
 // readTokens reads a token file.
@@ -259,15 +270,8 @@ func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 // noEntry returns the error for an unknown entry of a file.
 func noEntry(file, name string) error {
 	hint := "run firn token list --file " + file + " for its entries"
-	if data, err := os.ReadFile(file); err == nil {
-		var names []string
-		all, _ := auth.Entries(data, file)
-		for _, e := range all {
-			names = append(names, e.Name)
-		}
-		if near := config.Nearest(name, names); near != "" {
-			hint = "did you mean " + near + "?"
-		}
+	if near := config.Nearest(name, entryNames(file)); near != "" {
+		hint = "did you mean " + near + "?"
 	}
 	return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), hint}
 }
