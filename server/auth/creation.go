@@ -58,10 +58,11 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 	if c.by == nil {
 		c.by = make(map[[identityLen]byte]*creation)
 	}
-	mine := c.by[p.account()]
+	account := p.account()
+	mine := c.by[account]
 	if mine == nil {
 		mine = &creation{names: make(map[string]struct{})}
-		c.by[p.account()] = mine
+		c.by[account] = mine
 	}
 	if _, again := mine.names[sequencer]; again {
 		return nil // an earlier attempt did not finish
@@ -80,8 +81,9 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 	return nil
 }
 
-// account returns the key under which a principal's creations are counted: for
-// a token the name of its entry, because a rotated token is the same client.
+// account returns the key under which a principal's creations and misses are
+// counted: for a token the name of its entry, because a rotated token is the
+// same client.
 func (p *Principal) account() [identityLen]byte {
 	if p.subject != (subject{}) {
 		return p.identity()

@@ -27,11 +27,12 @@ func (m *misses) note(p *Principal, now time.Time) {
 	if m.by == nil {
 		m.by = make(map[[identityLen]byte]time.Time)
 	}
-	paid := m.by[p.account()]
+	account := p.account()
+	paid := m.by[account]
 	if paid.Before(now) {
 		paid = now
 	}
-	m.by[p.account()] = paid.Add(missEvery)
+	m.by[account] = paid.Add(missEvery)
 }
 
 // wait returns a *PaceError while there are too many misses.
