@@ -386,7 +386,7 @@ func TestRESPEnds(t *testing.T) {
 		}
 		time.Sleep(2 * idleAfter)
 		if p := q.client.roster.servers[0].link.get(""); p != nil {
-			t.Error("a connection that nobody uses stays open")
+			t.Error("an unused connection stays open")
 		}
 		if _, err := q.NextBatch(t.Context(), 10); err != nil {
 			t.Error(err)

@@ -65,7 +65,7 @@ func TestLogWriter(t *testing.T) {
 			fmt.Fprintf(w, "%0*d\n", size-1, i)
 		}
 		if took := time.Since(begin); took != logPatience {
-			t.Errorf("%d lines that nobody reads took %v, want %v", many, took, logPatience)
+			t.Errorf("%d unread lines took %v, want %v", many, took, logPatience)
 		}
 		close(g.shut)
 		synctest.Wait()
