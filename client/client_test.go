@@ -376,7 +376,7 @@ func TestPatience(t *testing.T) {
 // Patience ends a request in progress: servers that do not answer cost no more.
 func TestPatienceEndsRequests(t *testing.T) {
 	for _, tt := range []struct{ patience, want time.Duration }{
-		{0, 10 * time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second},
+		{0, 10 * time.Second}, {time.Second, time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second},
 		{-1, 15 * time.Second}, // each once, however long it takes
 	} {
 		inBubble(t, func(t *testing.T, n *network) {
