@@ -159,7 +159,7 @@ func TestStreamsNotRead(t *testing.T) {
 				r := dialRaw(t, l)
 				for range maxStreams {
 					if _, err := r.call("/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: batch}); err != nil {
-						t.Fatal(err)
+						break // the write timeout of the first ones has passed
 					}
 				}
 			}
@@ -245,9 +245,7 @@ func TestStrangers(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			r := dialRaw(t, l)
-			if err := do(r); err != nil {
-				t.Fatal(err)
-			}
+			_ = do(r) // fails if its connection has ended already
 			if !r.closedWithin(10 * read) {
 				t.Error("the connection is open")
 			}
@@ -465,7 +463,8 @@ func TestManyCalls(t *testing.T) {
 			t.Fatal("no call is refused")
 		}
 	}
-	if used := heap() - before; used > most {
+	if now := heap(); now > before+most {
+		used := now - before
 		t.Errorf("%d connections of %d calls cost %d MiB, want %d at most", conns, maxStreams, used>>20, most>>20)
 	}
 	for _, r := range all {
