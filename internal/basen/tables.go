@@ -1,5 +1,7 @@
 package basen
 
+import "strings"
+
 // This file contains data. TestTables computes all of it again.
 
 // A radix holds the constants for arithmetic in a base.
@@ -81,114 +83,48 @@ var radices = [64]radix{
 	62: {62, 0, 5, 11, 22, 916132832, 20135446990, 839299365868340224, 21},
 }
 
+// The alphabets, all in ASCII order: Boundary's flake; Crockford's, without I,
+// L, O and U (https://www.crockford.com/base32.html); and Bitcoin's, without 0,
+// I, O and l (its src/base58.cpp).
+const (
+	alphabet62        = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	alphabetCrockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	alphabetBitcoin   = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+)
+
+// The digits of values. The length of these tables, too, is a power of two.
+var (
+	digits62        = digitsOf(alphabet62)
+	digitsLower     = digitsOf("0123456789abcdef")
+	digitsCrockford = digitsOf(alphabetCrockford)
+	digitsBitcoin   = digitsOf(alphabetBitcoin)
+)
+
+func digitsOf(alphabet string) (digits [64]byte) {
+	copy(digits[:], alphabet)
+	return digits
+}
+
 const no = 0xff // not a digit
 
-// digits62 is the alphabet of Boundary's flake. Like all the others, it is in
-// ASCII order.
-var digits62 = [64]byte{
-	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
-	'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V',
-	'W', 'X', 'Y', 'Z', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l',
-	'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
-}
+// The values of digits. Bases up to 36 accept letters of either case.
+var (
+	values62        = valuesOf(alphabet62)
+	valuesFold      = valuesOf(alphabet62[:36], strings.ToLower(alphabet62[:36]))
+	valuesCrockford = valuesOf(alphabetCrockford, strings.ToLower(alphabetCrockford))
+	valuesBitcoin   = valuesOf(alphabetBitcoin)
+)
 
-// digitsLower is the alphabet of base 16 in lower case.
-var digitsLower = [64]byte{
-	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-}
-
-// digitsCrockford leaves out I, L, O and U:
-// https://www.crockford.com/base32.html
-var digitsCrockford = [64]byte{
-	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
-	'G', 'H', 'J', 'K', 'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
-}
-
-// digitsBitcoin leaves out 0, I, O and l: Bitcoin's src/base58.cpp.
-var digitsBitcoin = [64]byte{
-	'1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G',
-	'H', 'J', 'K', 'L', 'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'U', 'V', 'W', 'X', 'Y',
-	'Z', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'm', 'n', 'o', 'p',
-	'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
-}
-
-// values62 maps digits62 to values, case-sensitively, for bases above 36.
-var values62 = [256]uint8{
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, no, no, no, no, no, no,
-	no, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-	25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, no, no, no, no, no,
-	no, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-	51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-}
-
-// valuesFold maps digits62 and digitsLower to values, in either case, for bases
-// up to 36.
-var valuesFold = [256]uint8{
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, no, no, no, no, no, no,
-	no, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-	25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, no, no, no, no, no,
-	no, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-	25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-}
-
-// valuesCrockford maps digitsCrockford to values, in either case.
-var valuesCrockford = [256]uint8{
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, no, no, no, no, no, no,
-	no, 10, 11, 12, 13, 14, 15, 16, 17, no, 18, 19, no, 20, 21, no,
-	22, 23, 24, 25, 26, no, 27, 28, 29, 30, 31, no, no, no, no, no,
-	no, 10, 11, 12, 13, 14, 15, 16, 17, no, 18, 19, no, 20, 21, no,
-	22, 23, 24, 25, 26, no, 27, 28, 29, 30, 31, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-}
-
-// valuesBitcoin maps digitsBitcoin to values, case-sensitively.
-var valuesBitcoin = [256]uint8{
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, 0, 1, 2, 3, 4, 5, 6, 7, 8, no, no, no, no, no, no,
-	no, 9, 10, 11, 12, 13, 14, 15, 16, no, 17, 18, 19, 20, 21, no,
-	22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, no, no, no, no, no,
-	no, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, no, 44, 45, 46,
-	47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
+// valuesOf returns the value of each character, by one or more spellings of an
+// alphabet.
+func valuesOf(spellings ...string) (values [256]uint8) {
+	for c := range values {
+		values[c] = no
+	}
+	for _, alphabet := range spellings {
+		for value, c := range []byte(alphabet) {
+			values[c] = uint8(value)
+		}
+	}
+	return values
 }
