@@ -315,21 +315,15 @@ func parsePiece(s string) (p piece, value uint64, err error) {
 	if !ok {
 		return p, 0, fmt.Errorf("field %s should be name:width", quoteShort(s))
 	}
-	most := 64
 	name, p.reverse = strings.CutSuffix(name, "~")
-	switch name {
-	case "time":
-		p.field = fieldTime
-	case "node":
-		p.field = fieldNode
-	case "seq":
-		p.field = fieldSeq
-	case "const":
-		p.field = fieldConst
-	case "rand":
-		p.field, most = fieldRand, 128
-	default:
+	f := slices.Index(fieldNames[:], name)
+	if f <= 0 { // the zero field has no name
 		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
+	}
+	p.field = field(f)
+	most := 64
+	if p.field == fieldRand {
+		most = 128
 	}
 	if p.reverse && p.field != fieldTime {
 		return p, 0, fmt.Errorf("field %s cannot be reversed; only time can", name)
