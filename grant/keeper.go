@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
@@ -113,19 +114,14 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 		calls: make(chan call), answers: make(chan Event, 1),
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
-	if o != nil {
-		k.options = *o
-	}
+	k.options = *cmp.Or(o, new(KeeperOptions))
 	if k.options.Now == nil {
 		k.options.Now = time.Now
 	}
 	if k.options.Timeout <= 0 {
 		k.options.Timeout = 5 * time.Second
 	}
-	if k.options.Logger == nil {
-		k.options.Logger = slog.New(slog.DiscardHandler)
-	}
-	k.options.Logger = k.options.Logger.With("sequencer", s.Name)
+	k.options.Logger = cmp.Or(k.options.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.Name)
 	if s.Random == nil {
 		s.Random = random
 	}

@@ -327,6 +327,14 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 	return r, nil
 }
 
+// readNode parses the key and the record of a node ID.
+func readNode(name, key string, value []byte) (node uint64, r nodeRecord, err error) {
+	if node, err = nodeOf(name, key); err == nil {
+		r, err = decodeNode(key, value)
+	}
+	return node, r, err
+}
+
 // inRange reports whether windows can be added to a time without overflow, and
 // whether time.Duration arithmetic can handle it.
 func inRange(v int64) bool { return v >= -maxTime && v <= maxTime }
