@@ -82,45 +82,35 @@ func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err err
 	if err := conn.QueryRowContext(ctx, "SHOW COUNT(*) WARNINGS").Scan(&n); err != nil || n == 0 {
 		return nil, err
 	}
-	rows, err := conn.QueryContext(ctx, "SHOW WARNINGS")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	shown := 0
-	for ; rows.Next(); shown++ {
+	err = eachRow(ctx, conn, "SHOW WARNINGS", nil, func(rows *sql.Rows) error {
+		shown++
 		var level, text string
 		var code int
-		if err := rows.Scan(&level, &code, &text); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&level, &code, &text)
 		if level != "Note" {
 			found = append(found, fmt.Sprintf("%s (%d)", text, code))
 		}
-	}
+		return err
+	})
 	if shown < n && len(found) == 0 { // max_error_count hides them
 		found = append(found, fmt.Sprintf("%d warnings", n))
 	}
-	return found, rows.Err()
+	return found, err
 }
 
 // variablesMySQL returns settings or figures of the server by their names in
 // lower case. what is GLOBAL VARIABLES, SESSION VARIABLES or GLOBAL STATUS.
 func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...string) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	set := make(map[string]string)
-	for rows.Next() {
+	query := "SHOW " + what + " WHERE Variable_name IN ('" + strings.Join(names, "', '") + "')"
+	err := eachRow(ctx, db, query, nil, func(rows *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&name, &value)
 		set[strings.ToLower(name)] = value
-	}
-	return set, rows.Err()
+		return err
+	})
+	return set, err
 }
 
 // checkMySQL checks that statements are committed and that commits are on disk.
@@ -197,15 +187,10 @@ func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error
 }
 
 func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
-	rows, err := db.QueryContext(ctx, `SELECT LOWER(column_name), LOWER(data_type), LOWER(column_type), is_nullable = 'YES', COALESCE(character_octet_length, 0),
-			column_default IS NULL, UPPER(extra) LIKE '%AUTO_INCREMENT%', UPPER(extra) LIKE '%VIRTUAL%' OR UPPER(extra) LIKE '%STORED%' OR UPPER(extra) LIKE '%PERSISTENT%'
-		FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`, schema, name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
 	table := schema + "." + name
-	for rows.Next() {
+	return eachRow(ctx, db, `SELECT LOWER(column_name), LOWER(data_type), LOWER(column_type), is_nullable = 'YES', COALESCE(character_octet_length, 0),
+			column_default IS NULL, UPPER(extra) LIKE '%AUTO_INCREMENT%', UPPER(extra) LIKE '%VIRTUAL%' OR UPPER(extra) LIKE '%STORED%' OR UPPER(extra) LIKE '%PERSISTENT%'
+		FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`, []any{schema, name}, func(rows *sql.Rows) error {
 		var column, kind, full string
 		var null, unset, counts, generated bool
 		var length uint64
@@ -220,7 +205,7 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 		case want == "" && !null && unset && !counts && !generated:
 			return wrong("has no default and must not be null, so nothing can be inserted", "drop it, or give it a default")
 		case want == "":
-			continue
+			return nil
 		case generated:
 			return wrong("is generated", "make it one of "+want)
 		case column == "k" && (kind != "varbinary" || length < 256),
@@ -230,8 +215,8 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 		case null:
 			return wrong("may be null", "ALTER TABLE "+table+" MODIFY "+column+" "+want+" NOT NULL")
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // galeraAlone finds settings that let a minority of a cluster continue alone.
