@@ -68,14 +68,10 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
-	return s.get(ctx, key)
-}
-
-func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 	return do(ctx, s, func(*call) ([]byte, error) { return s.getNow(ctx, key) })
 }
 
-// getNow is get inside a call.
+// getNow is Get inside a call.
 func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
 	name := fileName(key)
 	if !readsTakeLock {
@@ -226,7 +222,6 @@ func (s *Store) writeFile(name string, data []byte) error {
 // nothing has changed; if the result is unknown, the store has failed.
 func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 	var w waiter
-	defer w.stop()
 	for {
 		err := ctx.Err()
 		if err == nil && !c.renames() {
@@ -265,7 +260,6 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 	leave = func() { <-line.turn; s.queue.leave(name, line) }
 
 	var w waiter
-	defer w.stop()
 	l, err := s.disk.lock(lockPrefix + name)
 	for isUnshared(err) && w.waits < maxUnshared && w.wait(ctx, s.closing) == nil {
 		l, err = s.disk.lock(lockPrefix + name)
@@ -310,7 +304,6 @@ func (s *Store) waited(err error, name string) error {
 // A waiter waits a little longer each time, by a random amount, so that
 // processes waiting for one lock do not all try at once.
 type waiter struct {
-	timer *time.Timer
 	pause time.Duration
 	waits int
 }
@@ -335,25 +328,13 @@ const maxUnshared = 200
 func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 	w.waits++
 	w.pause = min(max(firstPause, w.pause*3/2), lastPause)
-	pause := w.pause/2 + rand.N(w.pause)
-	if w.timer == nil {
-		w.timer = time.NewTimer(pause)
-	} else {
-		w.timer.Reset(pause)
-	}
 	select {
-	case <-w.timer.C:
+	case <-time.After(w.pause/2 + rand.N(w.pause)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-closing:
 		return errClosed
-	}
-}
-
-func (w *waiter) stop() {
-	if w.timer != nil {
-		w.timer.Stop()
 	}
 }
 
@@ -405,7 +386,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 		return err
 	}
 	for _, key := range keys {
-		value, err := shown(s.get(ctx, key))
+		value, err := shown(s.Get(ctx, key))
 		if err != nil {
 			return err
 		}
