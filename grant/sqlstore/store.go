@@ -224,12 +224,10 @@ func pause(ctx context.Context, n int) bool {
 	if n > maxAgain {
 		return false
 	}
-	timer := time.NewTimer(time.Millisecond/2 + mathrand.N(time.Millisecond<<min(n, 6)))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(time.Millisecond/2 + mathrand.N(time.Millisecond<<min(n, 6))):
 		return true
 	}
 }
