@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -172,10 +173,7 @@ func parseLayout(s string) (l Layout, faults []error) {
 			return l, faults
 		}
 		p := &presets[i]
-		l.preset, l.size, l.epoch, l.unit = uint8(i+1), p.size, p.epoch, p.unit
-		if l.unit == 0 {
-			l.unit = time.Millisecond
-		}
+		l.preset, l.size, l.epoch, l.unit = uint8(i+1), p.size, p.epoch, cmp.Or(p.unit, time.Millisecond)
 		known := []string{"epoch"}
 		settings := make(args)
 		for _, k := range p.keys {
