@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -113,17 +114,13 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 // List calls yield for every key with the prefix, with the values at the time
 // of the call.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	type record struct {
-		key   string
-		value []byte
-	}
-	var records []record
+	found := make(map[string][]byte)
 	s.mu.Lock()
 	err := s.refuse(ctx)
 	if err == nil {
 		for key, value := range s.values {
 			if strings.HasPrefix(key, prefix) {
-				records = append(records, record{key, value})
+				found[key] = value
 			}
 		}
 	}
@@ -131,12 +128,11 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.key, b.key) })
-	for _, r := range records {
+	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !yield(r.key, bytes.Clone(r.value)) {
+		if !yield(key, bytes.Clone(found[key])) {
 			break
 		}
 	}
