@@ -65,7 +65,7 @@ func (l Layout) String() string {
 	}
 	p := l.presetOf()
 	if p == nil {
-		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.bitsText(), l.unit, l.epochText())
+		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.Fields(), l.unit, l.epochText())
 	}
 	var b strings.Builder
 	b.WriteString(p.name)
@@ -101,9 +101,7 @@ func (l *Layout) UnmarshalText(text []byte) error {
 
 // Fields returns the layout's bits in the form that ParseLayout accepts after
 // bits=, whether or not the layout has a name.
-func (l Layout) Fields() string { return l.bitsText() }
-
-func (l *Layout) bitsText() string {
+func (l Layout) Fields() string {
 	var b strings.Builder
 	for i, p := range l.pieces[:l.n] {
 		if i > 0 {
