@@ -508,13 +508,11 @@ func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool 
 		return true
 	default:
 	}
-	timer := time.NewTimer(min(max(d, minSleep), maxSleep))
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
 	case <-changed:
-	case <-timer.C:
+	case <-time.After(min(max(d, minSleep), maxSleep)):
 	}
 	return false
 }
