@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ import (
 // that is read_only, as root is: a CAS there has an unknown result, and leaves
 // a transaction that other servers lack.
 func MySQL(number func(error) uint16) *Dialect {
+	is := func(numbers ...uint16) func(error) bool {
+		return func(err error) bool { return slices.Contains(numbers, number(err)) }
+	}
 	return &Dialect{
 		name:      "MySQL",
 		quote:     '`',
@@ -39,34 +43,22 @@ func MySQL(number func(error) uint16) *Dialect {
 		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
 		clock:           "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), {P}",
 		clockResolution: time.Millisecond,
-		refused: func(err error) bool {
-			switch number(err) {
-			case 1205, 1213, 1020, // lock wait, deadlock, snapshot
-				1290, 1792, 1836, // read only
-				1044, 1045, 1049, 1142, 1143, 1146, // who, which database and table
-				1054, 1064, 1364, 1366, 1406: // columns, syntax, data
-				return true
-			}
-			return false
-		},
-		again: func(err error) bool { return number(err) == 1213 || number(err) == 1020 },
-		readOnly: func(err error) bool {
-			switch number(err) {
-			case 1290, 1792, 1836:
-				return true
-			}
-			return false
-		},
-		begin:  "ROLLBACK",
-		commit: "COMMIT",
+		refused: is(1205, 1213, 1020, // lock wait, deadlock, snapshot
+			1290, 1792, 1836, // read only
+			1044, 1045, 1049, 1142, 1143, 1146, // who, which database and table
+			1054, 1064, 1364, 1366, 1406), // columns, syntax, data
+		again:    is(1213, 1020),
+		readOnly: is(1290, 1792, 1836),
+		begin:    "ROLLBACK",
+		commit:   "COMMIT",
 		// A privileged user can write even to a server that is read_only: to one
 		// that was replaced, over an older connection. The server is asked after
 		// the commit, because the setting may have changed while the statement
 		// was executed.
 		settle:     "SELECT {P}, TRUE",
-		duplicate:  func(err error) bool { return number(err) == 1062 },
-		missing:    func(err error) bool { return number(err) == 1146 },
-		denied:     func(err error) bool { return number(err) == 1142 || number(err) == 1143 },
+		duplicate:  is(1062),
+		missing:    is(1146),
+		denied:     is(1142, 1143),
 		warnings:   warningsMySQL,
 		schemas:    schemasMySQL,
 		checkTable: checkTableMySQL,
