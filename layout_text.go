@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,15 +202,10 @@ func parseLayout(s string) (l Layout, faults []error) {
 }
 
 func unknownKeys(given args, what string, known ...string) (faults []error) {
-	var names []string
-	for key := range given {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, key) {
-			names = append(names, key)
+			faults = append(faults, fmt.Errorf("unknown key %s: %s has %s", quoteShort(key), what, strings.Join(known, ", ")))
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		faults = append(faults, fmt.Errorf("unknown key %s: %s has %s", quoteShort(name), what, strings.Join(known, ", ")))
 	}
 	return faults
 }
