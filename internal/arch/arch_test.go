@@ -117,6 +117,7 @@ var imports = []importLine{
 	{pattern: "server/metrics"},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
 	{pattern: "server/readfile"},
+	{pattern: "server/records"},
 	{pattern: "server/tlsconf", imports: []string{"server/readfile"}, tests: []string{"server/nettest"}},
 	{pattern: "server/nettest", imports: []string{"grant"}},
 	{

@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/check"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -211,7 +212,7 @@ func (c *checking) file(ctx context.Context, name string) error {
 	}
 	in := idInput{a: c.a, csv: c.csv, from: c.from, bits: c.bits}
 	last := 0 // the line of the previous ID
-	return in.lines(ctx, r, name, newRecordWriter(io.Discard), func(where place, text string, bad error) error {
+	return in.lines(ctx, r, name, records.NewWriter(io.Discard), func(where place, text string, bad error) error {
 		count := c.Count()
 		if bad == nil {
 			err := c.AddText(text)
@@ -242,7 +243,7 @@ func (c *checking) file(ctx context.Context, name string) error {
 // bytes reads packed IDs; the number of an ID takes the place of its line.
 func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
-	return eachRaw(r, c.raw, func(n int, b []byte) error {
+	return records.EachRaw(r, c.raw, func(n int, b []byte) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -189,10 +190,10 @@ func (c *composer) compose(l firn.Layout, p firn.Parts) (n composed, err error) 
 
 // lines answers one record per line.
 func (c *composer) lines(cmd *cobra.Command, a *app) error {
-	out := newRecordWriter(a.stdout)
+	out := records.NewWriter(a.stdout)
 	var t tally
 	var buf []byte
-	err := eachLine(cmd.Context(), a.stdin, out, func(_ int, line string, err error) error {
+	err := records.EachLine(cmd.Context(), a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
 		var n composed
 		if err == nil {

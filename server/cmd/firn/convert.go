@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 func newConvert(a *app) *cobra.Command {
@@ -63,7 +64,7 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
-			out := newRecordWriter(a.stdout)
+			out := records.NewWriter(a.stdout)
 			var err error
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
@@ -144,7 +145,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 }
 
 // line converts one text.
-func (c *converter) line(out *recordWriter, where place, text string, err error) error {
+func (c *converter) line(out *records.Writer, where place, text string, err error) error {
 	c.tally.all++
 	if err == nil && text == "" {
 		err = errEmptyLine
@@ -249,8 +250,8 @@ func (c *converter) end(bits int) {
 }
 
 // bytes converts packed IDs.
-func (c *converter) bytes(out *recordWriter, r io.Reader) error {
-	err := eachRaw(r, c.bits/8, func(_ int, b []byte) error {
+func (c *converter) bytes(out *records.Writer, r io.Reader) error {
+	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
 		c.append(composedOf(b))

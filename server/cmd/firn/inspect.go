@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 func newInspect(a *app) *cobra.Command {
@@ -74,7 +75,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				return err
 			}
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
-			out := newRecordWriter(a.stdout)
+			out := records.NewWriter(a.stdout)
 			var t tally
 			switch {
 			case summary:
@@ -129,7 +130,7 @@ func decodedBits(l firn.Layout) int {
 
 // inspectJSON writes an object per ID. If the layout is known, nothing is
 // guessed, and one processor is fast enough.
-func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
+func inspectJSON(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
 	if o.Layout.IsZero() {
 		return inspectUnknown(ctx, in, args, out, o, all, t)
 	}
@@ -159,9 +160,9 @@ type unread struct {
 }
 
 // inspectUnknown is inspectJSON for IDs of unknown layouts.
-func inspectUnknown(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
+func inspectUnknown(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
 	var bad atomic.Int64
-	records := newOrdered(out, func() func(b []byte, id unread) []byte {
+	ordered := records.NewOrdered(out, func() func(b []byte, id unread) []byte {
 		scanner := inspect.NewScanner(o)
 		return func(b []byte, id unread) []byte {
 			o, r, err := o, inspect.Result{}, id.err
@@ -182,10 +183,10 @@ func inspectUnknown(ctx context.Context, in *idInput, args []string, out *record
 			return append(r.AppendJSON(b), '\n')
 		}
 	})
-	defer records.close()
-	err := in.each(ctx, args, records, func(where place, text string, err error) error {
+	defer ordered.Close()
+	err := in.each(ctx, args, ordered, func(where place, text string, err error) error {
 		t.all++
-		return records.add(unread{text, !all && where.line > 0, err, in.a.now()})
+		return ordered.Add(unread{text, !all && where.line > 0, err, in.a.now()})
 	})
 	t.bad = int(bad.Load())
 	return err
