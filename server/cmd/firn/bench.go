@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/load"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tlsconf"
@@ -126,11 +127,11 @@ func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
 		return nil, misuse("", "--cert and --key must be given together")
 	}
 	if b.tokenFile != "" {
-		f, err := openTokenFile(b.tokenFile, nil)
+		f, err := auth.OpenBearer(b.tokenFile, nil)
 		if err != nil {
 			return nil, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
 		}
-		b.token = f.token()
+		b.token = f.Token()
 	}
 	c, err := tlsconf.Dialer(b.ca, b.cert, b.key)
 	if err != nil {

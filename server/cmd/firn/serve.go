@@ -322,7 +322,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
 		if guard.memberToken != nil {
-			c.Forward.Token = guard.memberToken.token
+			c.Forward.Token = guard.memberToken.Token
 		}
 	}
 	open := func(ctx context.Context) (grant.Store, error) {
