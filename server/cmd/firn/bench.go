@@ -55,27 +55,19 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; https:// uses TLS")
-	f.Var(&value[string]{&b.protocol, parseProtocol, func(s string) string { return s }, "PROTOCOL"}, "protocol", "protocol: http, grpc or resp")
-	complete(cmd, "protocol", func() []string { return []string{"http", "grpc", "resp"} })
+	wordVar(cmd, &b.protocol, "protocol", "PROTOCOL", "protocol: http, grpc or resp", "http", "grpc", "resp")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
 	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
 	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
 	f.StringVar(&b.ca, "ca", "", "PEM `FILE` with the authority of the servers' certificates (default the system's)")
 	f.StringVar(&b.cert, "cert", "", "PEM `FILE` with a client certificate")
 	f.StringVar(&b.key, "key", "", "PEM `FILE` with the key of --cert")
-	numberVar(cmd, &b.connections, "connections", "", "N", "number of connections, each with one request at a time")
-	numberVar(cmd, &b.count, "count", "", "N", "IDs per request")
-	numberVar(cmd, &b.pipeline, "pipeline", "", "N", "concurrent requests per connection, for resp")
+	numberVar(cmd, &b.connections, "connections", "", "number of connections, each with one request at a time")
+	numberVar(cmd, &b.count, "count", "", "IDs per request")
+	numberVar(cmd, &b.pipeline, "pipeline", "", "concurrent requests per connection, for resp")
 	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
 	f.BoolVar(&b.asJSON, "json", false, "print the result as JSON")
 	return cmd
-}
-
-func parseProtocol(s string) (string, error) {
-	if s != "http" && s != "grpc" && s != "resp" {
-		return "", errors.New("it must be http, grpc or resp")
-	}
-	return s, nil
 }
 
 // check validates the flags.

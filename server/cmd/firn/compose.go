@@ -102,7 +102,7 @@ continues, and exits with 1.`,
 	layoutVar(cmd, &layout, "layout of the ID")
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID")
-	numberVar(cmd, &seq, "seq", "", "N", "sequence number within the tick")
+	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
 	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -221,10 +222,7 @@ var ofLayouts = [...]string{"layout", "node", "nodes", "max-ahead", "store"}
 
 // load reads the configuration of serve.
 func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
-	path := s.config
-	if path == "" {
-		path = a.getenv(configEnv)
-	}
+	path := cmp.Or(s.config, a.getenv(configEnv))
 	var f *config.File
 	if path != "" {
 		if f, all, err = readConfig(path); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,8 +98,7 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 			created: func(string) {},
 			another: func(string, string) {},
 		})
-		var e *exitError
-		if errors.As(c.StoreError, &e) {
+		if e, ok := errors.AsType[*exitError](c.StoreError); ok {
 			c.StoreHint = e.hint
 		}
 		if c.Store != nil {
@@ -141,9 +141,7 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 // directoryOf returns the directory of a store, or "" if it is not in one, and
 // whether serve creates a missing store in it.
 func (a *app) directoryOf(url string) (path string, makes bool) {
-	if url == "" {
-		url = a.getenv(storeEnv)
-	}
+	url = cmp.Or(url, a.getenv(storeEnv))
 	switch rest, isDir := strings.CutPrefix(url, "dir:"); {
 	case isDir:
 		path, query, _ := strings.Cut(rest, "?")

@@ -67,8 +67,7 @@ func (p *endpoint) resolve(s *serving) error {
 		return nil
 	}
 	address, err := net.ResolveTCPAddr("tcp", p.text)
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return failed("write the address as a number, such as "+defaultListen, "--%s %s: %w", p.flag, p.text, err)
 	}
 	if err != nil || p.text == "" {

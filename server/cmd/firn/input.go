@@ -39,8 +39,7 @@ name looks like an ID.`
 
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
-	show := func(s string) string { return s }
-	cmd.Flags().Var(&value[string]{column, notEmpty, show, "COLUMN"}, "csv", "column of a table with the IDs: its name, or its number from 1")
+	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a table with the IDs: its name, or its number from 1")
 }
 
 // A place is where a text comes from: an argument, or a line of a file or of

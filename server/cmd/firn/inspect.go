@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
 			}
-			if err := firstError(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+			if err := cmp.Or(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err
 			}
 			o := inspect.Options{Layout: layout, From: from}

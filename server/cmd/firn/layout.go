@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -50,7 +51,7 @@ node.`,
 			return presetNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := firstError(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+			if err := cmp.Or(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err
 			}
 			out := bufio.NewWriter(a.stdout)

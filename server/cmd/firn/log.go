@@ -26,19 +26,9 @@ type logging struct {
 
 // flags adds the flags of logs.
 func (l *logging) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	show := func(s string) string { return s }
-	f.Var(&value[string]{&l.logFormat, parseLogFormat, show, "FORMAT"}, "log-format", "format of the log on stderr: text or json")
-	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
-	f.Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
+	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
+	cmd.Flags().Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
 	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
-}
-
-func parseLogFormat(s string) (string, error) {
-	if s != "text" && s != "json" {
-		return "", errors.New("it must be text or json")
-	}
-	return s, nil
 }
 
 func parseLogLevel(s string) (slog.Level, error) {

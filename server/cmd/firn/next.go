@@ -69,7 +69,7 @@ it.`,
 			return n.run(cmd.Context())
 		},
 	}
-	numberVar(cmd, &n.count, "count", "n", "N", "number of IDs")
+	numberVar(cmd, &n.count, "count", "n", "number of IDs")
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")

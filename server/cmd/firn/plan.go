@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -28,15 +29,11 @@ func (p *plan) needsNothing() bool { return p.years == 0 && p.nodes == 0 && p.ra
 // least returns the narrowest split that meets the needs. A need that is not
 // stated has a modest value.
 func (p *plan) least() split {
-	years, nodes, rate := p.years, p.nodes, p.rate
-	if years == 0 {
-		years = 30
-	}
 	elapsed := p.now.Sub(firn.Default().Epoch()).Seconds()
 	return split{
-		time: bitsFor((max(elapsed, 0) + years*inspect.Year) * 1000),
-		node: bitsFor(max(nodes, 1)),
-		seq:  bitsFor(max(rate/1000, 1)),
+		time: bitsFor((max(elapsed, 0) + cmp.Or(p.years, 30)*inspect.Year) * 1000),
+		node: bitsFor(max(p.nodes, 1)),
+		seq:  bitsFor(max(p.rate/1000, 1)),
 	}
 }
 

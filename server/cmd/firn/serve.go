@@ -166,7 +166,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.MemberCA, "member-ca", "", "PEM `FILE` with the authorities of the store's other servers (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
 	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach exactly this one (default the host's name and port)")
-	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "maximum number of connections per address")
+	numberVar(cmd, &s.maxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
@@ -175,7 +175,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	clockVars(cmd, &s.allowClock)
 	// The zero value is not the default: 0s is another setting.
 	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
-	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "maximum number of sequencers in use")
+	numberVar(cmd, &s.maxNames, "max-sequencers", "", "maximum number of sequencers in use")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
@@ -333,8 +333,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 	} else {
 		c.Store, err = open(ctx)
 	}
-	var e *exitError
-	if errors.As(err, &e) && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
+	if e, ok := errors.AsType[*exitError](err); ok && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
 		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
 	}
 	return c, err
