@@ -8,6 +8,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -234,9 +235,7 @@ func (r *report) members(ctx context.Context) {
 	var texts []string
 	for v, names := range versions {
 		slices.Sort(names)
-		if v == "" {
-			v = "unknown version"
-		}
+		v = cmp.Or(v, "unknown version")
 		texts = append(texts, fmt.Sprintf("%s (%s)", v, strings.Join(names, ", ")))
 	}
 	slices.Sort(texts)
