@@ -390,6 +390,20 @@ func servingFlags() (*serving, *pflag.FlagSet) {
 	return s, cmd.Flags()
 }
 
+// configured returns the settings of a serve command with this file, this store
+// and the variables; "" leaves them out.
+func (a *app) configured(file, store string) (*serving, error) {
+	s, flags := servingFlags()
+	s.config = file
+	if store != "" {
+		if err := flags.Set("store", store); err != nil {
+			return nil, misuse("", "--store: %w", err)
+		}
+	}
+	wrong, err := s.load(a, flags)
+	return s, cmp.Or(err, wrong.error(s.from))
+}
+
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return misuse("", "the file is missing: write %s FILE", cmd.CommandPath())

@@ -44,17 +44,7 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
   firn doctor --json | jq '.[] | select(.level == "fix")'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, flags := servingFlags()
-			s.config = configFile
-			if store != "" {
-				if err := flags.Set("store", store); err != nil {
-					return misuse("", "--store: %w", err)
-				}
-			}
-			wrong, err := s.load(a, flags)
-			if err == nil {
-				err = wrong.error(s.from)
-			}
+			s, err := a.configured(configFile, store)
 			if err != nil {
 				return err
 			}
