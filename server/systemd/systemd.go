@@ -1,4 +1,6 @@
-package main
+// Package systemd reports the state of a service to the service manager that
+// started it: systemd, for a service with Type=notify. See sd_notify(3).
+package systemd
 
 import (
 	"context"
@@ -11,59 +13,60 @@ import (
 	"time"
 )
 
-// A supervisor is the service manager that started serve and receives its
-// state: systemd, for a service with Type=notify. The zero value means none.
-type supervisor struct {
+// A Manager is the service manager that started this process. The zero value
+// means none, and its methods do nothing.
+type Manager struct {
 	socket   string        // "" means none
 	watchdog time.Duration // 0 if it does not restart silent services
 	log      *slog.Logger
 }
 
-// supervisor reads the variables that systemd sets, see sd_notify(3).
-func (a *app) supervisor(log *slog.Logger) supervisor {
-	s := supervisor{socket: a.getenv("NOTIFY_SOCKET"), log: log}
-	if pid := a.getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
-		return s // for another process of the service
+// FromEnv reads the variables that systemd sets. log receives the failures of
+// notifications.
+func FromEnv(getenv func(string) string, log *slog.Logger) Manager {
+	m := Manager{socket: getenv("NOTIFY_SOCKET"), log: log}
+	if pid := getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
+		return m // for another process of the service
 	}
-	if us, err := strconv.ParseInt(a.getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
-		s.watchdog = time.Duration(us) * time.Microsecond
+	if us, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
+		m.watchdog = time.Duration(us) * time.Microsecond
 	}
-	return s
+	return m
 }
 
-// tell sends lines of NAME=VALUE. If that fails, serve continues.
-func (s supervisor) tell(lines ...string) {
-	if s.socket == "" {
+// tell sends lines of NAME=VALUE. A failure is only logged.
+func (m Manager) tell(lines ...string) {
+	if m.socket == "" {
 		return
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.socket, Net: "unixgram"}) // @ begins an abstract name
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: m.socket, Net: "unixgram"}) // @ begins an abstract name
 	if err == nil {
 		_, err = conn.Write([]byte(strings.Join(lines, "\n")))
 		_ = conn.Close()
 	}
 	if err != nil {
-		s.log.Warn("notifying the service manager failed", "message", lines[0], "error", err)
+		m.log.Warn("notifying the service manager failed", "message", lines[0], "error", err)
 	}
 }
 
-// ready reports that requests are answered.
-func (s supervisor) ready(url string) { s.tell("READY=1", "STATUS=Serving on "+url) }
+// Ready reports that requests are answered.
+func (m Manager) Ready(url string) { m.tell("READY=1", "STATUS=Serving on "+url) }
 
-// stopping reports that the server is about to end, and within how much time.
-func (s supervisor) stopping(within time.Duration) {
-	s.tell("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
+// Stopping reports that the server is about to end, and within how much time.
+func (m Manager) Stopping(within time.Duration) {
+	m.tell("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
-// watch reports twice per interval that the server is alive, until ctx is done.
+// Watch reports twice per interval that the server is alive, until ctx is done.
 // Its goroutine waits for a processor like those of requests.
-func (s supervisor) watch(ctx context.Context) {
-	if s.socket == "" || s.watchdog == 0 {
+func (m Manager) Watch(ctx context.Context) {
+	if m.socket == "" || m.watchdog == 0 {
 		return
 	}
-	ticker := time.NewTicker(s.watchdog / 2)
+	ticker := time.NewTicker(m.watchdog / 2)
 	defer ticker.Stop()
 	for {
-		s.tell("WATCHDOG=1")
+		m.tell("WATCHDOG=1")
 		select {
 		case <-ctx.Done():
 			return

@@ -202,7 +202,7 @@ func TestEmptiedTokens(t *testing.T) {
 	s := newServing()
 	s.tokens = path
 	log := s.logger(a)
-	defer a.log.close()
+	defer a.log.Close()
 	g, wrong := s.readGuard(nil)
 	if err := wrong.error(nil); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server/logwriter"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/tracing"
 )
@@ -59,7 +61,7 @@ func (l *logging) logger(a *app) *slog.Logger {
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
 	signal.Notify(brokenPipes, syscall.SIGPIPE)
-	a.log = newLogWriter(a.stderr, missingLines(handler))
+	a.log = logwriter.New(a.stderr, missingLines(handler))
 	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
@@ -71,4 +73,13 @@ func (l *logging) reload(to *logging) bool {
 	}
 	l.level.Set(to.logLevel)
 	return true
+}
+
+// missingLines returns a function that formats the line about missing lines.
+func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
+	return func(lines int) []byte {
+		var b bytes.Buffer
+		slog.New(handler(&b)).Warn("log lines dropped: nothing read the log", "lines", lines)
+		return b.Bytes()
+	}
 }

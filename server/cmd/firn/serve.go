@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/systemd"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -482,11 +483,11 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
-	manager := a.supervisor(log)
-	manager.ready(endpoints[0].url(scheme(secure)))
+	manager := systemd.FromEnv(a.getenv, log)
+	manager.Ready(endpoints[0].url(scheme(secure)))
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
 	var watching sync.WaitGroup
-	watching.Go(func() { manager.watch(alive) })
+	watching.Go(func() { manager.Watch(alive) })
 	defer watching.Wait()
 	defer dead()
 
@@ -503,7 +504,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		ended = true
 	case <-ctx.Done():
 	}
-	manager.stopping(s.drainDelay + s.drainTimeout + closingTime)
+	manager.Stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
 	var again []any // the first line after a signal explains a second signal
 	if ctx.Err() != nil {
