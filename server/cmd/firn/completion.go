@@ -64,9 +64,9 @@ func (a *app) peek(ctx context.Context, url string) grant.Store {
 	path, err := "", error(nil)
 	switch {
 	case url == "" && a.container() == "":
-		path, err = a.ownPath()
+		path, err = a.dirs().Own()
 	case url == machineStore:
-		path, err = a.machinePath()
+		path, err = a.dirs().Machine()
 	case url != "":
 		url = strings.ReplaceAll(url, "create=true", "create=false")
 		if s, err := stores.Open(ctx, url, stores.Options{}); err == nil {

@@ -137,10 +137,10 @@ func (a *app) directoryOf(url string) (path string, makes bool) {
 		path, query, _ := strings.Cut(rest, "?")
 		return path, strings.Contains(query, "create=true")
 	case url == "" && a.container() == "":
-		path, err := a.ownPath()
+		path, err := a.dirs().Own()
 		return path, err == nil
 	case url == machineStore:
-		path, _ = a.machinePath() // created by an administrator
+		path, _ = a.dirs().Machine() // created by an administrator
 	}
 	return path, false
 }

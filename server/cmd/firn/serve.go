@@ -614,9 +614,9 @@ func (a *app) storeName(url string) string {
 	path := ""
 	switch url {
 	case "":
-		path, _ = a.ownPath()
+		path, _ = a.dirs().Own()
 	case machineStore:
-		path, _ = a.machinePath()
+		path, _ = a.dirs().Machine()
 	default:
 		return stores.Redact(url)
 	}
