@@ -13,6 +13,7 @@ package listen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -94,12 +95,8 @@ type Mux struct {
 
 // New makes a Mux over a listener, which it then owns.
 func New(l net.Listener, c Config) *Mux {
-	if c.Hello == 0 {
-		c.Hello = DefaultHello
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Hello = cmp.Or(c.Hello, DefaultHello)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{}), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
