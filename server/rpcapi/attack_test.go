@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -181,15 +182,26 @@ func TestStreamsNotRead(t *testing.T) {
 
 // TestStreamNotRead: a stream that is not read ends at the write timeout, and
 // the others of its connection continue.
-func TestStreamNotRead(t *testing.T) {
+func TestStreamNotRead(t *testing.T) { synctest.Test(t, testStreamNotRead) }
+
+func testStreamNotRead(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
-	l := listening(t, Config{Backend: s, Limits: service.Limits{Write: time.Second}})
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	l, server := nettest.NewPipes(), NewServer(Config{Backend: s, Limits: service.Limits{Write: time.Second}})
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial(), nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = server.Shutdown(context.Background())
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 	ids := firnv1.NewIDsClient(conn)
 	unread, err := ids.Stream(t.Context())
 	if err != nil {

@@ -4,15 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/firnid/firn/server/nettest"
 )
 
 // fullPipe returns the write end of a pipe that is full and not read.
@@ -23,15 +23,21 @@ func fullPipe(t *testing.T) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
-	_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	for size := 4096; size > 0; size /= 2 {
-		for {
-			if _, err := w.Write(make([]byte, size)); err != nil {
-				break
+	raw, err := w.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full error
+	err = raw.Write(func(fd uintptr) bool { // it does not block yet
+		for size := 4096; size > 0; size /= 2 {
+			for full = nil; full == nil || errors.Is(full, syscall.EINTR); {
+				_, full = syscall.Write(int(fd), make([]byte, size))
 			}
-			_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 		}
-		_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		return true
+	})
+	if err != nil || !errors.Is(full, syscall.EAGAIN) {
+		t.Fatal(err, full)
 	}
 	return w
 }
@@ -54,10 +60,9 @@ func TestBlockedLog(t *testing.T) {
 
 // serveInto runs a server with this stderr.
 func serveInto(t *testing.T, stderr *os.File) {
-	listener := nettest.Listen(t)
-	address := listener.Addr().String()
-	listener.Close()
-	cmd := firnCommand(context.Background(), "serve --listen "+address+" --node 3 --log-level debug --log-format json")
+	// A socket, because its log does not say which port it has.
+	address := filepath.Join(t.TempDir(), "socket")
+	cmd := firnCommand(context.Background(), "serve --listen unix:"+address+" --node 3 --log-level debug --log-format json")
 	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -65,10 +70,13 @@ func serveInto(t *testing.T, stderr *os.File) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
-	client := &http.Client{Timeout: 10 * time.Second}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", address)
+	}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
+		if conn, err := net.Dial("unix", address); err == nil {
 			conn.Close()
 			break
 		}
@@ -77,7 +85,7 @@ func serveInto(t *testing.T, stderr *os.File) {
 		}
 	}
 	for i := range 1000 {
-		resp, err := client.Post("http://"+address+"/v1/sequencers/orders/next", "", nil)
+		resp, err := client.Post("http://localhost/v1/sequencers/orders/next", "", nil)
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}
