@@ -134,7 +134,7 @@ var imports = []importLine{
 		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/readfile", "server/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
-	{pattern: "server/stores/sqltest"},
+	{pattern: "server/stores/sqltest", imports: []string{"server/nettest"}},
 	// Programs that take a node ID from a store.
 	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer", "server/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore"}},
 	// The server, tests of complete ones, and the command.
