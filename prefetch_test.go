@@ -705,7 +705,7 @@ func TestPrefetcherBetweenReadings(t *testing.T) {
 		t.Fatal(err)
 	}
 	const validity = 500 * time.Microsecond
-	p := NewPrefetcher(g, 1_000_000, validity)
+	p := NewPrefetcher(g, 100_000, validity) // more than it hands out in that time
 	fetches, without, calls := uint64(0), 0, 0
 	var arrived time.Time // no earlier than the batch arrived
 	for begin := time.Now(); fetches < 20 || without == 0; calls++ {
