@@ -489,6 +489,9 @@ func (m *Machine) readConfig(value []byte) bool {
 func (m *Machine) refuse(err error) {
 	m.demand, m.isRefused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
+	if m.wantConfig && m.hold == nil {
+		m.notBefore = 0 // a hint came after it was requested
+	}
 }
 
 // report returns a new status as an action.
