@@ -69,8 +69,9 @@ type Handler struct {
 	options Options
 	closed  chan struct{}
 
-	mu         sync.Mutex
-	generators map[string]generator
+	generators sync.Map // of generator by name
+
+	mu         sync.Mutex // guards the fields below
 	requests   int
 	taken      uint64
 	fail, drop int
@@ -90,7 +91,7 @@ type batch struct {
 
 // NewHandler returns a Handler, for a test that has its own server.
 func NewHandler(o *Options) (*Handler, error) {
-	h := &Handler{options: *cmp.Or(o, new(Options)), closed: make(chan struct{}), generators: make(map[string]generator)}
+	h := &Handler{options: *cmp.Or(o, new(Options)), closed: make(chan struct{})}
 	if h.options.Layout.IsZero() {
 		h.options.Layout = firn.Default()
 	}
@@ -181,9 +182,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if status != 0 {
-		if status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
-		}
 		problem(w, status, "injected", "the test wants this request to fail")
 		return
 	}
@@ -258,7 +256,6 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 		problem(w, http.StatusInternalServerError, "time-over", err.Error())
 		return
 	default:
-		w.Header().Set("Retry-After", "1")
 		problem(w, http.StatusServiceUnavailable, "busy", err.Error())
 		return
 	}
@@ -299,22 +296,13 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 
 // generator finds or makes the generator of a sequencer.
 func (h *Handler) generator(name string) generator {
-	h.mu.Lock()
-	g, ok := h.generators[name]
-	h.mu.Unlock()
-	if ok {
-		return g
+	g, ok := h.generators.Load(name)
+	if !ok {
+		// NewHandler has already tested everything that can fail.
+		made, _ := h.newGenerator()
+		g, _ = h.generators.LoadOrStore(name, made)
 	}
-	// Without the lock, because it calls the clock, which may panic. NewHandler
-	// has already tested everything that can fail.
-	made, _ := h.newGenerator()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if g, ok := h.generators[name]; ok {
-		return g
-	}
-	h.generators[name] = made
-	return made
+	return g.(generator)
 }
 
 // newGenerator makes the generator of a sequencer.
@@ -363,6 +351,9 @@ func problem(w http.ResponseWriter, status int, kind, detail string) {
 	body, _ := json.Marshal(map[string]any{ // marshaling strings and a number cannot fail
 		"type": "urn:firn:problem:" + kind, "title": http.StatusText(status), "status": status, "detail": detail,
 	})
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
