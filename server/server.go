@@ -158,9 +158,7 @@ func New(c Config) (*Server, error) {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Limits = c.Limits.WithDefaults()
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{c: c, guard: newGuard(c)}
 	var err error
 	if s.source, err = newSource(c); err != nil {
@@ -190,9 +188,7 @@ func (c *Config) layout() firn.Layout {
 	if c.Static != nil {
 		l = c.Static.Layout
 	}
-	if l.IsZero() {
-		l = firn.Default()
-	}
+	l = cmp.Or(l, firn.Default())
 	return l
 }
 

@@ -116,7 +116,10 @@ var imports = []importLine{
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
+	{pattern: "server/logwriter"},
+	{pattern: "server/systemd"},
 	{pattern: "server/readfile"},
+	{pattern: "server/records"},
 	{pattern: "server/tlsconf", imports: []string{"server/readfile"}, tests: []string{"server/nettest"}},
 	{pattern: "server/nettest", imports: []string{"grant"}},
 	{

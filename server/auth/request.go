@@ -5,15 +5,6 @@ import (
 	"net/http"
 )
 
-// Challenge returns the WWW-Authenticate header of an answer with status 401,
-// as in RFC 6750. It reports an invalid token if one was given.
-func Challenge(given bool) string {
-	if given {
-		return `Bearer realm="firn", error="invalid_token"`
-	}
-	return `Bearer realm="firn"`
-}
-
 // ErrCrossOrigin is the error for a request from a page of another origin.
 var ErrCrossOrigin = errors.New("the request comes from a page of another origin")
 

@@ -28,12 +28,6 @@ func TestFromHeader(t *testing.T) {
 			t.Errorf("FromHeader(%q) = %q, %t, want %q, %t", test.values, c.Token, c.Given, test.token, test.given)
 		}
 	}
-	if got := Challenge(false); got != `Bearer realm="firn"` {
-		t.Errorf("Challenge(false) = %s", got)
-	}
-	if got := Challenge(true); !strings.Contains(got, "invalid_token") {
-		t.Errorf("Challenge(true) = %s", got)
-	}
 }
 
 func TestOrigins(t *testing.T) {

@@ -168,14 +168,12 @@ func (o *order) seal() error {
 		}
 		if o.toSort == nil {
 			o.toSort = make(chan *chunkOfKeys, 2)
-			o.sorting.Add(1)
-			go func() {
-				defer o.sorting.Done()
+			o.sorting.Go(func() {
 				var s sorter
 				for c := range o.toSort {
 					s.sort(c)
 				}
-			}()
+			})
 		}
 		o.toSort <- c
 	}

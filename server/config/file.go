@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -301,13 +302,7 @@ func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 			}
 			all = append(all, &Fault{f.Name, line, fmt.Sprintf("sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))})
 		}
-		layout, ahead, window := t.Layout, t.MaxAhead, &t.Window
-		if layout.IsZero() {
-			layout = usual.Layout
-		}
-		if ahead == nil {
-			ahead = usual.MaxAhead
-		}
+		layout, ahead, window := cmp.Or(t.Layout, usual.Layout), cmp.Or(t.MaxAhead, usual.MaxAhead), &t.Window
 		unknown := t.unknown || layout.IsZero()
 		if unknown { // report what is invalid for every layout
 			layout = firn.Default()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -58,19 +59,11 @@ var betweenFormats = []firn.Format{firn.Decimal, firn.Hex, firn.Base32, firn.Bas
 func (k *Console) between(v *visit) {
 	q := v.r.URL.Query()
 	p := betweenPage{From: strings.TrimSpace(q.Get("from")), To: strings.TrimSpace(q.Get("to")), Layout: strings.TrimSpace(q.Get("layout")), Column: strings.TrimSpace(q.Get("column")), Format: q.Get("format")}
-	if p.Layout == "" {
-		p.Layout = firn.Default().String()
-	}
-	if p.Column == "" {
-		p.Column = "id"
-	}
+	p.Layout = cmp.Or(p.Layout, firn.Default().String())
+	p.Column = cmp.Or(p.Column, "id")
 	hour := v.now.UTC().Truncate(time.Hour)
-	if p.From == "" {
-		p.From = hour.Add(-time.Hour).Format(formTime)
-	}
-	if p.To == "" {
-		p.To = hour.Format(formTime)
-	}
+	p.From = cmp.Or(p.From, hour.Add(-time.Hour).Format(formTime))
+	p.To = cmp.Or(p.To, hour.Format(formTime))
 	for preset := range firn.Presets() {
 		if !preset.Layout.ReadOnly() && preset.Layout.Ordered() {
 			p.Presets = append(p.Presets, preset.Name)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -82,21 +83,13 @@ const sessionLife = 12 * time.Hour
 
 // New makes a Console. It returns an error if Config.Trusted is invalid.
 func New(c Config) (*Console, error) {
-	if c.Limit == 0 {
-		c.Limit = service.DefaultLimit
-	}
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Every == 0 {
-		c.Every = 2 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Layout.IsZero() {
-		c.Layout = firn.Default()
-	}
+	c.Every = cmp.Or(c.Every, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Layout = cmp.Or(c.Layout, firn.Default())
 	if c.Figures == nil {
 		c.Figures = func() []metrics.Sequencer { return nil }
 	}

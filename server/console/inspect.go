@@ -267,10 +267,7 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 		return "No server of this store has ever held this node ID for " + name + "."
 	}
 	n := q.Nodes[i]
-	host := n.Host
-	if host == "" {
-		host = "a server without a name"
-	}
+	host := cmp.Or(n.Host, "a server without a name")
 	since, seen := k.fleet.since(name, n)
 	switch {
 	case !x.Time.Before(n.Until):

@@ -12,6 +12,7 @@
 package forwarding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,7 @@ var _ service.Peers = (*Peers)(nil)
 // New makes the Peers of the server that self announces, in the store of a
 // Fleet. Calls go through f. A nil log discards messages.
 func New(fleet *service.Fleet, f *Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Peers{
 		f: f, self: self, log: log,
 		peers: newPeers(fleet.Members, self.ID()), windows: newWindows(fleet.Store(), fleet.Lookup),

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,15 +114,9 @@ type opening struct {
 
 // NewCluster makes a Cluster. It opens nothing yet.
 func NewCluster(c ClusterConfig) *Cluster {
-	if c.Config.Layout.IsZero() {
-		c.Config.Layout = firn.Default()
-	}
-	if c.MaxNames == 0 {
-		c.MaxNames = DefaultMaxNames
-	}
-	if c.MaxIdle == 0 {
-		c.MaxIdle = DefaultMaxIdle
-	}
+	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
+	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
+	c.MaxIdle = cmp.Or(c.MaxIdle, DefaultMaxIdle)
 	opens, endOpens := context.WithCancel(context.Background())
 	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
 }

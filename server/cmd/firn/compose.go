@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -101,7 +102,7 @@ continues, and exits with 1.`,
 	layoutVar(cmd, &layout, "layout of the ID")
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID")
-	numberVar(cmd, &seq, "seq", "", "N", "sequence number within the tick")
+	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
 	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
 	return cmd
@@ -189,10 +190,10 @@ func (c *composer) compose(l firn.Layout, p firn.Parts) (n composed, err error) 
 
 // lines answers one record per line.
 func (c *composer) lines(cmd *cobra.Command, a *app) error {
-	out := newRecordWriter(a.stdout)
+	out := records.NewWriter(a.stdout)
 	var t tally
 	var buf []byte
-	err := eachLine(cmd.Context(), a.stdin, out, func(_ int, line string, err error) error {
+	err := records.EachLine(cmd.Context(), a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
 		var n composed
 		if err == nil {

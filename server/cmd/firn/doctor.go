@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,17 +44,7 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
   firn doctor --json | jq '.[] | select(.level == "fix")'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, flags := servingFlags()
-			s.config = configFile
-			if store != "" {
-				if err := flags.Set("store", store); err != nil {
-					return misuse("", "--store: %w", err)
-				}
-			}
-			wrong, err := s.load(a, flags)
-			if err == nil {
-				err = wrong.error(s.from)
-			}
+			s, err := a.configured(configFile, store)
 			if err != nil {
 				return err
 			}
@@ -97,8 +88,7 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 			created: func(string) {},
 			another: func(string, string) {},
 		})
-		var e *exitError
-		if errors.As(c.StoreError, &e) {
+		if e, ok := errors.AsType[*exitError](c.StoreError); ok {
 			c.StoreHint = e.hint
 		}
 		if c.Store != nil {
@@ -141,18 +131,16 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 // directoryOf returns the directory of a store, or "" if it is not in one, and
 // whether serve creates a missing store in it.
 func (a *app) directoryOf(url string) (path string, makes bool) {
-	if url == "" {
-		url = a.getenv(storeEnv)
-	}
+	url = cmp.Or(url, a.getenv(storeEnv))
 	switch rest, isDir := strings.CutPrefix(url, "dir:"); {
 	case isDir:
 		path, query, _ := strings.Cut(rest, "?")
 		return path, strings.Contains(query, "create=true")
 	case url == "" && a.container() == "":
-		path, err := a.ownPath()
+		path, err := a.dirs().Own()
 		return path, err == nil
 	case url == machineStore:
-		path, _ = a.machinePath() // created by an administrator
+		path, _ = a.dirs().Machine() // created by an administrator
 	}
 	return path, false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/records"
 )
 
 // A nexting has the flags of the command next.
@@ -68,7 +69,7 @@ it.`,
 			return n.run(cmd.Context())
 		},
 	}
-	numberVar(cmd, &n.count, "count", "n", "N", "number of IDs")
+	numberVar(cmd, &n.count, "count", "n", "number of IDs")
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
@@ -277,14 +278,14 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 // stream writes IDs as they come, one batch at a time.
 func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
 	ids := make([]I, min(count, 4096))
-	out := newRecordWriter(w)
+	out := records.NewWriter(w)
 	for count > 0 {
 		ids = ids[:min(count, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
 			return storeError(err)
 		}
 		for _, id := range ids {
-			if err := out.end(write(out.begin(), id)); err != nil {
+			if err := out.End(write(out.Begin(), id)); err != nil {
 				return err
 			}
 		}

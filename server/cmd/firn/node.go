@@ -83,8 +83,7 @@ func nodeHint(l firn.Layout, err error) string {
 
 // plain returns err without words that the command line already has.
 func plain(err error) error {
-	var p *firn.ParseError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*firn.ParseError](err); ok {
 		return errors.New(p.Reason)
 	}
 	if text, ok := strings.CutPrefix(err.Error(), "firn: "); ok {

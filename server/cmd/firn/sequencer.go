@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,7 +229,7 @@ func newSequencerList(a *app) *cobra.Command {
 			return written == nil
 		})
 		if err != nil || written != nil {
-			return firstError(written, err)
+			return cmp.Or(written, err)
 		}
 		if !asJSON && len(t.rows) == 0 && broken == 0 {
 			a.note("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
@@ -240,15 +241,6 @@ func newSequencerList(a *app) *cobra.Command {
 		}
 		return nil
 	})
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // newSequencerChange makes a command that shows or changes a sequencer at once.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -49,9 +50,7 @@ func buildOf() build {
 			}
 		}
 	}
-	if b.Version == "" {
-		b.Version = "devel"
-	}
+	b.Version = cmp.Or(b.Version, "devel")
 	return b
 }
 
