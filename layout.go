@@ -186,19 +186,13 @@ func (l *Layout) timeOnTop() bool {
 // are never masked. Compose returns any ID that the format can hold, including
 // 0, which no generator makes.
 func (l Layout) Compose(p Parts) (ID, error) {
-	if err := l.need(64, "Compose128"); err != nil {
-		return 0, err
-	}
-	w, err := l.composeParts(p)
+	w, err := l.composeParts(p, 64, "Compose128")
 	return ID(w.lo), err
 }
 
 // Compose128 is Compose for layouts of 128 bits.
 func (l Layout) Compose128(p Parts) (ID128, error) {
-	if err := l.need(128, "Compose"); err != nil {
-		return ID128{}, err
-	}
-	w, err := l.composeParts(p)
+	w, err := l.composeParts(p, 128, "Compose")
 	return ID128FromUint64s(w.hi, w.lo), err
 }
 
@@ -247,19 +241,13 @@ func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 // what the layout can hold. It is an error if nothing is left, if no tick
 // begins within the range, or if the layout is not ordered by time.
 func (l Layout) Range(from, to time.Time) (lo, hi ID, err error) {
-	if err := l.need(64, "Range128"); err != nil {
-		return 0, 0, err
-	}
-	a, b, err := l.rangeWide(from, to)
+	a, b, err := l.rangeWide(from, to, 64, "Range128")
 	return ID(a.lo), ID(b.lo), err
 }
 
 // Range128 is Range for layouts of 128 bits.
 func (l Layout) Range128(from, to time.Time) (lo, hi ID128, err error) {
-	if err := l.need(128, "Range"); err != nil {
-		return ID128{}, ID128{}, err
-	}
-	a, b, err := l.rangeWide(from, to)
+	a, b, err := l.rangeWide(from, to, 128, "Range")
 	return ID128FromUint64s(a.hi, a.lo), ID128FromUint64s(b.hi, b.lo), err
 }
 
@@ -286,7 +274,11 @@ func (l *Layout) need(size uint8, twin string) error {
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
 
-func (l *Layout) composeParts(p Parts) (wide, error) {
+// composeParts implements Compose; size and twin are those of need.
+func (l *Layout) composeParts(p Parts, size uint8, twin string) (wide, error) {
+	if err := l.need(size, twin); err != nil {
+		return wide{}, err
+	}
 	tick, err := l.tickIn(p.Time)
 	if err != nil {
 		return wide{}, err
@@ -412,7 +404,11 @@ func (l *Layout) constName(p piece) string {
 	return "the constant in " + bitsName(p.pos, p.width)
 }
 
-func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
+// rangeWide implements Range; size and twin are those of need.
+func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi wide, err error) {
+	if err := l.need(size, twin); err != nil {
+		return lo, hi, err
+	}
 	if !l.timeOnTop() {
 		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not ordered by time, so no range of IDs matches a range of time", *l)
 	}
