@@ -102,7 +102,16 @@ func (c *Client) Sequencer128(name string) *Sequencer128 {
 
 // Servers returns the state of the servers, in the order of Config.Servers. A
 // server that failed for only one sequencer is still used for others.
-func (c *Client) Servers() []ServerStatus { return c.roster.status() }
+func (c *Client) Servers() []ServerStatus {
+	r := &c.roster
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]ServerStatus, len(r.servers))
+	for i, h := range r.health {
+		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.until, Err: h.err}
+	}
+	return all
+}
 
 // Close closes all sequencers and idle connections. It waits until work in
 // progress ends, which is soon, or until ctx is done. After it has returned
