@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -133,10 +134,7 @@ func (l Layout) IDsPerSecond() float64 {
 // MaxAhead returns the layout's default for Options.MaxAhead: 15 s for
 // hazelcast, as in Hazelcast itself, and 1 s for all others.
 func (l Layout) MaxAhead() time.Duration {
-	if p := l.presetOf(); p != nil && p.maxAhead != 0 {
-		return p.maxAhead
-	}
-	return time.Second
+	return cmp.Or(l.presetOf().maxAhead, time.Second)
 }
 
 // ReadOnly reports whether IDs of the layout can be read but not made. That
@@ -396,10 +394,8 @@ func bitsName(pos, width uint8) string {
 
 // constName describes a constant, by its meaning if a preset defines one.
 func (l *Layout) constName(p piece) string {
-	if pre := l.presetOf(); pre != nil {
-		if name := pre.constNames[p.pos]; name != "" {
-			return name + " (" + bitsName(p.pos, p.width) + ")"
-		}
+	if name := l.presetOf().constNames[p.pos]; name != "" {
+		return name + " (" + bitsName(p.pos, p.width) + ")"
 	}
 	return "the constant in " + bitsName(p.pos, p.width)
 }
