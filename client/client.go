@@ -67,14 +67,11 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // newTransport returns the transport for one or more servers.
 func newTransport(config *tls.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
-	if config != nil {
-		config = config.Clone()
-	}
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &http.Transport{
 		DialContext:         dial,
-		TLSClientConfig:     config,
+		TLSClientConfig:     config.Clone(), // nil stays nil
 		TLSHandshakeTimeout: 10 * time.Second,
 		// A fetch uses a connection of its own, and a closed one must be
 		// dialled again. So keep those of several sequencers, but for less than
