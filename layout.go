@@ -454,8 +454,7 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9999
 func (l *Layout) tickIn(t time.Time) (uint64, error) {
 	tick, _, where := l.tickAt(t)
 	if where != 0 || tick > mask(l.timeBits) {
-		last, _ := l.timeOf(mask(l.timeBits))
-		return 0, &RangeError{Field: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(last.Add(l.unit - 1))}
+		return 0, &RangeError{Field: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Last().Add(l.unit - 1))}
 	}
 	return tick, nil
 }
