@@ -548,7 +548,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			if len(rows) == 0 {
 				return s.promoted.Load(), err // the absence of rows may be stale
 			}
-			return stateOf(rows), err
+			return rows[0].state, err
 		})
 		if err != nil {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
@@ -593,8 +593,12 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	for {
 		var rows []row // no connection is held while yield runs
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			if rows, err = readRows(call, conn, s.list, from, below, page); err != nil || len(rows) > 0 {
-				return stateOf(rows), err
+			rows, err = readRows(call, conn, s.list, from, below, page)
+			switch {
+			case err != nil:
+				return 0, err
+			case len(rows) > 0:
+				return rows[0].state, nil
 			}
 			err = conn.QueryRowContext(call, "SELECT "+s.primary).Scan(&state)
 			return state, err
