@@ -373,9 +373,8 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
 			name, state, context.Cause(ctx))
 	}
-	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
-	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %s; call it again to continue: %w",
-		name, state, len(nodes), some, context.Cause(ctx))
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it again to continue: %w",
+		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
 }
 
 // emptyStep does what can be done now: it changes the state, prevents every
