@@ -452,7 +452,7 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 // can recover. The prefetcher keeps working.
 func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &panickySource{scriptedSource: scriptedSource{delay: time.Millisecond}}
+		source := &armedSource{scriptedSource: scriptedSource{delay: time.Millisecond}}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		source.panics.Store(true)
 		var said atomic.Int64
@@ -460,7 +460,7 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 		for range 3 {
 			all.Go(func() {
 				defer func() {
-					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "panickySource") {
+					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "armedSource") {
 						said.Add(1)
 					}
 				}()
@@ -498,13 +498,13 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	})
 }
 
-// A panickySource panics on request.
-type panickySource struct {
+// An armedSource panics on request.
+type armedSource struct {
 	scriptedSource
 	panics atomic.Bool
 }
 
-func (m *panickySource) NextBatch(ctx context.Context, n int) (Batch, error) {
+func (m *armedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	if m.panics.Load() {
 		panic("boom")
 	}
