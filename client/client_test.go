@@ -1011,7 +1011,7 @@ func BenchmarkNext(b *testing.B) {
 		q := func(b *testing.B) *Sequencer {
 			c := newClient(b, Config{Servers: []string{"http://nowhere"}})
 			s := c.Sequencer("orders")
-			s.prefetch = firn.StartPrefetcher(new(straight), &firn.PrefetchOptions{Count: count, MaxCount: count})
+			s.prefetch = firn.StartPrefetcher(new(freeSource), &firn.PrefetchOptions{Count: count, MaxCount: count})
 			b.ReportAllocs()
 			b.ResetTimer()
 			return s
@@ -1043,9 +1043,9 @@ func BenchmarkNext(b *testing.B) {
 	})
 }
 
-type straight struct{ last atomic.Uint64 }
+type freeSource struct{ last atomic.Uint64 }
 
-func (s *straight) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+func (s *freeSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(s.last.Add(uint64(n))), Step: 1, Count: n}), nil
 }
 
