@@ -301,6 +301,24 @@ func (v *visit) write(status int, name, part string, data any) {
 	_, _ = v.w.Write(b.Bytes())
 }
 
+// answer shows the page of a form, or to htmx only the part of it that changes.
+// address is that of the page for these values, or ""; fault is what is wrong
+// with them.
+func (v *visit) answer(name, part, address, fault string, p page) {
+	if v.isPart() {
+		if address != "" {
+			v.w.Header().Set("HX-Replace-Url", address)
+		}
+		v.part(name, part, p.Body)
+		return
+	}
+	status := http.StatusOK
+	if fault != "" {
+		status = http.StatusBadRequest
+	}
+	v.show(status, name, p)
+}
+
 // isPart reports whether htmx requests the part of a page that changes.
 func (v *visit) isPart() bool {
 	return v.r.Header.Get("HX-Request") != "" && v.r.Header.Get("HX-History-Restore-Request") == ""
