@@ -149,14 +149,20 @@ func (c *Cluster) entry(name string) *opening {
 	c.mu.RLock()
 	o := c.byName[name]
 	c.mu.RUnlock()
-	if o != nil {
-		select {
-		case <-o.ready:
-			return o
-		default:
-		}
+	if o != nil && o.isOpen() {
+		return o
 	}
 	return nil
+}
+
+// isOpen reports whether the sequencer is open.
+func (o *opening) isOpen() bool {
+	select {
+	case <-o.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // own returns the sequencer of a name, with a node ID of this server.
@@ -255,11 +261,9 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 			c.leave(name, o)
 			opened <- r
 		}()
-		select {
-		case <-o.ready:
+		if o.isOpen() {
 			r.err = nil
 			return
-		default:
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
@@ -294,12 +298,8 @@ func (c *Cluster) leave(name string, o *opening) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.users--
-	select {
-	case <-o.ready:
-	default:
-		if o.users == 0 {
-			delete(c.byName, name)
-		}
+	if o.users == 0 && !o.isOpen() {
+		delete(c.byName, name)
 	}
 }
 
@@ -451,10 +451,8 @@ func (c *Cluster) opened() (map[string]*opening, *lack) {
 	defer c.mu.RUnlock()
 	open := make(map[string]*opening, len(c.byName))
 	for name, o := range c.byName {
-		select {
-		case <-o.ready:
+		if o.isOpen() {
 			open[name] = o
-		default:
 		}
 	}
 	return open, c.lack
@@ -609,10 +607,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	var open []*opening
 	for _, o := range c.byName {
-		select {
-		case <-o.ready:
+		if o.isOpen() {
 			open = append(open, o)
-		default:
 		}
 	}
 	c.mu.Unlock()
