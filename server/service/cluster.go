@@ -72,9 +72,6 @@ type ClusterConfig struct {
 	// while.
 	MaxNames int
 
-	// MaxIdle is how long an unused sequencer stays open; 0 means DefaultMaxIdle.
-	MaxIdle time.Duration
-
 	// Template returns how the sequencer of a name is created and used; nil means
 	// as in Config. It is called when a name is first used.
 	Template func(name string) (Template, error)
@@ -116,7 +113,6 @@ type opening struct {
 func NewCluster(c ClusterConfig) *Cluster {
 	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	c.MaxIdle = cmp.Or(c.MaxIdle, DefaultMaxIdle)
 	opens, endOpens := context.WithCancel(context.Background())
 	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
 }
