@@ -118,8 +118,8 @@ func (r *Reading) appendFields(b []byte) []byte {
 	b = append(append(b, `","from":"`...), r.Encoding.String()...)
 	b = append(b, `","score":`...)
 	b = strconv.AppendFloat(b, r.Score, 'f', 6, 64)
-	b = appendStrings(append(b, `,"for":`...), r.For)
-	return appendStrings(append(b, `,"against":`...), r.Against)
+	b = AppendStrings(append(b, `,"for":`...), r.For)
+	return AppendStrings(append(b, `,"against":`...), r.Against)
 }
 
 // unit returns the length of a tick; UUIDs of version 1 have no layout that
@@ -173,7 +173,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-func appendStrings(b []byte, list []string) []byte {
+// AppendStrings appends a JSON array of strings.
+func AppendStrings(b []byte, list []string) []byte {
 	b = append(b, '[')
 	for i, s := range list {
 		if i > 0 {

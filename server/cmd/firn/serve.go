@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -600,13 +601,10 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 
 // numbers returns where node IDs come from: a static node or a store.
 func (s *serving) numbers(a *app) (source, name string) {
-	switch {
-	case s.store == "" && s.node != "":
+	if s.store == "" && s.node != "" {
 		return "node", s.node
-	case s.store != "":
-		return "store", a.storeName(s.store)
 	}
-	return "store", a.storeName(a.getenv(storeEnv))
+	return "store", a.storeName(cmp.Or(s.store, a.getenv(storeEnv)))
 }
 
 // storeName returns the store of a URL, for people.
