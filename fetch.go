@@ -14,11 +14,13 @@ import (
 // the caller that began it. Its results may be read once done is closed.
 type fetch[I AnyID[I]] struct {
 	count int           // of IDs
-	began time.Time     // in the background
+	own   bool          // made by the call that began it
+	began time.Time     // if p.background
 	done  chan struct{} // made for the first call that waits; guarded by mu
 	block *block[I]
 	err   error
 	crash string // the panic of the source, with its stack
+	left  bool   // the call that made it gave up
 	late  bool   // a call waits for it that should not have to; guarded by mu
 }
 
@@ -47,7 +49,7 @@ func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed && p.fetching == nil && p.ready == nil && p.block.Load() == b {
-		p.start()
+		p.start(false)
 	}
 }
 
@@ -56,18 +58,27 @@ func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 	var waited *fetch[I]
 	for {
-		n, f, began, err := p.takeOrFetch(dst, waited, true)
+		n, f, began, err := p.takeOrFetch(dst, waited, true, true)
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if began && !p.background {
-			n := p.run(ctx, f, dst)
-			return n, f.err
-		}
-		select {
-		case <-f.done:
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if began && f.own {
+			n = p.run(ctx, f, dst)
+			switch {
+			case n > 0 || !p.background:
+				return n, f.err
+			case f.left:
+				return 0, ctx.Err()
+			}
+		} else {
+			select {
+			case <-f.done:
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+			if f.left {
+				continue
+			}
 		}
 		// The failure of a fetch that began before this call, for another one,
 		// does not answer it.
@@ -86,9 +97,9 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
 // is ready to replace it. Without IDs, it returns the fetch in progress, or
-// begins one if may is set. A caller that waited for a background batch gets
-// IDs from it however old it is.
-func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n int, f *fetch[I], began bool, err error) {
+// begins one if may is set, which the caller should run if own is set. A caller
+// that waited for a background batch gets IDs from it however old it is.
+func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
 	b := p.block.Load()
 	defer func() {
@@ -127,25 +138,32 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n in
 	}
 	if spent && (f == nil || !f.late) {
 		p.count = p.pace.grow(p.count, p.least, p.most)
+		p.ahead = p.background && time.Since(b.arrived) > worthAhead
 	}
 	if f == nil {
-		f, began = p.start(), true
+		f, began = p.start(own && !p.left), true
 	}
 	f.late = f.late || spent
-	if f.done == nil && !(began && !p.background) {
+	if f.done == nil && !(began && f.own) {
 		f.done = make(chan struct{})
 	}
 	return 0, f, began, nil
 }
 
-// start begins a fetch, which the caller must run unless it is in the
-// background. The caller holds mu.
-func (p *PrefetcherOf[I]) start() *fetch[I] {
-	f := &fetch[I]{count: p.count, err: errNoReturn}
+// worthAhead is how long a batch must last for fetching ahead, which saves half
+// of that time: waking a goroutine that fetches takes about as long.
+const worthAhead = 50 * time.Microsecond
+
+// start begins a fetch. If own is set, the caller must run it. The caller holds
+// mu.
+func (p *PrefetcherOf[I]) start(own bool) *fetch[I] {
+	f := &fetch[I]{count: p.count, own: own, err: errNoReturn}
 	p.fetching = f
 	p.running++
 	if p.background {
 		f.began = time.Now()
+	}
+	if !own {
 		if p.idle {
 			p.idle = false
 			p.work <- f
@@ -197,13 +215,18 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 	defer func() { // even if the source does not return
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.fetching, p.failed = nil, f.err
-		p.idle = p.background && f.err != errNoReturn // if so, serve waits from now on
+		p.fetching, p.left = nil, f.left || p.left && f.err != nil
+		if !f.left {
+			p.failed = f.err
+		}
+		if !f.own {
+			p.idle = f.err != errNoReturn // if so, serve waits from now on
+		}
 		if f.err == nil && p.background {
 			p.pace.note(f.count, time.Since(f.began))
 		}
 		switch b := p.block.Load(); {
-		case f.err == nil && p.background:
+		case f.err == nil && !f.own:
 			if !p.closed {
 				p.ready = f.block
 			}
@@ -224,6 +247,21 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		}
 		p.end()
 	}()
+	within := ctx
+	if f.own && p.background {
+		f.left = true // if the source, or this, does not return
+		joined, cancel := context.WithCancel(p.ctx)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		within = joined
+	}
+	p.call(within, f)
+	f.left = f.left && f.err != nil && ctx.Err() != nil && p.ctx.Err() == nil
+	return 0
+}
+
+// call calls the source.
+func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 	defer func() {
 		if !p.background {
 			return // the program can recover from it
@@ -236,20 +274,19 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 	batch, err := p.source.NextBatch(ctx, f.count)
 	if err != nil {
 		f.err = err
-		return 0
+		return
 	}
 	if f.block, f.err = newBlock(batch, f.count); f.err == nil {
 		p.fetches.Add(1)
 		p.arrive(f.block)
 	}
-	return 0
 }
 
 // put replaces the current block, which is sealed or used up, by the one that
 // is ready. The caller holds mu.
 func (p *PrefetcherOf[I]) put(b *block[I]) {
 	p.ready = nil
-	if p.background {
+	if p.ahead {
 		b.low.Store(b.size / 2)
 	}
 	p.stopTimer()
@@ -307,7 +344,7 @@ func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
 func (p *PrefetcherOf[I]) arrive(b *block[I]) {
 	if p.timed {
 		b.arrived = p.look(b)
-	} else if p.validity > 0 {
+	} else if p.validity > 0 || p.background {
 		b.arrived = time.Now()
 	}
 }

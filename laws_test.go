@@ -675,6 +675,9 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 						t.Errorf("%s: a call after Seal: %v, want ErrSealed", l, err)
 						return
 					}
+					if fake && r.IntN(4) == 0 { // refused calls that never wait would stop the time
+						time.Sleep(time.Duration(r.IntN(1_000_000)))
+					}
 					continue
 				}
 				if after && len(got) > 0 {

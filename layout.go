@@ -52,21 +52,9 @@ const (
 	fieldRand
 )
 
-func (f field) String() string {
-	switch f {
-	case fieldTime:
-		return "time"
-	case fieldNode:
-		return "node"
-	case fieldSeq:
-		return "seq"
-	case fieldConst:
-		return "const"
-	case fieldRand:
-		return "rand"
-	}
-	return "field(" + strconv.Itoa(int(f)) + ")"
-}
+var fieldNames = [...]string{fieldTime: "time", fieldNode: "node", fieldSeq: "seq", fieldConst: "const", fieldRand: "rand"}
+
+func (f field) String() string { return fieldNames[f] }
 
 // Parts are the meaningful fields of an ID.
 type Parts struct {

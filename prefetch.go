@@ -12,8 +12,8 @@ import (
 )
 
 // A Source makes batches of IDs: it is a Generator, or asks one over a network.
-// NextBatch returns between 1 and n IDs. It must be safe for concurrent use by
-// multiple goroutines.
+// NextBatch returns between 1 and n IDs, or an error, soon after ctx is done at
+// the latest. It must be safe for concurrent use by multiple goroutines.
 type Source = SourceOf[ID]
 
 // A Source128 is a Source of 128-bit IDs.
@@ -37,7 +37,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 	source      SourceOf[I]
 	validity    time.Duration   // 0 or less: IDs may have any age
 	least, most int             // bounds of count
-	background  bool            // fetches are not made by callers, and begin before IDs run out
+	background  bool            // fetches may begin before IDs run out, in a goroutine
 	timed       bool            // a clock reading ends a block, not a timer
 	watch       freshness.Watch // if timed: how long that reading holds
 
@@ -55,6 +55,8 @@ type PrefetcherOf[I AnyID[I]] struct {
 	mu       sync.Mutex // guards the fields below, and replacing the block
 	count    int        // number of IDs to ask for
 	pace     pace       // whether asking for more is worthwhile
+	ahead    bool       // whether fetching ahead is worthwhile
+	left     bool       // a call gave up its fetch, and no fetch has succeeded since
 	ready    *block[I]  // fetched in the background and not yet in use
 	fetching *fetch[I]  // in progress
 	failed   error      // error of the last fetch
@@ -144,10 +146,15 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // slower than they are. There is one fetch at a time. If one fails while IDs
 // are left, callers do not notice, and it is retried as more IDs are used.
 //
+// A call that finds no ID, and no fetch in progress, fetches itself. If batches
+// are used up within 50 µs, all fetches are made so: waking a goroutine would
+// take longer than what it saves.
+//
 // Nothing is fetched before the first call, and a Prefetcher that is not called
 // does nothing. The context passed to the source's NextBatch is canceled by
-// Close. If NextBatch panics, the fetch has failed, and the calls that would
-// return its error panic instead.
+// Close, and by the end of the context of a call that fetches. If NextBatch
+// panics, the fetch has failed, and the calls that would return its error panic
+// instead.
 //
 // A copy of the process, such as a restored snapshot of its virtual machine,
 // holds the same batch and hands out the same IDs. Close a Prefetcher before
@@ -165,7 +172,7 @@ func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *Prefet
 
 // init prepares p for use.
 func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
-	p.count, p.ended, p.work = p.least, make(chan struct{}), make(chan *fetch[I], 1)
+	p.count, p.ahead, p.ended, p.work = p.least, p.background, make(chan struct{}), make(chan *fetch[I], 1)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
 	if p.timed {
@@ -179,10 +186,11 @@ func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
 // theirs. If the fetch fails, only the call that made it fails, and the next
 // one tries again.
 //
-// If p was made by StartPrefetcher, callers do not fetch but wait, each under
-// its own context, and no caller's context ends the fetch. If the fetch fails,
-// the calls for which it began fail. A call that arrived while it was in
-// progress waits for another one.
+// If p was made by StartPrefetcher and a fetch fails, the calls for which it
+// began fail. A call that arrived while it was in progress waits for another
+// one. If a fetch ends because the call that made it gave up, only that call
+// fails, and the next fetch is made in the background, where no caller's
+// context ends it.
 //
 // A context that is done is not an error if no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
@@ -217,7 +225,7 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
 		return one[0], nil
 	}
-	n, _, _, err := p.takeOrFetch(one[:], nil, p.background)
+	n, _, _, err := p.takeOrFetch(one[:], nil, p.background, false)
 	if n > 0 || err != nil {
 		return one[0], err
 	}

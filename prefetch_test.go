@@ -118,11 +118,11 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 		}
 		synctest.Wait()
 		// The second batch was requested at half of the first, before any
-		// caller waited. The last was requested at half of the previous one.
-		source.wantAsked(t, 10, 10, 20, 20, 35, 35)
+		// caller waited, and the others when the previous one was used up.
+		source.wantAsked(t, 10, 10, 20, 35, 35)
 		time.Sleep(5 * time.Millisecond)
-		if s := p.Stats(); s.Discarded != 0 || s.Fetches != 6 {
-			t.Errorf("Stats = %+v, want 6 fetches", s)
+		if s := p.Stats(); s.Discarded != 0 || s.Fetches != 5 {
+			t.Errorf("Stats = %+v, want 5 fetches", s)
 		}
 		for range 3 { // one ID every few minutes
 			time.Sleep(5 * time.Minute)
@@ -130,7 +130,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		source.wantAsked(t, 10, 10, 20, 20, 35, 35, 17, 10, 10)
+		source.wantAsked(t, 10, 10, 20, 35, 35, 35, 17, 10)
 	})
 }
 
@@ -251,8 +251,69 @@ func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 	})
 }
 
-// A caller that gives up ends neither the fetch nor the wait of others.
+// Fetches ahead of callers are worthwhile if batches last a while, and change
+// with that.
+func TestStartPrefetcherFetchesAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{delay: time.Millisecond}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
+		defer closePrefetcher(t, p)
+		want := ID(1)
+		use := func(batches int, pause time.Duration) (waits uint64) {
+			before := p.Stats().Waits
+			for range 10 * batches {
+				time.Sleep(pause)
+				wantNext(t, p, want)
+				want++
+			}
+			return p.Stats().Waits - before
+		}
+		use(3, 0)
+		if waits := use(20, worthAhead/10); waits != 20 {
+			t.Errorf("batches that last %v: %d of 20 were waited for", worthAhead, waits)
+		}
+		if waits := use(20, time.Millisecond); waits > 3 {
+			t.Errorf("batches that last 10 ms: %d of 20 were waited for, want only the first ones", waits)
+		}
+	})
+}
+
+// A caller that gives up does not end the wait of others. The next fetch is
+// made in the background, so it succeeds although all callers have too little
+// patience.
 func TestStartPrefetcherContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{delay: time.Second}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
+		defer closePrefetcher(t, p)
+		hasty := func() (ID, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			return p.Next(ctx)
+		}
+		start := time.Now()
+		for {
+			id, err := hasty()
+			if err == nil {
+				break
+			}
+			if err != context.DeadlineExceeded || id != 0 || time.Since(start) > 2*time.Second {
+				t.Fatalf("Next() = %v, %v after %v", id, err, time.Since(start))
+			}
+		}
+		source.wantAsked(t, 10, 10)
+		// A fetch that succeeded ends that.
+		for range 9 {
+			if _, err := hasty(); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		if _, err := p.TryNext(); err != nil {
+			t.Errorf("the batch fetched ahead: %v", err)
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		p := StartPrefetcher(&scripted{delay: time.Second}, nil)
 		defer closePrefetcher(t, p)
@@ -265,7 +326,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		all.Go(func() { wantNext(t, p, 1) })
+		all.Go(func() { wantNext(t, p, 101) })
 		all.Wait()
 		if err := p.Fill(ctx, make([]ID, 99)); err != nil {
 			t.Errorf("Fill of what is there, with a context that is done: %v", err)
@@ -334,12 +395,42 @@ func (s *stubborn) NextBatch(context.Context, int) (Batch, error) {
 	return BatchFromRuns(Run{1, 1, 1}), nil
 }
 
-// A fetch fails if the source returns nothing, too much, or not at all.
+// A context whose Done panics.
+type brokenContext struct{ context.Context }
+
+func (brokenContext) Done() <-chan struct{} { panic("broken") }
+
+// A caller's context that panics concerns that caller alone.
+func TestStartPrefetcherOfABrokenContext(t *testing.T) {
+	p := StartPrefetcher(&scripted{}, nil)
+	defer closePrefetcher(t, p)
+	func() {
+		defer func() {
+			if v := recover(); v != "broken" {
+				t.Errorf("Next panics with %v, want broken", v)
+			}
+		}()
+		p.Next(brokenContext{t.Context()})
+	}()
+	wantNext(t, p, 1)
+}
+
+// A fetch fails if the source returns nothing, too much, or not at all. A call
+// that fetches ends with its goroutine.
 func TestStartPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
 		"empty": empty{}, "too much": fixed{BatchFromRuns(Run{1, 1, 101})}, "goexit": goexit{},
 	} {
 		p := StartPrefetcher(source, nil)
+		if name == "goexit" {
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				id, err := p.Next(t.Context())
+				t.Errorf("%s: Next() = %v, %v, want that it does not return", name, id, err)
+			}()
+			<-ended
+		}
 		if id, err := p.Next(t.Context()); err == nil || id != 0 {
 			t.Errorf("%s: Next() = %v, %v, want an error", name, id, err)
 		}
@@ -642,11 +733,11 @@ type fetchFunc func(context.Context, int) (Batch, error)
 
 func (f fetchFunc) NextBatch(ctx context.Context, n int) (Batch, error) { return f(ctx, n) }
 
-// TestPrefetcherLingers: fetches that follow one another share a goroutine,
-// which ends with Close, and after a while without a fetch.
+// TestPrefetcherLingers: fetches ahead that follow one another share a
+// goroutine, which ends with Close, and after a while without a fetch.
 func TestPrefetcherLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		goroutines := make(map[string]bool)
+		goroutines := make(map[string]bool) // with this one, which makes the first fetch
 		s := fetchFunc(func(_ context.Context, n int) (Batch, error) {
 			stack := make([]byte, 64)
 			name, _, _ := strings.Cut(string(stack[:runtime.Stack(stack, false)]), "[")
@@ -662,8 +753,8 @@ func TestPrefetcherLingers(t *testing.T) {
 				time.Sleep(linger / 50)
 			}
 			synctest.Wait()
-			if len(goroutines) != want {
-				t.Errorf("%d goroutines have fetched, want %d", len(goroutines), want)
+			if len(goroutines) != 1+want {
+				t.Errorf("%d goroutines have fetched, want %d", len(goroutines), 1+want)
 			}
 			time.Sleep(2 * linger)
 		}

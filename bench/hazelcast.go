@@ -87,10 +87,9 @@ func (h *hazelcast) take(prefetch int, d time.Duration) (t taken, err error) {
 	return t, err
 }
 
-// take takes IDs for d, as HazelcastPeer.java does: run takes n of them.
+// take takes IDs for d, as HazelcastPeer.java does: run takes n of them. Its
+// processor time is valid if the caller is locked to its thread.
 func take(run func(n int), prefetch int, d time.Duration) (t taken) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	cpu, begin := threadTime(), time.Now()
 	for t.wall < d {
 		run(prefetch)
@@ -137,6 +136,8 @@ func (r *run) hazelcast(program string) {
 			end()
 		}
 	})
+	runtime.LockOSThread() // not above, where a wait would switch threads twice
+	defer runtime.UnlockOSThread()
 	for _, count := range names[member] {
 		name := fmt.Sprintf(member, count)
 		if !r.wants(name) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -126,9 +127,8 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	var first error
 	for _, closeOne := range closers {
-		if err := closeOne(ctx); err != nil && first == nil {
-			first = err
-		}
+		err := closeOne(ctx)
+		first = cmp.Or(first, err)
 	}
 	for _, t := range c.idle {
 		t.CloseIdleConnections()

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,10 +29,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := e.Kind
-	if what == "" {
-		what = strings.ToLower(http.StatusText(e.Status))
-	}
+	what := cmp.Or(e.Kind, strings.ToLower(http.StatusText(e.Status)))
 	text := fmt.Sprintf("client: %s at %s: %d", e.Sequencer, e.Server, e.Status)
 	if what != "" {
 		text += " " + what

@@ -156,7 +156,7 @@ func (l *link) open(token string) (_ *pipe, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer func() {
 		if !stop() && err == nil {
 			err = ctx.Err()

@@ -29,20 +29,32 @@ const (
 // does not wait for the server to read.
 const maxInLine = 8 << 10
 
+// past is a deadline that ends reads and writes at once.
+var past = time.Unix(1, 0)
+
 // errElsewhere is the error of a request that the pipe cannot answer, and that
 // should be sent over HTTP instead. The server may have made IDs for it.
 var errElsewhere = errors.New("client: not answered over RESP")
 
+// errUnasked is the reason why a pipe ends on which more arrives than was asked
+// for.
+var errUnasked = errors.New("an answer without a request")
+
 // A pipe is a connection that speaks RESP. All callers send their requests
 // through it without waiting for the answers to earlier ones.
 //
-// Its owner calls read, which returns when the connection has ended. Callers
-// write; one of them writes for all that have something to send.
+// Callers write; one of them writes for all that have something to send. A
+// caller that finds no other in line also reads its own answer, because waking
+// another goroutine takes longer than the request itself. All other answers are
+// read by the owner of the pipe. It calls read, which returns when the
+// connection has ended.
 type pipe struct {
 	conn    net.Conn
 	r       *bufio.Reader
 	timeout time.Duration // of a request: the pipe outlasts its first one
 	senders sync.WaitGroup
+	turn    chan struct{} // tells the owner to read; holds one
+	ended   chan struct{} // closed by end
 
 	mu      sync.Mutex // guards the fields below; not held during I/O
 	line    []*query   // queries without an answer, the oldest first
@@ -50,6 +62,7 @@ type pipe struct {
 	out     []byte     // bytes to send
 	spare   []byte     // the buffer that was sent last
 	sending bool       // a caller is sending
+	reading bool       // a caller or the owner reads: always, unless the line is empty
 	used    time.Time  // when a request was last added to the line
 	moved   time.Time  // when the first in line became the first
 	asleep  bool       // the timer is that of a pipe without requests
@@ -63,13 +76,13 @@ type query struct {
 	want expectation
 	size int        // of its command, in bytes
 	gone bool       // its caller knows that there is no answer; guarded by the pipe's mu
-	done chan reply // has room for one
+	done chan reply // has room for one; nil if its caller reads
 }
 
 // newPipe makes a pipe from a connection, of which r may have read the first
 // bytes.
 func newPipe(conn net.Conn, r *bufio.Reader, timeout time.Duration) *pipe {
-	p := &pipe{conn: conn, r: r, timeout: timeout, used: time.Now()}
+	p := &pipe{conn: conn, r: r, timeout: timeout, turn: make(chan struct{}, 1), ended: make(chan struct{}), used: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(tick, p.look)
@@ -79,9 +92,12 @@ func newPipe(conn net.Conn, r *bufio.Reader, timeout time.Duration) *pipe {
 // ask sends a command and waits for its answer until ctx is done. The query of
 // a caller that gives up keeps its place in line, and its answer is discarded.
 func (p *pipe) ask(ctx context.Context, want expectation, command []byte) (reply, error) {
-	q := &query{want: want, size: len(command), done: make(chan reply, 1)}
+	q := &query{want: want, size: len(command)}
 	if !p.send(q, command) {
 		return reply{}, errElsewhere
+	}
+	if q.done == nil {
+		return p.readOwn(ctx, q)
 	}
 	select {
 	case a := <-q.done:
@@ -92,7 +108,7 @@ func (p *pipe) ask(ctx context.Context, want expectation, command []byte) (reply
 }
 
 // send adds a query to the line and sends its command, unless it should be sent
-// elsewhere.
+// elsewhere. The caller must read the answer if q has no channel for it then.
 func (p *pipe) send(q *query, command []byte) bool {
 	now := time.Now()
 	p.mu.Lock()
@@ -104,6 +120,10 @@ func (p *pipe) send(q *query, command []byte) bool {
 	if len(p.line) == 0 {
 		p.moved = now
 	}
+	if p.reading {
+		q.done = make(chan reply, 1)
+	}
+	p.reading = true
 	p.line = append(p.line, q)
 	p.load += q.size
 	p.out = append(p.out, command...)
@@ -144,50 +164,122 @@ func (p *pipe) flush(rounds int) {
 	p.sending = false
 }
 
-// read passes the answers to the callers that wait for them, until the
-// connection ends.
+// readOwn reads the answer to q, whose caller reads. The owner goes on if others
+// are in line by then, or if ctx is done before the answer begins. If ctx is
+// done in the middle of the answer, the pipe ends.
+func (p *pipe) readOwn(ctx context.Context, q *query) (reply, error) {
+	mine := true // guarded by mu
+	stop := context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if mine {
+			_ = p.conn.SetReadDeadline(past)
+		}
+	})
+	var a reply
+	_, err := p.r.Peek(1)
+	begun := err == nil
+	if begun {
+		a, err = readReply(p.r, q.want)
+	}
+	stop()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mine = false
+	late := ctx.Err() != nil
+	if p.err == nil {
+		switch {
+		case err == nil:
+			p.pop()
+		case late && !begun:
+			q.gone = true
+		default:
+			p.end(err)
+		}
+	}
+	if p.err == nil {
+		if late {
+			_ = p.conn.SetReadDeadline(time.Time{})
+		}
+		if p.reading {
+			p.turn <- struct{}{}
+		}
+	}
+	switch {
+	case err == nil:
+		return a, a.err
+	case late:
+		return reply{}, ctx.Err()
+	}
+	return reply{}, errElsewhere
+}
+
+// read passes answers to the callers that wait for them, whenever it is the
+// owner's turn, until the connection has ended.
 func (p *pipe) read() {
-	for p.readOne() {
+	for ended := false; !ended; {
+		select {
+		case <-p.turn:
+			for p.readOne() {
+			}
+		case <-p.ended:
+			ended = true
+		}
 	}
 	_ = p.conn.Close()
 	p.senders.Wait()
 }
 
-// readOne reads an answer, and reports whether there may be more.
+// readOne reads an answer, and reports whether the owner goes on.
 func (p *pipe) readOne() bool {
-	if _, err := p.r.Peek(1); err != nil {
-		p.fail(err)
+	a, err := p.receive()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return false // the first in line has its result already
+	}
+	if err != nil {
+		p.end(err)
 		return false
+	}
+	if q := p.pop(); !q.gone {
+		q.done <- a
+	}
+	return p.reading
+}
+
+// receive reads the answer to the first in line, which stays there.
+func (p *pipe) receive() (reply, error) {
+	if _, err := p.r.Peek(1); err != nil {
+		return reply{}, err
 	}
 	p.mu.Lock()
 	if len(p.line) == 0 {
 		p.mu.Unlock()
-		p.fail(errors.New("an answer without a request"))
-		return false
+		return reply{}, errUnasked
 	}
-	q := p.line[0] // stays there until its answer is complete
+	q := p.line[0]
 	p.mu.Unlock()
-	a, err := readReply(p.r, q.want)
-	if err != nil {
-		p.fail(err)
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err != nil {
-		return false // q has its result already
-	}
+	return readReply(p.r, q.want)
+}
+
+// pop removes the first in line, whose answer has been read. The caller holds
+// mu, and is the one that reads.
+func (p *pipe) pop() *query {
+	q := p.line[0]
 	p.line = p.line[1:]
 	p.load -= q.size
 	p.moved = time.Now()
-	if !q.gone {
-		q.done <- a
-	}
-	if p.retired && len(p.line) == 0 {
+	p.reading = len(p.line) > 0
+	switch {
+	case p.reading:
+	case p.r.Buffered() > 0:
+		p.end(errUnasked)
+	case p.retired:
 		p.end(net.ErrClosed)
-		return false
 	}
-	return true
+	return q
 }
 
 // isStuck reports whether the first in line has waited too long.
@@ -208,6 +300,10 @@ func (p *pipe) look() {
 		return
 	case len(p.line) == 0 && now.Sub(p.used) >= tick:
 		p.asleep = true
+		if !p.reading {
+			p.reading = true // so that the owner notices the end of the connection
+			p.turn <- struct{}{}
+		}
 		p.timer.Reset(idleAfter - now.Sub(p.used))
 		return
 	case len(p.line) > 0 && now.Sub(p.moved) > p.timeout:
@@ -226,7 +322,9 @@ func (p *pipe) look() {
 func (q *query) tell() {
 	if !q.gone {
 		q.gone = true
-		q.done <- reply{err: errElsewhere}
+		if q.done != nil {
+			q.done <- reply{err: errElsewhere}
+		}
 	}
 }
 
@@ -254,9 +352,10 @@ func (p *pipe) end(err error) {
 		return
 	}
 	p.err = err
+	close(p.ended)
 	p.timer.Stop()
 	// Close would wait for TLS to shut down; read does that.
-	_ = p.conn.SetDeadline(time.Unix(1, 0))
+	_ = p.conn.SetDeadline(past)
 	for _, q := range p.line {
 		q.tell()
 	}

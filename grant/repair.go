@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,7 @@ type RepairReport struct {
 //
 // The clock must be right. If Repair is interrupted, run it again.
 func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
-	var opt RepairOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := *cmp.Or(o, new(RepairOptions))
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}

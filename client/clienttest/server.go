@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,16 +90,11 @@ type batch struct {
 
 // NewHandler returns a Handler, for a test that has its own server.
 func NewHandler(o *Options) (*Handler, error) {
-	h := &Handler{closed: make(chan struct{}), generators: make(map[string]generator)}
-	if o != nil {
-		h.options = *o
-	}
+	h := &Handler{options: *cmp.Or(o, new(Options)), closed: make(chan struct{}), generators: make(map[string]generator)}
 	if h.options.Layout.IsZero() {
 		h.options.Layout = firn.Default()
 	}
-	if h.options.Generator == nil {
-		h.options.Generator = &firn.Options{MaxAhead: h.options.Layout.MaxAhead()}
-	}
+	h.options.Generator = cmp.Or(h.options.Generator, &firn.Options{MaxAhead: h.options.Layout.MaxAhead()})
 	if _, err := h.newGenerator(); err != nil {
 		return nil, fmt.Errorf("clienttest: %w", err)
 	}

@@ -137,12 +137,10 @@ func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	answers := time.NewTimer(answerTime)
-	defer answers.Stop()
 	select {
 	case r := <-results:
 		return r.value, r.err
-	case <-answers.C:
+	case <-time.After(answerTime):
 	}
 	unchanged := c.leave()
 	s.mu.Lock()

@@ -341,15 +341,15 @@ func (r refusal) Unwrap() error { return r.error }
 
 // isRefusal reports whether rename certainly changed nothing.
 func isRefusal(err error) bool {
-	var r refusal
-	return errors.As(err, &r) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
+	_, ok := errors.AsType[refusal](err)
+	return ok || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
 }
 
 // explain adds the path to an error and, if known, what to do about it.
 func (d *dir) explain(err error) error {
-	var at *fs.PathError
-	var between *os.LinkError
-	if errors.As(err, &at) && !filepath.IsAbs(at.Path) || errors.As(err, &between) && !filepath.IsAbs(between.Old) {
+	at, isPath := errors.AsType[*fs.PathError](err)
+	between, isLink := errors.AsType[*os.LinkError](err)
+	if isPath && !filepath.IsAbs(at.Path) || isLink && !filepath.IsAbs(between.Old) {
 		err = fmt.Errorf("dirstore: %s: %w", d.path, err)
 	}
 	return explain(err)

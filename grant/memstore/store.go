@@ -2,8 +2,10 @@ package memstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -85,10 +87,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 // CAS replaces old by next; see grant.Store. Its result is never unknown: every
 // error matches grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return false, err
-	}
-	if err := grant.CheckValue(next); err != nil {
+	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
@@ -115,17 +114,13 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 // List calls yield for every key with the prefix, with the values at the time
 // of the call.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	type record struct {
-		key   string
-		value []byte
-	}
-	var records []record
+	found := make(map[string][]byte)
 	s.mu.Lock()
 	err := s.refuse(ctx)
 	if err == nil {
 		for key, value := range s.values {
 			if strings.HasPrefix(key, prefix) {
-				records = append(records, record{key, value})
+				found[key] = value
 			}
 		}
 	}
@@ -133,12 +128,11 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.key, b.key) })
-	for _, r := range records {
+	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !yield(r.key, bytes.Clone(r.value)) {
+		if !yield(key, bytes.Clone(found[key])) {
 			break
 		}
 	}

@@ -180,11 +180,7 @@ func (s *Store) probeOnce(ctx context.Context) error {
 			return damaged("an update changes %d rows, with values that are equal: %t", n, bytes.Equal(old, value))
 		}
 	}
-	rows, err := tx.QueryContext(ctx, s.list, prefix, prefix+"~", len(keys)+1)
-	if err != nil {
-		return err
-	}
-	found, err := scanRows(rows)
+	found, err := readRows(ctx, tx, s.list, prefix, prefix+"~", len(keys)+1)
 	if err != nil {
 		return err
 	}
@@ -211,14 +207,12 @@ func stateOf(rows []row) int64 {
 	return rows[0].state
 }
 
-func scanRows(rows *sql.Rows) (all []row, err error) {
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+func readRows(ctx context.Context, q querier, query string, args ...any) (all []row, err error) {
+	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var r row
-		if err := rows.Scan(&r.key, &r.value, &r.state); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&r.key, &r.value, &r.state)
 		all = append(all, r)
-	}
-	return all, rows.Err()
+		return err
+	})
+	return all, err
 }

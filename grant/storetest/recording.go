@@ -47,7 +47,7 @@ func testHistories(t tb, su suite) {
 			}
 			initial[k] = string(value)
 		}
-		r.begin(names[:])
+		r.begin()
 		// With few values they recur, with many each occurs only once.
 		values := 3
 		if round%2 == 0 {
@@ -96,7 +96,7 @@ type recorder struct {
 }
 
 // begin discards the recorded operations.
-func (r *recorder) begin(keys []string) {
+func (r *recorder) begin() {
 	r.history = make(map[string][]Operation)
 	r.tainted = make(map[string]bool)
 }

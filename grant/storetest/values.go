@@ -127,12 +127,14 @@ func testValues(t tb, su suite) {
 		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(grant.MaxValue - 1), bytesOf(grant.MaxValue),
 		strings.Repeat("\x00", grant.MaxValue), strings.Repeat("\xff", grant.MaxValue),
 	}
+	last := ""
 	for i, value := range values {
 		key := fmt.Sprintf("v/%02d", i)
 		s.cas(key, "", value, true)
 		s.want(key, value)
-		s.cas("one", string(before(values, i)), value, true)
+		s.cas("one", last, value, true)
 		s.want("one", value)
+		last = value
 	}
 	_, got := s.list("v/")
 	for i, value := range values {
@@ -140,13 +142,6 @@ func testValues(t tb, su suite) {
 			t.Errorf("List yields %q with %s, want %s", key, quote([]byte(got[key])), quote([]byte(value)))
 		}
 	}
-}
-
-func before(values []string, i int) string {
-	if i == 0 {
-		return ""
-	}
-	return values[i-1]
 }
 
 func testBadValues(t tb, su suite) {

@@ -80,9 +80,10 @@ type Mux struct {
 	open   [protocols]atomic.Int64
 	serves [protocols]bool
 
-	refusals chan struct{} // one per connection that is being refused
-	refused  atomic.Uint64
-	warned   atomic.Int64 // Unix nanoseconds of the last warning
+	refusals     chan struct{} // one per connection that is being refused
+	refuseWithin time.Duration // how long a refusal may take
+	refused      atomic.Uint64
+	warned       atomic.Int64 // Unix nanoseconds of the last warning
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -96,7 +97,7 @@ type Mux struct {
 func New(l net.Listener, c Config) *Mux {
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{})}
+	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{}), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &sub{m: m, conns: make(chan net.Conn)}
@@ -477,11 +478,12 @@ type limited struct {
 
 func (l *limited) Close() error {
 	l.once.Do(func() {
-		if p := l.protocol.Load(); p > 0 {
-			l.m.open[p-1].Add(-1)
-		}
 		if l.slot {
 			<-l.m.slots
+		}
+		// When Open falls, there is room for another connection.
+		if p := l.protocol.Load(); p > 0 {
+			l.m.open[p-1].Add(-1)
 		}
 	})
 	return l.Conn.Close()
