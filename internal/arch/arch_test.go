@@ -127,7 +127,7 @@ var imports = []importLine{
 		imports: []string{"grant", "server/requestid"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
-	{pattern: "server/tracing/tracingtest"},
+	{pattern: "server/tracing/tracingtest", imports: []string{"server/nettest"}},
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",

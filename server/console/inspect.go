@@ -451,9 +451,7 @@ func readMany(ids []string, o inspect.Options) *many {
 			if x.HasParts && before.HasParts {
 				gap := inspect.Age(before.Time, x.Time)
 				w.Gap = signed(gap)
-				if gap > longest {
-					longest = gap
-				}
+				longest = max(longest, gap)
 			}
 		}
 		before = &x
