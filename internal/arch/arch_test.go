@@ -106,7 +106,7 @@ var imports = []importLine{
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
-	{pattern: "server/textfmt", imports: []string{".", "grant"}},
+	{pattern: "server/textfmt", imports: []string{"grant", "server/inspect"}},
 	{
 		pattern: "server/doctor",
 		imports: []string{"grant", "server/members"},

@@ -15,8 +15,8 @@ import (
 // Sessions are cookies that stand for principals, so that a browser sends its
 // token once. A cookie names its principal and its end, and is signed: the
 // server stores only the sessions that were ended early. A session also ends
-// with its principal, and with the process. Sessions must be made by NewSessions,
-// and are safe for concurrent use.
+// with its principal, and with the process. Sessions must be made by
+// NewSessions, and are safe for concurrent use.
 //
 // Requests that a cookie authenticates need http.CrossOriginProtection as well.
 type Sessions struct {

@@ -25,6 +25,7 @@ import (
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/systemd"
@@ -386,7 +387,7 @@ func (s *serving) checkValues() (all faults) {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
 	if s.layout.ReadOnly() {
-		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", errReadOnly(s.layout))
+		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(s.layout))
 	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
 		all.add("layout", s.layout.String(), "", "%w", err)
 	}
