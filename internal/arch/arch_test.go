@@ -109,7 +109,7 @@ var imports = []importLine{
 	{pattern: "server/textfmt", imports: []string{"grant", "server/inspect"}},
 	{
 		pattern: "server/doctor",
-		imports: []string{"grant", "server/members"},
+		imports: []string{"grant", "server/members", "server/readfile"},
 		tests:   []string{"grant/memstore"},
 	},
 	{pattern: "server/requestid"},

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/firnid/firn/server/readfile"
 )
 
 // An Entry is an entry of a token file, for display.
@@ -220,7 +222,7 @@ func EditFile(file string, change func(data []byte) ([]byte, error)) (err error)
 	var data []byte
 	old, err := os.Stat(file)
 	if err == nil {
-		data, err = os.ReadFile(file)
+		data, err = readfile.Read(file)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

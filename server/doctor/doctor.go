@@ -25,6 +25,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/readfile"
 )
 
 // A Level is the severity of a Finding.
@@ -381,7 +382,7 @@ const soon = 14 * 24 * time.Hour
 
 // certificate checks how long the certificates of a file remain valid.
 func (r *report) certificate(file string) {
-	text, err := os.ReadFile(file)
+	text, err := readfile.Read(file)
 	if err != nil {
 		r.add("TLS", Fix, "check the path, and that the server's user can read it", "%v", err)
 		return

@@ -525,7 +525,7 @@ important first.`,
 		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := os.ReadFile(args[0])
+			data, err := readfile.Read(args[0])
 			if err != nil {
 				return failed("", "%w", err)
 			}
@@ -560,6 +560,6 @@ func beside(file string) func(string) ([]byte, error) {
 		if s, err := os.Stat(path); err == nil && !s.Mode().IsRegular() {
 			return nil, errors.New("it is not a regular file")
 		}
-		return os.ReadFile(path)
+		return readfile.Read(path)
 	}
 }

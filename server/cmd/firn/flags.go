@@ -257,7 +257,7 @@ func needArgs(what, hint string) cobra.PositionalArgs {
 // noArgs allows no arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse(cmd.CommandPath()+" --help shows the usage", "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+		return misuse("write "+cmd.Parent().CommandPath()+" "+cmd.Use+"; --help shows more", "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

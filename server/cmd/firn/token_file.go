@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/readfile"
 )
 
 // newTokenList makes the command that lists a token file.
@@ -204,7 +205,7 @@ func completeEntries(cmd *cobra.Command, file *string) {
 // entryNames returns the names of the entries of a file, or nil if it cannot be
 // read.
 func entryNames(file string) (names []string) {
-	data, err := os.ReadFile(file)
+	data, err := readfile.Read(file)
 	if err != nil {
 		return nil
 	}
@@ -220,7 +221,7 @@ func readTokens(file string) ([]byte, error) {
 	if file == "" {
 		return nil, misuse("name the file of firn serve --tokens", "--file FILE is missing")
 	}
-	data, err := os.ReadFile(file)
+	data, err := readfile.Read(file)
 	if err != nil {
 		return nil, failed("", "%w", err)
 	}
