@@ -334,6 +334,58 @@ func TestStartPrefetcherContexts(t *testing.T) {
 	})
 }
 
+// A call that fetches and takes most of its batch begins the next fetch, as any
+// other call would.
+func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
+	for _, count := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			p := StartPrefetcher(&scripted{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
+			defer closePrefetcher(t, p)
+			for range 20 {
+				if err := p.Fill(t.Context(), make([]ID, count)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if s := p.Stats(); s.Waits != 1 {
+				t.Errorf("Count %d: %+v, want that only the first call waits", count, s)
+			}
+		})
+	}
+}
+
+// The calls that wait for a fetch whose call gives up wait for one more fetch,
+// not two, and count as one wait each.
+func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{delay: time.Second, err: errors.New("down")}
+		p := StartPrefetcher(source, nil)
+		defer closePrefetcher(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := p.Next(ctx); err != context.DeadlineExceeded {
+				t.Errorf("the call that fetches: %v, want DeadlineExceeded", err)
+			}
+		})
+		synctest.Wait()
+		for range 3 {
+			all.Go(func() {
+				if _, err := p.Next(t.Context()); err != source.err || time.Since(start) != 1100*time.Millisecond {
+					t.Errorf("a call that waits: %v after %v, want %v after 1.1 s", err, time.Since(start), source.err)
+				}
+			})
+		}
+		all.Wait()
+		source.wantAsked(t, 100, 100)
+		if s := p.Stats(); s.Waits != 4 {
+			t.Errorf("%+v, want 4 waits", s)
+		}
+	})
+}
+
 // Close ends the fetch and the calls that wait for it; the bubble would report
 // a goroutine that is left.
 func TestStartPrefetcherClose(t *testing.T) {
@@ -413,6 +465,55 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 		p.Next(brokenContext{t.Context()})
 	}()
 	wantNext(t, p, 1)
+}
+
+// A context that blocks concerns its caller alone.
+func TestStartPrefetcherOfABlockingContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := StartPrefetcher(&scripted{}, nil)
+		defer closePrefetcher(t, p)
+		stuck := blockingContext{t.Context(), make(chan struct{})}
+		var all sync.WaitGroup
+		all.Go(func() {
+			if id, err := p.Next(stuck); id != 2 || err != nil {
+				t.Errorf("Next() = %v, %v, want 2", id, err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if id, err := p.Next(ctx); id != 1 || err != nil {
+			t.Errorf("Next() = %v, %v, want 1", id, err)
+		}
+		close(stuck.until)
+		all.Wait()
+	})
+}
+
+// A blockingContext waits in its Done.
+type blockingContext struct {
+	context.Context
+	until chan struct{}
+}
+
+func (c blockingContext) Done() <-chan struct{} { <-c.until; return c.Context.Done() }
+
+// The source can find out why its context has ended.
+func TestStartPrefetcherCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return Batch{}, ctx.Err()
+		}), nil)
+		defer closePrefetcher(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Next(ctx); err != context.DeadlineExceeded || cause != context.DeadlineExceeded {
+			t.Errorf("Next() = %v, and the cause is %v, want DeadlineExceeded twice", err, cause)
+		}
+	})
 }
 
 // A fetch fails if the source returns nothing, too much, or not at all. A call

@@ -940,14 +940,18 @@ func TestCancelledCaller(t *testing.T) {
 		if s := c.Servers()[0]; s.Failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
-		// A direct call that waits long, and in vain, does count against the
-		// server.
+		// A call that waits long, and in vain, does count against the server.
 		h.Delay(time.Hour)
 		defer h.Close()
-		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		if _, err := q.NextBatch(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != 1 {
-			t.Errorf("%v, %+v", err, c.Servers()[0])
+		for i, call := range []func(context.Context) error{
+			func(ctx context.Context) error { _, err := q.NextBatch(ctx, 1); return err },
+			func(ctx context.Context) error { _, err := c.Sequencer("others").Next(ctx); return err },
+		} {
+			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != i+1 {
+				t.Errorf("call %d: %v, %+v", i, err, c.Servers()[0])
+			}
 		}
 	})
 }
