@@ -339,7 +339,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 	for _, count := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
-			p := StartPrefetcher(&scripted{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
+			p := StartPrefetcher(&scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
 			defer closePrefetcher(t, p)
 			for range 20 {
 				if err := p.Fill(t.Context(), make([]ID, count)); err != nil {
@@ -358,7 +358,7 @@ func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 // not two, and count as one wait each.
 func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second, err: errors.New("down")}
+		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
 		p := StartPrefetcher(source, nil)
 		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -470,7 +470,7 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 // A context that blocks concerns its caller alone.
 func TestStartPrefetcherOfABlockingContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scripted{}, nil)
+		p := StartPrefetcher(&scriptedSource{}, nil)
 		defer closePrefetcher(t, p)
 		stuck := blockingContext{t.Context(), make(chan struct{})}
 		var all sync.WaitGroup

@@ -110,8 +110,8 @@ func TestDrainLosesNothing(t *testing.T) {
 		})
 	}
 	more(5)
-	// In place of a delay such as --drain-delay: clients that have found the server
-	// ready connect, and their connections are accepted.
+	// In place of a delay such as --drain-delay: clients that have found the
+	// server ready connect, and their connections are accepted.
 	connecting.Lock()
 	first.Drain()
 	connecting.Unlock()
