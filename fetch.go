@@ -56,6 +56,9 @@ func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 // await takes at least one ID and up to the length of dst, and waits until
 // there is one.
 func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
+	if p.background {
+		ctx.Done() // may block or panic, and no fetch must wait for that
+	}
 	var waited *fetch[I]
 	for {
 		n, f, began, err := p.takeOrFetch(dst, waited, true, true)
@@ -65,8 +68,13 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		if began && f.own {
 			n = p.run(ctx, f, dst)
 			switch {
-			case n > 0 || !p.background:
-				return n, f.err
+			case n > 0:
+				if b := f.block; b.next.Load() > b.low.Load() {
+					p.fetchSoon(b)
+				}
+				return n, nil
+			case !p.background:
+				return 0, f.err
 			case f.left:
 				return 0, ctx.Err()
 			}
@@ -76,13 +84,10 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 			case <-ctx.Done():
 				return 0, ctx.Err()
 			}
-			if f.left {
-				continue
-			}
 		}
 		// The failure of a fetch that began before this call, for another one,
 		// does not answer it.
-		if f.err != nil && p.background && (began || waited != nil) {
+		if f.err != nil && !f.left && p.background && (began || waited != nil) {
 			if p.ctx.Err() != nil {
 				return 0, ErrClosed
 			}
@@ -132,7 +137,9 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 		p.drop(r)
 		p.ready, spent = nil, false
 	}
-	p.waits++
+	if waited == nil {
+		p.waits++
+	}
 	if f = p.fetching; !may {
 		return 0, f, false, nil
 	}
@@ -247,16 +254,16 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		}
 		p.end()
 	}()
-	within := ctx
-	if f.own && p.background {
-		f.left = true // if the source, or this, does not return
-		joined, cancel := context.WithCancel(p.ctx)
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		within = joined
+	if !f.own || !p.background {
+		p.call(ctx, f)
+		return 0
 	}
-	p.call(within, f)
-	f.left = f.left && f.err != nil && ctx.Err() != nil && p.ctx.Err() == nil
+	f.left = true // if the source, or this, does not return
+	joined, cancel := context.WithCancelCause(p.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(ctx.Err()) })()
+	p.call(joined, f)
+	f.left = f.err != nil && joined.Err() != nil && p.ctx.Err() == nil
 	return 0
 }
 

@@ -65,7 +65,7 @@ func (l Layout) String() string {
 		return "invalid"
 	}
 	p := l.presetOf()
-	if p == nil {
+	if p == &noPreset {
 		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.Fields(), l.unit, l.epochText())
 	}
 	var b strings.Builder
@@ -133,21 +133,19 @@ func parseLayout(s string) (l Layout, faults []error) {
 		fault("it is empty: use %q, another preset (%s), or bits=…", "default", presetNames())
 		return l, faults
 	}
-	head, rest, more := strings.Cut(s, ",")
-	given := make(args)
-	if more {
-		for part := range strings.SplitSeq(rest, ",") {
-			key, value, ok := strings.Cut(part, "=")
-			switch {
-			case !ok || key == "":
-				fault("%s should be key=value", quoteShort(part))
-			case given[key] != "":
-				fault("%s is given twice", quoteShort(key))
-			case value == "":
-				fault("%s has no value", quoteShort(key))
-			default:
-				given[key] = value
-			}
+	parts := strings.Split(s, ",")
+	head, given := parts[0], make(args)
+	for _, part := range parts[1:] {
+		key, value, ok := strings.Cut(part, "=")
+		switch {
+		case !ok || key == "":
+			fault("%s should be key=value", quoteShort(part))
+		case given[key] != "":
+			fault("%s is given twice", quoteShort(key))
+		case value == "":
+			fault("%s has no value", quoteShort(key))
+		default:
+			given[key] = value
 		}
 	}
 

@@ -48,7 +48,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 	fetches, discarded atomic.Uint64
 
 	work   chan *fetch[I]  // for the goroutine that waits; holds one
-	ctx    context.Context // context of background fetches
+	ctx    context.Context // of all fetches, if background is set; done when p is closed
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when p is closed and nothing runs
 
@@ -151,10 +151,11 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // take longer than what it saves.
 //
 // Nothing is fetched before the first call, and a Prefetcher that is not called
-// does nothing. The context passed to the source's NextBatch is canceled by
-// Close, and by the end of the context of a call that fetches. If NextBatch
-// panics, the fetch has failed, and the calls that would return its error panic
-// instead.
+// does nothing. The context passed to the source's NextBatch has no deadline
+// and no values. It is canceled by Close, and by the end of the context of a
+// call that fetches, whose error is then its cause (see context.Cause). If
+// NextBatch panics, the fetch has failed, and the calls that would return its
+// error panic instead.
 //
 // A copy of the process, such as a restored snapshot of its virtual machine,
 // holds the same batch and hands out the same IDs. Close a Prefetcher before
@@ -262,10 +263,10 @@ func (p *PrefetcherOf[I]) some(ctx context.Context, dst []I) (int, error) {
 }
 
 // Close closes p. Fetched IDs are discarded, and calls return ErrClosed from
-// now on, including those that wait for a fetch. Close cancels a background
-// fetch and waits for its end. It also waits for a fetch made by a caller,
-// which may still get its IDs. Both waits end when ctx is done. After Close has
-// returned nil, nothing runs any more. Close may be called more than once.
+// now on, including those that wait for a fetch. If p was made by
+// StartPrefetcher, Close cancels a fetch in progress. It waits until that ends,
+// or until ctx is done; a call that fetches may still get its IDs. After Close
+// has returned nil, nothing runs any more. Close may be called more than once.
 func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {

@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// A scripted source returns consecutive IDs from 1.
-type scripted struct {
+// A scriptedSource returns consecutive IDs from 1.
+type scriptedSource struct {
 	delay time.Duration
 
 	mu    sync.Mutex
@@ -26,7 +26,7 @@ type scripted struct {
 	asked []int
 }
 
-func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
+func (s *scriptedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, n)
 	first, err := s.last+1, s.err
@@ -49,13 +49,13 @@ func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
 
 // fail makes later fetches fail, or succeed again. It discards the recorded
 // requests.
-func (s *scripted) fail(err error) {
+func (s *scriptedSource) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err, s.asked = err, nil
 }
 
-func (s *scripted) wantAsked(t *testing.T, want ...int) {
+func (s *scriptedSource) wantAsked(t *testing.T, want ...int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func closePrefetcher(t *testing.T, p *Prefetcher) {
 // kept across both.
 func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second}
+		source := &scriptedSource{delay: time.Second}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: -1})
 		defer closePrefetcher(t, p)
 		time.Sleep(time.Hour)
@@ -110,7 +110,7 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 // to the maximum; batches that grow too old make them smaller again.
 func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Millisecond}
+		source := &scriptedSource{delay: time.Millisecond}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
 		defer closePrefetcher(t, p)
 		for i := range ID(100) { // in no time at all
@@ -138,7 +138,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 // tested, because the order of timers is undefined then.
 func TestStartPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{}
+		source := &scriptedSource{}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: time.Minute})
 		defer closePrefetcher(t, p)
 		for i := range ID(6) {
@@ -172,7 +172,7 @@ func TestStartPrefetcherExpires(t *testing.T) {
 
 // However short the validity, a fetch serves at least one call.
 func TestStartPrefetcherShortValidity(t *testing.T) {
-	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 10, Validity: 1})
+	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
 	defer closePrefetcher(t, p)
 	var all sync.WaitGroup
 	for range 4 {
@@ -192,7 +192,7 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 func TestStartPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second, err: down}
+		source := &scriptedSource{delay: time.Second, err: down}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 16})
 		defer closePrefetcher(t, p)
 		start := time.Now()
@@ -255,7 +255,7 @@ func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 // with that.
 func TestStartPrefetcherFetchesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Millisecond}
+		source := &scriptedSource{delay: time.Millisecond}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		defer closePrefetcher(t, p)
 		want := ID(1)
@@ -283,7 +283,7 @@ func TestStartPrefetcherFetchesAhead(t *testing.T) {
 // patience.
 func TestStartPrefetcherContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second}
+		source := &scriptedSource{delay: time.Second}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		defer closePrefetcher(t, p)
 		hasty := func() (ID, error) {
@@ -315,7 +315,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scripted{delay: time.Second}, nil)
+		p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
 		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -334,11 +334,63 @@ func TestStartPrefetcherContexts(t *testing.T) {
 	})
 }
 
+// A call that fetches and takes most of its batch begins the next fetch, as any
+// other call would.
+func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
+	for _, count := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			p := StartPrefetcher(&scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
+			defer closePrefetcher(t, p)
+			for range 20 {
+				if err := p.Fill(t.Context(), make([]ID, count)); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if s := p.Stats(); s.Waits != 1 {
+				t.Errorf("Count %d: %+v, want that only the first call waits", count, s)
+			}
+		})
+	}
+}
+
+// The calls that wait for a fetch whose call gives up wait for one more fetch,
+// not two, and count as one wait each.
+func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
+		p := StartPrefetcher(source, nil)
+		defer closePrefetcher(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := p.Next(ctx); err != context.DeadlineExceeded {
+				t.Errorf("the call that fetches: %v, want DeadlineExceeded", err)
+			}
+		})
+		synctest.Wait()
+		for range 3 {
+			all.Go(func() {
+				if _, err := p.Next(t.Context()); err != source.err || time.Since(start) != 1100*time.Millisecond {
+					t.Errorf("a call that waits: %v after %v, want %v after 1.1 s", err, time.Since(start), source.err)
+				}
+			})
+		}
+		all.Wait()
+		source.wantAsked(t, 100, 100)
+		if s := p.Stats(); s.Waits != 4 {
+			t.Errorf("%+v, want 4 waits", s)
+		}
+	})
+}
+
 // Close ends the fetch and the calls that wait for it; the bubble would report
 // a goroutine that is left.
 func TestStartPrefetcherClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scripted{delay: time.Hour}, nil)
+		p := StartPrefetcher(&scriptedSource{delay: time.Hour}, nil)
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -359,7 +411,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a source that ignores its context
-		source := &stubborn{until: make(chan struct{})}
+		source := &stuckSource{until: make(chan struct{})}
 		p := StartPrefetcher(source, nil)
 		p.TryNext()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -374,7 +426,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 		}
 	})
 	// A prefetcher whose callers fetch.
-	p := NewPrefetcher(&scripted{}, 10, 0)
+	p := NewPrefetcher(&scriptedSource{}, 10, 0)
 	wantNext(t, p, 1)
 	if id, err := p.TryNext(); id != 2 || err != nil {
 		t.Errorf("TryNext() = %v, %v, want 2", id, err)
@@ -388,9 +440,9 @@ func TestStartPrefetcherClose(t *testing.T) {
 	}
 }
 
-type stubborn struct{ until chan struct{} }
+type stuckSource struct{ until chan struct{} }
 
-func (s *stubborn) NextBatch(context.Context, int) (Batch, error) {
+func (s *stuckSource) NextBatch(context.Context, int) (Batch, error) {
 	<-s.until
 	return BatchFromRuns(Run{1, 1, 1}), nil
 }
@@ -402,7 +454,7 @@ func (brokenContext) Done() <-chan struct{} { panic("broken") }
 
 // A caller's context that panics concerns that caller alone.
 func TestStartPrefetcherOfABrokenContext(t *testing.T) {
-	p := StartPrefetcher(&scripted{}, nil)
+	p := StartPrefetcher(&scriptedSource{}, nil)
 	defer closePrefetcher(t, p)
 	func() {
 		defer func() {
@@ -415,11 +467,60 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 	wantNext(t, p, 1)
 }
 
+// A context that blocks concerns its caller alone.
+func TestStartPrefetcherOfABlockingContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := StartPrefetcher(&scriptedSource{}, nil)
+		defer closePrefetcher(t, p)
+		stuck := blockingContext{t.Context(), make(chan struct{})}
+		var all sync.WaitGroup
+		all.Go(func() {
+			if id, err := p.Next(stuck); id != 2 || err != nil {
+				t.Errorf("Next() = %v, %v, want 2", id, err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if id, err := p.Next(ctx); id != 1 || err != nil {
+			t.Errorf("Next() = %v, %v, want 1", id, err)
+		}
+		close(stuck.until)
+		all.Wait()
+	})
+}
+
+// A blockingContext waits in its Done.
+type blockingContext struct {
+	context.Context
+	until chan struct{}
+}
+
+func (c blockingContext) Done() <-chan struct{} { <-c.until; return c.Context.Done() }
+
+// The source can find out why its context has ended.
+func TestStartPrefetcherCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return Batch{}, ctx.Err()
+		}), nil)
+		defer closePrefetcher(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Next(ctx); err != context.DeadlineExceeded || cause != context.DeadlineExceeded {
+			t.Errorf("Next() = %v, and the cause is %v, want DeadlineExceeded twice", err, cause)
+		}
+	})
+}
+
 // A fetch fails if the source returns nothing, too much, or not at all. A call
 // that fetches ends with its goroutine.
 func TestStartPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
-		"empty": empty{}, "too much": fixed{BatchFromRuns(Run{1, 1, 101})}, "goexit": goexit{},
+		"empty": emptySource{}, "too much": fixedSource{BatchFromRuns(Run{1, 1, 101})}, "goexit": exitingSource{},
 	} {
 		p := StartPrefetcher(source, nil)
 		if name == "goexit" {
@@ -443,7 +544,7 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 					t.Errorf("%+v: panics with %q", o, said)
 				}
 			}()
-			StartPrefetcher(empty{}, &o)
+			StartPrefetcher(emptySource{}, &o)
 		}()
 	}
 }
@@ -452,7 +553,7 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 // can recover. The prefetcher keeps working.
 func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &moody{scripted: scripted{delay: time.Millisecond}}
+		source := &armedSource{scriptedSource: scriptedSource{delay: time.Millisecond}}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		source.panics.Store(true)
 		var said atomic.Int64
@@ -460,7 +561,7 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 		for range 3 {
 			all.Go(func() {
 				defer func() {
-					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "moody") {
+					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "armedSource") {
 						said.Add(1)
 					}
 				}()
@@ -498,22 +599,22 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	})
 }
 
-// A moody source panics occasionally.
-type moody struct {
-	scripted
+// An armedSource panics on request.
+type armedSource struct {
+	scriptedSource
 	panics atomic.Bool
 }
 
-func (m *moody) NextBatch(ctx context.Context, n int) (Batch, error) {
+func (m *armedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	if m.panics.Load() {
 		panic("boom")
 	}
-	return m.scripted.NextBatch(ctx, n)
+	return m.scriptedSource.NextBatch(ctx, n)
 }
 
-type goexit struct{}
+type exitingSource struct{}
 
-func (goexit) NextBatch(context.Context, int) (Batch, error) {
+func (exitingSource) NextBatch(context.Context, int) (Batch, error) {
 	runtime.Goexit()
 	return Batch{}, nil
 }
@@ -521,7 +622,7 @@ func (goexit) NextBatch(context.Context, int) (Batch, error) {
 // Many callers of all kinds, with a source that fails and is slow, and batches
 // that expire all the time: no ID comes twice, and those of a caller ascend.
 func TestStartPrefetcherUnique(t *testing.T) {
-	source := &shaky{}
+	source := &flakySource{}
 	p := StartPrefetcher(source, &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
 	const callers, each = 8, 20_000
 	ids := make([][]ID, callers)
@@ -567,13 +668,13 @@ func TestStartPrefetcherUnique(t *testing.T) {
 	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), source.failures.Load())
 }
 
-type shaky struct {
-	scripted
+type flakySource struct {
+	scriptedSource
 	failures atomic.Int64
 }
 
-func (s *shaky) NextBatch(ctx context.Context, n int) (Batch, error) {
-	b, err := s.scripted.NextBatch(ctx, 1+rand.IntN(n))
+func (s *flakySource) NextBatch(ctx context.Context, n int) (Batch, error) {
+	b, err := s.scriptedSource.NextBatch(ctx, 1+rand.IntN(n))
 	if rand.IntN(5) == 0 {
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
 	}
@@ -602,7 +703,7 @@ func TestStartPrefetcher128(t *testing.T) {
 }
 
 func TestPrefetcherAllocs(t *testing.T) {
-	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
+	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
 	defer closePrefetcher(t, p)
 	p.Next(t.Context())
 	dst := make([]ID, 10)
@@ -611,10 +712,10 @@ func TestPrefetcherAllocs(t *testing.T) {
 	}
 }
 
-// A straight source costs nothing, so that the prefetcher is measured.
-type straight struct{ last atomic.Uint64 }
+// A freeSource costs nothing, so that the prefetcher is measured.
+type freeSource struct{ last atomic.Uint64 }
 
-func (s *straight) NextBatch(_ context.Context, n int) (Batch, error) {
+func (s *freeSource) NextBatch(_ context.Context, n int) (Batch, error) {
 	return BatchFromRuns(Run{ID(s.last.Add(uint64(n))), 1, n}), nil
 }
 
@@ -624,7 +725,7 @@ func BenchmarkStartPrefetcher(b *testing.B) {
 		n    int
 	}{{"100", 100}, {"1000", 1000}, {"10000", 10_000}} {
 		b.Run(count.name, func(b *testing.B) {
-			p, ctx := StartPrefetcher(new(straight), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
+			p, ctx := StartPrefetcher(new(freeSource), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
 			defer p.Close(ctx)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -634,7 +735,7 @@ func BenchmarkStartPrefetcher(b *testing.B) {
 			}
 		})
 		b.Run(count.name+"/parallel", func(b *testing.B) {
-			p, ctx := StartPrefetcher(new(straight), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
+			p, ctx := StartPrefetcher(new(freeSource), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
 			defer p.Close(ctx)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {

@@ -940,14 +940,18 @@ func TestCancelledCaller(t *testing.T) {
 		if s := c.Servers()[0]; s.Failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
-		// A direct call that waits long, and in vain, does count against the
-		// server.
+		// A call that waits long, and in vain, does count against the server.
 		h.Delay(time.Hour)
 		defer h.Close()
-		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		if _, err := q.NextBatch(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != 1 {
-			t.Errorf("%v, %+v", err, c.Servers()[0])
+		for i, call := range []func(context.Context) error{
+			func(ctx context.Context) error { _, err := q.NextBatch(ctx, 1); return err },
+			func(ctx context.Context) error { _, err := c.Sequencer("others").Next(ctx); return err },
+		} {
+			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != i+1 {
+				t.Errorf("call %d: %v, %+v", i, err, c.Servers()[0])
+			}
 		}
 	})
 }
@@ -1011,7 +1015,7 @@ func BenchmarkNext(b *testing.B) {
 		q := func(b *testing.B) *Sequencer {
 			c := newClient(b, Config{Servers: []string{"http://nowhere"}})
 			s := c.Sequencer("orders")
-			s.prefetch = firn.StartPrefetcher(new(straight), &firn.PrefetchOptions{Count: count, MaxCount: count})
+			s.prefetch = firn.StartPrefetcher(new(freeSource), &firn.PrefetchOptions{Count: count, MaxCount: count})
 			b.ReportAllocs()
 			b.ResetTimer()
 			return s
@@ -1043,9 +1047,9 @@ func BenchmarkNext(b *testing.B) {
 	})
 }
 
-type straight struct{ last atomic.Uint64 }
+type freeSource struct{ last atomic.Uint64 }
 
-func (s *straight) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+func (s *freeSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(s.last.Add(uint64(n))), Step: 1, Count: n}), nil
 }
 

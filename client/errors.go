@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -48,12 +49,10 @@ func (e *Error) Is(target error) bool {
 
 // again reports whether the same server may fulfill the same request later.
 func (e *Error) again() bool {
-	switch e.Status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
-		http.StatusBadGateway, http.StatusGatewayTimeout: // from a proxy that cannot reach its server
-		return true
-	}
-	return false
+	return slices.Contains([]int{
+		http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
+		http.StatusBadGateway, http.StatusGatewayTimeout, // from a proxy that cannot reach its server
+	}, e.Status)
 }
 
 // final reports whether no server would fulfill the request.

@@ -3,9 +3,11 @@ package client
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -37,7 +39,7 @@ var past = time.Unix(1, 0)
 var errElsewhere = errors.New("client: not answered over RESP")
 
 // errUnasked is the reason why a pipe ends on which more arrives than was asked
-// for.
+// for, or whose server closes it.
 var errUnasked = errors.New("an answer without a request")
 
 // A pipe is a connection that speaks RESP. All callers send their requests
@@ -48,8 +50,12 @@ var errUnasked = errors.New("an answer without a request")
 // another goroutine takes longer than the request itself. All other answers are
 // read by the owner of the pipe. It calls read, which returns when the
 // connection has ended.
+//
+// Answers do not name their requests. So the pipe ends if more arrives than was
+// asked for: a later request would take it for its answer.
 type pipe struct {
 	conn    net.Conn
+	raw     syscall.RawConn // of conn, without TLS; nil if it has none
 	r       *bufio.Reader
 	timeout time.Duration // of a request: the pipe outlasts its first one
 	senders sync.WaitGroup
@@ -62,7 +68,7 @@ type pipe struct {
 	out     []byte     // bytes to send
 	spare   []byte     // the buffer that was sent last
 	sending bool       // a caller is sending
-	reading bool       // a caller or the owner reads: always, unless the line is empty
+	reading bool       // a caller or the owner reads: always, unless seesUnread and the line is empty
 	used    time.Time  // when a request was last added to the line
 	moved   time.Time  // when the first in line became the first
 	asleep  bool       // the timer is that of a pipe without requests
@@ -83,10 +89,39 @@ type query struct {
 // bytes.
 func newPipe(conn net.Conn, r *bufio.Reader, timeout time.Duration) *pipe {
 	p := &pipe{conn: conn, r: r, timeout: timeout, turn: make(chan struct{}, 1), ended: make(chan struct{}), used: time.Now()}
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if c, ok := conn.(syscall.Conn); ok {
+		p.raw, _ = c.SyscallConn()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(tick, p.look)
+	if !seesUnread {
+		p.letOwnerRead()
+	}
 	return p
+}
+
+// letOwnerRead makes the owner read. The caller holds mu.
+func (p *pipe) letOwnerRead() {
+	p.reading = true
+	p.turn <- struct{}{}
+}
+
+// isUnread reports whether something has arrived in a pipe from which no
+// goroutine reads. The caller holds mu.
+func (p *pipe) isUnread() bool {
+	if _, ok := p.conn.(*tls.Conn); ok { // it may hold what it has not decrypted yet
+		_ = p.conn.SetReadDeadline(past)
+		_, err := p.r.Peek(1)
+		_ = p.conn.SetReadDeadline(time.Time{})
+		if !isTimeout(err) {
+			return true
+		}
+	}
+	return p.raw != nil && isUnread(p.raw)
 }
 
 // ask sends a command and waits for its answer until ctx is done. The query of
@@ -114,6 +149,10 @@ func (p *pipe) send(q *query, command []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil || p.retired || p.load+q.size > maxInLine || p.isStuck(now) {
+		return false
+	}
+	if !p.reading && p.isUnread() {
+		p.end(errUnasked)
 		return false
 	}
 	p.used = now
@@ -164,9 +203,9 @@ func (p *pipe) flush(rounds int) {
 	p.sending = false
 }
 
-// readOwn reads the answer to q, whose caller reads. The owner goes on if others
-// are in line by then, or if ctx is done before the answer begins. If ctx is
-// done in the middle of the answer, the pipe ends.
+// readOwn reads the answer to q, whose caller reads. The owner reads from then
+// on if others are in line, or if ctx is done before the answer begins. If ctx
+// is done in the middle of the answer, the pipe ends.
 func (p *pipe) readOwn(ctx context.Context, q *query) (reply, error) {
 	mine := true // guarded by mu
 	stop := context.AfterFunc(ctx, func() {
@@ -203,7 +242,7 @@ func (p *pipe) readOwn(ctx context.Context, q *query) (reply, error) {
 			_ = p.conn.SetReadDeadline(time.Time{})
 		}
 		if p.reading {
-			p.turn <- struct{}{}
+			p.letOwnerRead()
 		}
 	}
 	switch {
@@ -231,7 +270,7 @@ func (p *pipe) read() {
 	p.senders.Wait()
 }
 
-// readOne reads an answer, and reports whether the owner goes on.
+// readOne reads an answer, and reports whether the owner reads the next one.
 func (p *pipe) readOne() bool {
 	a, err := p.receive()
 	p.mu.Lock()
@@ -271,9 +310,9 @@ func (p *pipe) pop() *query {
 	p.line = p.line[1:]
 	p.load -= q.size
 	p.moved = time.Now()
-	p.reading = len(p.line) > 0
+	p.reading = len(p.line) > 0 || !seesUnread
 	switch {
-	case p.reading:
+	case len(p.line) > 0:
 	case p.r.Buffered() > 0:
 		p.end(errUnasked)
 	case p.retired:
@@ -301,8 +340,7 @@ func (p *pipe) look() {
 	case len(p.line) == 0 && now.Sub(p.used) >= tick:
 		p.asleep = true
 		if !p.reading {
-			p.reading = true // so that the owner notices the end of the connection
-			p.turn <- struct{}{}
+			p.letOwnerRead() // to notice the end of the connection
 		}
 		p.timer.Reset(idleAfter - now.Sub(p.used))
 		return

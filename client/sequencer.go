@@ -83,7 +83,7 @@ func (s *SequencerOf[I]) Name() string { return s.name }
 
 // Next returns the next ID. It waits only if none has been fetched: for the
 // first one, after a long pause, and if IDs are used faster than they arrive.
-// If the context is done, only this call's wait ends.
+// If the context is done, only this call fails.
 //
 // An error explains why no server has answered, or is an *Error that every
 // server would return. The next call tries again.
@@ -263,8 +263,10 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 			return none, err
 		case ctx.Err() != nil:
 			// The caller gave up. A caller with little patience proves nothing
-			// about the server, but one that it kept waiting for long does.
-			if time.Since(start) >= s.client.config.Timeout/4 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			// about the server, but one that it kept waiting for long does. The
+			// prefetcher passes on why it cancels a fetch.
+			late := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+			if late && time.Since(start) >= s.client.config.Timeout/4 {
 				s.note(err)
 				s.failed(i, start, true, 0, err)
 			}

@@ -250,17 +250,6 @@ type AdminOptions struct {
 	Waiting func([]NodeInfo)
 }
 
-func (o *AdminOptions) orDefault() AdminOptions {
-	v := *cmp.Or(o, new(AdminOptions))
-	if v.Now == nil {
-		v.Now = time.Now
-	}
-	if v.Poll <= 0 {
-		v.Poll = 250 * time.Millisecond
-	}
-	return v
-}
-
 // AttachAll makes a detached sequencer usable again.
 func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
@@ -320,7 +309,13 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // empty moves a sequencer through a state in which its windows end to a last
 // state.
 func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
-	opt := o.orDefault()
+	opt := *cmp.Or(o, new(AdminOptions))
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Poll <= 0 {
+		opt.Poll = 250 * time.Millisecond
+	}
 	var told []uint64 // node IDs last passed to Waiting
 	done := closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 	contested := 0 // consecutive steps that other operators undid
@@ -378,9 +373,8 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
 			name, state, context.Cause(ctx))
 	}
-	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
-	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %s; call it again to continue: %w",
-		name, state, len(nodes), some, context.Cause(ctx))
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it again to continue: %w",
+		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
 }
 
 // emptyStep does what can be done now: it changes the state, prevents every

@@ -113,12 +113,10 @@ type configJSON struct {
 }
 
 func newConfigRecord(c Config) configRecord {
-	r := configRecord{
+	return configRecord{
 		Version: version, Layout: c.Layout, State: Attached, Incarnation: 1, Floor: Never,
-		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
+		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
 	}
-	r.LongestWindow = r.Window
-	return r
 }
 
 func (r configRecord) config() Config {

@@ -165,10 +165,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.metrics = metrics.New(s.shown())
-	if s.pages, err = s.newConsole(); err != nil {
-		s.source.close(context.Background(), c.Log)
-		return nil, err
-	}
+	s.pages = s.newConsole()
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)
 	s.web.ConnContext = withConn
@@ -188,8 +185,7 @@ func (c *Config) layout() firn.Layout {
 	if c.Static != nil {
 		l = c.Static.Layout
 	}
-	l = cmp.Or(l, firn.Default())
-	return l
+	return cmp.Or(l, firn.Default())
 }
 
 // Serve answers requests on the listeners until Shutdown, and then returns nil.

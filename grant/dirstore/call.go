@@ -71,7 +71,7 @@ func (s *Store) enter(ctx context.Context) error {
 		return errClosed
 	}
 	if f := s.failed.Load(); f != nil {
-		return notSent(f.err)
+		return notSent(*f)
 	}
 	if s.left >= maxLeft {
 		return notSent(fmt.Errorf("%w; this call was not tried because %d others wait for the disk", s.silence(), s.left))

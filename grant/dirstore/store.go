@@ -44,7 +44,7 @@ type Store struct {
 	queue queue
 
 	// failed is why the store refuses calls, once it does.
-	failed atomic.Pointer[failure]
+	failed atomic.Pointer[error]
 
 	mu       sync.Mutex // guards the fields below, and adding to calls
 	closed   bool
@@ -56,12 +56,11 @@ type Store struct {
 	closing  chan struct{}  // closed when Close begins, to end waits
 }
 
-type failure struct{ err error }
-
 // fail makes the store refuse all calls, and returns the reason.
 func (s *Store) fail(err error) error {
-	s.failed.CompareAndSwap(nil, &failure{fmt.Errorf("%w: %w", ErrFailed, err)})
-	return s.failed.Load().err
+	err = fmt.Errorf("%w: %w", ErrFailed, err)
+	s.failed.CompareAndSwap(nil, &err)
+	return *s.failed.Load()
 }
 
 // Get returns the value of a key, or nil.
@@ -278,7 +277,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 			err = s.waited(err, name)
 		}
 		if f := s.failed.Load(); f != nil && err == nil {
-			err = f.err // it failed during the wait
+			err = *f // it failed during the wait
 		}
 		if err != nil {
 			l.release()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -534,27 +535,20 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	}
 	defer leave()
 	found := make(map[string][]byte, len(keys))
-	for rest := keys; len(rest) > 0; {
-		some := rest[:min(maxKeys, len(rest))]
-		rest = rest[len(some):]
-		var query strings.Builder
-		query.WriteString("SELECT k, v, " + s.primary + " FROM " + s.table + " WHERE k IN (")
-		args := make([]any, len(some))
+	for some := range slices.Chunk(keys, maxKeys) {
+		args, parameters := make([]any, len(some)), make([]string, len(some))
 		for i, key := range some {
-			if i > 0 {
-				query.WriteString(", ")
-			}
-			query.WriteString(s.d.parameter(i + 1))
-			args[i] = key
+			args[i], parameters[i] = key, s.d.parameter(i+1)
 		}
-		fmt.Fprintf(&query, ") LIMIT %d", len(some)) // a session may have a lower limit
+		query := fmt.Sprintf("SELECT k, v, %s FROM %s WHERE k IN (%s) LIMIT %d", // a session may have a lower limit
+			s.primary, s.table, strings.Join(parameters, ", "), len(some))
 		var rows []row
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			rows, err = readRows(call, conn, query.String(), args...)
+			rows, err = readRows(call, conn, query, args...)
 			if len(rows) == 0 {
 				return s.promoted.Load(), err // the absence of rows may be stale
 			}
-			return stateOf(rows), err
+			return rows[0].state, err
 		})
 		if err != nil {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
@@ -589,10 +583,8 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	what := fmt.Sprintf("list keys with %q", prefix)
 	// Keys are ASCII, so whatever follows them is below ~, and before them
 	// comes only !.
-	for _, c := range []byte(prefix) {
-		if c <= '!' || c >= '~' {
-			return nil // no key has this prefix, and some databases reject some bytes
-		}
+	if strings.ContainsFunc(prefix, func(c rune) bool { return c <= '!' || c >= '~' }) {
+		return nil // no key has this prefix, and some databases reject some bytes
 	}
 	from, below := prefix, prefix+"~"
 	if prefix == "" {
@@ -601,8 +593,12 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	for {
 		var rows []row // no connection is held while yield runs
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			if rows, err = readRows(call, conn, s.list, from, below, page); err != nil || len(rows) > 0 {
-				return stateOf(rows), err
+			rows, err = readRows(call, conn, s.list, from, below, page)
+			switch {
+			case err != nil:
+				return 0, err
+			case len(rows) > 0:
+				return rows[0].state, nil
 			}
 			err = conn.QueryRowContext(call, "SELECT "+s.primary).Scan(&state)
 			return state, err

@@ -198,15 +198,6 @@ type row struct {
 	state int64
 }
 
-// stateOf returns the value of primary on the server that returned some rows,
-// or 0 if rows is empty.
-func stateOf(rows []row) int64 {
-	if len(rows) == 0 {
-		return 0
-	}
-	return rows[0].state
-}
-
 func readRows(ctx context.Context, q querier, query string, args ...any) (all []row, err error) {
 	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var r row

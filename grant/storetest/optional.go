@@ -66,9 +66,7 @@ func testGetMany(t tb, su suite) {
 		t.Errorf("GetMany of %d keys = %d values, %v", len(keys), len(got), err)
 	}
 	for _, value := range got {
-		for i := range value {
-			value[i] = '!'
-		}
+		scribble(value)
 	}
 	s.want("many/007", "of many/007")
 

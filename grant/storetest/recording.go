@@ -144,11 +144,7 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 				t.Errorf("Get(%q) = %v", keys[k], err)
 			}
 		} else {
-			var old []byte
-			if op.Old != "" {
-				old = []byte(op.Old)
-			}
-			ok, err := r.store.CAS(call, keys[k], old, []byte(op.Next))
+			ok, err := r.store.CAS(call, keys[k], valueOf(op.Old), []byte(op.Next))
 			op.To = r.moment.Add(1)
 			switch {
 			case ok && err == nil:

@@ -160,13 +160,15 @@ func testBadValues(t tb, su suite) {
 	s.want("b", "")
 }
 
+// scribble overwrites a slice, as its owner may.
+func scribble(b []byte) {
+	for i := range b {
+		b[i] = '!'
+	}
+}
+
 func testArguments(t tb, su suite) {
 	s := su.new(t)
-	scribble := func(b []byte) {
-		for i := range b {
-			b[i] = '!'
-		}
-	}
 	old, next := []byte(nil), []byte("first")
 	for i := range 5 {
 		oldWas, nextWas := string(old), string(next)
@@ -213,9 +215,7 @@ func testResults(t tb, su suite) {
 		t.Fatalf("Get = %v", err)
 	}
 	scribbled := func(b []byte) {
-		for i := range b {
-			b[i] = '!'
-		}
+		scribble(b)
 		_ = append(b, "!!!!"...)
 	}
 	scribbled(mine)

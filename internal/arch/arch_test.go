@@ -106,7 +106,7 @@ var imports = []importLine{
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
-	{pattern: "server/textfmt", imports: []string{".", "grant"}},
+	{pattern: "server/textfmt", imports: []string{"grant", "server/inspect"}},
 	{
 		pattern: "server/doctor",
 		imports: []string{"grant", "server/members", "server/readfile"},
@@ -127,7 +127,7 @@ var imports = []importLine{
 		imports: []string{"grant", "server/requestid"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
-	{pattern: "server/tracing/tracingtest"},
+	{pattern: "server/tracing/tracingtest", imports: []string{"server/nettest"}},
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",

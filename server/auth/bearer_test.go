@@ -9,7 +9,7 @@ import (
 )
 
 // TestBearer: the token is read again; a file that is gone or empty leaves the
-// previous one, which is said once.
+// previous one, and is reported once.
 func TestBearer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "member")

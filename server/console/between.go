@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -79,16 +78,7 @@ func (k *Console) between(v *visit) {
 	if p.Found, err = p.find(); err != nil {
 		p.Fault = detail(err) + "."
 	}
-	if v.isPart() {
-		v.w.Header().Set("HX-Replace-Url", p.address(p.From, p.To))
-		v.part("time", "found", p)
-		return
-	}
-	status := http.StatusOK
-	if p.Fault != "" {
-		status = http.StatusBadRequest
-	}
-	v.show(status, "time", page{Title: "Time to ID", Section: "time", Body: p})
+	v.answer("time", "found", p.address(p.From, p.To), p.Fault, page{Title: "Time to ID", Section: "time", Body: p})
 }
 
 // formTime is the format of a time in a form, in UTC.

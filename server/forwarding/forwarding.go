@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -220,10 +221,5 @@ func (b *Peers) CanHelp(ctx context.Context, name string) bool {
 	if err != nil {
 		return false
 	}
-	for _, p := range list {
-		if p.shunned == gave && (isFull(p.Member) || lists(p.Member, name)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p peer) bool { return p.shunned == gave && (isFull(p.Member) || lists(p.Member, name)) })
 }

@@ -31,8 +31,8 @@ func FirstWith(l firn.Layout, bit int) (at time.Time, always, never bool) {
 	return at, true, false
 }
 
-// EpochText returns the epoch of a layout as RFC 3339, or as Unix milliseconds if
-// that has no such form.
+// EpochText returns the epoch of a layout as RFC 3339, or as Unix milliseconds
+// if that has no such form.
 func EpochText(l firn.Layout) string {
 	if t := l.Epoch(); t.Nanosecond() == 0 && t.Year() >= 1 && t.Year() <= 9999 {
 		return t.Format(time.RFC3339)

@@ -418,8 +418,6 @@ func StateOf(conn net.Conn) *tls.ConnectionState {
 			return &s
 		case *prefixedConn:
 			conn = c.Conn
-		case *limited:
-			return nil
 		default:
 			return nil
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 // Socket listens on a socket in the file system, which has its mode from the
-// beginning. A socket left behind by a killed process is removed; one that is in
-// use is not. The umask changes meanwhile: call it before anything creates
+// beginning. A socket left behind by a killed process is removed; one that is
+// in use is not. The umask changes meanwhile: call it before anything creates
 // files.
 func Socket(path string, mode fs.FileMode) (net.Listener, error) {
 	l, err := listenWithMode(path, mode)

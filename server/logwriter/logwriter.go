@@ -36,8 +36,8 @@ type Writer struct {
 	ended   chan struct{}
 }
 
-// New returns a Writer of lines to out. missing returns the line that reports how
-// many lines are missing.
+// New returns a Writer of lines to out. missing returns the line that reports
+// how many lines are missing.
 func New(out io.Writer, missing func(lines int) []byte) *Writer {
 	w := &Writer{out: out, missing: missing, written: make(chan struct{}), wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go w.run()

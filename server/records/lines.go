@@ -145,9 +145,9 @@ func EachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 // A Flusher is an output with a buffer.
 type Flusher interface{ Flush() error }
 
-// EachLine calls do for each line of r, with its number from 1, until do returns
-// an error. bad is the error of a line that is too long. The output is flushed when there
-// is no more input for the moment, and at the end.
+// EachLine calls do for each line of r, with its number from 1, until do
+// returns an error. bad is the error of a line that is too long. The output is
+// flushed when there is no more input for the moment, and at the end.
 func EachLine(ctx context.Context, r io.Reader, out Flusher, do func(n int, text string, bad error) error) error {
 	// The goroutine that reads ahead ends with this input.
 	ctx, stop := context.WithCancel(ctx)

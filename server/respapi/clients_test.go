@@ -73,8 +73,9 @@ func TestRedisTools(t *testing.T) {
 			t.Errorf("redis-benchmark %q: %v\n%.2000s", args, err, out)
 		}
 	}
-	// It never ends by itself, and writes in blocks of 4 KiB. It counts clients, and
-	// the previous server may not have noticed yet that redis-benchmark has ended.
+	// It never ends by itself, and writes in blocks of 4 KiB. It counts clients,
+	// and the previous server may not have noticed yet that redis-benchmark has
+	// ended.
 	stat := exec.CommandContext(ctx, "redis-cli", "-p", newPort(), "-i", "0.001", "--stat")
 	out, err := stat.StdoutPipe()
 	if err != nil {

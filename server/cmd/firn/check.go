@@ -364,12 +364,17 @@ func (c *checking) moreRepeats(f check.Report) bool {
 	return shown < f.Duplicates
 }
 
-// repeatText describes a duplicate: where it occurs, and its parts.
-func (c *checking) repeatText(x check.Duplicate) string {
-	var at []string
+// places names the places of a duplicate.
+func (c *checking) places(x check.Duplicate) (at []string) {
 	for _, p := range x.Places {
 		at = append(at, c.where(p))
 	}
+	return at
+}
+
+// repeatText describes a duplicate: where it occurs, and its parts.
+func (c *checking) repeatText(x check.Duplicate) string {
+	at := c.places(x)
 	if x.Times > uint64(len(x.Places)) {
 		at = append(at, "…")
 	}
@@ -422,14 +427,7 @@ func (c *checking) appendJSON(b []byte, f check.Report) []byte {
 			num("node", x.Parts.Node)
 			num("seq", x.Parts.Seq)
 		}
-		b = append(b, `"at":[`...)
-		for j, p := range x.Places {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = inspect.AppendString(b, c.where(p))
-		}
-		b = append(b, "]}"...)
+		b = append(inspect.AppendStrings(append(b, `"at":`...), c.places(x)), '}')
 	}
 	b = append(b, "],"...)
 	num("inversions", f.Inversions)
@@ -449,14 +447,7 @@ func (c *checking) appendJSON(b []byte, f check.Report) []byte {
 		b = fmt.Appendf(b, `"lateness_ms":%g,`, float64(f.Lateness)/1e6)
 	}
 	num("bad_lines", c.bad)
-	b = append(b, `"bad":[`...)
-	for i, s := range c.badFirst {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = inspect.AppendString(b, s)
-	}
-	b = append(b, "],"...)
+	b = append(inspect.AppendStrings(append(b, `"bad":`...), c.badFirst), ',')
 	text("from", f.From.String())
 	return fmt.Appendf(b, `"seconds":%.3f}`, time.Since(c.began).Seconds())
 }

@@ -132,7 +132,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
-			return misuse("", "--from %s: %w", from, plain(err))
+			return misuse("", "--from %s: %w", from, inspect.Plain(err))
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 func (c *converter) line(out *records.Writer, where place, text string, err error) error {
 	c.tally.all++
 	if err == nil && text == "" {
-		err = errEmptyLine
+		err = inspect.ErrEmptyLine
 	}
 	c.buf = c.buf[:0]
 	if err == nil {
@@ -172,7 +172,7 @@ func (c *converter) text(text string) error {
 	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
 		id, err := f.Parse(text)
 		if err == nil {
-			c.append(composed{id: id})
+			c.append(inspect.ID64(id))
 			return nil
 		}
 		if c.bits == 64 {
@@ -186,18 +186,18 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	c.append(composedOf(b))
+	c.append(inspect.IDOf(b))
 	return nil
 }
 
-func (c *converter) append(n composed) {
+func (c *converter) append(n inspect.ID) {
 	c.begin()
 	if c.groups > 0 {
-		c.buf = appendGroups(c.buf, n.append(nil, firn.Binary), c.groups)
+		c.buf = appendGroups(c.buf, n.Append(nil, firn.Binary), c.groups)
 	} else {
-		c.buf = n.append(c.buf, c.to)
+		c.buf = n.Append(c.buf, c.to)
 	}
-	c.end(n.bits())
+	c.end(n.Bits())
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -247,7 +247,7 @@ func (c *converter) bytes(out *records.Writer, r io.Reader) error {
 	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		c.append(composedOf(b))
+		c.append(inspect.IDOf(b))
 		_, err := out.Write(c.buf)
 		return err
 	})

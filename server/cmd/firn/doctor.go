@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,16 +65,12 @@ const examination = time.Minute
 func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, examination)
 	defer cancel()
-	c := doctor.Config{Version: buildOf().Version, Listen: s.listen, Connections: s.maxConns, Now: a.now}
-	for _, more := range s.listenOf {
-		if more != "" {
-			c.Listen = append(c.Listen, more)
-		}
+	given := func(texts ...string) []string {
+		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	}
-	for _, file := range []string{s.tls.Cert, s.tls.ClientCA} {
-		if file != "" {
-			c.Certificates = append(c.Certificates, file)
-		}
+	c := doctor.Config{
+		Version: buildOf().Version, Connections: s.maxConns, Now: a.now,
+		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.node == "" || s.store != "" {
 		var makes bool

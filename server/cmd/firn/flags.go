@@ -170,18 +170,7 @@ func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
 // numberVar adds a flag for a decimal integer: pflag's own reads 010 as 8.
 func numberVar(cmd *cobra.Command, n *uint64, name, short, usage string) {
 	show := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	cmd.Flags().VarP(&value[uint64]{n, parseNumber, show, "N"}, name, short, usage)
-}
-
-func parseNumber(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("it exceeds 64 bits")
-	case err != nil:
-		return 0, errors.New("it must be an integer of 0 or more")
-	}
-	return n, nil
+	cmd.Flags().VarP(&value[uint64]{n, inspect.ParseNumber, show, "N"}, name, short, usage)
 }
 
 func presetNames() []string {

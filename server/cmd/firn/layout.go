@@ -82,7 +82,7 @@ node.`,
 			}
 			layout, err := firn.ParseLayout(args[0])
 			if err != nil {
-				return misuse(layoutHint(args[0]), "%q: %w", args[0], plain(err))
+				return misuse(layoutHint(args[0]), "%q: %w", args[0], inspect.Plain(err))
 			}
 			boxed, err := drawn(diagram, l)
 			if err != nil {

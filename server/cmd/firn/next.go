@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/records"
 )
 
@@ -90,7 +91,7 @@ func (n *nexting) run(ctx context.Context) error {
 	case n.count == 0:
 		return misuse("", "--count 0: it must be 1 or more")
 	case n.layout.ReadOnly():
-		return misuse("run firn layout for the layouts that can be made", "%w", errReadOnly(n.layout))
+		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
 	case static && (n.name != "" || n.nodes != nil):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer and --nodes")
 	case n.node != "" && n.nodes != nil:
@@ -139,7 +140,7 @@ func (n *nexting) record() (record, error) {
 		n.format = n.layout.Format()
 	}
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
-		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, plain(err))
+		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, inspect.Plain(err))
 	}
 	switch {
 	case n.format == firn.Raw && n.asJSON:

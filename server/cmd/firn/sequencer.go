@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -134,7 +135,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
 			if layout.ReadOnly() {
-				return misuse("run firn layout for the layouts that can be made", "%w", errReadOnly(layout))
+				return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(layout))
 			}
 			return nil
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/systemd"
@@ -385,7 +387,7 @@ func (s *serving) checkValues() (all faults) {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
 	if s.layout.ReadOnly() {
-		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", errReadOnly(s.layout))
+		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(s.layout))
 	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
 		all.add("layout", s.layout.String(), "", "%w", err)
 	}
@@ -600,13 +602,10 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 
 // numbers returns where node IDs come from: a static node or a store.
 func (s *serving) numbers(a *app) (source, name string) {
-	switch {
-	case s.store == "" && s.node != "":
+	if s.store == "" && s.node != "" {
 		return "node", s.node
-	case s.store != "":
-		return "store", a.storeName(s.store)
 	}
-	return "store", a.storeName(a.getenv(storeEnv))
+	return "store", a.storeName(cmp.Or(s.store, a.getenv(storeEnv)))
 }
 
 // storeName returns the store of a URL, for people.

@@ -114,12 +114,5 @@ func appendSummary(b []byte, r inspect.Report, t tally) []byte {
 			b = fmt.Appendf(b, `,"rate":%.6g`, perSecond)
 		}
 	}
-	b = append(b, `,"anomalies":[`...)
-	for i, text := range anomalies(r, t.bad) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = inspect.AppendString(b, text)
-	}
-	return append(b, "]}"...)
+	return append(inspect.AppendStrings(append(b, `,"anomalies":`...), anomalies(r, t.bad)), '}')
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -75,12 +74,7 @@ func newVersion(a *app) *cobra.Command {
 			}
 			b := buildOf()
 			if asJSON {
-				text, err := json.Marshal(b)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-				return err
+				return a.printJSON(b)
 			}
 			_, err := fmt.Fprintln(a.stdout, b.text())
 			return err

@@ -1,0 +1,9 @@
+//go:build !unix
+
+package client
+
+import "syscall"
+
+const seesUnread = false
+
+func isUnread(syscall.RawConn) bool { return false }
