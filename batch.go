@@ -233,22 +233,13 @@ func (b BatchOf[I]) appendTo(dst []I) []I {
 
 // write writes the IDs to dst, which has exactly their number.
 func (b BatchOf[I]) write(dst []I) {
-	if b.composer == nil {
-		for _, r := range b.runs {
-			writeRun(dst[:r.Count], r.First, r.Step)
-			dst = dst[r.Count:]
-		}
-		return
-	}
-	if !b.composer.random.isZero() {
+	if b.composer != nil && !b.composer.random.isZero() {
 		b.writeRandom(dst)
 		return
 	}
-	for slot, end := b.slot, b.slot+uint64(b.n); slot < end; {
-		r := b.runAt(slot, end)
+	for r := range b.eachRun {
 		writeRun(dst[:r.Count], r.First, r.Step)
 		dst = dst[r.Count:]
-		slot += uint64(r.Count)
 	}
 }
 

@@ -276,7 +276,7 @@ func TestPrefetcherCloseWithoutTime(t *testing.T) {
 // If a source panics in a program that recovers, the call has failed.
 func TestPrefetcherOfAPanickingSource(t *testing.T) {
 	source := &counter{next: 1}
-	p := NewPrefetcher(panicking{source}, 10, 0)
+	p := NewPrefetcher(panickingSource{source}, 10, 0)
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -291,9 +291,9 @@ func TestPrefetcherOfAPanickingSource(t *testing.T) {
 	}
 }
 
-type panicking struct{ Source }
+type panickingSource struct{ Source }
 
-func (panicking) NextBatch(context.Context, int) (Batch, error) { panic("source") }
+func (panickingSource) NextBatch(context.Context, int) (Batch, error) { panic("source") }
 
 // A batch from the network cannot exceed the limits.
 func TestBatchFromTooManyRuns(t *testing.T) {
@@ -301,21 +301,21 @@ func TestBatchFromTooManyRuns(t *testing.T) {
 	if b.Len() != math.MaxInt || len(b.Runs()) != 1 {
 		t.Errorf("Len = %d in %d runs", b.Len(), len(b.Runs()))
 	}
-	if _, err := NewPrefetcher(fixed{b}, 10, 0).Next(t.Context()); err == nil {
+	if _, err := NewPrefetcher(fixedSource{b}, 10, 0).Next(t.Context()); err == nil {
 		t.Error("a prefetcher took more than it asked for")
 	}
 }
 
-type fixed struct{ batch Batch }
+type fixedSource struct{ batch Batch }
 
-func (f fixed) NextBatch(context.Context, int) (Batch, error) { return f.batch, nil }
+func (f fixedSource) NextBatch(context.Context, int) (Batch, error) { return f.batch, nil }
 
-type empty struct{}
+type emptySource struct{}
 
-func (empty) NextBatch(context.Context, int) (Batch, error) { return Batch{}, nil }
+func (emptySource) NextBatch(context.Context, int) (Batch, error) { return Batch{}, nil }
 
 func TestPrefetcherOfAnEmptySource(t *testing.T) {
-	if _, err := NewPrefetcher(empty{}, 1, 0).Next(t.Context()); err == nil {
+	if _, err := NewPrefetcher(emptySource{}, 1, 0).Next(t.Context()); err == nil {
 		t.Error("an empty batch was taken for IDs")
 	}
 	defer func() {
@@ -323,7 +323,7 @@ func TestPrefetcherOfAnEmptySource(t *testing.T) {
 			t.Error("NewPrefetcher took a count of 0")
 		}
 	}()
-	NewPrefetcher(empty{}, 0, 0)
+	NewPrefetcher(emptySource{}, 0, 0)
 }
 
 // Fill writes the same IDs that All yields, for runs of any length and step.

@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,10 +107,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		// Half a tick, so that no ID is more than a tick old.
 		c.watch.Init(layout.unit / 2)
 	}
-	c.maxAhead, c.maxLag = o.MaxAhead, o.MaxLag
-	if c.maxLag == 0 {
-		c.maxLag = defaultMaxLag
-	}
+	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
 	c.mostStatic = math.MaxUint64
 	if ticks := max(uint64(staticSpan/layout.unit), c.aheadTicks+1); ticks <= math.MaxUint64>>layout.seqBits {
@@ -485,12 +483,10 @@ func (c *core) changes() <-chan struct{} {
 
 // waitFor returns how long to wait after an error, if waiting can help.
 func (c *core) waitFor(err error) (time.Duration, bool) {
-	var w *WaitError
-	if errors.As(err, &w) {
+	if w, ok := errors.AsType[*WaitError](err); ok {
 		return w.Wait, true
 	}
-	var e *ClockError
-	if errors.As(err, &e) && !e.beforeEpoch && e.back <= c.maxLag {
+	if e, ok := errors.AsType[*ClockError](err); ok && !e.beforeEpoch && e.back <= c.maxLag {
 		return e.Wait, true
 	}
 	return 0, false
@@ -512,13 +508,11 @@ func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool 
 		return true
 	default:
 	}
-	timer := time.NewTimer(min(max(d, minSleep), maxSleep))
-	defer timer.Stop()
 	select {
 	case <-done:
 		return true
 	case <-changed:
-	case <-timer.C:
+	case <-time.After(min(max(d, minSleep), maxSleep)):
 	}
 	return false
 }

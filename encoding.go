@@ -254,11 +254,10 @@ func (f Format) MarshalText() ([]byte, error) {
 // UnmarshalText sets f to the format that ParseFormat returns.
 func (f *Format) UnmarshalText(text []byte) error {
 	g, err := ParseFormat(string(text))
-	if err != nil {
-		return err
+	if err == nil {
+		*f = g
 	}
-	*f = g
-	return nil
+	return err
 }
 
 // Append appends id in format f to b. It panics if f does not fit 64-bit IDs;

@@ -82,11 +82,10 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0
 // unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := parseID(text)
-	if err != nil {
-		return err
+	if err == nil {
+		*id = v
 	}
-	*id = v
-	return nil
+	return err
 }
 
 // MarshalJSON returns id as a JSON string of decimal digits. The error is

@@ -89,11 +89,10 @@ func (id ID128) MarshalText() ([]byte, error) { return id.AppendText(make([]byte
 // unchanged.
 func (id *ID128) UnmarshalText(text []byte) error {
 	v, err := parseID128(text)
-	if err != nil {
-		return err
+	if err == nil {
+		*id = v
 	}
-	*id = v
-	return nil
+	return err
 }
 
 // MarshalJSON returns id as a JSON string in the form 8-4-4-4-12. The error is

@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -52,21 +53,9 @@ const (
 	fieldRand
 )
 
-func (f field) String() string {
-	switch f {
-	case fieldTime:
-		return "time"
-	case fieldNode:
-		return "node"
-	case fieldSeq:
-		return "seq"
-	case fieldConst:
-		return "const"
-	case fieldRand:
-		return "rand"
-	}
-	return "field(" + strconv.Itoa(int(f)) + ")"
-}
+var fieldNames = [...]string{fieldTime: "time", fieldNode: "node", fieldSeq: "seq", fieldConst: "const", fieldRand: "rand"}
+
+func (f field) String() string { return fieldNames[f] }
 
 // Parts are the meaningful fields of an ID.
 type Parts struct {
@@ -145,10 +134,7 @@ func (l Layout) IDsPerSecond() float64 {
 // MaxAhead returns the layout's default for Options.MaxAhead: 15 s for
 // hazelcast, as in Hazelcast itself, and 1 s for all others.
 func (l Layout) MaxAhead() time.Duration {
-	if p := l.presetOf(); p != nil && p.maxAhead != 0 {
-		return p.maxAhead
-	}
-	return time.Second
+	return cmp.Or(l.presetOf().maxAhead, time.Second)
 }
 
 // ReadOnly reports whether IDs of the layout can be read but not made. That
@@ -198,19 +184,13 @@ func (l *Layout) timeOnTop() bool {
 // are never masked. Compose returns any ID that the format can hold, including
 // 0, which no generator makes.
 func (l Layout) Compose(p Parts) (ID, error) {
-	if err := l.need(64, "Compose128"); err != nil {
-		return 0, err
-	}
-	w, err := l.composeParts(p)
+	w, err := l.composeParts(p, 64, "Compose128")
 	return ID(w.lo), err
 }
 
 // Compose128 is Compose for layouts of 128 bits.
 func (l Layout) Compose128(p Parts) (ID128, error) {
-	if err := l.need(128, "Compose"); err != nil {
-		return ID128{}, err
-	}
-	w, err := l.composeParts(p)
+	w, err := l.composeParts(p, 128, "Compose")
 	return ID128FromUint64s(w.hi, w.lo), err
 }
 
@@ -259,19 +239,13 @@ func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 // what the layout can hold. It is an error if nothing is left, if no tick
 // begins within the range, or if the layout is not ordered by time.
 func (l Layout) Range(from, to time.Time) (lo, hi ID, err error) {
-	if err := l.need(64, "Range128"); err != nil {
-		return 0, 0, err
-	}
-	a, b, err := l.rangeWide(from, to)
+	a, b, err := l.rangeWide(from, to, 64, "Range128")
 	return ID(a.lo), ID(b.lo), err
 }
 
 // Range128 is Range for layouts of 128 bits.
 func (l Layout) Range128(from, to time.Time) (lo, hi ID128, err error) {
-	if err := l.need(128, "Range"); err != nil {
-		return ID128{}, ID128{}, err
-	}
-	a, b, err := l.rangeWide(from, to)
+	a, b, err := l.rangeWide(from, to, 128, "Range")
 	return ID128FromUint64s(a.hi, a.lo), ID128FromUint64s(b.hi, b.lo), err
 }
 
@@ -298,7 +272,11 @@ func (l *Layout) need(size uint8, twin string) error {
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
 
-func (l *Layout) composeParts(p Parts) (wide, error) {
+// composeParts implements Compose; size and twin are those of need.
+func (l *Layout) composeParts(p Parts, size uint8, twin string) (wide, error) {
+	if err := l.need(size, twin); err != nil {
+		return wide{}, err
+	}
 	tick, err := l.tickIn(p.Time)
 	if err != nil {
 		return wide{}, err
@@ -416,15 +394,17 @@ func bitsName(pos, width uint8) string {
 
 // constName describes a constant, by its meaning if a preset defines one.
 func (l *Layout) constName(p piece) string {
-	if pre := l.presetOf(); pre != nil {
-		if name := pre.constNames[p.pos]; name != "" {
-			return name + " (" + bitsName(p.pos, p.width) + ")"
-		}
+	if name := l.presetOf().constNames[p.pos]; name != "" {
+		return name + " (" + bitsName(p.pos, p.width) + ")"
 	}
 	return "the constant in " + bitsName(p.pos, p.width)
 }
 
-func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
+// rangeWide implements Range; size and twin are those of need.
+func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi wide, err error) {
+	if err := l.need(size, twin); err != nil {
+		return lo, hi, err
+	}
 	if !l.timeOnTop() {
 		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not ordered by time, so no range of IDs matches a range of time", *l)
 	}
@@ -474,8 +454,7 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9999
 func (l *Layout) tickIn(t time.Time) (uint64, error) {
 	tick, _, where := l.tickAt(t)
 	if where != 0 || tick > mask(l.timeBits) {
-		last, _ := l.timeOf(mask(l.timeBits))
-		return 0, &RangeError{Field: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(last.Add(l.unit - 1))}
+		return 0, &RangeError{Field: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Last().Add(l.unit - 1))}
 	}
 	return tick, nil
 }

@@ -21,10 +21,7 @@ type Piece struct {
 // empty ones.
 func (l Layout) Pieces() []Piece {
 	var pieces []Piece
-	used := 0
-	for _, p := range l.pieces[:l.n] {
-		used += int(p.width)
-	}
+	used := int(l.pieces[0].pos) + int(l.pieces[0].width)
 	if top := int(l.size) - used; top > 0 {
 		pieces = append(pieces, Piece{Field: "zero", Width: top, Pos: used})
 	}

@@ -1,8 +1,10 @@
 package firn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,8 +65,8 @@ func (l Layout) String() string {
 		return "invalid"
 	}
 	p := l.presetOf()
-	if p == nil {
-		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.bitsText(), l.unit, l.epochText())
+	if p == &noPreset {
+		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.Fields(), l.unit, l.epochText())
 	}
 	var b strings.Builder
 	b.WriteString(p.name)
@@ -100,9 +102,7 @@ func (l *Layout) UnmarshalText(text []byte) error {
 
 // Fields returns the layout's bits in the form that ParseLayout accepts after
 // bits=, whether or not the layout has a name.
-func (l Layout) Fields() string { return l.bitsText() }
-
-func (l *Layout) bitsText() string {
+func (l Layout) Fields() string {
 	var b strings.Builder
 	for i, p := range l.pieces[:l.n] {
 		if i > 0 {
@@ -133,21 +133,19 @@ func parseLayout(s string) (l Layout, faults []error) {
 		fault("it is empty: use %q, another preset (%s), or bits=…", "default", presetNames())
 		return l, faults
 	}
-	head, rest, more := strings.Cut(s, ",")
-	given := make(args)
-	if more {
-		for part := range strings.SplitSeq(rest, ",") {
-			key, value, ok := strings.Cut(part, "=")
-			switch {
-			case !ok || key == "":
-				fault("%s should be key=value", quoteShort(part))
-			case given[key] != "":
-				fault("%s is given twice", quoteShort(key))
-			case value == "":
-				fault("%s has no value", quoteShort(key))
-			default:
-				given[key] = value
-			}
+	parts := strings.Split(s, ",")
+	head, given := parts[0], make(args)
+	for _, part := range parts[1:] {
+		key, value, ok := strings.Cut(part, "=")
+		switch {
+		case !ok || key == "":
+			fault("%s should be key=value", quoteShort(part))
+		case given[key] != "":
+			fault("%s is given twice", quoteShort(key))
+		case value == "":
+			fault("%s has no value", quoteShort(key))
+		default:
+			given[key] = value
 		}
 	}
 
@@ -172,10 +170,7 @@ func parseLayout(s string) (l Layout, faults []error) {
 			return l, faults
 		}
 		p := &presets[i]
-		l.preset, l.size, l.epoch, l.unit = uint8(i+1), p.size, p.epoch, p.unit
-		if l.unit == 0 {
-			l.unit = time.Millisecond
-		}
+		l.preset, l.size, l.epoch, l.unit = uint8(i+1), p.size, p.epoch, cmp.Or(p.unit, time.Millisecond)
 		known := []string{"epoch"}
 		settings := make(args)
 		for _, k := range p.keys {
@@ -205,15 +200,10 @@ func parseLayout(s string) (l Layout, faults []error) {
 }
 
 func unknownKeys(given args, what string, known ...string) (faults []error) {
-	var names []string
-	for key := range given {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, key) {
-			names = append(names, key)
+			faults = append(faults, fmt.Errorf("unknown key %s: %s has %s", quoteShort(key), what, strings.Join(known, ", ")))
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		faults = append(faults, fmt.Errorf("unknown key %s: %s has %s", quoteShort(name), what, strings.Join(known, ", ")))
 	}
 	return faults
 }
@@ -315,21 +305,15 @@ func parsePiece(s string) (p piece, value uint64, err error) {
 	if !ok {
 		return p, 0, fmt.Errorf("field %s should be name:width", quoteShort(s))
 	}
-	most := 64
 	name, p.reverse = strings.CutSuffix(name, "~")
-	switch name {
-	case "time":
-		p.field = fieldTime
-	case "node":
-		p.field = fieldNode
-	case "seq":
-		p.field = fieldSeq
-	case "const":
-		p.field = fieldConst
-	case "rand":
-		p.field, most = fieldRand, 128
-	default:
+	f := slices.Index(fieldNames[:], name)
+	if f <= 0 { // the zero field has no name
 		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
+	}
+	p.field = field(f)
+	most := 64
+	if p.field == fieldRand {
+		most = 128
 	}
 	if p.reverse && p.field != fieldTime {
 		return p, 0, fmt.Errorf("field %s cannot be reversed; only time can", name)

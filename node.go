@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,59 +37,45 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		}
 		return n, nil
 	}
+	parts := l.presetOf().nodeParts
 	given := make(map[string]uint64)
 	for part := range strings.SplitSeq(s, ",") {
 		name, text, _ := strings.Cut(part, "=")
-		width, ok := l.nodePartWidth(name)
-		if !ok {
+		i := slices.IndexFunc(parts, func(p namedBits) bool { return p.name == name })
+		if i < 0 {
 			return fail("the layout %s has no node part %s%s", l, quoteShort(name), l.orParts())
 		}
 		if _, twice := given[name]; twice {
 			return fail("%s is given twice", name)
 		}
+		most := mask(parts[i].width)
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return fail("%s is %s, not a number from 0 to %d", name, quoteShort(text), mask(width))
+			return fail("%s is %s, not a number from 0 to %d", name, quoteShort(text), most)
 		}
-		if err != nil || n > mask(width) {
-			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(mask(width), 10)}
+		if err != nil || n > most {
+			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(most, 10)}
 		}
 		given[name] = n
 	}
 	var node uint64
-	for _, p := range l.presetOf().nodeParts {
+	for _, p := range parts {
 		node = node<<p.width | given[p.name]
 	}
 	return node, nil
 }
 
-func (l *Layout) nodePartWidth(name string) (uint8, bool) {
-	if p := l.presetOf(); p != nil {
-		for _, part := range p.nodeParts {
-			if part.name == name {
-				return part.width, true
-			}
-		}
-	}
-	return 0, false
-}
-
 // orParts describes the other form in which a node ID of the layout can be
 // written.
 func (l *Layout) orParts() string {
-	p := l.presetOf()
-	if p == nil || len(p.nodeParts) == 0 {
+	var texts []string
+	for _, part := range l.presetOf().nodeParts {
+		texts = append(texts, fmt.Sprintf("%s=0..%d", part.name, mask(part.width)))
+	}
+	if texts == nil {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("; it can also be written ")
-	for i, part := range p.nodeParts {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%s=0..%d", part.name, mask(part.width))
-	}
-	return b.String()
+	return "; it can also be written " + strings.Join(texts, ",")
 }
 
 // A NodePart is a named part of a node ID.
@@ -101,13 +88,12 @@ type NodePart struct {
 // example datacenter and worker. It returns nil if the preset names none, and
 // for a number beyond the layout's MaxNode.
 func (l Layout) NodeParts(node uint64) []NodePart {
-	p := l.presetOf()
-	if p == nil || len(p.nodeParts) == 0 || node > l.MaxNode() {
+	named := l.presetOf().nodeParts
+	if len(named) == 0 || node > l.MaxNode() {
 		return nil
 	}
-	parts := make([]NodePart, len(p.nodeParts))
-	for i := len(parts) - 1; i >= 0; i-- {
-		part := p.nodeParts[i]
+	parts := make([]NodePart, len(named))
+	for i, part := range slices.Backward(named) {
 		parts[i] = NodePart{part.name, node & mask(part.width)}
 		node >>= part.width
 	}

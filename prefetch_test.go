@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// A scripted source returns consecutive IDs from 1.
-type scripted struct {
+// A scriptedSource returns consecutive IDs from 1.
+type scriptedSource struct {
 	delay time.Duration
 
 	mu    sync.Mutex
@@ -26,7 +26,7 @@ type scripted struct {
 	asked []int
 }
 
-func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
+func (s *scriptedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, n)
 	first, err := s.last+1, s.err
@@ -49,13 +49,13 @@ func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
 
 // fail makes later fetches fail, or succeed again. It discards the recorded
 // requests.
-func (s *scripted) fail(err error) {
+func (s *scriptedSource) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err, s.asked = err, nil
 }
 
-func (s *scripted) wantAsked(t *testing.T, want ...int) {
+func (s *scriptedSource) wantAsked(t *testing.T, want ...int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func closePrefetcher(t *testing.T, p *Prefetcher) {
 // kept across both.
 func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second}
+		source := &scriptedSource{delay: time.Second}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: -1})
 		defer closePrefetcher(t, p)
 		time.Sleep(time.Hour)
@@ -110,7 +110,7 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 // to the maximum; batches that grow too old make them smaller again.
 func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Millisecond}
+		source := &scriptedSource{delay: time.Millisecond}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
 		defer closePrefetcher(t, p)
 		for i := range ID(100) { // in no time at all
@@ -138,7 +138,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 // tested, because the order of timers is undefined then.
 func TestStartPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{}
+		source := &scriptedSource{}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: time.Minute})
 		defer closePrefetcher(t, p)
 		for i := range ID(6) {
@@ -172,7 +172,7 @@ func TestStartPrefetcherExpires(t *testing.T) {
 
 // However short the validity, a fetch serves at least one call.
 func TestStartPrefetcherShortValidity(t *testing.T) {
-	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 10, Validity: 1})
+	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
 	defer closePrefetcher(t, p)
 	var all sync.WaitGroup
 	for range 4 {
@@ -192,7 +192,7 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 func TestStartPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second, err: down}
+		source := &scriptedSource{delay: time.Second, err: down}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 16})
 		defer closePrefetcher(t, p)
 		start := time.Now()
@@ -255,7 +255,7 @@ func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 // with that.
 func TestStartPrefetcherFetchesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Millisecond}
+		source := &scriptedSource{delay: time.Millisecond}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		defer closePrefetcher(t, p)
 		want := ID(1)
@@ -283,7 +283,7 @@ func TestStartPrefetcherFetchesAhead(t *testing.T) {
 // patience.
 func TestStartPrefetcherContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second}
+		source := &scriptedSource{delay: time.Second}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		defer closePrefetcher(t, p)
 		hasty := func() (ID, error) {
@@ -315,7 +315,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scripted{delay: time.Second}, nil)
+		p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
 		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -339,7 +339,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 	for _, count := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
-			p := StartPrefetcher(&scripted{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
+			p := StartPrefetcher(&scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
 			defer closePrefetcher(t, p)
 			for range 20 {
 				if err := p.Fill(t.Context(), make([]ID, count)); err != nil {
@@ -358,7 +358,7 @@ func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 // not two, and count as one wait each.
 func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &scripted{delay: time.Second, err: errors.New("down")}
+		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
 		p := StartPrefetcher(source, nil)
 		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -390,7 +390,7 @@ func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
 // a goroutine that is left.
 func TestStartPrefetcherClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scripted{delay: time.Hour}, nil)
+		p := StartPrefetcher(&scriptedSource{delay: time.Hour}, nil)
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -411,7 +411,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a source that ignores its context
-		source := &stubborn{until: make(chan struct{})}
+		source := &stuckSource{until: make(chan struct{})}
 		p := StartPrefetcher(source, nil)
 		p.TryNext()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -426,7 +426,7 @@ func TestStartPrefetcherClose(t *testing.T) {
 		}
 	})
 	// A prefetcher whose callers fetch.
-	p := NewPrefetcher(&scripted{}, 10, 0)
+	p := NewPrefetcher(&scriptedSource{}, 10, 0)
 	wantNext(t, p, 1)
 	if id, err := p.TryNext(); id != 2 || err != nil {
 		t.Errorf("TryNext() = %v, %v, want 2", id, err)
@@ -440,9 +440,9 @@ func TestStartPrefetcherClose(t *testing.T) {
 	}
 }
 
-type stubborn struct{ until chan struct{} }
+type stuckSource struct{ until chan struct{} }
 
-func (s *stubborn) NextBatch(context.Context, int) (Batch, error) {
+func (s *stuckSource) NextBatch(context.Context, int) (Batch, error) {
 	<-s.until
 	return BatchFromRuns(Run{1, 1, 1}), nil
 }
@@ -459,7 +459,7 @@ func (brokenErr) Err() error             { panic("broken") }
 // A caller's context that panics concerns that caller alone.
 func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scripted{delay: time.Second}, nil)
+		p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
 		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -481,7 +481,7 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 func TestStartPrefetcherOfABlockingContext(t *testing.T) {
 	for _, blocks := range []string{"Done", "Err"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := StartPrefetcher(&scripted{delay: time.Second}, nil)
+			p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
 			defer closePrefetcher(t, p)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
@@ -550,7 +550,7 @@ func TestStartPrefetcherDeadline(t *testing.T) {
 // that fetches ends with its goroutine.
 func TestStartPrefetcherOfABadSource(t *testing.T) {
 	for name, source := range map[string]Source{
-		"empty": empty{}, "too much": fixed{BatchFromRuns(Run{1, 1, 101})}, "goexit": goexit{},
+		"empty": emptySource{}, "too much": fixedSource{BatchFromRuns(Run{1, 1, 101})}, "goexit": exitingSource{},
 	} {
 		p := StartPrefetcher(source, nil)
 		if name == "goexit" {
@@ -574,7 +574,7 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 					t.Errorf("%+v: panics with %q", o, said)
 				}
 			}()
-			StartPrefetcher(empty{}, &o)
+			StartPrefetcher(emptySource{}, &o)
 		}()
 	}
 }
@@ -583,7 +583,7 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 // can recover. The prefetcher keeps working.
 func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &moody{scripted: scripted{delay: time.Millisecond}}
+		source := &armedSource{scriptedSource: scriptedSource{delay: time.Millisecond}}
 		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		source.panics.Store(true)
 		var said atomic.Int64
@@ -591,7 +591,7 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 		for range 3 {
 			all.Go(func() {
 				defer func() {
-					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "moody") {
+					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "armedSource") {
 						said.Add(1)
 					}
 				}()
@@ -629,22 +629,22 @@ func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
 	})
 }
 
-// A moody source panics occasionally.
-type moody struct {
-	scripted
+// An armedSource panics on request.
+type armedSource struct {
+	scriptedSource
 	panics atomic.Bool
 }
 
-func (m *moody) NextBatch(ctx context.Context, n int) (Batch, error) {
+func (m *armedSource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	if m.panics.Load() {
 		panic("boom")
 	}
-	return m.scripted.NextBatch(ctx, n)
+	return m.scriptedSource.NextBatch(ctx, n)
 }
 
-type goexit struct{}
+type exitingSource struct{}
 
-func (goexit) NextBatch(context.Context, int) (Batch, error) {
+func (exitingSource) NextBatch(context.Context, int) (Batch, error) {
 	runtime.Goexit()
 	return Batch{}, nil
 }
@@ -652,7 +652,7 @@ func (goexit) NextBatch(context.Context, int) (Batch, error) {
 // Many callers of all kinds, with a source that fails and is slow, and batches
 // that expire all the time: no ID comes twice, and those of a caller ascend.
 func TestStartPrefetcherUnique(t *testing.T) {
-	source := &shaky{}
+	source := &flakySource{}
 	p := StartPrefetcher(source, &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
 	const callers, each = 8, 20_000
 	ids := make([][]ID, callers)
@@ -698,13 +698,13 @@ func TestStartPrefetcherUnique(t *testing.T) {
 	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), source.failures.Load())
 }
 
-type shaky struct {
-	scripted
+type flakySource struct {
+	scriptedSource
 	failures atomic.Int64
 }
 
-func (s *shaky) NextBatch(ctx context.Context, n int) (Batch, error) {
-	b, err := s.scripted.NextBatch(ctx, 1+rand.IntN(n))
+func (s *flakySource) NextBatch(ctx context.Context, n int) (Batch, error) {
+	b, err := s.scriptedSource.NextBatch(ctx, 1+rand.IntN(n))
 	if rand.IntN(5) == 0 {
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
 	}
@@ -733,7 +733,7 @@ func TestStartPrefetcher128(t *testing.T) {
 }
 
 func TestPrefetcherAllocs(t *testing.T) {
-	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
+	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
 	defer closePrefetcher(t, p)
 	p.Next(t.Context())
 	dst := make([]ID, 10)
@@ -742,10 +742,10 @@ func TestPrefetcherAllocs(t *testing.T) {
 	}
 }
 
-// A straight source costs nothing, so that the prefetcher is measured.
-type straight struct{ last atomic.Uint64 }
+// A freeSource costs nothing, so that the prefetcher is measured.
+type freeSource struct{ last atomic.Uint64 }
 
-func (s *straight) NextBatch(_ context.Context, n int) (Batch, error) {
+func (s *freeSource) NextBatch(_ context.Context, n int) (Batch, error) {
 	return BatchFromRuns(Run{ID(s.last.Add(uint64(n))), 1, n}), nil
 }
 
@@ -755,7 +755,7 @@ func BenchmarkStartPrefetcher(b *testing.B) {
 		n    int
 	}{{"100", 100}, {"1000", 1000}, {"10000", 10_000}} {
 		b.Run(count.name, func(b *testing.B) {
-			p, ctx := StartPrefetcher(new(straight), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
+			p, ctx := StartPrefetcher(new(freeSource), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
 			defer p.Close(ctx)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -765,7 +765,7 @@ func BenchmarkStartPrefetcher(b *testing.B) {
 			}
 		})
 		b.Run(count.name+"/parallel", func(b *testing.B) {
-			p, ctx := StartPrefetcher(new(straight), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
+			p, ctx := StartPrefetcher(new(freeSource), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
 			defer p.Close(ctx)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
@@ -836,7 +836,7 @@ func TestPrefetcherBetweenReadings(t *testing.T) {
 		t.Fatal(err)
 	}
 	const validity = 500 * time.Microsecond
-	p := NewPrefetcher(g, 1_000_000, validity)
+	p := NewPrefetcher(g, 100_000, validity) // more than it hands out in that time
 	fetches, without, calls := uint64(0), 0, 0
 	var arrived time.Time // no earlier than the batch arrived
 	for begin := time.Now(); fetches < 20 || without == 0; calls++ {

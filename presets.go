@@ -221,34 +221,29 @@ func nodeAndSeq(a args) (node, seq uint64, err error) {
 	return node, seq, nil
 }
 
-// presetOf returns the preset that the layout was made from, or nil.
+// noPreset is the preset of layouts that are defined by their bits.
+var noPreset preset
+
+// presetOf returns the preset that the layout was made from.
 func (l *Layout) presetOf() *preset {
 	if l.preset == 0 {
-		return nil
+		return &noPreset
 	}
 	return &presets[l.preset-1]
 }
 
 // Preset returns the name that the layout's text begins with, or "" for a
 // layout that is defined by its bits.
-func (l Layout) Preset() string {
-	if p := l.presetOf(); p != nil {
-		return p.name
-	}
-	return ""
-}
+func (l Layout) Preset() string { return l.presetOf().name }
 
 // Format returns the format in which the layout's own system writes an ID: Hex
 // for ObjectIDs, for example. It is Decimal for other 64-bit IDs and UUID for
 // other 128-bit IDs.
 func (l Layout) Format() Format {
-	if p := l.presetOf(); p != nil && p.format != Decimal {
-		return p.format
+	if f := l.presetOf().format; f != Decimal || l.size != 128 {
+		return f
 	}
-	if l.size == 128 {
-		return UUID
-	}
-	return Decimal
+	return UUID
 }
 
 // A PresetInfo describes a named layout.

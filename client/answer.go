@@ -109,10 +109,8 @@ func checkDisjoint(spans []span) error {
 		}
 	}
 	slices.SortFunc(all, compareNumbers)
-	for i := 1; i < len(all); i++ {
-		if all[i] == all[i-1] {
-			return errors.New("it contains an ID twice")
-		}
+	if len(slices.Compact(all)) < total {
+		return errors.New("it contains an ID twice")
 	}
 	return nil
 }

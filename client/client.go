@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -66,14 +67,11 @@ func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 
 // newTransport returns the transport for one or more servers.
 func newTransport(config *tls.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
-	if config != nil {
-		config = config.Clone()
-	}
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &http.Transport{
 		DialContext:         dial,
-		TLSClientConfig:     config,
+		TLSClientConfig:     config.Clone(), // nil stays nil
 		TLSHandshakeTimeout: 10 * time.Second,
 		// A fetch uses a connection of its own, and a closed one must be
 		// dialled again. So keep those of several sequencers, but for less than
@@ -101,7 +99,16 @@ func (c *Client) Sequencer128(name string) *Sequencer128 {
 
 // Servers returns the state of the servers, in the order of Config.Servers. A
 // server that failed for only one sequencer is still used for others.
-func (c *Client) Servers() []ServerStatus { return c.roster.status() }
+func (c *Client) Servers() []ServerStatus {
+	r := &c.roster
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]ServerStatus, len(r.servers))
+	for i, h := range r.health {
+		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.until, Err: h.err}
+	}
+	return all
+}
 
 // Close closes all sequencers and idle connections. It waits until work in
 // progress ends, which is soon, or until ctx is done. After it has returned
@@ -126,9 +133,8 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	var first error
 	for _, closeOne := range closers {
-		if err := closeOne(ctx); err != nil && first == nil {
-			first = err
-		}
+		err := closeOne(ctx)
+		first = cmp.Or(first, err)
 	}
 	for _, t := range c.idle {
 		t.CloseIdleConnections()

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -120,18 +121,10 @@ func (c *Config) fill() error {
 		return errors.New("client: " + strings.Join(faults, "; "))
 	}
 
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.Patience == 0 {
-		c.Patience = 10 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.UserAgent == "" {
-		c.UserAgent = "firn-client"
-	}
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.UserAgent = cmp.Or(c.UserAgent, "firn-client")
 	return nil
 }
 

@@ -1,9 +1,11 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,10 +30,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := e.Kind
-	if what == "" {
-		what = strings.ToLower(http.StatusText(e.Status))
-	}
+	what := cmp.Or(e.Kind, strings.ToLower(http.StatusText(e.Status)))
 	text := fmt.Sprintf("client: %s at %s: %d", e.Sequencer, e.Server, e.Status)
 	if what != "" {
 		text += " " + what
@@ -50,12 +49,10 @@ func (e *Error) Is(target error) bool {
 
 // again reports whether the same server may fulfill the same request later.
 func (e *Error) again() bool {
-	switch e.Status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
-		http.StatusBadGateway, http.StatusGatewayTimeout: // from a proxy that cannot reach its server
-		return true
-	}
-	return false
+	return slices.Contains([]int{
+		http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
+		http.StatusBadGateway, http.StatusGatewayTimeout, // from a proxy that cannot reach its server
+	}, e.Status)
 }
 
 // final reports whether no server would fulfill the request.

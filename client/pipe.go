@@ -110,8 +110,8 @@ func (p *pipe) letOwnerRead() {
 	p.turn <- struct{}{}
 }
 
-// isUnread reports whether something has arrived in a pipe from which nobody
-// reads. The caller holds mu.
+// isUnread reports whether something has arrived in a pipe from which no
+// goroutine reads. The caller holds mu.
 func (p *pipe) isUnread() bool {
 	if _, ok := p.conn.(*tls.Conn); ok { // it may hold what it has not decrypted yet
 		_ = p.conn.SetReadDeadline(past)
@@ -203,9 +203,9 @@ func (p *pipe) flush(rounds int) {
 	p.sending = false
 }
 
-// readOwn reads the answer to q, whose caller reads. The owner goes on if others
-// are in line by then, or if ctx is done before the answer begins. If ctx is
-// done in the middle of the answer, the pipe ends.
+// readOwn reads the answer to q, whose caller reads. The owner reads from then
+// on if others are in line, or if ctx is done before the answer begins. If ctx
+// is done in the middle of the answer, the pipe ends.
 func (p *pipe) readOwn(ctx context.Context, q *query) (reply, error) {
 	mine := true // guarded by mu
 	stop := context.AfterFunc(ctx, func() {
@@ -270,7 +270,7 @@ func (p *pipe) read() {
 	p.senders.Wait()
 }
 
-// readOne reads an answer, and reports whether the owner goes on.
+// readOne reads an answer, and reports whether the owner reads the next one.
 func (p *pipe) readOne() bool {
 	a, err := p.receive()
 	p.mu.Lock()

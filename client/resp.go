@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"strconv"
@@ -105,7 +106,7 @@ func readRuns(r *bufio.Reader, n int, want expectation) (spans []span, wrong, er
 	all := collector{count: want.count}
 	for range n {
 		if kind, items, err := readHead(r); err != nil || kind != '*' || items != 3 {
-			return nil, nil, framing(err)
+			return nil, nil, cmp.Or(err, errFraming)
 		}
 		first, err := readText(r)
 		if err != nil {
@@ -117,7 +118,7 @@ func readRuns(r *bufio.Reader, n int, want expectation) (spans []span, wrong, er
 		}
 		kind, count, err := readLine(r)
 		if err != nil || kind != ':' {
-			return nil, nil, framing(err)
+			return nil, nil, cmp.Or(err, errFraming)
 		}
 		if wrong == nil {
 			wrong = all.addText(first, step, string(count), want.size)
@@ -129,14 +130,6 @@ func readRuns(r *bufio.Reader, n int, want expectation) (spans []span, wrong, er
 	return all.spans, wrong, nil
 }
 
-// framing returns the error of reading or, if it is nil, errFraming.
-func framing(err error) error {
-	if err != nil {
-		return err
-	}
-	return errFraming
-}
-
 // maxText is the longest text of a run.
 const maxText = 64
 
@@ -144,7 +137,7 @@ const maxText = 64
 func readText(r *bufio.Reader) (string, error) {
 	kind, n, err := readHead(r)
 	if err != nil || kind != '$' || n > maxText {
-		return "", framing(err)
+		return "", cmp.Or(err, errFraming)
 	}
 	var buf [maxText + 2]byte
 	if _, err := io.ReadFull(r, buf[:n+2]); err != nil {

@@ -314,7 +314,13 @@ func (s *SequencerOf[I]) ended(ctx context.Context) error {
 }
 
 // giveUp returns the error of a batch that no server returned.
-func (s *SequencerOf[I]) giveUp() error { return &giveUpError{s.name, s.view.errors()} }
+func (s *SequencerOf[I]) giveUp() error {
+	errs := s.view.errors()
+	if len(errs) == 0 { // too early to say that a server has failed
+		errs = append(errs, fmt.Errorf("no answer in time: %w", context.DeadlineExceeded))
+	}
+	return &giveUpError{s.name, errs}
+}
 
 // worked records that a server has answered, and logs it if it had failed.
 func (s *SequencerOf[I]) worked(i int) {

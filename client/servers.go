@@ -184,14 +184,3 @@ type ServerStatus struct {
 	LeftOut  time.Time // until then it is used only if no other is left; zero or past if it is not left out
 	Err      error     // the last failure, if it has not worked since
 }
-
-// status implements Client.Servers.
-func (r *roster) status() []ServerStatus {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]ServerStatus, len(r.servers))
-	for i, h := range r.health {
-		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.until, Err: h.err}
-	}
-	return all
-}

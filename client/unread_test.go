@@ -91,8 +91,8 @@ func TestUnaskedAnswer(t *testing.T) {
 	}
 }
 
-// openPipe returns the pipe of a client with one server. Nobody reads from it
-// when it returns.
+// openPipe returns the pipe of a client with one server. No goroutine reads
+// from it when it returns.
 func openPipe(t *testing.T, c *Client, q *Sequencer) *pipe {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < 20*time.Second; {

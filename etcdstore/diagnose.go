@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -97,9 +98,7 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) (text strin
 		return "it listens but does not answer: is it etcd's client port, and does etcd have a leader?", false
 	}
 	config = config.Clone()
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
+	config.ServerName = cmp.Or(config.ServerName, host)
 	config.NextProtos = []string{"h2"}
 	c := tls.Client(conn, config)
 	err = c.HandshakeContext(ctx)
@@ -136,6 +135,6 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) (text strin
 
 // isAlert reports whether err is a TLS alert from the other side.
 func isAlert(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error" // as named by crypto/tls
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" // as named by crypto/tls
 }

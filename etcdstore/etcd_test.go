@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,16 +171,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A lasting is a testing.TB whose directories and cleanups last longer than the
-// test.
-type lasting struct {
+// A lastingTB is a testing.TB whose directories and cleanups last longer than
+// the test.
+type lastingTB struct {
 	testing.TB
 	cleanups []func()
 }
 
-func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+func (l *lastingTB) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 
-func (l *lasting) TempDir() string {
+func (l *lastingTB) TempDir() string {
 	dir, err := os.MkdirTemp("", "firn-etcdstore")
 	if err != nil {
 		l.Fatal(err)
@@ -188,9 +189,9 @@ func (l *lasting) TempDir() string {
 	return dir
 }
 
-func (l *lasting) end() {
-	for i := len(l.cleanups) - 1; i >= 0; i-- {
-		l.cleanups[i]()
+func (l *lastingTB) end() {
+	for _, cleanup := range slices.Backward(l.cleanups) {
+		cleanup()
 	}
 }
 
@@ -199,7 +200,7 @@ func sharedEtcd(t testing.TB) *etcd {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.etcd == nil {
-		l := &lasting{TB: t}
+		l := &lastingTB{TB: t}
 		shared.etcd = startEtcd(l, nil)
 		shared.end = l.end
 	}

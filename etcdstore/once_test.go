@@ -18,7 +18,7 @@ import (
 
 // A failing etcd counts transactions and answers each with an error, as a
 // server or a proxy does that has applied it or not.
-type failing struct {
+type failingEtcd struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedMaintenanceServer
 
@@ -29,15 +29,15 @@ type failing struct {
 
 var header = &pb.ResponseHeader{ClusterId: 7, MemberId: 1, Revision: 1, RaftTerm: 1}
 
-func (f *failing) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (f *failingEtcd) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
 	return &pb.RangeResponse{Header: header}, nil
 }
 
-func (f *failing) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+func (f *failingEtcd) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	return &pb.StatusResponse{Header: header, Version: "3.6.0", Leader: 1}, nil
 }
 
-func (f *failing) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
+func (f *failingEtcd) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -53,7 +53,7 @@ func (f *failing) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) 
 
 // says has the transactions to come answered so, and returns how many came
 // since it was last called.
-func (f *failing) says(answers ...error) (asked int) {
+func (f *failingEtcd) says(answers ...error) (asked int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	asked, f.asked, f.answers = f.asked, 0, answers
@@ -67,7 +67,7 @@ func TestSendOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := new(failing)
+	f := new(failingEtcd)
 	g := grpc.NewServer()
 	pb.RegisterKVServer(g, f)
 	pb.RegisterMaintenanceServer(g, f)

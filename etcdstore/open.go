@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -115,10 +116,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout := o.DialTimeout
-	if timeout == 0 {
-		timeout = defaultDialTimeout
-	}
+	timeout := cmp.Or(o.DialTimeout, defaultDialTimeout)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -138,10 +139,7 @@ func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
 // CAS replaces old by next, in one transaction that compares values; see
 // grant.Store.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return false, err
-	}
-	if err := grant.CheckValue(next); err != nil {
+	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	call, leave, err := s.enter(ctx)

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,11 +94,7 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 		return err
 	}
 	return s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, err := nodeOf(name, key)
-		if err != nil {
-			return yield(NodeInfo{}, err)
-		}
-		r, err := decodeNode(key, value)
+		node, r, err := readNode(name, key, value)
 		if err != nil {
 			return yield(NodeInfo{Node: node}, err)
 		}
@@ -181,6 +178,19 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 	return r.info(name), value, nil
 }
 
+// changeExisting is changeConfig for a sequencer that must exist.
+func changeExisting(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, nil, err
+	}
+	return changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
+		if r.Version == 0 {
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+		}
+		return change(r)
+	})
+}
+
 // settle replaces the value of a key by what next makes of it, and repeats that
 // until a write was applied. next may be called several times, and returns nil
 // to leave the value unchanged.
@@ -240,30 +250,10 @@ type AdminOptions struct {
 	Waiting func([]NodeInfo)
 }
 
-func (o *AdminOptions) orDefault() AdminOptions {
-	var v AdminOptions
-	if o != nil {
-		v = *o
-	}
-	if v.Now == nil {
-		v.Now = time.Now
-	}
-	if v.Poll <= 0 {
-		v.Poll = 250 * time.Millisecond
-	}
-	return v
-}
-
 // AttachAll makes a detached sequencer usable again.
 func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
-	if err := CheckName(name); err != nil {
-		return Info{}, err
-	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		switch {
-		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
-		case r.State >= Destroying:
+	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+		if r.State >= Destroying {
 			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
 		}
 		r.State = Attached // even if it already was
@@ -295,14 +285,7 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 // rules of their release. A fence cannot rely on them, so upgrade all members
 // first.
 func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
-	if err := CheckName(name); err != nil {
-		return Info{}, err
-	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		switch {
-		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
-		}
+	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		r.Version = version // even if it already was
 		return true, nil
 	})
@@ -313,16 +296,8 @@ func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 // That gives up uniqueness between the old and the new IDs: another layout
 // divides the bits differently, so both may contain the same numbers.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
-	if err := CheckName(name); err != nil {
-		return Info{}, err
-	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		switch {
-		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
-		case r.State == Purged:
-			return true, nil
-		case r.State != Destroyed:
+	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+		if r.State != Destroyed && r.State != Purged {
 			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, r.State)
 		}
 		r.State = Purged
@@ -334,10 +309,13 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // empty moves a sequencer through a state in which its windows end to a last
 // state.
 func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
-	if err := CheckName(name); err != nil {
-		return Info{}, err
+	opt := *cmp.Or(o, new(AdminOptions))
+	if opt.Now == nil {
+		opt.Now = time.Now
 	}
-	opt := o.orDefault()
+	if opt.Poll <= 0 {
+		opt.Poll = 250 * time.Millisecond
+	}
 	var told []uint64 // node IDs last passed to Waiting
 	done := closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 	contested := 0 // consecutive steps that other operators undid
@@ -395,18 +373,15 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
 			name, state, context.Cause(ctx))
 	}
-	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
-	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %s; call it again to continue: %w",
-		name, state, len(nodes), some, context.Cause(ctx))
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %v; call it again to continue: %w",
+		name, state, len(nodes), nodes[:min(len(nodes), 8)], context.Cause(ctx))
 }
 
 // emptyStep does what can be done now: it changes the state, prevents every
 // window from growing and, once all have ended, sets the last state.
 func emptyStep(ctx context.Context, s Store, name string, through, last State, done *closing, now time.Time) (Info, []NodeInfo, error) {
-	info, begun, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
+	info, begun, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
-		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying && last == Detached:
 			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
 		case done.begun != nil && r.State < through:
@@ -571,11 +546,7 @@ func eachNode(ctx context.Context, s Store, name string, worn func(node uint64),
 		return fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
 	for _, e := range entries {
-		node, err := nodeOf(name, e.key)
-		var r nodeRecord
-		if err == nil {
-			r, err = decodeNode(e.key, e.value)
-		}
+		node, r, err := readNode(name, e.key, e.value)
 		if errors.Is(err, ErrDamaged) {
 			worn(node)
 			continue

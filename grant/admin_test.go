@@ -315,21 +315,22 @@ func TestDestroy(t *testing.T) {
 	})
 }
 
-// A behind is a store whose lists come from a replaced server until this client
-// has written something: the worst case that the contract of Store allows.
-type behind struct {
+// A staleListStore is a store whose lists come from a replaced server until
+// this client has written something: the worst case that the contract of Store
+// allows.
+type staleListStore struct {
 	grant.Store
 	old   map[string]string
 	wrote bool
 }
 
-func (b *behind) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (b *staleListStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	applied, err := b.Store.CAS(ctx, key, old, next)
 	b.wrote = b.wrote || applied
 	return applied, err
 }
 
-func (b *behind) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (b *staleListStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	if b.wrote {
 		return b.Store.List(ctx, prefix, yield)
 	}
@@ -351,7 +352,7 @@ func TestDestroyAfterFailover(t *testing.T) {
 		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		b := &behind{Store: s, old: keys(t, s)}
+		b := &staleListStore{Store: s, old: keys(t, s)}
 		reach := &cutStore{Store: s}
 		m := newMember(reach, "s")
 		if err := m.Attach(ctx); err != nil {
@@ -382,21 +383,21 @@ func TestDestroyAfterFailover(t *testing.T) {
 	})
 }
 
-// A disturbed is a store in which others act around an operator's first list,
-// and after its first write of a record.
-type disturbed struct {
+// A disturbedStore is a store in which others act around an operator's first
+// list, and after its first write of a record.
+type disturbedStore struct {
 	*storetest.Replicated
 	before, after, closed func()
 }
 
-func (d *disturbed) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (d *disturbedStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	once(&d.before)
 	err := d.Replicated.List(ctx, prefix, yield)
 	once(&d.after)
 	return err
 }
 
-func (d *disturbed) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (d *disturbedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	applied, err := d.Replicated.CAS(ctx, key, old, next)
 	if strings.Contains(key, "/n/") {
 		once(&d.closed)
@@ -418,22 +419,22 @@ func TestDestroyProves(t *testing.T) {
 	const key = "v1/s/n/0007"
 	for _, tt := range []struct {
 		name    string
-		disturb func(d *disturbed, put func(state string))
+		disturb func(d *disturbedStore, put func(state string))
 	}{
-		{"a window that is over", func(*disturbed, func(string)) {}},
-		{"closed by another operator, and lost", func(d *disturbed, put func(string)) {
+		{"a window that is over", func(*disturbedStore, func(string)) {}},
+		{"closed by another operator, and lost", func(d *disturbedStore, put func(string)) {
 			d.before, d.after = func() { d.StopStandby(); put("closing") }, d.Failover
 		}},
-		{"given back by a repair, and lost", func(d *disturbed, put func(string)) {
+		{"given back by a repair, and lost", func(d *disturbedStore, put func(string)) {
 			d.before, d.after = func() { d.StopStandby(); put("free") }, d.Failover
 		}},
-		{"attached and detached meanwhile", func(d *disturbed, put func(string)) {
+		{"attached and detached meanwhile", func(d *disturbedStore, put func(string)) {
 			d.closed = func() {
 				if _, err := grant.AttachAll(context.Background(), d.Replicated, "s"); err != nil {
 					panic(err)
 				}
 				put("held")
-				other := &disturbed{Replicated: d.Replicated}
+				other := &disturbedStore{Replicated: d.Replicated}
 				gone, cancel := context.WithCancel(context.Background())
 				other.before = cancel // it stops before it closes any record
 				if _, err := grant.DetachAll(gone, other, "s", nil); err == nil {
@@ -462,7 +463,7 @@ func TestDestroyProves(t *testing.T) {
 					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":2,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
 				}
 				put("held")
-				d := &disturbed{Replicated: s}
+				d := &disturbedStore{Replicated: s}
 				tt.disturb(d, put)
 				info, err := grant.DetachAll(ctx, d, "s", nil)
 				if err != nil || info.State != grant.Detached {
@@ -481,10 +482,10 @@ func TestDestroyProves(t *testing.T) {
 	}
 }
 
-// A slow store delays its answers.
-type slow struct{ *memstore.Store }
+// A slowStore delays its answers.
+type slowStore struct{ *memstore.Store }
 
-func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	time.Sleep(5 * time.Millisecond)
 	return s.Store.CAS(ctx, key, old, next)
 }
@@ -493,7 +494,7 @@ func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, erro
 // at the same time both finish.
 func TestTwoOperators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := slow{new(memstore.Store)}
+		s := slowStore{new(memstore.Store)}
 		now := time.Now()
 		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), now); err != nil {
 			t.Fatal(err)
@@ -606,7 +607,7 @@ func TestDestroyedOnARead(t *testing.T) {
 			}
 			return err
 		}
-		d := &disturbed{Replicated: s, after: s.StopStandby}
+		d := &disturbedStore{Replicated: s, after: s.StopStandby}
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := grant.Destroy(brief, d, "s", nil); err == nil {

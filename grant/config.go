@@ -2,6 +2,7 @@ package grant
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firnid/firn"
@@ -146,11 +147,9 @@ func (s State) MarshalText() ([]byte, error) {
 
 // UnmarshalText parses the word of a state.
 func (s *State) UnmarshalText(text []byte) error {
-	for i := Attached; i <= Purged; i++ {
-		if stateNames[i] == string(text) {
-			*s = i
-			return nil
-		}
+	if i := slices.Index(stateNames[:], string(text)); i >= int(Attached) {
+		*s = State(i)
+		return nil
 	}
 	return fmt.Errorf("grant: %q is not a state", text)
 }

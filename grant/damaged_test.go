@@ -63,24 +63,24 @@ func (s *damagingStore) List(ctx context.Context, prefix string, yield func(stri
 	})
 }
 
-// A spender uses its windows up to their ends at once.
-type spender struct {
+// A greedyHolder uses its windows up to their ends at once.
+type greedyHolder struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-func (h *spender) Begin(g firn.Grant) error { return h.Extend(g.Until) }
+func (h *greedyHolder) Begin(g firn.Grant) error { return h.Extend(g.Until) }
 
-func (h *spender) Extend(until time.Time) error {
+func (h *greedyHolder) Extend(until time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.until = until
 	return nil
 }
 
-func (h *spender) Seal() {}
+func (h *greedyHolder) Seal() {}
 
-func (h *spender) Used() time.Time {
+func (h *greedyHolder) Used() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.until
@@ -96,7 +96,7 @@ func TestDamagedValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := grant.NewKeeper(s, grant.Settings{Name: "s", AllNodes: true}, new(spender), nil)
+		m := grant.NewKeeper(s, grant.Settings{Name: "s", AllNodes: true}, new(greedyHolder), nil)
 		if err := errors.Join(m.Attach(t.Context()), m.Wait(t.Context(), phase(grant.Holding))); err != nil {
 			t.Fatal(err)
 		}

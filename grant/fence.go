@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,10 +75,7 @@ const fenceLeast = 30 * time.Second
 // one more than a year ahead of it with ErrClockAhead. If Fence is interrupted,
 // run it again.
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
-	var opt FenceOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := *cmp.Or(o, new(FenceOptions))
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -100,22 +98,18 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	latest := Never // of the latest record
 	longest := max(config.LongestWindow, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
-		node, err := nodeOf(name, key)
-		if err == nil {
-			var r nodeRecord
-			if r, err = decodeNode(key, value); err == nil {
-				report.Nodes++
-				latest = max(latest, r.Wall)
-				if n := r.info(node); n.Held && !n.Until.Before(now) {
-					report.Held = append(report.Held, n)
-				}
-				if r.held() { // as its owner wrote it: a window, and how far ahead it began
-					longest = max(longest, min(r.Until-r.Wall, maxWindow.Milliseconds()))
-				}
-			}
-		}
+		node, r, err := readNode(name, key, value)
 		if err != nil {
 			report.Damaged = append(report.Damaged, err)
+			return true
+		}
+		report.Nodes++
+		latest = max(latest, r.Wall)
+		if n := r.info(node); n.Held && !n.Until.Before(now) {
+			report.Held = append(report.Held, n)
+		}
+		if r.held() { // as its owner wrote it: a window, and how far ahead it began
+			longest = max(longest, min(r.Until-r.Wall, maxWindow.Milliseconds()))
 		}
 		return true
 	})

@@ -239,7 +239,7 @@ func (e *setBackError) Unwrap() error { return &e.ClockError }
 
 // renewed continues after a renewal. If its result is unknown, or it was
 // refused, the record is read, to decide what to write next.
-func (m *Machine) renewed(op operation, e Event, value func() []byte) {
+func (m *Machine) renewed(op operation, e Event, v []byte) {
 	h := m.hold
 	if op == opRenew {
 		switch {
@@ -260,7 +260,6 @@ func (m *Machine) renewed(op operation, e Event, value func() []byte) {
 		m.fail(e.Err, 0) // the next renewal replaces what was known before
 		return
 	}
-	v := value()
 	if from := cmp.Or(string(h.seen), string(h.record)); string(v) == from && m.mono >= m.notBefore {
 		m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 	}
@@ -382,7 +381,7 @@ func (m *Machine) fenced(floor int64) {
 }
 
 // released continues after a release.
-func (m *Machine) released(op operation, e Event, value func() []byte) {
+func (m *Machine) released(op operation, e Event, v []byte) {
 	h := m.hold
 	if op == opRelease {
 		switch {
@@ -396,7 +395,7 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 		}
 		return
 	}
-	switch v := value(); {
+	switch {
 	case e.Err != nil:
 		m.fail(e.Err, 0)
 	case bytes.Equal(v, h.record):

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
@@ -113,19 +114,14 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 		calls: make(chan call), answers: make(chan Event, 1),
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
-	if o != nil {
-		k.options = *o
-	}
+	k.options = *cmp.Or(o, new(KeeperOptions))
 	if k.options.Now == nil {
 		k.options.Now = time.Now
 	}
 	if k.options.Timeout <= 0 {
 		k.options.Timeout = 5 * time.Second
 	}
-	if k.options.Logger == nil {
-		k.options.Logger = slog.New(slog.DiscardHandler)
-	}
-	k.options.Logger = k.options.Logger.With("sequencer", s.Name)
+	k.options.Logger = cmp.Or(k.options.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.Name)
 	if s.Random == nil {
 		s.Random = random
 	}
@@ -159,12 +155,8 @@ func random() uint64 {
 // wait, or the process would hang instead of ending; see TestKeeperPanics.
 func (k *Keeper) run(ctx context.Context, m *Machine) {
 	defer k.ended()
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	defer timer.Stop()
-	ending := time.NewTimer(time.Hour) // fires when a window ends that could not be renewed
-	ending.Stop()
-	defer ending.Stop()
+	var timer <-chan time.Time
+	var ending <-chan time.Time // when a window ends that could not be renewed
 	outage := outage{log: k.options.Logger}
 	var requests sync.WaitGroup
 
@@ -187,8 +179,8 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 			}
 			e.Kind = c.kind
 		case e = <-k.answers:
-		case <-timer.C: // a Tick
-		case <-ending.C: // likewise
+		case <-timer: // a Tick
+		case <-ending: // likewise
 		case _, ok := <-hints:
 			if !ok {
 				hints = nil
@@ -203,7 +195,7 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 				case a.IsRequest():
 					requests.Go(func() { k.request(ctx, a, &lineage) })
 				case a.Kind == Timer:
-					timer.Reset(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
+					timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 				case a.Kind == Seal:
 					if mutant.On(mutant.SealAsync) {
 						go k.holder.Seal()
@@ -217,10 +209,9 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 			}
 		}
 		ended := outage.ended
+		ending = nil
 		if left := outage.check(m); left > 0 {
-			ending.Reset(left)
-		} else {
-			ending.Stop()
+			ending = time.After(left)
 		}
 		if outage.ended && !ended {
 			k.count(func(s *KeeperStats) { s.Expired++ })

@@ -20,9 +20,9 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// A foreign is all code of others that a Keeper runs: holder, clock, log,
+// A foreignCode is all code of others that a Keeper runs: holder, clock, log,
 // callbacks and store. One of them fails.
-type foreign struct {
+type foreignCode struct {
 	*memstore.Store
 	site  string        // which one fails
 	fail  func()        // the way it fails
@@ -39,13 +39,13 @@ type foreign struct {
 	errs     []error         // the errors of all statuses
 }
 
-func (f *foreign) at(site string) {
+func (f *foreignCode) at(site string) {
 	if site == f.site && f.armed.Load() {
 		f.fail()
 	}
 }
 
-func (f *foreign) Get(ctx context.Context, key string) ([]byte, error) {
+func (f *foreignCode) Get(ctx context.Context, key string) ([]byte, error) {
 	f.at("Get")
 	if f.hangs.Load() {
 		select {}
@@ -53,17 +53,17 @@ func (f *foreign) Get(ctx context.Context, key string) ([]byte, error) {
 	return f.Store.Get(ctx, key)
 }
 
-func (f *foreign) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (f *foreignCode) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	f.at("GetMany")
 	return f.Store.GetMany(ctx, keys)
 }
 
-func (f *foreign) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (f *foreignCode) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	f.at("CAS")
 	return f.Store.CAS(ctx, key, old, next)
 }
 
-func (f *foreign) Lineage(context.Context) (string, int64, error) {
+func (f *foreignCode) Lineage(context.Context) (string, int64, error) {
 	f.at("Lineage")
 	if f.back.Load() {
 		close(f.asked)
@@ -73,7 +73,7 @@ func (f *foreign) Lineage(context.Context) (string, int64, error) {
 	return "one", 1, nil
 }
 
-func (f *foreign) Watch(ctx context.Context, key string) <-chan struct{} {
+func (f *foreignCode) Watch(ctx context.Context, key string) <-chan struct{} {
 	f.at("Watch")
 	if f.watching = ctx; f.deaf {
 		closed := make(chan struct{})
@@ -83,31 +83,31 @@ func (f *foreign) Watch(ctx context.Context, key string) <-chan struct{} {
 	return f.Store.Watch(ctx, key)
 }
 
-func (f *foreign) Begin(firn.Grant) error { f.at("Begin"); return nil }
-func (f *foreign) Extend(time.Time) error { f.at("Extend"); return nil }
-func (f *foreign) Seal()                  { f.at("Seal") }
+func (f *foreignCode) Begin(firn.Grant) error { f.at("Begin"); return nil }
+func (f *foreignCode) Extend(time.Time) error { f.at("Extend"); return nil }
+func (f *foreignCode) Seal()                  { f.at("Seal") }
 
-func (f *foreign) Used() time.Time {
+func (f *foreignCode) Used() time.Time {
 	f.at("Used")
 	return time.UnixMilli(f.used.Load())
 }
 
-func (f *foreign) now() time.Time {
+func (f *foreignCode) now() time.Time {
 	f.at("Now")
 	return time.Now().Add(time.Duration(f.ahead.Load()))
 }
 
-func (f *foreign) Enabled(context.Context, slog.Level) bool { return true }
-func (f *foreign) WithAttrs([]slog.Attr) slog.Handler       { return f }
-func (f *foreign) WithGroup(string) slog.Handler            { return f }
+func (f *foreignCode) Enabled(context.Context, slog.Level) bool { return true }
+func (f *foreignCode) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f *foreignCode) WithGroup(string) slog.Handler            { return f }
 
-func (f *foreign) Handle(context.Context, slog.Record) error {
+func (f *foreignCode) Handle(context.Context, slog.Record) error {
 	f.at("Logger")
 	return nil
 }
 
 // keeper makes a Keeper with these parts, and a sequencer for it.
-func (f *foreign) keeper(t *testing.T) *grant.Keeper {
+func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
@@ -158,7 +158,7 @@ func TestKeeperPanics(t *testing.T) {
 
 // panicAt makes a Keeper's foreign code panic, and then does not end by itself.
 func panicAt(t *testing.T, site string) {
-	f := &foreign{site: site, asked: make(chan struct{}), gone: make(chan struct{})}
+	f := &foreignCode{site: site, asked: make(chan struct{}), gone: make(chan struct{})}
 	f.fail = func() {
 		close(f.gone)
 		panic("of code at " + site)
@@ -228,7 +228,7 @@ func TestStoreEndsGoroutine(t *testing.T) {
 	for _, site := range []string{"Get", "GetMany", "CAS", "Lineage"} {
 		t.Run(site, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &foreign{site: site}
+				f := &foreignCode{site: site}
 				f.fail = func() {
 					f.armed.Store(false)
 					runtime.Goexit()
@@ -261,7 +261,7 @@ func TestCallbackEndsGoroutine(t *testing.T) {
 	for _, site := range []string{"OnStatus", "Now", "Begin"} {
 		t.Run(site, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &foreign{site: site, fail: runtime.Goexit}
+				f := &foreignCode{site: site, fail: runtime.Goexit}
 				f.armed.Store(true)
 				k := f.keeper(t)
 				if err := k.Attach(t.Context()); err == nil && site != "Begin" {
@@ -296,7 +296,7 @@ func changedOf(k *grant.Keeper) <-chan struct{} {
 // get more requests because of that.
 func TestDeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{deaf: true}
+		f := &foreignCode{deaf: true}
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestDeafStore(t *testing.T) {
 // its own context, before the Keeper sees it and after.
 func TestBusyKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "OnStatus"}
+		f := &foreignCode{site: "OnStatus"}
 		free := make(chan struct{})
 		f.fail = func() { <-free }
 		k := f.keeper(t)
@@ -340,7 +340,7 @@ func TestBusyKeeper(t *testing.T) {
 // another one returns.
 func TestCloseThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{}
+		f := &foreignCode{}
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)
@@ -368,7 +368,7 @@ func recovered(f func()) (what any) {
 // TestCloseTwice: a Close that waits for another one also obeys its context.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
+		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)
@@ -415,7 +415,7 @@ func (r *replacedOnce) GetMany(ctx context.Context, keys []string) ([][]byte, er
 // does not confirm the claim. The claim is given back, and made again.
 func TestClaimIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scripted)
+		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scriptedHolder)
 		attached(t, s, h, time.Now)
 		if !s.asked || s.writes != 3 || len(h.grants()) != 1 {
 			t.Errorf("%d writes of the record and the grants %v, want a claim, a drop and a claim, and one grant", s.writes, h.grants())
@@ -435,7 +435,7 @@ func (c lateContext) Done() <-chan struct{} {
 // nothing, and Close does not wait for it.
 func TestAttachAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "CAS", fail: func() { time.Sleep(3 * time.Second) }}
+		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(3 * time.Second) }}
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)
@@ -456,7 +456,7 @@ func TestAttachAfterClose(t *testing.T) {
 // earlier attempt.
 func TestStatusAfterAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "Get", fail: func() { time.Sleep(time.Second) }}
+		f := &foreignCode{site: "Get", fail: func() { time.Sleep(time.Second) }}
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding), k.Release(t.Context())); err != nil {
 			t.Fatal(err)

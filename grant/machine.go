@@ -375,17 +375,15 @@ func (m *Machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m
 func (m *Machine) answer(e Event) {
 	op := m.op
 	m.op = opNone
-	value := func() []byte {
-		if len(e.Values) == 0 || len(e.Values[0]) == 0 {
-			return nil
-		}
-		return e.Values[0]
+	var value []byte
+	if len(e.Values) > 0 && len(e.Values[0]) > 0 {
+		value = e.Values[0]
 	}
 	switch op {
 	case opConfig:
 		if e.Err != nil {
 			m.fail(e.Err, 0)
-		} else if m.readConfig(value()) && !m.mustSeal() {
+		} else if m.readConfig(value) && !m.mustSeal() {
 			m.rounds = 0
 			m.pick()
 		}
@@ -417,7 +415,7 @@ func (m *Machine) answer(e Event) {
 			if m.fail(e.Err, 0); m.claim != nil {
 				m.configAt = m.notBefore + 1 // tries to settle the claim in between
 			}
-		} else if m.readConfig(value()) {
+		} else if m.readConfig(value) {
 			if !m.overdue() {
 				m.status.Err = nil // the error was about reading this
 			}
@@ -426,7 +424,7 @@ func (m *Machine) answer(e Event) {
 			m.notBefore = 0
 		}
 	case opThaw:
-		m.thaw(e, value())
+		m.thaw(e, value)
 	case opRelease, opReleaseCheck:
 		m.released(op, e, value)
 	}
@@ -489,6 +487,9 @@ func (m *Machine) readConfig(value []byte) bool {
 func (m *Machine) refuse(err error) {
 	m.demand, m.isRefused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
+	if m.wantConfig && m.hold == nil {
+		m.notBefore = 0 // a hint came after it was requested
+	}
 }
 
 // report returns a new status as an action.

@@ -60,37 +60,37 @@ func TestKeeperMistakes(t *testing.T) {
 	}
 }
 
-// A scripted is a Holder that follows a row.
-type scripted struct {
+// A scriptedHolder is a Holder that follows a row.
+type scriptedHolder struct {
 	mu    sync.Mutex // guards begun
 	begun []firn.Grant
 	used  atomic.Pointer[time.Time]
 	seal  func()
 }
 
-func (h *scripted) Begin(g firn.Grant) error {
+func (h *scriptedHolder) Begin(g firn.Grant) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.begun = append(h.begun, g)
 	return nil
 }
 
-func (h *scripted) Extend(time.Time) error { return nil }
+func (h *scriptedHolder) Extend(time.Time) error { return nil }
 
 // grants returns the grants that have begun.
-func (h *scripted) grants() []firn.Grant {
+func (h *scriptedHolder) grants() []firn.Grant {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.begun)
 }
 
-func (h *scripted) Seal() {
+func (h *scriptedHolder) Seal() {
 	if h.seal != nil {
 		h.seal()
 	}
 }
 
-func (h *scripted) Used() time.Time {
+func (h *scriptedHolder) Used() time.Time {
 	if t := h.used.Load(); t != nil {
 		return *t
 	}
@@ -99,7 +99,7 @@ func (h *scripted) Used() time.Time {
 
 // attached returns a Keeper of this Holder that holds a node ID of a new
 // sequencer.
-func attached(t *testing.T, s grant.Store, h *scripted, now func() time.Time) *grant.Keeper {
+func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time) *grant.Keeper {
 	t.Helper()
 	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), now()); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
 // checkSealed: everything that a Holder uses until Seal has returned lies below
 // the mark.
 func checkSealed(t *testing.T) string {
-	s, h := new(memstore.Store), new(scripted)
+	s, h := new(memstore.Store), new(scriptedHolder)
 	h.seal = func() {
 		time.Sleep(time.Second)
 		if used := time.Now(); h.used.Load() == nil { // Close seals once more
@@ -158,14 +158,14 @@ func checkSealed(t *testing.T) string {
 	return ""
 }
 
-// A silent is a store that does not return its lineage, or that went back.
-type silent struct {
+// A silentStore is a store that does not return its lineage, or that went back.
+type silentStore struct {
 	memstore.Store
 	fails, back atomic.Bool
 	cas         atomic.Int32
 }
 
-func (s *silent) Lineage(context.Context) (string, int64, error) {
+func (s *silentStore) Lineage(context.Context) (string, int64, error) {
 	if s.fails.Load() {
 		return "", 0, errors.New("no answer")
 	}
@@ -175,15 +175,15 @@ func (s *silent) Lineage(context.Context) (string, int64, error) {
 	return "identity", 2, nil
 }
 
-func (s *silent) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *silentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	s.cas.Add(1)
 	return s.Store.CAS(ctx, key, old, next)
 }
 
 // checkLineage: a store that may have gone back is not written to.
 func checkLineage(t *testing.T) string {
-	s := new(silent)
-	k := attached(t, s, new(scripted), time.Now)
+	s := new(silentStore)
+	k := attached(t, s, new(scriptedHolder), time.Now)
 	s.fails.Store(true)
 	before := s.cas.Load()
 	for range 20 {
@@ -206,7 +206,7 @@ func checkZero(t *testing.T) string {
 	for _, at := range []time.Duration{-time.Hour, -30 * time.Second, 0} {
 		began := time.Now()
 		clock := func() time.Time { return time.Unix(0, 0).Add(at + time.Since(began)) }
-		h := new(scripted)
+		h := new(scriptedHolder)
 		k := attached(t, new(memstore.Store), h, clock)
 		want := firn.Grant{Node: 7, From: time.Unix(0, 0).Add(at), Until: time.Unix(0, 0).Add(at + 30*time.Second)}
 		if got := h.grants()[0]; got.From.IsZero() || got.Until.IsZero() || !got.From.Equal(want.From) || !got.Until.Equal(want.Until) {
@@ -221,7 +221,7 @@ func checkZero(t *testing.T) string {
 
 // checkRounding: the mark of a node ID lies at or above what was used of it.
 func checkRounding(t *testing.T) string {
-	s, h := new(memstore.Store), new(scripted)
+	s, h := new(memstore.Store), new(scriptedHolder)
 	k := attached(t, s, h, time.Now)
 	used := time.Now().Add(700 * time.Microsecond)
 	h.used.Store(&used)
@@ -235,7 +235,7 @@ func checkRounding(t *testing.T) string {
 // remembers, detects that the store went back.
 func checkShrunk(t *testing.T) string {
 	s := new(memstore.Store)
-	k := attached(t, s, new(scripted), time.Now)
+	k := attached(t, s, new(scriptedHolder), time.Now)
 	const key = "v1/s/n/0007"
 	backup, err := s.Get(t.Context(), key)
 	if err != nil {
@@ -274,7 +274,7 @@ func TestRepairBefore1970(t *testing.T) {
 		clock := func() time.Time { return time.Unix(0, 0).Add(time.Since(began) - time.Hour) }
 		s := new(memstore.Store)
 		ahead := new(atomic.Int64)
-		k := attached(t, s, new(scripted), func() time.Time { return clock().Add(time.Duration(ahead.Load())) })
+		k := attached(t, s, new(scriptedHolder), func() time.Time { return clock().Add(time.Duration(ahead.Load())) })
 		ahead.Store(int64(1000 * time.Hour))
 		time.Sleep(time.Second)
 		if err := k.Demand(t.Context()); err != nil { // the window grows with the clock, and so leaves no gap
@@ -297,7 +297,7 @@ func TestRepairBefore1970(t *testing.T) {
 // the clock is up to MaxAhead behind it.
 func TestFreezeAboveTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(silent)
+		s := new(silentStore)
 		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestFreezeAboveTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := attached(t, s, new(scripted), time.Now)
+		k := attached(t, s, new(scriptedHolder), time.Now)
 		if !time.Now().Before(report.Floor) {
 			t.Fatalf("it is %v, want a time before the floor %v", time.Now(), report.Floor)
 		}
@@ -328,7 +328,7 @@ func TestFreezeAboveTheClock(t *testing.T) {
 // reaches holds a node ID, and makes IDs again when its windows reach them.
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, h := new(memstore.Store), new(scripted)
+		s, h := new(memstore.Store), new(scriptedHolder)
 		k := attached(t, s, h, time.Now)
 		used := time.Now().Add(time.Hour) // the clock was that far ahead
 		h.used.Store(&used)

@@ -64,10 +64,7 @@ func (o *outage) check(m *Machine) (left time.Duration) {
 // renewals began to fail. It ignores the text of an error, which may contain a
 // different port each time.
 func (o *outage) isNew(err error) bool {
-	causes := [...]error{
-		ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrNodesExhausted,
-		ErrClockBehind, ErrClockAhead, ErrRolledBack, ErrDamaged, ErrNewerVersion,
-	}
+	causes := append(final[:], ErrNodesExhausted)
 	cause := 0
 	for cause < len(causes) && !errors.Is(err, causes[cause]) {
 		cause++ // counts as the last cause, the store's

@@ -418,7 +418,7 @@ func (m *Machine) settleClaim() {
 // acquired continues after a write of a claim, or after a read of its record if
 // the result is unknown. A read shows what to write next; only an applied write
 // makes the claim valid.
-func (m *Machine) acquired(op operation, e Event, value func() []byte) {
+func (m *Machine) acquired(op operation, e Event, v []byte) {
 	c := m.claim
 	if c == nil {
 		return // frozen in the meantime
@@ -450,7 +450,6 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 		}
 		return
 	}
-	v := value()
 	switch {
 	case e.Err != nil:
 		if m.fail(e.Err, 0); !m.attached {

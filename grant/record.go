@@ -113,12 +113,10 @@ type configJSON struct {
 }
 
 func newConfigRecord(c Config) configRecord {
-	r := configRecord{
+	return configRecord{
 		Version: version, Layout: c.Layout, State: Attached, Incarnation: 1, Floor: Never,
-		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
+		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
 	}
-	r.LongestWindow = r.Window
-	return r
 }
 
 func (r configRecord) config() Config {
@@ -208,25 +206,6 @@ const (
 // A nodeRecord is the record of one node ID. Times are Unix milliseconds. The
 // nonce is new in every write, so that no two writes have the same bytes.
 type nodeRecord struct {
-	Version int
-	Nonce   string
-	Owner   string
-	Until   int64
-	Wall    int64
-	State   string
-	Host    string
-
-	// Gap is the longest span below the mark that no window ever covered. A
-	// repair gives it back.
-	Gap span
-
-	// Spoiled is a span above the mark that windows have already covered, left
-	// by a repair. No window reaches into it.
-	Spoiled span
-}
-
-// A nodeJSON is the written form of a nodeRecord: JSON in this order.
-type nodeJSON struct {
 	Version int    `json:"v"`
 	Nonce   string `json:"nonce"`
 	Owner   string `json:"owner"`
@@ -234,8 +213,21 @@ type nodeJSON struct {
 	Wall    int64  `json:"wall"`
 	State   string `json:"state"`
 	Host    string `json:"host"`
-	Gap     *span  `json:"gap,omitempty"`     // since version 2
-	Spoiled *span  `json:"spoiled,omitempty"` // since version 2
+
+	// Gap is the longest span below the mark that no window ever covered. A
+	// repair gives it back.
+	Gap span `json:"-"`
+
+	// Spoiled is a span above the mark that windows have already covered, left
+	// by a repair. No window reaches into it.
+	Spoiled span `json:"-"`
+}
+
+// A nodeJSON is the written form of a nodeRecord: JSON in this order.
+type nodeJSON struct {
+	nodeRecord
+	Gap     *span `json:"gap,omitempty"`     // since version 2
+	Spoiled *span `json:"spoiled,omitempty"` // since version 2
 }
 
 // A span is the time from the first value up to the second, exclusive, in Unix
@@ -265,10 +257,7 @@ func (s span) orNil() *span {
 }
 
 func (r nodeRecord) encode() []byte {
-	j := nodeJSON{
-		Version: r.Version, Nonce: r.Nonce, Owner: r.Owner, Until: r.Until, Wall: r.Wall, State: r.State, Host: r.Host,
-		Gap: r.Gap.orNil(), Spoiled: r.Spoiled.orNil(),
-	}
+	j := nodeJSON{r, r.Gap.orNil(), r.Spoiled.orNil()}
 	if j.Gap != nil || j.Spoiled != nil {
 		j.Version = max(j.Version, 2)
 	}
@@ -293,7 +282,7 @@ func (r nodeRecord) info(node uint64) NodeInfo {
 func decodeNode(key string, value []byte) (nodeRecord, error) {
 	var j nodeJSON
 	err := decode(key, value, &j)
-	r := nodeRecord{Version: j.Version, Nonce: j.Nonce, Owner: j.Owner, Until: j.Until, Wall: j.Wall, State: j.State, Host: j.Host}
+	r := j.nodeRecord
 	if err != nil {
 		return r, err
 	}
@@ -325,6 +314,14 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		return r, damaged(key, "spoiled begins below until")
 	}
 	return r, nil
+}
+
+// readNode parses the key and the record of a node ID.
+func readNode(name, key string, value []byte) (node uint64, r nodeRecord, err error) {
+	if node, err = nodeOf(name, key); err == nil {
+		r, err = decodeNode(key, value)
+	}
+	return node, r, err
 }
 
 // inRange reports whether windows can be added to a time without overflow, and

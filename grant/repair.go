@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,7 @@ type RepairReport struct {
 //
 // The clock must be right. If Repair is interrupted, run it again.
 func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
-	var opt RepairOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := *cmp.Or(o, new(RepairOptions))
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -67,7 +65,6 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	// A mark this far ahead does not come from a clock that is right.
 	now := ms(opt.Now())
 	limit := now + config.MaxAhead + 2*config.LongestWindow
-	keys := make(map[uint64]string)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
 		if err != nil || key != nodeKey(name, node, config.Layout.MaxNode()) {
@@ -84,7 +81,6 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 			was := r.info(node)
 			r.repair()
 			report.Nodes = append(report.Nodes, RepairedNode{was, timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])})
-			keys[node] = key
 		}
 		return true
 	})
@@ -100,7 +96,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		return report, nil
 	}
 	for _, n := range report.Nodes {
-		if err := repairNode(ctx, s, keys[n.Node], now, max(limit, config.Floor)); err != nil {
+		if err := repairNode(ctx, s, nodeKey(name, n.Node, config.Layout.MaxNode()), now, max(limit, config.Floor)); err != nil {
 			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w", name, n.Node, err)
 		}
 	}

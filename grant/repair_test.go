@@ -182,14 +182,14 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A meddled is a store in which the configuration is rewritten while a member
-// makes its first claim.
-type meddled struct {
+// A rewrittenStore is a store in which the configuration is rewritten while a
+// member makes its first claim.
+type rewrittenStore struct {
 	*memstore.Store
 	claims int
 }
 
-func (m *meddled) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (m *rewrittenStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	applied, err := m.Store.CAS(ctx, key, old, next)
 	if strings.Contains(key, "/n/") {
 		if m.claims++; m.claims == 1 {
@@ -231,7 +231,7 @@ func TestSpoiledIsKept(t *testing.T) {
 			s, look, span := setUp(t, 24*time.Hour, 25*time.Hour)
 			want := spans{[]int64{time.Now().Add(-time.Hour).UnixMilli(), time.Now().UnixMilli()}, span}
 			reach := &cutStore{Store: s}
-			k := attached(t, reach, new(scripted), time.Now)
+			k := attached(t, reach, new(scriptedHolder), time.Now)
 			look("a claim", want)
 			givenBack(t, s, k)
 			look("a release", want)
@@ -274,8 +274,8 @@ func TestSpoiledIsKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, look, span := setUp(t, 24*time.Hour, 25*time.Hour)
 			want := spans{[]int64{time.Now().Add(-time.Hour).UnixMilli(), time.Now().UnixMilli()}, span}
-			m := &meddled{Store: s}
-			attached(t, m, new(scripted), time.Now)
+			m := &rewrittenStore{Store: s}
+			attached(t, m, new(scriptedHolder), time.Now)
 			look("a claim, a drop and a claim", want)
 			if m.claims != 3 {
 				t.Errorf("the record was written %d times, want 3", m.claims)
@@ -286,7 +286,7 @@ func TestSpoiledIsKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, look, span := setUp(t, -20*time.Minute, -10*time.Minute)
 			want := spans{Gap: []int64{time.Now().Add(-time.Hour).UnixMilli(), span[0]}}
-			attached(t, s, new(scripted), time.Now)
+			attached(t, s, new(scriptedHolder), time.Now)
 			look("a claim", want)
 		})
 	})

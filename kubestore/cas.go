@@ -2,6 +2,7 @@ package kubestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -23,10 +24,7 @@ const settleTime = 5 * time.Second
 // So CAS can determine whether a refused write was applied nevertheless: a
 // proxy, such as a load balancer, may have sent it twice.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return false, err
-	}
-	if err := grant.CheckValue(next); err != nil {
+	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	call, leave, err := s.enter(ctx)
@@ -60,13 +58,13 @@ func (s *Store) create(ctx context.Context, key string, next []byte) (bool, erro
 	l.set(s.prefix, key, next, mark)
 	l.Metadata.Annotations[createdAnnotation] = mark
 	got, sent, err := s.write(ctx, http.MethodPost, s.url("", nil), l)
-	var r *refusal
+	r, refused := errors.AsType[*refusal](err)
 	switch {
 	case !sent:
 		return false, notSent(err)
 	case err == nil:
 		return s.confirm(got, "", mark, next)
-	case !errors.As(err, &r) || !r.ofLease("AlreadyExists", name) && !r.isDenial():
+	case !refused || !r.ofLease("AlreadyExists", name) && !r.isDenial():
 		return false, err
 	}
 	// A copy of the request may have created it before this one was refused.
@@ -104,13 +102,13 @@ func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool
 		from, mark := l.Metadata.ResourceVersion, newMark()
 		l.set(s.prefix, key, next, mark)
 		got, sent, err := s.write(ctx, http.MethodPut, s.url(name, nil), l)
-		var r *refusal
+		r, refused := errors.AsType[*refusal](err)
 		switch {
 		case !sent:
 			return false, notSent(err)
 		case err == nil:
 			return s.confirm(got, from, mark, next)
-		case !errors.As(err, &r) || !r.ofLease("Conflict", name) && !r.isDenial():
+		case !refused || !r.ofLease("Conflict", name) && !r.isDenial():
 			return false, err
 		}
 		successor, e := s.successor(ctx, name, from, r.isDenial())

@@ -106,8 +106,8 @@ func (r *refusal) isPassing() bool {
 
 // is reports whether err is an answer with this status code.
 func is(err error, code int) bool {
-	var r *refusal
-	return errors.As(err, &r) && r.code == code
+	r, ok := errors.AsType[*refusal](err)
+	return ok && r.code == code
 }
 
 // explain adds what was done and, if the context ended the call, the context's

@@ -1,6 +1,7 @@
 package kubestore
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -65,10 +66,7 @@ func (o Options) Check() error {
 
 // check returns the prefix, or an error.
 func (o *Options) check() (prefix string, err error) {
-	prefix = strings.Trim(o.Prefix, "/")
-	if prefix == "" {
-		prefix = defaultPrefix
-	}
+	prefix = cmp.Or(strings.Trim(o.Prefix, "/"), defaultPrefix)
 	var faults []error
 	if !checkPrefix(prefix) {
 		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, joined by one slash, up to %d characters in total", ErrOptions, o.Prefix, maxPrefix))
@@ -125,11 +123,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	timeout := o.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
-	within, cancel := context.WithTimeout(ctx, timeout)
+	within, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
 	if err := s.begin(within); err != nil {
 		_ = s.Close()
@@ -210,8 +204,8 @@ func (t *tracked) Close() error {
 func (s *Store) begin(ctx context.Context) error {
 	for {
 		_, _, err := s.Lineage(ctx)
-		var r *refusal
-		if err == nil || errors.As(err, &r) && !r.isPassing() || ctx.Err() != nil || isCertificate(err) {
+		r, refused := errors.AsType[*refusal](err)
+		if err == nil || refused && !r.isPassing() || ctx.Err() != nil || isCertificate(err) {
 			return err
 		}
 		select {
@@ -223,24 +217,24 @@ func (s *Store) begin(ctx context.Context) error {
 }
 
 func isCertificate(err error) bool {
-	var authority x509.UnknownAuthorityError
-	var hostname x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	return errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid)
+	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+	_, hostname := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	return authority || hostname || invalid
 }
 
 // diagnose returns why Open has failed with err.
 func diagnose(ctx context.Context, host, namespace string, err error) error {
-	var r *refusal
-	var dns *net.DNSError
+	r, refused := errors.AsType[*refusal](err)
+	dns, noHost := errors.AsType[*net.DNSError](err)
 	switch {
-	case errors.As(err, &r) && r.code == http.StatusForbidden:
+	case refused && r.code == http.StatusForbidden:
 		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
-	case errors.As(err, &r) && r.code == http.StatusUnauthorized:
+	case refused && r.code == http.StatusUnauthorized:
 		return fmt.Errorf("kubestore: the API server at %s does not recognize this user: %w: check the token or certificate in the kubeconfig", host, r)
-	case errors.As(err, &r) && r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
+	case refused && r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
 		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace, namespace)
-	case errors.As(err, &r) && r.status.Kind == "":
+	case refused && r.status.Kind == "":
 		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)
 	case ctx.Err() != nil:
 		return &away{fmt.Errorf("kubestore: open namespace %s at %s: %w", namespace, host, ctx.Err())}
@@ -248,11 +242,11 @@ func diagnose(ctx context.Context, host, namespace string, err error) error {
 		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check certificate-authority in the kubeconfig", host, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &away{fmt.Errorf("kubestore: no API server listens at %s (connection refused): check the context and the address in the kubeconfig", host)}
-	case errors.As(err, &dns):
+	case noHost:
 		return &away{fmt.Errorf("kubestore: host not found: %w: check the address in the kubeconfig", dns)}
 	}
 	err = fmt.Errorf("kubestore: the API server at %s does not answer: %w", host, err)
-	if r != nil && r.code < 500 && r.code != http.StatusTooManyRequests {
+	if refused && r.code < 500 && r.code != http.StatusTooManyRequests {
 		return err
 	}
 	return &away{err}

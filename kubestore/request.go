@@ -69,8 +69,7 @@ func (s *Store) send(ctx context.Context, method, address string, body any) (ans
 	}
 	answer, err = s.client.Do(q)
 	if err != nil {
-		var inner *url.Error // it repeats the address
-		if errors.As(err, &inner) {
+		if inner, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 			err = inner.Err
 		}
 		return nil, connected.Load(), err
@@ -104,8 +103,7 @@ func (s *Store) read(ctx context.Context, address string, limit int64, into any)
 			err = decode(answer, limit, into)
 		}
 		wait := pause/2 + rand.N(pause)
-		var r *refusal
-		if errors.As(err, &r) {
+		if r, ok := errors.AsType[*refusal](err); ok {
 			if !r.isPassing() {
 				return err
 			}

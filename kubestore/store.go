@@ -288,8 +288,8 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 		}
 		l := newLease(s.namespace, identityName)
 		// The next read shows whether it was created, and by which request.
-		var r *refusal
-		if _, _, err := s.write(call, http.MethodPost, s.url("", nil), l); err != nil && !(errors.As(err, &r) && r.ofLease("AlreadyExists", identityName)) {
+		_, _, err = s.write(call, http.MethodPost, s.url("", nil), l)
+		if r, ok := errors.AsType[*refusal](err); err != nil && !(ok && r.ofLease("AlreadyExists", identityName)) {
 			return "", 0, s.failed(ctx, "create lease "+identityName, err)
 		}
 	}

@@ -5,6 +5,7 @@ package kubestore
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,16 +32,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A lasting is a testing.TB whose directories and cleanups last longer than the
-// test.
-type lasting struct {
+// A lastingTB is a testing.TB whose directories and cleanups last longer than
+// the test.
+type lastingTB struct {
 	testing.TB
 	cleanups []func()
 }
 
-func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+func (l *lastingTB) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 
-func (l *lasting) TempDir() string {
+func (l *lastingTB) TempDir() string {
 	dir, err := os.MkdirTemp("", "firn-kubestore")
 	if err != nil {
 		l.Fatal(err)
@@ -49,9 +50,9 @@ func (l *lasting) TempDir() string {
 	return dir
 }
 
-func (l *lasting) end() {
-	for i := len(l.cleanups) - 1; i >= 0; i-- {
-		l.cleanups[i]()
+func (l *lastingTB) end() {
+	for _, cleanup := range slices.Backward(l.cleanups) {
+		cleanup()
 	}
 }
 
@@ -60,7 +61,7 @@ func sharedCluster(t testing.TB) *kubetest.Cluster {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.Cluster == nil {
-		l := &lasting{TB: t}
+		l := &lastingTB{TB: t}
 		shared.end = l.end
 		shared.Cluster = kubetest.Start(l)
 	}

@@ -24,8 +24,8 @@ func (s *clockStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now().Add(s.ahead), time.Millisecond, nil
 }
 
-// A timeless is a store that does not return its time.
-type timeless struct{ grant.Store }
+// A timelessStore is a store that does not return its time.
+type timelessStore struct{ grant.Store }
 
 const year = 365 * 24 * time.Hour
 
@@ -64,7 +64,7 @@ func TestClockAhead(t *testing.T) {
 				clocked := new(clockStore)
 				var s grant.Store = clocked
 				if tt.noClock {
-					s = timeless{clocked}
+					s = timelessStore{clocked}
 				}
 				var users sync.WaitGroup
 				defer users.Wait()
@@ -136,7 +136,7 @@ func TestCrashLoopAhead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s grant.Store = new(clockStore)
 				if !tt.clocked {
-					s = timeless{s}
+					s = timelessStore{s}
 				}
 				layout := firn.MustParseLayout("bits=time:44.node:4.seq:4,unit=1ms,epoch=0") // 16 node IDs
 				var made ids

@@ -17,13 +17,13 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// slowWrites is a store with slow writes.
-type slowWrites struct {
+// A slowWriteStore is a store with slow writes.
+type slowWriteStore struct {
 	grant.Store
 	delay atomic.Int64
 }
 
-func (s *slowWrites) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *slowWriteStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	time.Sleep(time.Duration(s.delay.Load()))
 	return s.Store.CAS(ctx, key, old, next)
 }
@@ -36,7 +36,7 @@ func TestOvertaken(t *testing.T) {
 		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
 	} {
 		bubble(t, func(t *testing.T, s grant.Store) {
-			slow := &slowWrites{Store: s}
+			slow := &slowWriteStore{Store: s}
 			q := open(t, slow, nil)
 			one(t, q)
 			slow.delay.Store(int64(3 * time.Second))
@@ -111,7 +111,7 @@ func TestLastWord(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 10))
-			s := &slowWrites{Store: new(memstore.Store)}
+			s := &slowWriteStore{Store: new(memstore.Store)}
 			q := open(t, s, nil)
 			s.delay.Store(r.Int64N(int64(2 * time.Second)))
 			var made ids
@@ -255,13 +255,13 @@ func TestWhatWasAwaited(t *testing.T) {
 	})
 }
 
-// oneWrite applies one write, after a second, and fails all later ones.
-type oneWrite struct {
+// A oneWriteStore applies one write, after a second, and fails all later ones.
+type oneWriteStore struct {
 	grant.Store
 	writes atomic.Int64
 }
 
-func (s *oneWrite) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *oneWriteStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if s.writes.Add(1) > 1 {
 		return false, errRefused
 	}
@@ -277,7 +277,7 @@ func TestClaimNotGivenBack(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, s grant.Store) {
 			create(t, s, layout, 0)
-			q := open(t, &oneWrite{Store: s}, &sequencer.Config{Detached: true})
+			q := open(t, &oneWriteStore{Store: s}, &sequencer.Config{Detached: true})
 			attached := make(chan error)
 			go func() { attached <- q.Attach(t.Context()) }()
 			synctest.Wait() // the claim is in progress

@@ -49,19 +49,19 @@ func TestAttackUnusable(t *testing.T) {
 	})
 }
 
-type notSent struct {
+type notSentStore struct {
 	grant.Store
 	on    atomic.Bool
 	reads []time.Time
 }
 
-func (s *notSent) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *notSentStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if s.on.Load() {
 		return false, fmt.Errorf("%w: read-only", grant.ErrNotSent)
 	}
 	return s.Store.CAS(ctx, key, old, next)
 }
-func (s *notSent) Get(ctx context.Context, key string) ([]byte, error) {
+func (s *notSentStore) Get(ctx context.Context, key string) ([]byte, error) {
 	if s.on.Load() && key == "v1/orders/config" {
 		s.reads = append(s.reads, time.Now())
 	}
@@ -72,7 +72,7 @@ func (s *notSent) Get(ctx context.Context, key string) ([]byte, error) {
 // from being read.
 func TestAttackConfigStarved(t *testing.T) {
 	in2026(t, func(t *testing.T) {
-		store := &notSent{Store: new(memstore.Store)}
+		store := &notSentStore{Store: new(memstore.Store)}
 		q := open(t, store, &sequencer.Config{Layout: sixteen, Window: 10 * time.Minute})
 		next(t, q, 5)
 		store.on.Store(true)
@@ -206,15 +206,15 @@ func TestAttackStepBackLost(t *testing.T) {
 	})
 }
 
-// A stale is the store of a member whose reads of several keys are stale.
-type stale struct {
+// A staleStore is the store of a member whose reads of several keys are stale.
+type staleStore struct {
 	grant.Store
 	many  map[string][]byte
 	on    atomic.Bool
 	calls atomic.Int64
 }
 
-func (s *stale) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (s *staleStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	if s.calls.Add(1) > 20000 {
 		panic("20000 reads")
 	}
@@ -236,7 +236,7 @@ func TestAttackStaleMany(t *testing.T) {
 		create(t, mem, sixteen, time.Minute)
 		q := open(t, mem, &sequencer.Config{Layout: sixteen, Nodes: &sequencer.Range{Lo: 3, Hi: 3}})
 		next(t, q, 1)
-		s := &stale{Store: mem, many: map[string][]byte{}}
+		s := &staleStore{Store: mem, many: map[string][]byte{}}
 		s.on.Store(true)
 		go func() { time.Sleep(5 * time.Second); s.on.Store(false) }()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

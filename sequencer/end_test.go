@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// noWatch is a store without its watcher, so that members learn of a change
-// only when they read.
-type noWatch struct{ grant.Store }
+// An unhintedStore is a store without its watcher, so that members learn of a
+// change only when they read.
+type unhintedStore struct{ grant.Store }
 
 // TestNoIDsAfterDestroy checks that members make no IDs once Destroy has
 // returned.
@@ -32,16 +32,16 @@ func TestNoIDsAfterDestroy(t *testing.T) {
 		// joined.
 		"by a stale list": func(t *testing.T, s grant.Store) grant.Store {
 			ctx, cancel := context.WithCancel(t.Context())
-			if _, err := grant.Destroy(ctx, noList{s, cancel}, "orders", nil); err == nil {
+			if _, err := grant.Destroy(ctx, noListStore{s, cancel}, "orders", nil); err == nil {
 				t.Fatal("Destroy without a List succeeded")
 			}
-			return &behind{Store: s}
+			return &staleListStore{Store: s}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in2026(t, func(t *testing.T) {
 				store := new(memstore.Store)
-				q := open(t, noWatch{store}, &sequencer.Config{Layout: sixteen})
+				q := open(t, unhintedStore{store}, &sequencer.Config{Layout: sixteen})
 				defer closeIt(t, q)
 				next(t, q, 5)
 				if _, err := grant.Destroy(t.Context(), before(t, store), "orders", nil); err != nil {
@@ -58,25 +58,25 @@ func TestNoIDsAfterDestroy(t *testing.T) {
 	}
 }
 
-// noList is a store whose lists fail and end a context.
-type noList struct {
+// A noListStore is a store whose lists fail and end a context.
+type noListStore struct {
 	grant.Store
 	cancel context.CancelFunc
 }
 
-func (s noList) List(context.Context, string, func(string, []byte) bool) error {
+func (s noListStore) List(context.Context, string, func(string, []byte) bool) error {
 	s.cancel()
 	return errors.New("no list")
 }
 
-// A behind is a store whose lists find nothing until it has applied a CAS,
-// because another server answers them.
-type behind struct {
+// A staleListStore is a store whose lists find nothing until it has applied a
+// CAS, because another server answers them.
+type staleListStore struct {
 	grant.Store
 	applied atomic.Bool
 }
 
-func (s *behind) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *staleListStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	ok, err := s.Store.CAS(ctx, key, old, next)
 	if ok {
 		s.applied.Store(true)
@@ -84,7 +84,7 @@ func (s *behind) CAS(ctx context.Context, key string, old, next []byte) (bool, e
 	return ok, err
 }
 
-func (s *behind) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+func (s *staleListStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 	if !s.applied.Load() {
 		return nil
 	}

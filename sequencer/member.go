@@ -106,7 +106,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 			defer close(closed)
 			late, cancel := context.WithTimeout(context.Background(), lateClose(c.Timeout))
 			defer cancel()
-			_ = m.close(late)
+			_ = m.Close(late)
 		}()
 		select {
 		case <-closed:
@@ -213,9 +213,16 @@ func (h holder[I]) Begin(g firn.Grant) error {
 	return err
 }
 
-func (h holder[I]) Extend(until time.Time) error { return h.m.extend(until) }
-func (h holder[I]) Seal()                        { h.m.seal() }
-func (h holder[I]) Used() time.Time              { return h.m.used() }
+// Extend moves the end of the window to a later time.
+func (h holder[I]) Extend(until time.Time) error {
+	if current := h.m.current.Load(); current != nil {
+		return (*current).Extend(until)
+	}
+	return nil
+}
+
+func (h holder[I]) Seal()           { h.m.seal() }
+func (h holder[I]) Used() time.Time { return h.m.used() }
 
 // begin makes a generator, which lives until it is sealed, or switches the
 // existing one.
@@ -234,14 +241,6 @@ func (m *member[I]) begin(g firn.Grant) error {
 		return err
 	}
 	m.current.Store(&next)
-	return nil
-}
-
-// extend moves the end of the window to a later time.
-func (m *member[I]) extend(until time.Time) error {
-	if current := m.current.Load(); current != nil {
-		return (*current).Extend(until)
-	}
 	return nil
 }
 
@@ -375,8 +374,8 @@ func (m *member[I]) gaveUp(err error) error {
 // saysWhy reports whether err describes a state of the store or the clock, as
 // opposed to a failure of the store.
 func saysWhy(err error) bool {
-	var clock *firn.ClockError
-	return grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
+	_, clock := errors.AsType[*firn.ClockError](err)
+	return clock || grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted)
 }
 
 // refused returns why waiting for a window does not help, or nil.
@@ -391,13 +390,7 @@ func (m *member[I]) refused(status grant.Status) error {
 		return fmt.Errorf("%w: this process is detached from sequencer %s", grant.ErrDetached, m.name)
 	case status.Err == nil:
 		return unusable
-	case errors.Is(status.Err, grant.ErrNodesExhausted):
-		if m.patient {
-			return nil
-		}
-		return status.Err
-	}
-	if grant.IsFinal(status.Err) {
+	case errors.Is(status.Err, grant.ErrNodesExhausted) && !m.patient, grant.IsFinal(status.Err):
 		return status.Err
 	}
 	return nil
@@ -467,9 +460,7 @@ func (m *member[I]) Detach(ctx context.Context) error {
 // Close gives the node ID back and closes the sequencer. If the context ends
 // first, Close closes the sequencer anyway and returns an error; the node ID
 // then becomes free when its window ends. Calling Close again has no effect.
-func (m *member[I]) Close(ctx context.Context) error { return m.close(ctx) }
-
-func (m *member[I]) close(ctx context.Context) error {
+func (m *member[I]) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed, m.attached = true, false
 	m.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A longList is a store with so many records that a List takes a second.
-type longList struct{ *memstore.Store }
+// A longListStore is a store with so many records that a List takes a second.
+type longListStore struct{ *memstore.Store }
 
-func (s longList) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+func (s longListStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 	time.Sleep(time.Second)
 	return s.Store.List(ctx, prefix, yield)
 }
@@ -44,7 +44,7 @@ func TestOperatorsAtOnce(t *testing.T) {
 				for i := range operators {
 					running.Go(func() {
 						time.Sleep(time.Duration(i) * 700 * time.Millisecond)
-						if _, err := empty(ctx, longList{s}, "orders", nil); err != nil {
+						if _, err := empty(ctx, longListStore{s}, "orders", nil); err != nil {
 							t.Errorf("%s by operator %d of %d: %v", what, i, operators, err)
 						}
 					})

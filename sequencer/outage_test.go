@@ -75,8 +75,8 @@ func (s *failingStore) CAS(ctx context.Context, key string, old, next []byte) (b
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// logged keeps the lines of a log above the level debug.
-type logged struct {
+// A logRecorder keeps the lines of a log above the level debug.
+type logRecorder struct {
 	mu    sync.Mutex // guards lines
 	lines []line
 }
@@ -88,11 +88,11 @@ type line struct {
 	attrs map[string]any
 }
 
-func (*logged) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
-func (l *logged) WithAttrs([]slog.Attr) slog.Handler         { return l }
-func (l *logged) WithGroup(string) slog.Handler              { return l }
+func (*logRecorder) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+func (l *logRecorder) WithAttrs([]slog.Attr) slog.Handler         { return l }
+func (l *logRecorder) WithGroup(string) slog.Handler              { return l }
 
-func (l *logged) Handle(_ context.Context, r slog.Record) error {
+func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
 	at := line{at: r.Time.Sub(midnight), level: r.Level, text: r.Message, attrs: make(map[string]any)}
 	r.Attrs(func(a slog.Attr) bool {
 		at.attrs[a.Key] = a.Value.Any()
@@ -106,7 +106,7 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 
 // about returns the lines about windows, and others of the same severity, since
 // the last call.
-func (l *logged) about() (lines []line) {
+func (l *logRecorder) about() (lines []line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, at := range l.lines {
@@ -130,10 +130,10 @@ var errRefused = errors.New("connection refused")
 
 // outages runs f with a member whose window is a minute long, began at
 // midnight, and is unused.
-func outages(t *testing.T, f func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer)) {
+func outages(t *testing.T, f func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
-		s, l := &failingStore{Store: new(memstore.Store), hints: make(chan struct{})}, new(logged)
+		s, l := &failingStore{Store: new(memstore.Store), hints: make(chan struct{})}, new(logRecorder)
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(l)})
 		defer func() {
 			s.fail(nil, nil)
@@ -168,7 +168,7 @@ func texts(t *testing.T, lines []line, want ...string) {
 func TestOutageIsLogged(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hangs=%t", hangs), func(t *testing.T) {
-			outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+			outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
 				s.hangs = hangs
 				time.Sleep(time.Second)
 				one(t, q)
@@ -218,7 +218,7 @@ func TestOutageIsLogged(t *testing.T) {
 
 // TestOutageInUse: callers that request IDs all the time cause no more lines.
 func TestOutageInUse(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
 		ask := func(d time.Duration) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -246,7 +246,7 @@ func TestOutageInUse(t *testing.T) {
 // TestIdleLapseIsQuiet: an unused window ends without a log message, even if
 // the store is unreachable. That is logged when an ID is wanted.
 func TestIdleLapseIsQuiet(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
 		time.Sleep(10 * time.Minute)
 		one(t, q) // renews
 		time.Sleep(time.Minute)
@@ -272,7 +272,7 @@ func TestIdleLapseIsQuiet(t *testing.T) {
 // TestReadsThatFail: a failed read of the configuration does not count as a
 // failed renewal, and a successful one renews nothing.
 func TestReadsThatFail(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
 		time.Sleep(time.Second)
 		one(t, q)
 		s.fail(errRefused, nil)
@@ -288,7 +288,7 @@ func TestReadsThatFail(t *testing.T) {
 		}
 		texts(t, l.about())
 	})
-	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
 		time.Sleep(time.Second)
 		one(t, q)
 		s.fail(nil, errRefused) // a database that accepts no writes
@@ -301,7 +301,7 @@ func TestReadsThatFail(t *testing.T) {
 
 // TestOutageThatIsLeft: the outage of a member ends when it detaches.
 func TestOutageThatIsLeft(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
 		one(t, q)
 		s.fail(errRefused, errRefused)
 		time.Sleep(50 * time.Second)

@@ -95,15 +95,15 @@ func TestPanicsOfCallers(t *testing.T) {
 	})
 }
 
-// quitting is a log handler that ends the goroutine that logs an error, as
-// t.Fatal would.
-type quitting struct{}
+// A quittingHandler is a log handler that ends the goroutine that logs an
+// error, as t.Fatal would.
+type quittingHandler struct{}
 
-func (quitting) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-func (h quitting) WithAttrs([]slog.Attr) slog.Handler         { return h }
-func (h quitting) WithGroup(string) slog.Handler              { return h }
+func (quittingHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+func (h quittingHandler) WithAttrs([]slog.Attr) slog.Handler         { return h }
+func (h quittingHandler) WithGroup(string) slog.Handler              { return h }
 
-func (quitting) Handle(context.Context, slog.Record) error {
+func (quittingHandler) Handle(context.Context, slog.Record) error {
 	runtime.Goexit()
 	return nil
 }
@@ -114,7 +114,7 @@ func TestCallersHearOfTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
 		s := &failingStore{Store: new(memstore.Store)}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(quitting{})})
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(quittingHandler{})})
 		one(t, q)
 		s.fail(errRefused, errRefused)
 		done := make(chan error)

@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,25 +185,16 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 		given = &g
 	}
 	info, err = grant.Lookup(ctx, s, name)
-	switch {
-	case given == nil || c.MustExist:
-		// Use the existing settings.
-	case errors.Is(err, grant.ErrNotFound):
+	if given != nil && !c.MustExist && errors.Is(err, grant.ErrNotFound) {
 		info, err = grant.Create(ctx, s, name, *given, c.now())
 		if errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, s, name) // another process has created it in the meantime
 		}
 	}
-	if err == nil {
-		err = c.compare(info)
+	if err != nil {
+		return info, err
 	}
-	if err == nil {
-		err = check(info.Config.Layout)
-	}
-	if err == nil {
-		err = checkTime(info, c.now())
-	}
-	return info, err
+	return info, cmp.Or(c.compare(info), check(info.Config.Layout), checkTime(info, c.now()))
 }
 
 // checkTime returns an error if the sequencer can make no more IDs.

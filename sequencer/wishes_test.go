@@ -238,7 +238,7 @@ func TestAttachWhileHeld(t *testing.T) {
 		_ = q.Close(t.Context())
 	})
 	bubble(t, func(t *testing.T, s grant.Store) {
-		slow := &slowWrites{Store: s}
+		slow := &slowWriteStore{Store: s}
 		slow.delay.Store(int64(3 * time.Second))
 		q := open(t, slow, &sequencer.Config{Layout: layout, Detached: true})
 		defer closeIt(t, q)

@@ -441,8 +441,8 @@ func (s *broken) CAS(ctx context.Context, key string, old, next []byte) (bool, e
 // without revealing the store's location.
 func TestFullDisk(t *testing.T) {
 	store := new(broken)
-	c := Config{Store: store, Limit: 500 * time.Millisecond}
-	c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), 3*time.Second
+	c := Config{Store: store, Limit: 10 * time.Second}
+	c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
 	_, address := attacked(t, c)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -232,26 +233,32 @@ func TestCertificateOnly(t *testing.T) {
 // TestFewFiles: if the system refuses connections, that is logged once, and
 // later connections are served.
 func TestFewFiles(t *testing.T) {
-	var log strings.Builder
-	l := &exhausted{Listener: nettest.Listen(t), fails: 20}
-	s, err := New(Config{Static: new(service.StaticConfig), Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(Listener{Listener: l}) }()
-	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	<-served
-	if n := strings.Count(log.String(), "accept failed"); n != 1 {
-		t.Errorf("%d lines of %d connections that were not accepted, want 1:\n%s", n, 20, log.String())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const fails = 20
+		var log strings.Builder
+		l := nettest.NewPipes()
+		s, err := New(Config{Static: new(service.StaticConfig), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(Listener{Listener: &exhausted{Listener: l, fails: fails}}) }()
+		conn := l.Dial()
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := bufio.NewReader(conn).ReadString('\n'); answer != "+PONG\r\n" {
+			t.Errorf("PING = %q, %v", answer, err)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-served
+		if n := strings.Count(log.String(), "accept failed"); n != 1 {
+			t.Errorf("%d lines of %d connections that were not accepted, want 1:\n%s", n, fails, log.String())
+		}
+	})
 }
 
 // An exhausted listener fails some times as one does whose process has too many

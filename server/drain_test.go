@@ -36,7 +36,10 @@ func TestDrainLosesNothing(t *testing.T) {
 	}
 	first, firstAt := begin()
 	_, secondAt := begin()
+	var connecting sync.RWMutex // read-locked between a check and its connection
 	balance := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		connecting.RLock()
+		defer connecting.RUnlock()
 		to := firstAt
 		if r, err := http.Get("http://" + firstAt + "/readyz"); err != nil {
 			to = secondAt
@@ -49,9 +52,12 @@ func TestDrainLosesNothing(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "tcp", to)
 	}
 	var all sync.WaitGroup
-	var failed, done atomic.Int64
+	var failed atomic.Int64
+	var done []*atomic.Int64 // requests of each client
 	stop := make(chan struct{})
 	run := func(ask func() error) {
+		mine := new(atomic.Int64)
+		done = append(done, mine)
 		all.Go(func() {
 			for {
 				select {
@@ -63,9 +69,21 @@ func TestDrainLosesNothing(t *testing.T) {
 					failed.Add(1)
 					t.Log(err)
 				}
-				done.Add(1)
+				mine.Add(1)
 			}
 		})
+	}
+	// more waits until every client has made n more requests.
+	more := func(n int64) {
+		var targets []int64
+		for _, requests := range done {
+			targets = append(targets, requests.Load()+n)
+		}
+		for i, requests := range done {
+			for requests.Load() < targets[i] {
+				time.Sleep(time.Millisecond)
+			}
+		}
 	}
 	for range clients {
 		web := &http.Client{Transport: &http.Transport{DialContext: balance}}
@@ -91,21 +109,21 @@ func TestDrainLosesNothing(t *testing.T) {
 			return err
 		})
 	}
-	for done.Load() < 10*clients {
-		time.Sleep(time.Millisecond)
-	}
+	more(5)
+	// In place of a delay such as --drain-delay: clients that have found the
+	// server ready connect, and their connections are accepted.
+	connecting.Lock()
 	first.Drain()
-	time.Sleep(time.Second) // the delay that --drain-delay is
+	connecting.Unlock()
+	more(2)
 	if err := first.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for after := done.Load() + 10*clients; done.Load() < after; {
-		time.Sleep(time.Millisecond)
-	}
+	more(5)
 	close(stop)
 	all.Wait()
 	if n := failed.Load(); n > 0 {
-		t.Errorf("%d of %d requests failed, want 0", n, done.Load())
+		t.Errorf("%d requests failed, want 0", n)
 	}
 	if _, err := http.Get("http://" + firstAt + "/readyz"); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("the server that has stopped: %v", err)

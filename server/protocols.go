@@ -42,7 +42,7 @@ func (s *Server) shown() metrics.Config {
 }
 
 // newConsole makes the web pages.
-func (s *Server) newConsole() (*console.Console, error) {
+func (s *Server) newConsole() *console.Console {
 	c := console.Config{
 		Backend: s.source.backend(), Figures: s.source.figures, TLS: tlsState,
 		Layout: s.c.layout(), Limit: s.c.Limit, Version: s.c.Version, Log: s.c.Log,

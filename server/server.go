@@ -158,19 +158,14 @@ func New(c Config) (*Server, error) {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Limits = c.Limits.WithDefaults()
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{c: c, guard: newGuard(c)}
 	var err error
 	if s.source, err = newSource(c); err != nil {
 		return nil, err
 	}
 	s.metrics = metrics.New(s.shown())
-	if s.pages, err = s.newConsole(); err != nil {
-		s.source.close(context.Background(), c.Log)
-		return nil, err
-	}
+	s.pages = s.newConsole()
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)
 	s.web.ConnContext = withConn
@@ -190,10 +185,7 @@ func (c *Config) layout() firn.Layout {
 	if c.Static != nil {
 		l = c.Static.Layout
 	}
-	if l.IsZero() {
-		l = firn.Default()
-	}
-	return l
+	return cmp.Or(l, firn.Default())
 }
 
 // Serve answers requests on the listeners until Shutdown, and then returns nil.

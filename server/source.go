@@ -44,9 +44,7 @@ func newSource(c Config) (s source, err error) {
 	store := grant.Observe(c.Tracer.Store(c.Store), stores.Tell(c.Log, s.answers.Observe))
 	s.announcer = members.New(store, members.Options{Log: c.Log})
 	s.clock = members.NewComparer(store, s.announcer.ID, nil)
-	if c.Sequencers.Logger == nil {
-		c.Sequencers.Logger = c.Log
-	}
+	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
 		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames, Template: c.Template,
 		Acquired: s.announcer.Update,

@@ -83,14 +83,18 @@ func (s fickleSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I
 	return s.from.NextBatch(ctx, n)
 }
 
+// fickleLimit is how long a request may take. A sequencer that hangs does so
+// until then, or until its client has gone.
+const fickleLimit = 5 * time.Second
+
 // serveFickle serves it on one port until the test ends. It returns the
 // address, and a function that counts the requests for IDs over RESP.
 func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (address string, resp func() int64) {
 	t.Helper()
 	var commands atomic.Int64
 	observe := func(_ string, n, _ int, _ time.Duration, _ bool) { commands.Add(int64(n)) }
-	s := &Server{resp: respapi.NewServer(respapi.Config{Backend: f, Limit: 2 * time.Second, MaxCount: limits.WithDefaults().Count, Observe: observe})}
-	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Backend: f, Limit: 2 * time.Second, Limits: limits, RESP: s.respOf, AnyHost: anyHost}))
+	s := &Server{resp: respapi.NewServer(respapi.Config{Backend: f, Limit: fickleLimit, MaxCount: limits.WithDefaults().Count, Observe: observe})}
+	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Backend: f, Limit: fickleLimit, Limits: limits, RESP: s.respOf, AnyHost: anyHost}))
 	web.ConnContext = withConn
 	mux := listen.New(nettest.Listen(t), listen.Config{})
 	var all sync.WaitGroup
@@ -258,15 +262,16 @@ var scenarios = map[string]struct {
 	}},
 	"patience": {func(l *lab) {
 		l.start("default")
-		c := l.client(client.Config{Patience: 100 * time.Millisecond})
-		var err error = &service.PeerError{Kind: service.NoGrant, Detail: "no", Retry: time.Second}
+		c := l.client(client.Config{Patience: 10 * time.Second})
+		// It returns at once: the server is not available within Patience.
+		var err error = &service.PeerError{Kind: service.NoGrant, Detail: "no", Retry: time.Minute}
 		l.backend.err.Store(&err)
 		l.ask(c, "orders", 3)
 		l.note("stats", int(c.Sequencer("orders").Stats().Failures), c.Sequencer("orders").Stats().Err)
 	}, []string{"no server gives IDs of orders", "is no grant", "stats: 1 IDs"}},
 	"timeout": {func(l *lab) {
 		l.start("default")
-		c := l.client(client.Config{Timeout: 100 * time.Millisecond, Patience: -1})
+		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after
 		l.backend.hang.Store(true)
 		l.ask(c, "orders", 3)
 		st := c.Servers()[0]
@@ -277,7 +282,7 @@ var scenarios = map[string]struct {
 	}, []string{"orders at http://SERVER: context deadline exceeded", "1 failures", "orders 3: 3 IDs, <nil>"}},
 	"a caller that gives up": {func(l *lab) {
 		l.start("default")
-		c := l.client(client.Config{})
+		c := l.client(client.Config{Timeout: time.Minute}) // after a quarter of it the server would have failed
 		l.backend.hang.Store(true)
 		ctx, cancel := context.WithCancel(l.Context())
 		time.AfterFunc(20*time.Millisecond, cancel)
@@ -385,11 +390,19 @@ func TestClientBehindProxies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close(context.Background())
-			for range 50 {
+			ask := func() {
 				if b, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil || b.Len() != 10 {
 					t.Fatalf("%d IDs, %v", b.Len(), err)
 				}
 				time.Sleep(time.Millisecond)
+			}
+			for deadline := time.Now().Add(time.Minute); careless && refused.Load() == 0; ask() {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d attempts to switch, and none was refused", switches.Load())
+				}
+			}
+			for range 50 {
+				ask()
 			}
 			if n := switches.Load(); resp() != 0 || n != refused.Load() || !careless && n != 0 || careless && n != 1 {
 				t.Errorf("%d requests over RESP, %d attempts to switch, %d refused", resp(), n, refused.Load())

@@ -1,6 +1,7 @@
 package clienttest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,17 +67,17 @@ func (s *Server) Close() {
 // generator. It is safe for concurrent use by multiple goroutines and must be
 // made by NewHandler.
 type Handler struct {
-	options Options
-	closed  chan struct{}
+	options    Options
+	closed     chan struct{}
+	close      sync.Once
+	generators sync.Map // of generator by name
 
-	mu         sync.Mutex
-	generators map[string]generator
-	requests   int
-	taken      uint64
-	fail, drop int
-	status     int
-	delay      time.Duration
-	token      string
+	requests, drop, delay atomic.Int64 // delay is a time.Duration
+	taken                 atomic.Uint64
+
+	mu           sync.Mutex // guards the fields below
+	fail, status int
+	token        string
 }
 
 // A generator makes batches of IDs of either width.
@@ -89,16 +91,11 @@ type batch struct {
 
 // NewHandler returns a Handler, for a test that has its own server.
 func NewHandler(o *Options) (*Handler, error) {
-	h := &Handler{closed: make(chan struct{}), generators: make(map[string]generator)}
-	if o != nil {
-		h.options = *o
-	}
+	h := &Handler{options: *cmp.Or(o, new(Options)), closed: make(chan struct{})}
 	if h.options.Layout.IsZero() {
 		h.options.Layout = firn.Default()
 	}
-	if h.options.Generator == nil {
-		h.options.Generator = &firn.Options{MaxAhead: h.options.Layout.MaxAhead()}
-	}
+	h.options.Generator = cmp.Or(h.options.Generator, &firn.Options{MaxAhead: h.options.Layout.MaxAhead()})
 	if _, err := h.newGenerator(); err != nil {
 		return nil, fmt.Errorf("clienttest: %w", err)
 	}
@@ -115,18 +112,10 @@ func (h *Handler) FailNext(n, status int) {
 
 // DropNext makes the next n requests that would succeed take their IDs, and
 // then closes the connection in the middle of the answer: the IDs are lost.
-func (h *Handler) DropNext(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.drop = n
-}
+func (h *Handler) DropNext(n int) { h.drop.Store(int64(n)) }
 
 // Delay makes every request from now on wait for d first.
-func (h *Handler) Delay(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.delay = d
-}
+func (h *Handler) Delay(d time.Duration) { h.delay.Store(int64(d)) }
 
 // RequireToken makes requests without this bearer token fail with status 401;
 // "" removes the requirement.
@@ -137,46 +126,30 @@ func (h *Handler) RequireToken(token string) {
 }
 
 // Requests returns the number of requests received.
-func (h *Handler) Requests() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.requests
-}
+func (h *Handler) Requests() int { return int(h.requests.Load()) }
 
 // Taken returns the number of IDs made, including those in lost answers.
-func (h *Handler) Taken() uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.taken
-}
+func (h *Handler) Taken() uint64 { return h.taken.Load() }
 
 // Close ends the delays of requests, so that a server can be stopped. It may be
 // called more than once.
-func (h *Handler) Close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	select {
-	case <-h.closed:
-	default:
-		close(h.closed)
-	}
-}
+func (h *Handler) Close() { h.close.Do(func() { close(h.closed) }) }
 
 // ServeHTTP answers POST and GET of /v1/sequencers/NAME/next.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if nonce := r.Header["Firn-Nonce"]; nonce != nil {
 		w.Header()["Firn-Nonce"] = nonce
 	}
+	h.requests.Add(1)
 	h.mu.Lock()
-	h.requests++
-	delay, token, status := h.delay, h.token, 0
+	token, status := h.token, 0
 	if h.fail > 0 {
 		h.fail--
 		status = h.status
 	}
 	h.mu.Unlock()
 
-	if delay > 0 {
+	if delay := time.Duration(h.delay.Load()); delay > 0 {
 		select {
 		case <-time.After(delay):
 		case <-r.Context().Done():
@@ -185,9 +158,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if status != 0 {
-		if status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
-		}
 		problem(w, status, "injected", "the test wants this request to fail")
 		return
 	}
@@ -262,17 +232,11 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 		problem(w, http.StatusInternalServerError, "time-over", err.Error())
 		return
 	default:
-		w.Header().Set("Retry-After", "1")
 		problem(w, http.StatusServiceUnavailable, "busy", err.Error())
 		return
 	}
-	h.mu.Lock()
-	h.taken += uint64(count)
-	drop := h.drop > 0
-	if drop {
-		h.drop--
-	}
-	h.mu.Unlock()
+	h.taken.Add(uint64(count))
+	drop := h.drop.Load() > 0 && h.drop.Add(-1) >= 0
 
 	var body []byte
 	media := "application/json"
@@ -303,22 +267,13 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 
 // generator finds or makes the generator of a sequencer.
 func (h *Handler) generator(name string) generator {
-	h.mu.Lock()
-	g, ok := h.generators[name]
-	h.mu.Unlock()
-	if ok {
-		return g
+	g, ok := h.generators.Load(name)
+	if !ok {
+		// NewHandler has already tested everything that can fail.
+		made, _ := h.newGenerator()
+		g, _ = h.generators.LoadOrStore(name, made)
 	}
-	// Without the lock, because it calls the clock, which may panic. NewHandler
-	// has already tested everything that can fail.
-	made, _ := h.newGenerator()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if g, ok := h.generators[name]; ok {
-		return g
-	}
-	h.generators[name] = made
-	return made
+	return g.(generator)
 }
 
 // newGenerator makes the generator of a sequencer.
@@ -367,6 +322,9 @@ func problem(w http.ResponseWriter, status int, kind, detail string) {
 	body, _ := json.Marshal(map[string]any{ // marshaling strings and a number cannot fail
 		"type": "urn:firn:problem:" + kind, "title": http.StatusText(status), "status": status, "detail": detail,
 	})
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -71,7 +71,7 @@ func (s *Store) enter(ctx context.Context) error {
 		return errClosed
 	}
 	if f := s.failed.Load(); f != nil {
-		return notSent(f.err)
+		return notSent(*f)
 	}
 	if s.left >= maxLeft {
 		return notSent(fmt.Errorf("%w; this call was not tried because %d others wait for the disk", s.silence(), s.left))
@@ -137,12 +137,10 @@ func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	answers := time.NewTimer(answerTime)
-	defer answers.Stop()
 	select {
 	case r := <-results:
 		return r.value, r.err
-	case <-answers.C:
+	case <-time.After(answerTime):
 	}
 	unchanged := c.leave()
 	s.mu.Lock()

@@ -162,9 +162,11 @@ func (d *dir) create(name string) (file, error) {
 		return nil, d.explain(err)
 	}
 	give(f, d.info)
-	if err := d.share(f, perm); err != nil {
-		_ = f.Close()
-		return nil, d.explain(err)
+	if perm&0o070 != 0 { // for the directory's group, regardless of the umask
+		if err := f.Chmod(perm); err != nil {
+			_ = f.Close()
+			return nil, d.explain(err)
+		}
 	}
 	return writtenFile{f, d}, nil
 }
@@ -178,15 +180,6 @@ type writtenFile struct {
 func (f writtenFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	return n, f.dir.explain(err)
-}
-
-// share gives a new file to the directory's group, if it has one, regardless of
-// the umask.
-func (d *dir) share(f *os.File, perm fs.FileMode) error {
-	if perm&0o070 == 0 {
-		return nil
-	}
-	return f.Chmod(perm)
 }
 
 func (d *dir) settle(name string) error { return settle(d.root, name, d.perm) }
@@ -215,14 +208,10 @@ func (f directoryFile) Sync() error { return syncDirectory(f.File) }
 
 func (d *dir) lock(name string) (lock, error) {
 	l := &fileLock{dir: d, name: name}
-	err := l.open()
-	if err == nil {
-		return l, nil
+	if err := l.open(); err != nil {
+		return nil, d.explain(err)
 	}
-	if isUnshared(err) {
-		return nil, unsharedError{d.explain(err)}
-	}
-	return nil, d.explain(err)
+	return l, nil
 }
 
 func (d *dir) close() error { return d.root.Close() }
@@ -341,15 +330,15 @@ func (r refusal) Unwrap() error { return r.error }
 
 // isRefusal reports whether rename certainly changed nothing.
 func isRefusal(err error) bool {
-	var r refusal
-	return errors.As(err, &r) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
+	_, ok := errors.AsType[refusal](err)
+	return ok || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
 }
 
 // explain adds the path to an error and, if known, what to do about it.
 func (d *dir) explain(err error) error {
-	var at *fs.PathError
-	var between *os.LinkError
-	if errors.As(err, &at) && !filepath.IsAbs(at.Path) || errors.As(err, &between) && !filepath.IsAbs(between.Old) {
+	at, isPath := errors.AsType[*fs.PathError](err)
+	between, isLink := errors.AsType[*os.LinkError](err)
+	if isPath && !filepath.IsAbs(at.Path) || isLink && !filepath.IsAbs(between.Old) {
 		err = fmt.Errorf("dirstore: %s: %w", d.path, err)
 	}
 	return explain(err)

@@ -188,14 +188,14 @@ type closeCounter struct {
 
 func (c closeCounter) close() error { *c.closed++; return c.disk.close() }
 
-// A holder is a grant.Holder that uses everything it may.
-type holder struct {
+// A greedyHolder is a grant.Holder that uses everything it may.
+type greedyHolder struct {
 	mu    sync.Mutex
 	until time.Time
 	begun int
 }
 
-func (h *holder) Begin(g firn.Grant) error {
+func (h *greedyHolder) Begin(g firn.Grant) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.until = g.Until
@@ -203,16 +203,16 @@ func (h *holder) Begin(g firn.Grant) error {
 	return nil
 }
 
-func (h *holder) Extend(until time.Time) error {
+func (h *greedyHolder) Extend(until time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.until = until
 	return nil
 }
 
-func (h *holder) Seal() {}
+func (h *greedyHolder) Seal() {}
 
-func (h *holder) Used() time.Time {
+func (h *greedyHolder) Used() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := time.Now(); now.Before(h.until) {
@@ -240,7 +240,7 @@ func TestHangOfAMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log lockedBuffer
-		h := new(holder)
+		h := new(greedyHolder)
 		k := grant.NewKeeper(s, grant.Settings{Name: "orders", AllNodes: true}, h, &grant.KeeperOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err := k.Attach(t.Context()); err != nil {
 			t.Fatal(err)
@@ -311,7 +311,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		// So few that the member reads all of them each time.
-		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(holder), nil)
+		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(greedyHolder), nil)
 		if err := k.Attach(t.Context()); err != nil {
 			t.Fatal(err)
 		}

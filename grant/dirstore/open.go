@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,7 @@ type Options struct {
 // group they share, with mode 2770: the files then also belong to the group.
 // Files that root creates in the directory of another user belong to that user.
 func Open(path string, o *Options) (*Store, error) {
-	if o == nil {
-		o = new(Options)
-	}
+	o = cmp.Or(o, new(Options))
 	if path == "" {
 		return nil, errors.New("dirstore: the path of the directory is empty")
 	}

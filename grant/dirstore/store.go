@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 var (
 	_ grant.Store       = (*Store)(nil)
 	_ grant.MultiGetter = (*Store)(nil)
+	_ grant.Clock       = (*Store)(nil)
 )
 
 // A Store is a grant.Store in a directory. It must be made by Open. It is safe
@@ -42,7 +44,7 @@ type Store struct {
 	queue queue
 
 	// failed is why the store refuses calls, once it does.
-	failed atomic.Pointer[failure]
+	failed atomic.Pointer[error]
 
 	mu       sync.Mutex // guards the fields below, and adding to calls
 	closed   bool
@@ -54,12 +56,11 @@ type Store struct {
 	closing  chan struct{}  // closed when Close begins, to end waits
 }
 
-type failure struct{ err error }
-
 // fail makes the store refuse all calls, and returns the reason.
 func (s *Store) fail(err error) error {
-	s.failed.CompareAndSwap(nil, &failure{fmt.Errorf("%w: %w", ErrFailed, err)})
-	return s.failed.Load().err
+	err = fmt.Errorf("%w: %w", ErrFailed, err)
+	s.failed.CompareAndSwap(nil, &err)
+	return *s.failed.Load()
 }
 
 // Get returns the value of a key, or nil.
@@ -67,14 +68,10 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
-	return s.get(ctx, key)
-}
-
-func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 	return do(ctx, s, func(*call) ([]byte, error) { return s.getNow(ctx, key) })
 }
 
-// getNow is get inside a call.
+// getNow is Get inside a call.
 func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
 	name := fileName(key)
 	if !readsTakeLock {
@@ -134,10 +131,7 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 // context that is done before the very last step leave everything unchanged,
 // and match grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return false, err
-	}
-	if err := grant.CheckValue(next); err != nil {
+	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	// The caller may change its arguments once it has left.
@@ -228,7 +222,6 @@ func (s *Store) writeFile(name string, data []byte) error {
 // nothing has changed; if the result is unknown, the store has failed.
 func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 	var w waiter
-	defer w.stop()
 	for {
 		err := ctx.Err()
 		if err == nil && !c.renames() {
@@ -267,7 +260,6 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 	leave = func() { <-line.turn; s.queue.leave(name, line) }
 
 	var w waiter
-	defer w.stop()
 	l, err := s.disk.lock(lockPrefix + name)
 	for isUnshared(err) && w.waits < maxUnshared && w.wait(ctx, s.closing) == nil {
 		l, err = s.disk.lock(lockPrefix + name)
@@ -285,7 +277,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 			err = s.waited(err, name)
 		}
 		if f := s.failed.Load(); f != nil && err == nil {
-			err = f.err // it failed during the wait
+			err = *f // it failed during the wait
 		}
 		if err != nil {
 			l.release()
@@ -312,7 +304,6 @@ func (s *Store) waited(err error, name string) error {
 // A waiter waits a little longer each time, by a random amount, so that
 // processes waiting for one lock do not all try at once.
 type waiter struct {
-	timer *time.Timer
 	pause time.Duration
 	waits int
 }
@@ -337,25 +328,13 @@ const maxUnshared = 200
 func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 	w.waits++
 	w.pause = min(max(firstPause, w.pause*3/2), lastPause)
-	pause := w.pause/2 + rand.N(w.pause)
-	if w.timer == nil {
-		w.timer = time.NewTimer(pause)
-	} else {
-		w.timer.Reset(pause)
-	}
 	select {
-	case <-w.timer.C:
+	case <-time.After(w.pause/2 + rand.N(w.pause)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-closing:
 		return errClosed
-	}
-}
-
-func (w *waiter) stop() {
-	if w.timer != nil {
-		w.timer.Stop()
 	}
 }
 
@@ -407,7 +386,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 		return err
 	}
 	for _, key := range keys {
-		value, err := shown(s.get(ctx, key))
+		value, err := shown(s.Get(ctx, key))
 		if err != nil {
 			return err
 		}
@@ -476,6 +455,18 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 		return "", false, notSent(fmt.Errorf("file %s in %s: %w", recordPrefix+name, s.path, err))
 	}
 	return key, true, nil
+}
+
+// Time returns the clock of this machine, which all processes that share the
+// directory use. So it differs from a member's clock only if the member was
+// given one of its own (sequencer.Config.Now). It cannot reveal that the
+// machine's clock is wrong, because members would compare it with itself.
+//
+// It is still useful: a member that finds old records when it starts knows at
+// once that its clock is the store's, and need not watch whether others renew.
+func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	now, err = do(ctx, s, func(*call) (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
+	return now, time.Nanosecond, err
 }
 
 // Window returns the default window for grants kept in a directory. It is half

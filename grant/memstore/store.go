@@ -2,8 +2,10 @@ package memstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,14 +30,8 @@ var (
 type Store struct {
 	mu       sync.Mutex        // guards all fields; never held while a caller's code runs
 	values   map[string][]byte // a value is never changed, only replaced
-	watchers map[string]map[*watcher]bool
+	watchers map[string]map[chan struct{}]bool
 	closed   bool
-}
-
-// A watcher is one call of Watch.
-type watcher struct {
-	changed chan struct{} // of size 1, so that notifying never waits
-	stop    func() bool   // ends the use of its context
 }
 
 // refuse returns an error if the context is done or the store is closed. The
@@ -85,10 +81,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 // CAS replaces old by next; see grant.Store. Its result is never unknown: every
 // error matches grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return false, err
-	}
-	if err := grant.CheckValue(next); err != nil {
+	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
@@ -103,9 +96,9 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		s.values = make(map[string][]byte)
 	}
 	s.values[key] = bytes.Clone(next)
-	for w := range s.watchers[key] {
+	for changed := range s.watchers[key] {
 		select {
-		case w.changed <- struct{}{}:
+		case changed <- struct{}{}:
 		default: // a value is already waiting
 		}
 	}
@@ -115,17 +108,13 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 // List calls yield for every key with the prefix, with the values at the time
 // of the call.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	type record struct {
-		key   string
-		value []byte
-	}
-	var records []record
+	found := make(map[string][]byte)
 	s.mu.Lock()
 	err := s.refuse(ctx)
 	if err == nil {
 		for key, value := range s.values {
 			if strings.HasPrefix(key, prefix) {
-				records = append(records, record{key, value})
+				found[key] = value
 			}
 		}
 	}
@@ -133,12 +122,11 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.key, b.key) })
-	for _, r := range records {
+	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !yield(r.key, bytes.Clone(r.value)) {
+		if !yield(key, bytes.Clone(found[key])) {
 			break
 		}
 	}
@@ -147,35 +135,35 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 
 // Watch reports changes of a key until ctx is done or the store is closed.
 func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
-	w := &watcher{changed: make(chan struct{}, 1)}
+	changed := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if grant.CheckKey(key) != nil || s.refuse(ctx) != nil {
-		close(w.changed) // no change can follow
-		return w.changed
+		close(changed) // no change can follow
+		return changed
 	}
 	if s.watchers == nil {
-		s.watchers = make(map[string]map[*watcher]bool)
+		s.watchers = make(map[string]map[chan struct{}]bool)
 	}
 	if s.watchers[key] == nil {
-		s.watchers[key] = make(map[*watcher]bool)
+		s.watchers[key] = make(map[chan struct{}]bool)
 	}
-	s.watchers[key][w] = true
+	s.watchers[key][changed] = true
 	// It runs in its own goroutine, so it can wait for s.mu even if ctx is
 	// already done.
-	w.stop = context.AfterFunc(ctx, func() {
+	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.watchers[key][w] {
+		if !s.watchers[key][changed] {
 			return // Close came first
 		}
-		delete(s.watchers[key], w)
+		delete(s.watchers[key], changed)
 		if len(s.watchers[key]) == 0 {
 			delete(s.watchers, key)
 		}
-		close(w.changed)
+		close(changed)
 	})
-	return w.changed
+	return changed
 }
 
 // Close closes the store and ends all watches. It always returns nil.
@@ -183,9 +171,8 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ws := range s.watchers {
-		for w := range ws {
-			w.stop()
-			close(w.changed)
+		for changed := range ws {
+			close(changed)
 		}
 	}
 	s.values, s.watchers, s.closed = nil, nil, true

@@ -111,17 +111,32 @@ func (d *Dialect) quoted(schema, name string) string {
 
 // texts returns the first column of a query's result.
 func texts(ctx context.Context, db *sql.DB, query string, args ...any) (found []string, err error) {
-	rows, err := db.QueryContext(ctx, query, args...)
+	err = eachRow(ctx, db, query, args, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		found = append(found, text)
+		return err
+	})
+	return found, err
+}
+
+// A querier is a database, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// eachRow calls scan for every row of a query's result, until it returns an
+// error.
+func eachRow(ctx context.Context, q querier, query string, args []any, scan func(*sql.Rows) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
+		if err := scan(rows); err != nil {
+			return err
 		}
-		found = append(found, text)
 	}
-	return found, rows.Err()
+	return rows.Err()
 }

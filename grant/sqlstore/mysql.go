@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ import (
 // that is read_only, as root is: a CAS there has an unknown result, and leaves
 // a transaction that other servers lack.
 func MySQL(number func(error) uint16) *Dialect {
+	is := func(numbers ...uint16) func(error) bool {
+		return func(err error) bool { return slices.Contains(numbers, number(err)) }
+	}
 	return &Dialect{
 		name:      "MySQL",
 		quote:     '`',
@@ -39,34 +43,22 @@ func MySQL(number func(error) uint16) *Dialect {
 		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
 		clock:           "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), {P}",
 		clockResolution: time.Millisecond,
-		refused: func(err error) bool {
-			switch number(err) {
-			case 1205, 1213, 1020, // lock wait, deadlock, snapshot
-				1290, 1792, 1836, // read only
-				1044, 1045, 1049, 1142, 1143, 1146, // who, which database and table
-				1054, 1064, 1364, 1366, 1406: // columns, syntax, data
-				return true
-			}
-			return false
-		},
-		again: func(err error) bool { return number(err) == 1213 || number(err) == 1020 },
-		readOnly: func(err error) bool {
-			switch number(err) {
-			case 1290, 1792, 1836:
-				return true
-			}
-			return false
-		},
-		begin:  "ROLLBACK",
-		commit: "COMMIT",
+		refused: is(1205, 1213, 1020, // lock wait, deadlock, snapshot
+			1290, 1792, 1836, // read only
+			1044, 1045, 1049, 1142, 1143, 1146, // who, which database and table
+			1054, 1064, 1364, 1366, 1406), // columns, syntax, data
+		again:    is(1213, 1020),
+		readOnly: is(1290, 1792, 1836),
+		begin:    "ROLLBACK",
+		commit:   "COMMIT",
 		// A privileged user can write even to a server that is read_only: to one
 		// that was replaced, over an older connection. The server is asked after
 		// the commit, because the setting may have changed while the statement
 		// was executed.
 		settle:     "SELECT {P}, TRUE",
-		duplicate:  func(err error) bool { return number(err) == 1062 },
-		missing:    func(err error) bool { return number(err) == 1146 },
-		denied:     func(err error) bool { return number(err) == 1142 || number(err) == 1143 },
+		duplicate:  is(1062),
+		missing:    is(1146),
+		denied:     is(1142, 1143),
 		warnings:   warningsMySQL,
 		schemas:    schemasMySQL,
 		checkTable: checkTableMySQL,
@@ -82,45 +74,35 @@ func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err err
 	if err := conn.QueryRowContext(ctx, "SHOW COUNT(*) WARNINGS").Scan(&n); err != nil || n == 0 {
 		return nil, err
 	}
-	rows, err := conn.QueryContext(ctx, "SHOW WARNINGS")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	shown := 0
-	for ; rows.Next(); shown++ {
+	err = eachRow(ctx, conn, "SHOW WARNINGS", nil, func(rows *sql.Rows) error {
+		shown++
 		var level, text string
 		var code int
-		if err := rows.Scan(&level, &code, &text); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&level, &code, &text)
 		if level != "Note" {
 			found = append(found, fmt.Sprintf("%s (%d)", text, code))
 		}
-	}
+		return err
+	})
 	if shown < n && len(found) == 0 { // max_error_count hides them
 		found = append(found, fmt.Sprintf("%d warnings", n))
 	}
-	return found, rows.Err()
+	return found, err
 }
 
 // variablesMySQL returns settings or figures of the server by their names in
 // lower case. what is GLOBAL VARIABLES, SESSION VARIABLES or GLOBAL STATUS.
 func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...string) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	set := make(map[string]string)
-	for rows.Next() {
+	query := "SHOW " + what + " WHERE Variable_name IN ('" + strings.Join(names, "', '") + "')"
+	err := eachRow(ctx, db, query, nil, func(rows *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&name, &value)
 		set[strings.ToLower(name)] = value
-	}
-	return set, rows.Err()
+		return err
+	})
+	return set, err
 }
 
 // checkMySQL checks that statements are committed and that commits are on disk.
@@ -197,15 +179,10 @@ func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error
 }
 
 func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
-	rows, err := db.QueryContext(ctx, `SELECT LOWER(column_name), LOWER(data_type), LOWER(column_type), is_nullable = 'YES', COALESCE(character_octet_length, 0),
-			column_default IS NULL, UPPER(extra) LIKE '%AUTO_INCREMENT%', UPPER(extra) LIKE '%VIRTUAL%' OR UPPER(extra) LIKE '%STORED%' OR UPPER(extra) LIKE '%PERSISTENT%'
-		FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`, schema, name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
 	table := schema + "." + name
-	for rows.Next() {
+	return eachRow(ctx, db, `SELECT LOWER(column_name), LOWER(data_type), LOWER(column_type), is_nullable = 'YES', COALESCE(character_octet_length, 0),
+			column_default IS NULL, UPPER(extra) LIKE '%AUTO_INCREMENT%', UPPER(extra) LIKE '%VIRTUAL%' OR UPPER(extra) LIKE '%STORED%' OR UPPER(extra) LIKE '%PERSISTENT%'
+		FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`, []any{schema, name}, func(rows *sql.Rows) error {
 		var column, kind, full string
 		var null, unset, counts, generated bool
 		var length uint64
@@ -220,7 +197,7 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 		case want == "" && !null && unset && !counts && !generated:
 			return wrong("has no default and must not be null, so nothing can be inserted", "drop it, or give it a default")
 		case want == "":
-			continue
+			return nil
 		case generated:
 			return wrong("is generated", "make it one of "+want)
 		case column == "k" && (kind != "varbinary" || length < 256),
@@ -230,8 +207,8 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 		case null:
 			return wrong("may be null", "ALTER TABLE "+table+" MODIFY "+column+" "+want+" NOT NULL")
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // galeraAlone finds settings that let a minority of a cluster continue alone.

@@ -169,17 +169,12 @@ const bytewise = `EXISTS (SELECT 1 FROM pg_collation l JOIN pg_namespace s ON s.
 var varchar = regexp.MustCompile(`^character varying(?:\((\d+)\))?$`)
 
 func checkColumnsPostgreSQL(ctx context.Context, db *sql.DB, table string, oid int64) error {
-	rows, err := db.QueryContext(ctx, `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+	alter := "ALTER TABLE " + table + " ALTER COLUMN "
+	return eachRow(ctx, db, `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
 			COALESCE(to_jsonb(a)->>'attgenerated', '') <> '' OR a.attidentity <> '', a.atthasdef,
 			COALESCE((SELECT collname::text FROM pg_collation WHERE oid = a.attcollation), ''),
 			a.attcollation = 0 OR `+fmt.Sprintf(bytewise, "a.attcollation")+`
-		FROM pg_attribute a WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped`, oid)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	alter := "ALTER TABLE " + table + " ALTER COLUMN "
-	for rows.Next() {
+		FROM pg_attribute a WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped`, []any{oid}, func(rows *sql.Rows) error {
 		var name, kind, collation string
 		var notNull, generated, preset, bytes bool
 		if err := rows.Scan(&name, &kind, &notNull, &generated, &preset, &collation, &bytes); err != nil {
@@ -192,7 +187,7 @@ func checkColumnsPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 		case want == "" && notNull && !preset && !generated:
 			return wrong("has no default and must not be null, so nothing can be inserted", "drop it, or give it a default")
 		case want == "":
-			continue
+			return nil
 		case generated:
 			return wrong("is generated", "make it one of "+want)
 		case name == "k" && !wideText(kind), name != "k" && kind != want:
@@ -202,8 +197,8 @@ func checkColumnsPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 		case !notNull:
 			return wrong("may be null", alter+name+" SET NOT NULL")
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // wideText reports whether a type stores every key unchanged.
@@ -222,30 +217,24 @@ func wideText(kind string) bool {
 // checkIndexesPostgreSQL checks that keys are unique, and that no other column
 // is.
 func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid int64) error {
-	rows, err := db.QueryContext(ctx, `SELECT c.relname::text,
+	var others []string
+	found := false
+	err := eachRow(ctx, db, `SELECT c.relname::text,
 			i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnatts = 1
 				AND (SELECT a.attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0]) = 'k'
 				AND `+fmt.Sprintf(bytewise, "i.indcollation[0]")+`
-		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::oid AND i.indisunique`, oid)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	var others []string
-	found := false
-	for rows.Next() {
+		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::oid AND i.indisunique`, []any{oid}, func(rows *sql.Rows) error {
 		var name string
 		var ofKeys bool
-		if err := rows.Scan(&name, &ofKeys); err != nil {
-			return err
-		}
+		err := rows.Scan(&name, &ofKeys)
 		if found = found || ofKeys; !ofKeys {
 			others = append(others, name)
 		}
-	}
+		return err
+	})
 	switch {
-	case rows.Err() != nil:
-		return rows.Err()
+	case err != nil:
+		return err
 	case len(others) > 0:
 		return fmt.Errorf("%w: table %s has unique indexes that cover more than column k, cover only part of the rows, are deferred, or are invalid: drop %s", ErrSchema, table, strings.Join(others, ", "))
 	case !found:

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,10 +134,7 @@ type Store struct {
 
 // Schema returns the statements that create a table and its identity.
 func Schema(d *Dialect, table string) ([]string, error) {
-	if table == "" {
-		table = DefaultTable
-	}
-	schema, name, err := d.split(table)
+	schema, name, err := d.split(cmp.Or(table, DefaultTable))
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +150,8 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // made by Schema. For the latter it writes rows that it rolls back. If the
 // database is unreachable, the error is the driver's.
 func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error) {
-	s := &Store{db: db, d: d}
-	if o != nil {
-		s.o = *o
-	}
-	if s.o.Table == "" {
-		s.o.Table = DefaultTable
-	}
+	s := &Store{db: db, d: d, o: *cmp.Or(o, new(Options))}
+	s.o.Table = cmp.Or(s.o.Table, DefaultTable)
 	if s.o.CheckEvery <= 0 {
 		s.o.CheckEvery = checkEvery
 	}
@@ -231,12 +225,10 @@ func pause(ctx context.Context, n int) bool {
 	if n > maxAgain {
 		return false
 	}
-	timer := time.NewTimer(time.Millisecond/2 + mathrand.N(time.Millisecond<<min(n, 6)))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(time.Millisecond/2 + mathrand.N(time.Millisecond<<min(n, 6))):
 		return true
 	}
 }
@@ -327,23 +319,32 @@ func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 	}
 }
 
+// readRow makes a call that reads one row: the values of dest and that of
+// primary. what describes the call in errors.
+func (s *Store) readRow(ctx context.Context, what, query string, args []any, dest ...any) error {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
+		err = conn.QueryRowContext(call, query, args...).Scan(append(dest, &state)...)
+		return state, err
+	})
+	if err != nil {
+		return failed(ctx, what, err)
+	}
+	return nil
+}
+
 // Get returns the value of a key, or nil.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
-	call, leave, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	var value []byte
-	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
-		err = conn.QueryRowContext(call, s.get, key).Scan(&value, &state)
-		return state, err
-	})
-	if err != nil {
-		return nil, failed(ctx, fmt.Sprintf("get key %q", key), err)
+	if err := s.readRow(ctx, fmt.Sprintf("get key %q", key), s.get, []any{key}, &value); err != nil {
+		return nil, err
 	}
 	if value != nil && len(value) == 0 {
 		return nil, s.empty(key)
@@ -369,10 +370,7 @@ func (s *Store) empty(key string) error {
 // The result is also unknown if the server has applied it with a warning, or if
 // the server turns out to have been replaced by another.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := grant.CheckKey(key); err != nil {
-		return false, err
-	}
-	if err := grant.CheckValue(next); err != nil {
+	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
 	call, leave, err := s.enter(ctx)
@@ -537,27 +535,20 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	}
 	defer leave()
 	found := make(map[string][]byte, len(keys))
-	for rest := keys; len(rest) > 0; {
-		some := rest[:min(maxKeys, len(rest))]
-		rest = rest[len(some):]
-		var query strings.Builder
-		query.WriteString("SELECT k, v, " + s.primary + " FROM " + s.table + " WHERE k IN (")
-		args := make([]any, len(some))
+	for some := range slices.Chunk(keys, maxKeys) {
+		args, parameters := make([]any, len(some)), make([]string, len(some))
 		for i, key := range some {
-			if i > 0 {
-				query.WriteString(", ")
-			}
-			query.WriteString(s.d.parameter(i + 1))
-			args[i] = key
+			args[i], parameters[i] = key, s.d.parameter(i+1)
 		}
-		fmt.Fprintf(&query, ") LIMIT %d", len(some)) // a session may have a lower limit
+		query := fmt.Sprintf("SELECT k, v, %s FROM %s WHERE k IN (%s) LIMIT %d", // a session may have a lower limit
+			s.primary, s.table, strings.Join(parameters, ", "), len(some))
 		var rows []row
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			rows, err = s.rows(call, conn, query.String(), args...)
+			rows, err = readRows(call, conn, query, args...)
 			if len(rows) == 0 {
 				return s.promoted.Load(), err // the absence of rows may be stale
 			}
-			return stateOf(rows), err
+			return rows[0].state, err
 		})
 		if err != nil {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
@@ -582,14 +573,6 @@ func (s *Store) shown(r row) []byte {
 	return r.value
 }
 
-func (s *Store) rows(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]row, error) {
-	rows, err := conn.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return scanRows(rows)
-}
-
 // List calls yield for every key with the prefix.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
@@ -600,10 +583,8 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	what := fmt.Sprintf("list keys with %q", prefix)
 	// Keys are ASCII, so whatever follows them is below ~, and before them
 	// comes only !.
-	for _, c := range []byte(prefix) {
-		if c <= '!' || c >= '~' {
-			return nil // no key has this prefix, and some databases reject some bytes
-		}
+	if strings.ContainsFunc(prefix, func(c rune) bool { return c <= '!' || c >= '~' }) {
+		return nil // no key has this prefix, and some databases reject some bytes
 	}
 	from, below := prefix, prefix+"~"
 	if prefix == "" {
@@ -612,8 +593,12 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	for {
 		var rows []row // no connection is held while yield runs
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			if rows, err = s.rows(call, conn, s.list, from, below, page); err != nil || len(rows) > 0 {
-				return stateOf(rows), err
+			rows, err = readRows(call, conn, s.list, from, below, page)
+			switch {
+			case err != nil:
+				return 0, err
+			case len(rows) > 0:
+				return rows[0].state, nil
 			}
 			err = conn.QueryRowContext(call, "SELECT "+s.primary).Scan(&state)
 			return state, err
@@ -639,18 +624,9 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 // Lineage returns the identity of the table and the number of writes to its
 // rows.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
-	call, leave, err := s.enter(ctx)
-	if err != nil {
-		return "", 0, err
-	}
-	defer leave()
 	var name []byte
-	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
-		err = conn.QueryRowContext(call, s.lineage).Scan(&name, &revision, &state)
-		return state, err
-	})
-	if err != nil {
-		return "", 0, failed(ctx, "read the revision", err)
+	if err := s.readRow(ctx, "read the revision", s.lineage, nil, &name, &revision); err != nil {
+		return "", 0, err
 	}
 	if len(name) == 0 {
 		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than Firn has removed rows. Stop all members, restore the table and fence; "+
@@ -663,18 +639,9 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 // Time returns the time of the server's clock, at the resolution of the
 // dialect.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	call, leave, err := s.enter(ctx)
-	if err != nil {
-		return time.Time{}, 0, err
-	}
-	defer leave()
 	var micros int64
-	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
-		err = conn.QueryRowContext(call, s.time).Scan(&micros, &state)
-		return state, err
-	})
-	if err != nil {
-		return time.Time{}, 0, failed(ctx, "read the clock", err)
+	if err := s.readRow(ctx, "read the clock", s.time, nil, &micros); err != nil {
+		return time.Time{}, 0, err
 	}
 	return time.UnixMicro(micros).UTC(), s.d.clockResolution, nil
 }

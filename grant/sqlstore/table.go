@@ -180,11 +180,7 @@ func (s *Store) probeOnce(ctx context.Context) error {
 			return damaged("an update changes %d rows, with values that are equal: %t", n, bytes.Equal(old, value))
 		}
 	}
-	rows, err := tx.QueryContext(ctx, s.list, prefix, prefix+"~", len(keys)+1)
-	if err != nil {
-		return err
-	}
-	found, err := scanRows(rows)
+	found, err := readRows(ctx, tx, s.list, prefix, prefix+"~", len(keys)+1)
 	if err != nil {
 		return err
 	}
@@ -202,23 +198,12 @@ type row struct {
 	state int64
 }
 
-// stateOf returns the value of primary on the server that returned some rows,
-// or 0 if rows is empty.
-func stateOf(rows []row) int64 {
-	if len(rows) == 0 {
-		return 0
-	}
-	return rows[0].state
-}
-
-func scanRows(rows *sql.Rows) (all []row, err error) {
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+func readRows(ctx context.Context, q querier, query string, args ...any) (all []row, err error) {
+	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var r row
-		if err := rows.Scan(&r.key, &r.value, &r.state); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&r.key, &r.value, &r.state)
 		all = append(all, r)
-	}
-	return all, rows.Err()
+		return err
+	})
+	return all, err
 }

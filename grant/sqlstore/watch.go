@@ -26,7 +26,7 @@ type memory struct {
 // sentence each: for example, replicas that may lack commits when they are
 // promoted, or nodes that may show stale data. Conditions that New rejects are
 // included only if they changed since.
-func (s *Store) Check(ctx context.Context) ([]string, error) {
+func (s *Store) Check(ctx context.Context) (all []string, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -36,14 +36,10 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, failed(ctx, "look at the settings", err)
 	}
-	return textsOf(found), nil
-}
-
-func textsOf(found []finding) (all []string) {
 	for _, f := range found {
 		all = append(all, f.text)
 	}
-	return all
+	return all, nil
 }
 
 // look returns the current dangers.
@@ -77,13 +73,10 @@ func (s *Store) startWatch(ctx context.Context) error {
 // watch checks the database periodically, until Close begins.
 func (s *Store) watch(m *memory, before []finding) {
 	for {
-		// Processes should not check at the same moment.
-		timer := time.NewTimer(s.o.CheckEvery*9/10 + rand.N(s.o.CheckEvery/5+1))
 		select {
 		case <-s.ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(s.o.CheckEvery*9/10 + rand.N(s.o.CheckEvery/5+1)): // processes should not check at the same moment
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, s.o.CheckEvery)
 		found, err := s.look(ctx, m)

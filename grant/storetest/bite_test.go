@@ -31,44 +31,44 @@ type database struct {
 	shared   map[string][]byte          // values that were not copied
 }
 
-// A whole is one Store over a database, with all optional interfaces. It is
-// broken by what is set in it.
-type whole struct {
+// A brokenStore is one Store over a database, with all optional interfaces. It
+// is broken by what is set in it.
+type brokenStore struct {
 	db     *database
 	closed atomic.Bool
 	cache  sync.Map // for some of the broken stores
 	breakage
 }
 
-// A breakage is what a whole does instead of what it should.
+// A breakage is what a brokenStore does instead of what it should.
 type breakage struct {
 	hangs bool // instead of failing at once
 
-	brokenGet     func(w *whole, ctx context.Context, key string) ([]byte, error)
-	brokenCAS     func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error)
-	brokenList    func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error
-	brokenMany    func(w *whole, ctx context.Context, keys []string) ([][]byte, error)
-	brokenWatch   func(w *whole, ctx context.Context, key string) <-chan struct{}
-	brokenLineage func(w *whole) (string, int64, error)
-	brokenTime    func(w *whole, ctx context.Context) (time.Time, time.Duration, error)
-	brokenClose   func(w *whole) error
+	brokenGet     func(w *brokenStore, ctx context.Context, key string) ([]byte, error)
+	brokenCAS     func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error)
+	brokenList    func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error
+	brokenMany    func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error)
+	brokenWatch   func(w *brokenStore, ctx context.Context, key string) <-chan struct{}
+	brokenLineage func(w *brokenStore) (string, int64, error)
+	brokenTime    func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error)
+	brokenClose   func(w *brokenStore) error
 }
 
-func (w *whole) refuse() error {
+func (w *brokenStore) refuse() error {
 	if w.closed.Load() {
 		return fmt.Errorf("%w: closed", grant.ErrNotSent)
 	}
 	return nil
 }
 
-func (w *whole) get(ctx context.Context, key string) ([]byte, error) {
+func (w *brokenStore) get(ctx context.Context, key string) ([]byte, error) {
 	if err := w.refuse(); err != nil {
 		return nil, err
 	}
 	return w.db.Get(ctx, key)
 }
 
-func (w *whole) cas(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (w *brokenStore) cas(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := w.refuse(); err != nil {
 		return false, err
 	}
@@ -90,14 +90,14 @@ func (w *whole) cas(ctx context.Context, key string, old, next []byte) (bool, er
 	return ok, err
 }
 
-func (w *whole) list(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+func (w *brokenStore) list(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 	if err := w.refuse(); err != nil {
 		return err
 	}
 	return w.db.List(ctx, prefix, yield)
 }
 
-func (w *whole) many(ctx context.Context, keys []string) ([][]byte, error) {
+func (w *brokenStore) many(ctx context.Context, keys []string) ([][]byte, error) {
 	if err := w.refuse(); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (w *whole) many(ctx context.Context, keys []string) ([][]byte, error) {
 }
 
 // put replaces the value whatever it is.
-func (w *whole) put(ctx context.Context, key string, next []byte) error {
+func (w *brokenStore) put(ctx context.Context, key string, next []byte) error {
 	for {
 		now, err := w.get(ctx, key)
 		if err != nil {
@@ -117,42 +117,42 @@ func (w *whole) put(ctx context.Context, key string, next []byte) error {
 	}
 }
 
-func (w *whole) Get(ctx context.Context, key string) ([]byte, error) {
+func (w *brokenStore) Get(ctx context.Context, key string) ([]byte, error) {
 	if w.brokenGet != nil {
 		return w.brokenGet(w, ctx, key)
 	}
 	return w.get(ctx, key)
 }
 
-func (w *whole) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (w *brokenStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if w.brokenCAS != nil {
 		return w.brokenCAS(w, ctx, key, old, next)
 	}
 	return w.cas(ctx, key, old, next)
 }
 
-func (w *whole) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+func (w *brokenStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 	if w.brokenList != nil {
 		return w.brokenList(w, ctx, prefix, yield)
 	}
 	return w.list(ctx, prefix, yield)
 }
 
-func (w *whole) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (w *brokenStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	if w.brokenMany != nil {
 		return w.brokenMany(w, ctx, keys)
 	}
 	return w.many(ctx, keys)
 }
 
-func (w *whole) Watch(ctx context.Context, key string) <-chan struct{} {
+func (w *brokenStore) Watch(ctx context.Context, key string) <-chan struct{} {
 	if w.brokenWatch != nil {
 		return w.brokenWatch(w, ctx, key)
 	}
 	return w.db.Watch(ctx, key)
 }
 
-func (w *whole) Lineage(ctx context.Context) (string, int64, error) {
+func (w *brokenStore) Lineage(ctx context.Context) (string, int64, error) {
 	if err := ctx.Err(); err != nil {
 		return "", 0, err
 	}
@@ -164,21 +164,21 @@ func (w *whole) Lineage(ctx context.Context) (string, int64, error) {
 	return "one", w.db.revision, nil
 }
 
-func (w *whole) time(ctx context.Context) (time.Time, time.Duration, error) {
+func (w *brokenStore) time(ctx context.Context) (time.Time, time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, 0, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 	}
 	return time.Now(), time.Nanosecond, w.refuse()
 }
 
-func (w *whole) Time(ctx context.Context) (time.Time, time.Duration, error) {
+func (w *brokenStore) Time(ctx context.Context) (time.Time, time.Duration, error) {
 	if w.brokenTime != nil {
 		return w.brokenTime(w, ctx)
 	}
 	return w.time(ctx)
 }
 
-func (w *whole) Close() error {
+func (w *brokenStore) Close() error {
 	if w.brokenClose != nil {
 		return w.brokenClose(w)
 	}
@@ -188,7 +188,7 @@ func (w *whole) Close() error {
 
 // matching breaks how CAS compares: it is applied if same returns true.
 func matching(same func(now, old string) bool) breakage {
-	return breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+	return breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 		if err := grant.CheckValue(next); err != nil {
 			return false, err
 		}
@@ -207,13 +207,13 @@ func matching(same func(now, old string) bool) breakage {
 // renaming breaks keys: those with the same name are taken for one.
 func renaming(name func(key string) string) breakage {
 	return breakage{
-		brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			if err := grant.CheckKey(key); err != nil {
 				return nil, err
 			}
 			return w.get(ctx, name(key))
 		},
-		brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if err := grant.CheckKey(key); err != nil {
 				return false, err
 			}
@@ -224,7 +224,7 @@ func renaming(name func(key string) string) breakage {
 
 // storing breaks values: another one is stored.
 func storing(other func(value []byte) []byte) breakage {
-	return breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+	return breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 		if err := grant.CheckValue(next); err != nil {
 			return false, err
 		}
@@ -243,7 +243,7 @@ type pair struct {
 // listing breaks List: it yields other keys, or in another order. Given are all
 // keys of the store.
 func listing(change func(all []pair, prefix string) []pair) breakage {
-	return breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	return breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 		var all []pair
 		err := w.list(ctx, "", func(key string, value []byte) bool {
 			all = append(all, pair{key, value})
@@ -292,7 +292,7 @@ func broken() []struct {
 } {
 	tenth := everyTenth()
 	var locks sync.Map
-	lockOf := func(w *whole) *sync.Mutex {
+	lockOf := func(w *brokenStore) *sync.Mutex {
 		mu, _ := locks.LoadOrStore(w, new(sync.Mutex))
 		return mu.(*sync.Mutex)
 	}
@@ -320,7 +320,7 @@ func broken() []struct {
 		{"compares numbers", "compare bytes", matching(func(now, old string) bool {
 			return old != "" && strings.TrimLeft(now, "0") == strings.TrimLeft(old, "0")
 		})},
-		{"compares revisions", "compare value not revision,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"compares revisions", "compare value not revision,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			w.db.mu.Lock()
 			was := w.db.retired[key][string(old)]
 			w.db.mu.Unlock()
@@ -329,7 +329,7 @@ func broken() []struct {
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"an empty old value is not nil", "create", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"an empty old value is not nil", "create", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if old != nil && len(old) == 0 {
 				return false, nil
 			}
@@ -337,7 +337,7 @@ func broken() []struct {
 		}}},
 
 		// What CAS does, and what it says.
-		{"loses updates", "increments,creators,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"loses updates", "increments,creators,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			now, err := w.get(ctx, key)
 			if err != nil || !bytes.Equal(now, old) {
 				return false, err
@@ -348,7 +348,7 @@ func broken() []struct {
 			runtime.Gosched()
 			return true, w.put(ctx, key, next)
 		}}},
-		{"two stores do not exclude each other", "two at once", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"two stores do not exclude each other", "two at once", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			mu := lockOf(w)
 			mu.Lock()
 			defer mu.Unlock()
@@ -362,24 +362,24 @@ func broken() []struct {
 			runtime.Gosched()
 			return true, w.put(ctx, key, next)
 		}}},
-		{"says refused and has applied", "increments,histories,replace", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"says refused and has applied", "increments,histories,replace", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			return ok && !tenth(), err
 		}}},
-		{"says applied and has not", "increments,histories,replace", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"says applied and has not", "increments,histories,replace", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if now, _ := w.get(ctx, key); bytes.Equal(now, old) && tenth() {
 				return true, grant.CheckValue(next)
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"says refused and applies", "refused,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"says refused and applies", "refused,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			if !ok && err == nil {
 				err = w.put(ctx, key, next)
 			}
 			return ok, err
 		}}},
-		{"applies what was refused later", "refused", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"applies what was refused later", "refused", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			if again, found := w.cache.Load(key); ok && found {
 				if p := again.([2]string); p[0] == string(next) {
@@ -391,16 +391,16 @@ func broken() []struct {
 			}
 			return ok, err
 		}}},
-		{"writes to a neighbour too", "replace,keys", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"writes to a neighbour too", "replace,keys", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			if ok && key == "a" {
 				err = w.put(ctx, "b", next)
 			}
 			return ok, err
 		}}},
-		{"gives up under contention", "increments,creators", breakage{brokenCAS: func() func(*whole, context.Context, string, []byte, []byte) (bool, error) {
+		{"gives up under contention", "increments,creators", breakage{brokenCAS: func() func(*brokenStore, context.Context, string, []byte, []byte) (bool, error) {
 			var busy atomic.Int64
-			return func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			return func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 				defer busy.Add(-1)
 				if busy.Add(1) > 1 {
 					return false, errors.New("deadlock detected")
@@ -411,7 +411,7 @@ func broken() []struct {
 		}()}},
 
 		// What Get says.
-		{"Get is one behind", "create,replace,refused,histories", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"Get is one behind", "create,replace,refused,histories", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			if _, err := w.get(ctx, key); err != nil {
 				return nil, err
 			}
@@ -419,7 +419,7 @@ func broken() []struct {
 			defer w.db.mu.Unlock()
 			return bytes.Clone(w.db.before[key]), nil
 		}}},
-		{"Get lags for 20 µs", "replace,histories", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"Get lags for 20 µs", "replace,histories", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			now, err := w.get(ctx, key)
 			w.db.mu.Lock()
 			defer w.db.mu.Unlock()
@@ -429,13 +429,13 @@ func broken() []struct {
 			return now, err
 		}}},
 		{"Get remembers what this store wrote", "two at once", breakage{
-			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 				if v, ok := w.cache.Load(key); ok && ctx.Err() == nil && w.refuse() == nil {
 					return bytes.Clone(v.([]byte)), nil
 				}
 				return w.get(ctx, key)
 			},
-			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 				ok, err := w.cas(ctx, key, old, next)
 				if ok {
 					w.cache.Store(key, bytes.Clone(next))
@@ -444,27 +444,27 @@ func broken() []struct {
 			},
 		}},
 		{"Get shows what is about to be refused", "histories", breakage{
-			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 				if v, ok := w.cache.Load(key); ok && v != nil {
 					return bytes.Clone(v.([]byte)), nil
 				}
 				return w.get(ctx, key)
 			},
-			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 				w.cache.Store(key, bytes.Clone(next))
 				runtime.Gosched()
 				defer w.cache.Delete(key)
 				return w.cas(ctx, key, old, next)
 			},
 		}},
-		{"absent is not nil", "absent", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"absent is not nil", "absent", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			v, err := w.get(ctx, key)
 			if v == nil {
 				v = []byte{}
 			}
 			return v, err
 		}}},
-		{"Get creates", "absent,keys", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"Get creates", "absent,keys", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			v, err := w.get(ctx, key)
 			if v == nil && err == nil {
 				_, err = w.cas(ctx, key, nil, []byte("{}"))
@@ -474,7 +474,7 @@ func broken() []struct {
 
 		// Whose a slice is.
 		{"keeps the value it is given", "arguments are the caller's", breakage{
-			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 				v, err := w.get(ctx, key)
 				w.db.mu.Lock()
 				defer w.db.mu.Unlock()
@@ -483,7 +483,7 @@ func broken() []struct {
 				}
 				return v, err
 			},
-			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 				ok, err := w.cas(ctx, key, old, next)
 				w.db.mu.Lock()
 				defer w.db.mu.Unlock()
@@ -497,7 +497,7 @@ func broken() []struct {
 			},
 		}},
 		{"Get gives away what is stored", "results are the caller's", breakage{
-			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 				v, err := w.get(ctx, key)
 				if err != nil || v == nil {
 					return v, err
@@ -507,7 +507,7 @@ func broken() []struct {
 			},
 		}},
 		{"Get reuses its buffer", "results are the caller's", breakage{
-			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 				v, err := w.get(ctx, key)
 				if err != nil || v == nil {
 					return v, err
@@ -517,30 +517,30 @@ func broken() []struct {
 			},
 		}},
 		{"List gives away what is stored", "results are the caller's", breakage{
-			brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 				return w.list(ctx, prefix, func(key string, value []byte) bool {
 					kept, _ := w.cache.LoadOrStore(key+"\x00"+string(value), value)
 					return yield(key, kept.([]byte))
 				})
 			},
 		}},
-		{"CAS scribbles on old", "arguments are the caller's", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"CAS scribbles on old", "arguments are the caller's", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			defer clear(old)
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"CAS scribbles behind next", "arguments are the caller's", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"CAS scribbles behind next", "arguments are the caller's", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			_ = append(next, 0)
 			return w.cas(ctx, key, old, next)
 		}}},
 
 		// Values.
-		{"takes empty values", "bad values", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"takes empty values", "bad values", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if len(next) == 0 {
 				next = []byte("{}")
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"takes long values", "bad values", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"takes long values", "bad values", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			return w.cas(ctx, key, old, next[:min(len(next), grant.MaxValue)])
 		}}},
 		{"cuts long values", "values,replace", storing(func(v []byte) []byte { return v[:min(len(v), 1024)] })},
@@ -553,7 +553,7 @@ func broken() []struct {
 			return v
 		})},
 		{"changes line ends", "values", storing(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte("\r\n"), []byte("\n")) })},
-		{"takes a value less", "values", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"takes a value less", "values", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if len(next) == grant.MaxValue {
 				return false, grant.ErrNotSent
 			}
@@ -572,7 +572,7 @@ func broken() []struct {
 			}
 			return key
 		})},
-		{"a key is no directory of another", "keys", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"a key is no directory of another", "keys", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			for i := range key {
 				if key[i] == '/' {
 					if v, _ := w.get(ctx, key[:i]); v != nil {
@@ -585,13 +585,13 @@ func broken() []struct {
 		{"takes any key", "bad keys", func() breakage {
 			hexed := func(key string) string { return fmt.Sprintf("h%x", key[:min(len(key), 100)]) }
 			return breakage{
-				brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) { return w.get(ctx, hexed(key)) },
-				brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) { return w.get(ctx, hexed(key)) },
+				brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 					return w.cas(ctx, hexed(key), old, next)
 				},
 			}
 		}()},
-		{"a bad key is an error like any", "bad keys", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"a bad key is an error like any", "bad keys", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			if grant.CheckKey(key) != nil {
 				return nil, errors.New("bad key")
 			}
@@ -641,10 +641,10 @@ func broken() []struct {
 			}
 			return all
 		})},
-		{"List does not stop", "list stops", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+		{"List does not stop", "list stops", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			return w.list(ctx, prefix, func(key string, value []byte) bool { yield(key, value); return true })
 		}}},
-		{"List that stops is an error", "list stops", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+		{"List that stops is an error", "list stops", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			stopped := false
 			err := w.list(ctx, prefix, func(key string, value []byte) bool { stopped = !yield(key, value); return !stopped })
 			if stopped {
@@ -654,12 +654,12 @@ func broken() []struct {
 		}}},
 		{"List holds a lock", "list yield uses the store", breakage{
 			hangs: true,
-			brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 				lockOf(w).Lock()
 				defer lockOf(w).Unlock()
 				return w.list(ctx, prefix, yield)
 			},
-			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 				lockOf(w).Lock()
 				defer lockOf(w).Unlock()
 				return w.cas(ctx, key, old, next)
@@ -679,7 +679,7 @@ func broken() []struct {
 				return having(slices.Clone(what), func(key string) bool { return strings.HasPrefix(key, prefix) })
 			})
 		}()},
-		{"List misses what is changed meanwhile", "list and changes", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+		{"List misses what is changed meanwhile", "list and changes", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			return w.list(ctx, prefix, func(key string, value []byte) bool {
 				runtime.Gosched()
 				if now, err := w.get(ctx, key); err == nil && !bytes.Equal(now, value) {
@@ -688,13 +688,13 @@ func broken() []struct {
 				return yield(key, value)
 			})
 		}}},
-		{"List ends early without an error", "context done in list", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+		{"List ends early without an error", "context done in list", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			if err := ctx.Err(); err != nil {
 				return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 			}
 			return w.list(context.WithoutCancel(ctx), prefix, func(key string, value []byte) bool { return ctx.Err() == nil && yield(key, value) })
 		}}},
-		{"List says another error", "context done in list", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+		{"List says another error", "context done in list", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			if err := w.list(ctx, prefix, yield); err != nil {
 				return fmt.Errorf("%w: list: %v", grant.ErrNotSent, err)
 			}
@@ -703,34 +703,34 @@ func broken() []struct {
 
 		// The context.
 		{"no context", "context done before", breakage{
-			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 				return w.cas(context.WithoutCancel(ctx), key, old, next)
 			},
 		}},
 		{"Get without context", "context done before", breakage{
-			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 				return w.get(context.WithoutCancel(ctx), key)
 			},
 		}},
-		{"a context that is done is an error like any", "context done before", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"a context that is done is an error like any", "context done before", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"a context that is done is not said", "context done before", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"a context that is done is not said", "context done before", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if ctx.Err() != nil {
 				return false, grant.ErrNotSent
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"a context that is done refuses", "context done before", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"a context that is done refuses", "context done before", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			if ctx.Err() != nil {
 				return false, nil
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"says not sent and has applied", "context done meanwhile,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"says not sent and has applied", "context done meanwhile,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			<-time.After(50 * time.Microsecond)
 			if ctx.Err() != nil {
@@ -738,7 +738,7 @@ func broken() []struct {
 			}
 			return ok, err
 		}}},
-		{"says refused when the context ends", "context done meanwhile", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		{"says refused when the context ends", "context done meanwhile", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			<-time.After(50 * time.Microsecond)
 			ok, err := w.cas(ctx, key, old, next)
 			if ctx.Err() != nil {
@@ -748,32 +748,32 @@ func broken() []struct {
 		}}},
 
 		// Close.
-		{"continues after Close", "close,close meanwhile", breakage{brokenClose: func(*whole) error { return nil }}},
-		{"an error like any after Close", "close,close meanwhile", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"continues after Close", "close,close meanwhile", breakage{brokenClose: func(*brokenStore) error { return nil }}},
+		{"an error like any after Close", "close,close meanwhile", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			if w.closed.Load() {
 				return nil, errors.New("closed")
 			}
 			return w.get(ctx, key)
 		}}},
-		{"Close twice", "close", breakage{brokenClose: func(w *whole) error {
+		{"Close twice", "close", breakage{brokenClose: func(w *brokenStore) error {
 			if w.closed.Swap(true) {
 				return errors.New("closed before")
 			}
 			return nil
 		}}},
-		{"Close twice panics", "close", breakage{brokenClose: func(w *whole) error {
+		{"Close twice panics", "close", breakage{brokenClose: func(w *brokenStore) error {
 			if w.closed.Swap(true) {
 				panic("close of closed channel")
 			}
 			return nil
 		}}},
-		{"calls hang after Close", "close meanwhile", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+		{"calls hang after Close", "close meanwhile", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			if w.closed.Load() {
 				<-ctx.Done()
 			}
 			return w.get(ctx, key)
 		}}},
-		{"Close loses the last value", "reopen,close,close meanwhile", breakage{brokenClose: func(w *whole) error {
+		{"Close loses the last value", "reopen,close,close meanwhile", breakage{brokenClose: func(w *brokenStore) error {
 			if !w.closed.Load() {
 				w.db.mu.Lock()
 				before := maps.Clone(w.db.before)
@@ -789,24 +789,24 @@ func broken() []struct {
 		}}},
 
 		// The optional interfaces.
-		{"GetMany in the order of the keys", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany in the order of the keys", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			return w.many(ctx, slices.Sorted(slices.Values(keys)))
 		}}},
-		{"GetMany without the absent", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany without the absent", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			values, err := w.many(ctx, keys)
 			return slices.DeleteFunc(values, func(v []byte) bool { return v == nil }), err
 		}}},
-		{"GetMany of a bad key", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany of a bad key", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			values, err := w.many(ctx, keys)
 			if err != nil && ctx.Err() == nil && w.refuse() == nil {
 				return make([][]byte, len(keys)), nil
 			}
 			return values, err
 		}}},
-		{"GetMany without context", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany without context", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			return w.many(context.WithoutCancel(ctx), keys)
 		}}},
-		{"GetMany is old for ever", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany is old for ever", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			values, err := w.many(ctx, keys)
 			w.db.mu.Lock()
 			defer w.db.mu.Unlock()
@@ -815,7 +815,7 @@ func broken() []struct {
 			}
 			return values, err
 		}}},
-		{"GetMany reads the last key first", "get many in order", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany reads the last key first", "get many in order", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			values := make([][]byte, len(keys))
 			for i, key := range slices.Backward(keys) {
 				v, err := w.get(ctx, key)
@@ -827,17 +827,17 @@ func broken() []struct {
 			}
 			return values, nil
 		}}},
-		{"GetMany after Close", "close", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany after Close", "close", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			return w.db.GetMany(ctx, keys)
 		}}},
-		{"Watch for ever", "watch", breakage{brokenWatch: func(*whole, context.Context, string) <-chan struct{} { return make(chan struct{}) }}},
-		{"Watch of a nil channel", "watch", breakage{brokenWatch: func(*whole, context.Context, string) <-chan struct{} { return nil }}},
+		{"Watch for ever", "watch", breakage{brokenWatch: func(*brokenStore, context.Context, string) <-chan struct{} { return make(chan struct{}) }}},
+		{"Watch of a nil channel", "watch", breakage{brokenWatch: func(*brokenStore, context.Context, string) <-chan struct{} { return nil }}},
 		{"Watch that must be read", "watch", func() breakage {
 			told := make(chan struct{}, 8)
 			return breakage{
 				hangs:       true,
-				brokenWatch: func(*whole, context.Context, string) <-chan struct{} { return told },
-				brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				brokenWatch: func(*brokenStore, context.Context, string) <-chan struct{} { return told },
+				brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 					ok, err := w.cas(ctx, key, old, next)
 					for range 2 {
 						told <- struct{}{}
@@ -848,38 +848,38 @@ func broken() []struct {
 		}()},
 		{"another identity each time", "lineage", func() breakage {
 			var n atomic.Int64
-			return breakage{brokenLineage: func(*whole) (string, int64, error) { return fmt.Sprint(n.Add(1)), 0, nil }}
+			return breakage{brokenLineage: func(*brokenStore) (string, int64, error) { return fmt.Sprint(n.Add(1)), 0, nil }}
 		}()},
-		{"no identity", "lineage", breakage{brokenLineage: func(*whole) (string, int64, error) { return "", 0, nil }}},
-		{"the revision falls", "lineage", breakage{brokenLineage: func(w *whole) (string, int64, error) {
+		{"no identity", "lineage", breakage{brokenLineage: func(*brokenStore) (string, int64, error) { return "", 0, nil }}},
+		{"the revision falls", "lineage", breakage{brokenLineage: func(w *brokenStore) (string, int64, error) {
 			w.db.mu.Lock()
 			defer w.db.mu.Unlock()
 			return "one", -w.db.revision, nil
 		}}},
 		{"the clock stands still", "clock", func() breakage {
 			began := time.Now()
-			return breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+			return breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
 				_, resolution, err := w.time(ctx)
 				return began, resolution, err
 			}}
 		}()},
 		{"the clock goes back", "clock", func() breakage {
 			began := time.Now()
-			return breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+			return breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
 				now, resolution, err := w.time(ctx)
 				return began.Add(-now.Sub(began)), resolution, err
 			}}
 		}()},
-		{"no time", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+		{"no time", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
 			return time.Time{}, 0, nil
 		}}},
-		{"a time known to the day", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+		{"a time known to the day", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
 			return time.Now().Truncate(24 * time.Hour), 24 * time.Hour, nil
 		}}},
-		{"Time without context", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+		{"Time without context", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
 			return w.time(context.WithoutCancel(ctx))
 		}}},
-		{"Time after Close", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+		{"Time after Close", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
 			now, resolution, err := w.time(ctx)
 			if ctx.Err() == nil {
 				err = nil
@@ -891,8 +891,8 @@ func broken() []struct {
 
 // TestWhole shows that the store which the broken ones are made of passes.
 func TestWhole(t *testing.T) {
-	RunWith(t, func(*testing.T) grant.Store { return &whole{db: new(database)} }, &Options{
-		Reopen: func(_ *testing.T, first grant.Store) grant.Store { return &whole{db: first.(*whole).db} },
+	RunWith(t, func(*testing.T) grant.Store { return &brokenStore{db: new(database)} }, &Options{
+		Reopen: func(_ *testing.T, first grant.Store) grant.Store { return &brokenStore{db: first.(*brokenStore).db} },
 		Time:   100 * time.Millisecond,
 	})
 }
@@ -908,11 +908,11 @@ func TestBrokenStores(t *testing.T) {
 			t.Run(b.name, func(t *testing.T) {
 				t.Parallel()
 				open := func(db *database) grant.Store {
-					return &whole{db: db, breakage: b.breakage}
+					return &brokenStore{db: db, breakage: b.breakage}
 				}
 				su := suite{
 					open:   func(tb) grant.Store { return open(new(database)) },
-					reopen: func(_ tb, first grant.Store) grant.Store { return open(first.(*whole).db) },
+					reopen: func(_ tb, first grant.Store) grant.Store { return open(first.(*brokenStore).db) },
 					time:   5 * time.Second, // they end at the first failure
 					busy:   50 * time.Millisecond,
 					soon:   100 * time.Millisecond,
@@ -959,7 +959,7 @@ func TestBrokenStores(t *testing.T) {
 func try(t *testing.T, c testCase, su suite, limit time.Duration) (failed bool, said string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &patient{ctx: ctx}
+	p := &recordingTB{ctx: ctx}
 	done := make(chan struct{})
 	go func() { // Fatalf ends it
 		defer close(done)
@@ -982,8 +982,8 @@ func try(t *testing.T, c testCase, su suite, limit time.Duration) (failed bool, 
 	return p.failed, said[:min(len(said), 160)]
 }
 
-// A patient is a tb whose failure does not fail the test.
-type patient struct {
+// A recordingTB is a tb whose failure does not fail the test.
+type recordingTB struct {
 	ctx context.Context
 
 	mu       sync.Mutex
@@ -992,43 +992,43 @@ type patient struct {
 	said     []string
 }
 
-func (p *patient) Helper()                  {}
-func (p *patient) Context() context.Context { return p.ctx }
+func (p *recordingTB) Helper()                  {}
+func (p *recordingTB) Context() context.Context { return p.ctx }
 
-func (p *patient) Cleanup(f func()) {
+func (p *recordingTB) Cleanup(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cleanups = append(p.cleanups, f)
 }
 
-func (p *patient) cleanUp() {
+func (p *recordingTB) cleanUp() {
 	for _, f := range slices.Backward(p.cleanups) {
 		f()
 	}
 }
 
-func (p *patient) Logf(string, ...any) {}
+func (p *recordingTB) Logf(string, ...any) {}
 
-func (p *patient) Errorf(format string, args ...any) {
+func (p *recordingTB) Errorf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = true
 	p.said = append(p.said, fmt.Sprintf(format, args...))
 }
 
-func (p *patient) Fatalf(format string, args ...any) {
+func (p *recordingTB) Fatalf(format string, args ...any) {
 	p.Errorf(format, args...)
 	runtime.Goexit()
 }
 
-func (p *patient) Skip(args ...any) {
+func (p *recordingTB) Skip(args ...any) {
 	p.mu.Lock()
 	p.said = append(p.said, fmt.Sprint(args...))
 	p.mu.Unlock()
 	runtime.Goexit()
 }
 
-func (p *patient) Failed() bool {
+func (p *recordingTB) Failed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed

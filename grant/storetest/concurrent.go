@@ -41,11 +41,14 @@ func increment(t tb, ctx context.Context, s grant.Store, key string) bool {
 	return false
 }
 
-func testIncrements(t tb, su suite) {
-	s := su.new(t)
-	const workers, times = 16, 20
+// incrementAll increments a counter from many goroutines, which share the
+// stores over the same data.
+func incrementAll(t tb, workers int, stores ...*subject) {
+	t.Helper()
+	const times = 20
 	var wg sync.WaitGroup
-	for range workers {
+	for w := range workers {
+		s := stores[w%len(stores)]
 		wg.Go(func() {
 			for range times {
 				if !increment(t, s.ctx, s, "counter") {
@@ -55,10 +58,14 @@ func testIncrements(t tb, su suite) {
 		})
 	}
 	wg.Wait()
-	if !t.Failed() {
-		s.want("counter", strconv.Itoa(workers*times))
+	for _, s := range stores {
+		if !t.Failed() {
+			s.want("counter", strconv.Itoa(workers*times))
+		}
 	}
 }
+
+func testIncrements(t tb, su suite) { incrementAll(t, 16, su.new(t)) }
 
 func testCreators(t tb, su suite) {
 	s := su.new(t)
@@ -341,36 +348,22 @@ func testTwoAtOnce(t tb, su suite) {
 	both := []*subject{one, two}
 	one.want("a", "")
 	two.want("a", "")
+	old := ""
 	for i := range 20 { // each sees at once what the other did
 		s, other := both[i%2], both[(i+1)%2]
-		old := ""
-		if i > 0 {
-			old = fmt.Sprint(i - 1)
-		}
-		s.cas("a", old, fmt.Sprint(i), true)
-		other.want("a", fmt.Sprint(i))
+		next := fmt.Sprint(i)
+		s.cas("a", old, next, true)
+		other.want("a", next)
 		other.cas("a", old, "x", false)
-		if _, values := other.list(""); values["a"] != fmt.Sprint(i) {
-			t.Fatalf("List yields \"a\" with %q, want %q: the other store's CAS has returned", values["a"], fmt.Sprint(i))
+		if _, values := other.list(""); values["a"] != next {
+			t.Fatalf("List yields \"a\" with %q, want %q: the other store's CAS has returned", values["a"], next)
 		}
+		old = next
 	}
-	const workers, times = 8, 20
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			for range times {
-				if !increment(t, one.ctx, both[w%2], "counter") {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	incrementAll(t, 8, both...)
 	if t.Failed() {
 		return
 	}
-	one.want("counter", strconv.Itoa(workers*times))
-	two.want("counter", strconv.Itoa(workers*times))
 	if err := one.Close(); err != nil {
 		t.Fatalf("Close = %v", err)
 	}

@@ -117,7 +117,7 @@ func (op Operation) apply(value string) (string, bool) {
 func FormatHistory(initial string, history []Operation) string {
 	ops := slices.SortedFunc(slices.Values(history), func(a, b Operation) int { return cmp.Compare(a.From, b.From) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "begins with %s", printValue(initial))
+	fmt.Fprintf(&b, "begins with %s", quote(valueOf(initial)))
 	for _, op := range ops {
 		fmt.Fprintf(&b, "\n%6d to %-6d %s: %v", op.From, op.To, op.By, op)
 	}
@@ -127,14 +127,7 @@ func FormatHistory(initial string, history []Operation) string {
 // String returns the call and what it returned.
 func (op Operation) String() string {
 	if op.Kind == Get {
-		return "Get = " + printValue(op.Got)
+		return "Get = " + quote(valueOf(op.Got))
 	}
-	return fmt.Sprintf("CAS(%s, %s) = %s", printValue(op.Old), printValue(op.Next), [...]string{"true", "false", "unknown"}[op.Outcome])
-}
-
-func printValue(v string) string {
-	if v == "" {
-		return "nil"
-	}
-	return fmt.Sprintf("%q", v)
+	return fmt.Sprintf("CAS(%s, %s) = %s", quote(valueOf(op.Old)), quote(valueOf(op.Next)), [...]string{"true", "false", "unknown"}[op.Outcome])
 }

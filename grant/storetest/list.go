@@ -40,32 +40,21 @@ func testListPrefix(t tb, su suite) {
 	}
 }
 
-// each calls f for 0 to n-1 from several goroutines. f must not end the test.
-func each(n int, f func(i int)) {
-	var next atomic.Int64
+// fill creates the keys from several goroutines, and ends the test if that
+// fails.
+func (s *subject) fill(keys []string) {
+	s.t.Helper()
 	var wg sync.WaitGroup
-	for range min(n, 8) {
+	for some := range slices.Chunk(keys, (len(keys)+7)/8) {
 		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
+			for _, key := range some {
+				if ok, err := s.CAS(s.ctx, key, nil, []byte("0")); !ok || err != nil {
+					s.t.Errorf("CAS(%q, nil, \"0\") = %v, %v, want true", key, ok, err)
 				}
-				f(i)
 			}
 		})
 	}
 	wg.Wait()
-}
-
-// fill creates the keys, and ends the test if that fails.
-func (s *subject) fill(keys []string) {
-	s.t.Helper()
-	each(len(keys), func(i int) {
-		if ok, err := s.CAS(s.ctx, keys[i], nil, []byte("0")); !ok || err != nil {
-			s.t.Errorf("CAS(%q, nil, \"0\") = %v, %v, want true", keys[i], ok, err)
-		}
-	})
 	if s.t.Failed() {
 		s.t.Fatalf("the keys could not be created")
 	}

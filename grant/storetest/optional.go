@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,12 +14,20 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
+// optional returns the store as one of the optional interfaces, or skips the
+// test.
+func optional[T any](s *subject) T {
+	s.t.Helper()
+	t, ok := grant.As[T](s.Store)
+	if !ok {
+		s.t.Skip("the store does not implement", reflect.TypeFor[T]())
+	}
+	return t
+}
+
 func testGetMany(t tb, su suite) {
 	s := su.new(t)
-	m, ok := grant.As[grant.MultiGetter](s.Store)
-	if !ok {
-		t.Skip("the store does not implement grant.MultiGetter")
-	}
+	m := optional[grant.MultiGetter](s)
 	got, err := m.GetMany(s.ctx, nil)
 	if err != nil || len(got) != 0 {
 		t.Errorf("GetMany of no keys = %q, %v, want none", got, err)
@@ -57,9 +66,7 @@ func testGetMany(t tb, su suite) {
 		t.Errorf("GetMany of %d keys = %d values, %v", len(keys), len(got), err)
 	}
 	for _, value := range got {
-		for i := range value {
-			value[i] = '!'
-		}
+		scribble(value)
 	}
 	s.want("many/007", "of many/007")
 
@@ -75,10 +82,7 @@ func testGetMany(t tb, su suite) {
 // after the keys that follow it.
 func testGetManyInOrder(t tb, su suite) {
 	s := su.new(t)
-	m, ok := grant.As[grant.MultiGetter](s.Store)
-	if !ok {
-		t.Skip("the store does not implement grant.MultiGetter")
-	}
+	m := optional[grant.MultiGetter](s)
 	keys := numbered("order/%d", 8)
 	s.fill(keys)
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -128,10 +132,7 @@ func testGetManyInOrder(t tb, su suite) {
 
 func testWatch(t tb, su suite) {
 	s := su.new(t)
-	w, ok := grant.As[grant.Watcher](s.Store)
-	if !ok {
-		t.Skip("the store does not implement grant.Watcher")
-	}
+	w := optional[grant.Watcher](s)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	read, unread := w.Watch(ctx, "a"), w.Watch(ctx, "a")
@@ -186,20 +187,15 @@ func (su suite) wantDone(t tb, what string, c <-chan struct{}) {
 
 func testLineage(t tb, su suite) {
 	s := su.new(t)
-	l, ok := grant.As[grant.Lineage](s.Store)
-	if !ok {
-		t.Skip("the store does not implement grant.Lineage")
-	}
+	l := optional[grant.Lineage](s)
 	identity, revision, err := l.Lineage(s.ctx)
 	if err != nil || identity == "" {
 		t.Fatalf("Lineage = %q, %d, %v, want an identity", identity, revision, err)
 	}
+	last := ""
 	for i := range 10 {
-		old := ""
-		if i > 0 {
-			old = fmt.Sprint(i - 1)
-		}
-		s.cas("a", old, fmt.Sprint(i), true)
+		s.cas("a", last, fmt.Sprint(i), true)
+		last = fmt.Sprint(i)
 		id, rev, err := l.Lineage(s.ctx)
 		if err != nil || id != identity || rev < revision {
 			t.Fatalf("Lineage = %q, %d, %v after %q, %d: want the same identity and no smaller revision", id, rev, err, identity, revision)
@@ -226,10 +222,7 @@ func testLineage(t tb, su suite) {
 
 func testClock(t tb, su suite) {
 	s := su.new(t)
-	c, ok := grant.As[grant.Clock](s.Store)
-	if !ok {
-		t.Skip("the store does not implement grant.Clock")
-	}
+	c := optional[grant.Clock](s)
 	first, resolution, err := c.Time(s.ctx)
 	switch {
 	case err != nil:

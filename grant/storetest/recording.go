@@ -47,7 +47,7 @@ func testHistories(t tb, su suite) {
 			}
 			initial[k] = string(value)
 		}
-		r.begin(names[:])
+		r.begin()
 		// With few values they recur, with many each occurs only once.
 		values := 3
 		if round%2 == 0 {
@@ -96,7 +96,7 @@ type recorder struct {
 }
 
 // begin discards the recorded operations.
-func (r *recorder) begin(keys []string) {
+func (r *recorder) begin() {
 	r.history = make(map[string][]Operation)
 	r.tainted = make(map[string]bool)
 }
@@ -144,11 +144,7 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 				t.Errorf("Get(%q) = %v", keys[k], err)
 			}
 		} else {
-			var old []byte
-			if op.Old != "" {
-				old = []byte(op.Old)
-			}
-			ok, err := r.store.CAS(call, keys[k], old, []byte(op.Next))
+			ok, err := r.store.CAS(call, keys[k], valueOf(op.Old), []byte(op.Next))
 			op.To = r.moment.Add(1)
 			switch {
 			case ok && err == nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -216,19 +217,13 @@ func (r *Replicated) list(ctx context.Context, at *server, prefix string, yield 
 		r.mu.Unlock()
 		return err
 	}
-	var found []entry
-	for key, value := range at.values {
-		if strings.HasPrefix(key, prefix) {
-			found = append(found, entry{key, value})
-		}
-	}
+	found := maps.Clone(at.values)
 	r.mu.Unlock()
-	slices.SortFunc(found, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-	for _, e := range found {
+	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !yield(e.key, bytes.Clone(e.value)) {
+		if strings.HasPrefix(key, prefix) && !yield(key, bytes.Clone(found[key])) {
 			break
 		}
 	}

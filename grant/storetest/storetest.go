@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -31,19 +32,15 @@ func Run(t *testing.T, open func(t *testing.T) grant.Store) {
 // RunWith is Run with options.
 func RunWith(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
 	t.Helper()
+	o = cmp.Or(o, new(Options))
 	su := suite{
 		open: func(t tb) grant.Store { return open(t.(*testing.T)) },
-		time: time.Second,
+		time: cmp.Or(o.Time, time.Second),
 		busy: 300 * time.Millisecond,
 		soon: 10 * time.Second,
 	}
-	if o != nil {
-		if o.Time != 0 {
-			su.time = o.Time
-		}
-		if o.Reopen != nil {
-			su.reopen = func(t tb, first grant.Store) grant.Store { return o.Reopen(t.(*testing.T), first) }
-		}
+	if o.Reopen != nil {
+		su.reopen = func(t tb, first grant.Store) grant.Store { return o.Reopen(t.(*testing.T), first) }
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { c.run(t, su) })

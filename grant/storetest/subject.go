@@ -37,14 +37,19 @@ func (s *subject) want(key, value string) {
 // of "" means absent.
 func (s *subject) cas(key, old, next string, want bool) {
 	s.t.Helper()
-	var from []byte
-	if old != "" {
-		from = []byte(old)
-	}
+	from := valueOf(old)
 	got, err := s.CAS(s.ctx, key, from, []byte(next))
 	if got != want || err != nil {
 		s.t.Fatalf("CAS(%q, %s, %s) = %v, %v, want %v", key, quote(from), quote([]byte(next)), got, err, want)
 	}
+}
+
+// valueOf returns the bytes of a value; "" means absent.
+func valueOf(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	return []byte(text)
 }
 
 // list returns everything that List yields.

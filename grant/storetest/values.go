@@ -127,12 +127,14 @@ func testValues(t tb, su suite) {
 		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(grant.MaxValue - 1), bytesOf(grant.MaxValue),
 		strings.Repeat("\x00", grant.MaxValue), strings.Repeat("\xff", grant.MaxValue),
 	}
+	last := ""
 	for i, value := range values {
 		key := fmt.Sprintf("v/%02d", i)
 		s.cas(key, "", value, true)
 		s.want(key, value)
-		s.cas("one", string(before(values, i)), value, true)
+		s.cas("one", last, value, true)
 		s.want("one", value)
+		last = value
 	}
 	_, got := s.list("v/")
 	for i, value := range values {
@@ -140,13 +142,6 @@ func testValues(t tb, su suite) {
 			t.Errorf("List yields %q with %s, want %s", key, quote([]byte(got[key])), quote([]byte(value)))
 		}
 	}
-}
-
-func before(values []string, i int) string {
-	if i == 0 {
-		return ""
-	}
-	return values[i-1]
 }
 
 func testBadValues(t tb, su suite) {
@@ -165,13 +160,15 @@ func testBadValues(t tb, su suite) {
 	s.want("b", "")
 }
 
+// scribble overwrites a slice, as its owner may.
+func scribble(b []byte) {
+	for i := range b {
+		b[i] = '!'
+	}
+}
+
 func testArguments(t tb, su suite) {
 	s := su.new(t)
-	scribble := func(b []byte) {
-		for i := range b {
-			b[i] = '!'
-		}
-	}
 	old, next := []byte(nil), []byte("first")
 	for i := range 5 {
 		oldWas, nextWas := string(old), string(next)
@@ -218,9 +215,7 @@ func testResults(t tb, su suite) {
 		t.Fatalf("Get = %v", err)
 	}
 	scribbled := func(b []byte) {
-		for i := range b {
-			b[i] = '!'
-		}
+		scribble(b)
 		_ = append(b, "!!!!"...)
 	}
 	scribbled(mine)

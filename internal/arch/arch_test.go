@@ -106,17 +106,20 @@ var imports = []importLine{
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
-	{pattern: "server/textfmt", imports: []string{".", "grant"}},
+	{pattern: "server/textfmt", imports: []string{"grant", "server/inspect"}},
 	{
 		pattern: "server/doctor",
-		imports: []string{"grant", "server/members"},
+		imports: []string{"grant", "server/members", "server/readfile"},
 		tests:   []string{"grant/memstore"},
 	},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
+	{pattern: "server/logwriter"},
+	{pattern: "server/systemd"},
 	{pattern: "server/readfile"},
+	{pattern: "server/records"},
 	{pattern: "server/tlsconf", imports: []string{"server/readfile"}, tests: []string{"server/nettest"}},
 	{pattern: "server/nettest", imports: []string{"grant"}},
 	{
@@ -124,14 +127,14 @@ var imports = []importLine{
 		imports: []string{"grant", "server/requestid"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
-	{pattern: "server/tracing/tracingtest"},
+	{pattern: "server/tracing/tracingtest", imports: []string{"server/nettest"}},
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",
 		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/readfile", "server/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
-	{pattern: "server/stores/sqltest"},
+	{pattern: "server/stores/sqltest", imports: []string{"server/nettest"}},
 	// Programs that take a node ID from a store.
 	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer", "server/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore"}},
 	// The server, tests of complete ones, and the command.

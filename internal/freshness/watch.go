@@ -13,6 +13,12 @@ const Span = 50 * time.Microsecond
 // Most is the maximum number of IDs from a window.
 const Most = 8192
 
+// start is the time from which elapsed counts.
+var start = time.Now()
+
+// elapsed returns nanoseconds of the runtime's monotonic clock.
+func elapsed() uint64 { return uint64(time.Since(start)) }
+
 // least is the shortest span worth a window: a few times the cost of reading
 // the clock.
 const least = 200 * time.Nanosecond

@@ -121,15 +121,10 @@ func (p *Principal) May(do Action, sequencer string) bool {
 }
 
 func (p *Principal) covers(sequencer string) bool {
-	if len(p.sequencers) == 0 {
-		return true
-	}
-	for _, pattern := range p.sequencers {
-		if _, ok, _ := config.Match([]string{pattern}, sequencer); ok {
-			return true
-		}
-	}
-	return false
+	return len(p.sequencers) == 0 || slices.ContainsFunc(p.sequencers, func(pattern string) bool {
+		_, ok, _ := config.Match([]string{pattern}, sequencer)
+		return ok
+	})
 }
 
 // A Set is a set of principals. It is immutable, and safe for concurrent use.

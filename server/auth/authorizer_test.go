@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -192,5 +193,28 @@ func TestMisses(t *testing.T) {
 	miss(one)
 	if err := look(one); err == nil {
 		t.Error("and directly after that: no error")
+	}
+}
+
+func TestFromHeader(t *testing.T) {
+	for _, test := range []struct {
+		values []string
+		token  string
+		given  bool
+	}{
+		{nil, "", false},
+		{[]string{"Bearer firn_a"}, "firn_a", true},
+		{[]string{"bearer  firn_a "}, "firn_a", true},
+		{[]string{"Bearer"}, "", true},
+		{[]string{""}, "", true},
+		{[]string{"Basic firn_a"}, "", true},
+		{[]string{"Bearerfirn_a"}, "", true},
+		{[]string{"Bearer firn_a", "Bearer firn_b"}, "", true},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header["Authorization"] = test.values
+		if c := FromHeader(r.Header["Authorization"], nil); c.Token != test.token || c.Given != test.given {
+			t.Errorf("FromHeader(%q) = %q, %t, want %q, %t", test.values, c.Token, c.Given, test.token, test.given)
+		}
 	}
 }

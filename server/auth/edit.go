@@ -1,15 +1,20 @@
 package auth
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/firnid/firn/server/readfile"
 )
 
 // An Entry is an entry of a token file, for display.
@@ -195,4 +200,47 @@ func lastLine(n *yaml.Node) int {
 		last = max(last, lastLine(c))
 	}
 	return last
+}
+
+// EditFile changes a token file in one step: a server that reads it meanwhile
+// sees either the old or the new version. The new file has the mode and owner
+// of the old one; a missing file is created. Meanwhile the new file is beside
+// the old one, as FILE.new, and keeps other calls from changing it: their error
+// matches fs.ErrExist.
+func EditFile(file string, change func(data []byte) ([]byte, error)) (err error) {
+	temp := file + ".new"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(temp)
+		}
+	}()
+	var data []byte
+	old, err := os.Stat(file)
+	if err == nil {
+		data, err = readfile.Read(file)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text, err := change(data)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if err := cmp.Or(f.Chmod(old.Mode().Perm()), ownAs(f, old)); err != nil {
+			return err
+		}
+	}
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	if err := cmp.Or(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp, file)
 }

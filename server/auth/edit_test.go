@@ -127,10 +127,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	// A session of the console ends with its own token, not with the other one.
-	s, err := NewSessions(nil, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := NewSessions(time.Hour)
 	for token, lasts := range map[string]bool{old: false, fresh: true} {
 		p, _ := both.Token(token, now)
 		cookie := s.Cookie(p, false, now).Value

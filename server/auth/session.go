@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"net/http"
 	"sync"
@@ -16,10 +15,10 @@ import (
 // Sessions are cookies that stand for principals, so that a browser sends its
 // token once. A cookie names its principal and its end, and is signed: the
 // server stores only the sessions that were ended early. A session also ends
-// with its principal; see the method Principal. Sessions must be made by
+// with its principal, and with the process. Sessions must be made by
 // NewSessions, and are safe for concurrent use.
 //
-// Requests that a cookie authenticates need Origins.Check as well.
+// Requests that a cookie authenticates need http.CrossOriginProtection as well.
 type Sessions struct {
 	life time.Duration
 
@@ -28,29 +27,11 @@ type Sessions struct {
 	ended map[[sha256.Size]byte]time.Time
 }
 
-// minKey is the least length of a key for signatures.
-const minKey = 32
-
-// NewSessions makes Sessions that last for life. If the key is nil, it is
-// random, and sessions end with the process. Servers with the same key accept
-// each other's sessions.
-func NewSessions(key []byte, life time.Duration) (*Sessions, error) {
+// NewSessions makes Sessions that last for life, signed with a random key.
+func NewSessions(life time.Duration) *Sessions {
 	s := &Sessions{life: life}
-	if life < time.Second {
-		return nil, fmt.Errorf("session length %v: it must be at least a second", life)
-	}
-	if key == nil {
-		_, _ = rand.Read(s.key[:]) // never fails
-		return s, nil
-	}
-	if len(key) < minKey {
-		return nil, fmt.Errorf("session key of %d bytes: it must have at least %d random bytes", len(key), minKey)
-	}
-	// Derive a key, so that the given one can be used for other purposes too.
-	m := hmac.New(sha256.New, key)
-	m.Write([]byte("firn session v1"))
-	m.Sum(s.key[:0])
-	return s, nil
+	_, _ = rand.Read(s.key[:]) // never fails
+	return s
 }
 
 // The value of a cookie is base64url of

@@ -102,12 +102,17 @@ func (e *MemoryError) Error() string {
 
 // close frees the resources that add has taken.
 func (o *order) close() error {
+	o.endSorting()
+	return o.steps.close()
+}
+
+// endSorting waits until all chunks are sorted.
+func (o *order) endSorting() {
 	if o.toSort != nil {
 		close(o.toSort)
 		o.sorting.Wait()
 		o.toSort = nil
 	}
-	return o.steps.close()
 }
 
 // add takes the next key of the stream.
@@ -168,14 +173,12 @@ func (o *order) seal() error {
 		}
 		if o.toSort == nil {
 			o.toSort = make(chan *chunkOfKeys, 2)
-			o.sorting.Add(1)
-			go func() {
-				defer o.sorting.Done()
+			o.sorting.Go(func() {
 				var s sorter
 				for c := range o.toSort {
 					s.sort(c)
 				}
-			}()
+			})
 		}
 		o.toSort <- c
 	}
@@ -300,11 +303,7 @@ func (o *order) find(ctx context.Context, tick func(done uint64) error) (finding
 	if err := o.seal(); err != nil {
 		return finding{}, err
 	}
-	if o.toSort != nil {
-		close(o.toSort)
-		o.sorting.Wait()
-		o.toSort = nil
-	}
+	o.endSorting()
 	cursors := make([]*cursor, 0, len(o.chunks)+1)
 	if o.inOrder > 0 {
 		r, err := o.steps.replay()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -115,17 +116,10 @@ func (p *parser) fault(n *yaml.Node, format string, args ...any) {
 
 // mapping reads the keys below a path.
 func (p *parser) mapping(n *yaml.Node, path string) {
-	n = resolved(n)
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.fault(n, "%s: expected KEY: VALUE", orTop(path))
-		return
-	}
+	content := p.content(n, "%s: expected KEY: VALUE", cmp.Or(path, "the file"))
 	seen := make(map[string]int)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
+	for i := 0; i+1 < len(content); i += 2 {
+		k, v := content[i], content[i+1]
 		if line, ok := seen[k.Value]; ok {
 			p.fault(k, "%s is already on line %d", k.Value, line)
 			continue
@@ -156,11 +150,17 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-func orTop(path string) string {
-	if path == "" {
-		return "the file"
+// content returns the keys and values of a mapping in turn. null is a mapping
+// without keys; any other node is a fault.
+func (p *parser) content(n *yaml.Node, format string, args ...any) []*yaml.Node {
+	n = resolved(n)
+	if n.Kind == yaml.MappingNode {
+		return n.Content
 	}
-	return path
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!null" {
+		p.fault(n, format, args...)
+	}
+	return nil
 }
 
 // setting records a value.
@@ -187,17 +187,10 @@ var templateKeys = [...]string{"layout", "max-ahead", "window", "nodes"}
 
 // sequencers reads the templates.
 func (p *parser) sequencers(n *yaml.Node) {
-	n = resolved(n)
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.fault(n, "sequencers: expected NAME: or a pattern with one *, followed by its keys")
-		return
-	}
+	content := p.content(n, "sequencers: expected NAME: or a pattern with one *, followed by its keys")
 	seen := make(map[string]int)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
+	for i := 0; i+1 < len(content); i += 2 {
+		k, v := content[i], content[i+1]
 		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
 		if !IsPattern(k.Value) {
 			p.fault(k, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
@@ -214,19 +207,12 @@ func (p *parser) sequencers(n *yaml.Node) {
 
 // template reads a template.
 func (p *parser) template(t *Template, n *yaml.Node) {
-	n = resolved(n)
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.fault(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
-		return
-	}
+	content := p.content(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
 	fault := func(n *yaml.Node, format string, args ...any) {
 		p.fault(n, "sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
+	for i := 0; i+1 < len(content); i += 2 {
+		k, v := content[i], content[i+1]
 		if t.lines[k.Value] != 0 {
 			fault(k, "%s is given twice", k.Value)
 		}
@@ -266,7 +252,7 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 		}
 	}
 	if l := t.Layout; t.HasNodes && !l.IsZero() && t.Hi > l.MaxNode() {
-		fault(n, "nodes: %s", beyond(t.Hi, l))
+		fault(resolved(n), "nodes: %s", beyond(t.Hi, l))
 		t.HasNodes = false
 	}
 }
@@ -295,19 +281,9 @@ func CheckTime(l firn.Layout, now time.Time) error {
 func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 	for _, t := range f.Templates {
 		fault := func(key, format string, args ...any) {
-			line := t.Line
-			if t.lines[key] != 0 {
-				line = t.lines[key]
-			}
-			all = append(all, &Fault{f.Name, line, fmt.Sprintf("sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))})
+			all = append(all, &Fault{f.Name, cmp.Or(t.lines[key], t.Line), fmt.Sprintf("sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))})
 		}
-		layout, ahead, window := t.Layout, t.MaxAhead, &t.Window
-		if layout.IsZero() {
-			layout = usual.Layout
-		}
-		if ahead == nil {
-			ahead = usual.MaxAhead
-		}
+		layout, ahead, window := cmp.Or(t.Layout, usual.Layout), cmp.Or(t.MaxAhead, usual.MaxAhead), &t.Window
 		unknown := t.unknown || layout.IsZero()
 		if unknown { // report what is invalid for every layout
 			layout = firn.Default()

@@ -176,7 +176,7 @@ func (w *writer) flake(f flake) error {
 	if err != nil {
 		return err
 	}
-	layout, err := w.layout(f, number)
+	layout, err := w.layout(number)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", f.place, f.name, err)
 	}
@@ -215,7 +215,7 @@ func (w *writer) client(f flake, number map[string]int64) {
 
 // layout returns the layout of a generator, if sequencers can be created with
 // it.
-func (w *writer) layout(f flake, number map[string]int64) (string, error) {
+func (w *writer) layout(number map[string]int64) (string, error) {
 	seq, node := number["bits-sequence"], number["bits-node-id"]
 	if seq+node >= 63 {
 		return "", fmt.Errorf("bits-sequence %d and bits-node-id %d leave no bits for the time", seq, node)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/xml"
 	"errors"
@@ -197,9 +198,7 @@ func (r *reader) element(d *xml.Decoder, t xml.StartElement, at func() place) (e
 	switch t.Name.Local {
 	case "flake-id-generator":
 		f := flake{name: attribute(t, "name"), place: begin, values: make(map[string]value)}
-		if f.name == "" {
-			f.name = DefaultTemplate
-		}
+		f.name = cmp.Or(f.name, DefaultTemplate)
 		if err := r.flakeXML(d, &f, at); err != nil {
 			return err
 		}

@@ -1,9 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -58,19 +58,11 @@ var betweenFormats = []firn.Format{firn.Decimal, firn.Hex, firn.Base32, firn.Bas
 func (k *Console) between(v *visit) {
 	q := v.r.URL.Query()
 	p := betweenPage{From: strings.TrimSpace(q.Get("from")), To: strings.TrimSpace(q.Get("to")), Layout: strings.TrimSpace(q.Get("layout")), Column: strings.TrimSpace(q.Get("column")), Format: q.Get("format")}
-	if p.Layout == "" {
-		p.Layout = firn.Default().String()
-	}
-	if p.Column == "" {
-		p.Column = "id"
-	}
+	p.Layout = cmp.Or(p.Layout, firn.Default().String())
+	p.Column = cmp.Or(p.Column, "id")
 	hour := v.now.UTC().Truncate(time.Hour)
-	if p.From == "" {
-		p.From = hour.Add(-time.Hour).Format(formTime)
-	}
-	if p.To == "" {
-		p.To = hour.Format(formTime)
-	}
+	p.From = cmp.Or(p.From, hour.Add(-time.Hour).Format(formTime))
+	p.To = cmp.Or(p.To, hour.Format(formTime))
 	for preset := range firn.Presets() {
 		if !preset.Layout.ReadOnly() && preset.Layout.Ordered() {
 			p.Presets = append(p.Presets, preset.Name)
@@ -86,16 +78,7 @@ func (k *Console) between(v *visit) {
 	if p.Found, err = p.find(); err != nil {
 		p.Fault = detail(err) + "."
 	}
-	if v.isPart() {
-		v.w.Header().Set("HX-Replace-Url", p.address(p.From, p.To))
-		v.part("time", "found", p)
-		return
-	}
-	status := http.StatusOK
-	if p.Fault != "" {
-		status = http.StatusBadRequest
-	}
-	v.show(status, "time", page{Title: "Time to ID", Section: "time", Body: p})
+	v.answer("time", "found", p.address(p.From, p.To), p.Fault, page{Title: "Time to ID", Section: "time", Body: p})
 }
 
 // formTime is the format of a time in a form, in UTC.

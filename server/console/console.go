@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -40,10 +41,6 @@ type Config struct {
 	// nil function uses the state of http.Server.
 	TLS func(*http.Request) *tls.ConnectionState
 
-	// Trusted lists other origins whose pages may act here, such as that of a
-	// proxy.
-	Trusted []string
-
 	// Limit is how long a request may wait; 0 means service.DefaultLimit.
 	Limit time.Duration
 
@@ -63,7 +60,7 @@ type Console struct {
 	c        Config
 	admin    service.Administrator // nil without a store
 	sessions *auth.Sessions
-	origins  *auth.Origins
+	origins  *http.CrossOriginProtection
 	mux      *http.ServeMux
 	history  *history
 	fleet    *fleet
@@ -80,23 +77,15 @@ type Console struct {
 // sessionLife is how long a browser stays signed in.
 const sessionLife = 12 * time.Hour
 
-// New makes a Console. It returns an error if Config.Trusted is invalid.
-func New(c Config) (*Console, error) {
-	if c.Limit == 0 {
-		c.Limit = service.DefaultLimit
-	}
+// New makes a Console.
+func New(c Config) *Console {
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Every == 0 {
-		c.Every = 2 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Layout.IsZero() {
-		c.Layout = firn.Default()
-	}
+	c.Every = cmp.Or(c.Every, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Layout = cmp.Or(c.Layout, firn.Default())
 	if c.Figures == nil {
 		c.Figures = func() []metrics.Sequencer { return nil }
 	}
@@ -106,20 +95,15 @@ func New(c Config) (*Console, error) {
 	if c.TLS == nil {
 		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
-	k := &Console{c: c, mux: http.NewServeMux(), history: newHistory(c.Every)}
-	k.admin = c.Backend.Admin()
-	var err error
-	if k.origins, err = auth.NewOrigins(c.Trusted...); err != nil {
-		return nil, err
-	}
-	if k.sessions, err = auth.NewSessions(nil, sessionLife); err != nil {
-		return nil, err
+	k := &Console{
+		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
+		mux: http.NewServeMux(), history: newHistory(c.Every),
 	}
 	k.fleet = newFleet(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()
 	k.background(k.sample)
-	return k, nil
+	return k
 }
 
 // Close ends the background work and the streams of open pages, and returns
@@ -306,6 +290,24 @@ func (v *visit) write(status int, name, part string, data any) {
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
 	_, _ = v.w.Write(b.Bytes())
+}
+
+// answer shows the page of a form, or to htmx only the part of it that changes.
+// address is that of the page for these values, or ""; fault is what is wrong
+// with them.
+func (v *visit) answer(name, part, address, fault string, p page) {
+	if v.isPart() {
+		if address != "" {
+			v.w.Header().Set("HX-Replace-Url", address)
+		}
+		v.part(name, part, p.Body)
+		return
+	}
+	status := http.StatusOK
+	if fault != "" {
+		status = http.StatusBadRequest
+	}
+	v.show(status, name, p)
 }
 
 // isPart reports whether htmx requests the part of a page that changes.

@@ -39,10 +39,7 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 	if change != nil {
 		change(&c)
 	}
-	k, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := New(c)
 	t.Cleanup(func() {
 		k.Close()
 		_ = cluster.Close(context.Background())
@@ -481,10 +478,7 @@ func TestSlowStore(t *testing.T) {
 		store := &nettest.Store{Store: new(memstore.Store)}
 		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
-		k, err := New(Config{Backend: cluster})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := New(Config{Backend: cluster})
 		defer k.Close()
 		store.Hangs.Store(true)
 		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store does not answer.") || strings.Contains(w.Body.String(), "No sequencers yet") {

@@ -45,7 +45,7 @@ func zeroDetail(l firn.Layout) string {
 }
 
 // explain explains each field of a reading.
-func explain(x *inspect.Reading, now time.Time) (fields []field) {
+func explain(x *inspect.Reading) (fields []field) {
 	cuts := cutsOfReading(x)
 	l := x.Layout
 	for _, key := range orderOf(cuts) {

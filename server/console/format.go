@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -15,13 +16,10 @@ import (
 func number(v uint64) string { return separate(strconv.FormatUint(v, 10)) }
 
 func separate(digits string) string {
-	first := len(digits) % 3
-	if first == 0 {
-		first = 3
-	}
 	if len(digits) <= 3 {
 		return digits
 	}
+	first := cmp.Or(len(digits)%3, 3)
 	var b strings.Builder
 	b.WriteString(digits[:first])
 	for i := first; i < len(digits); i += 3 {

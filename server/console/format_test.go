@@ -140,7 +140,7 @@ func TestMany(t *testing.T) {
 		}
 		return x.String()
 	}
-	m := readMany([]string{id(0, 1, 0), id(time.Second, 2, 0), id(time.Minute, 1, 3), id(time.Second, 2, 0), id(2*time.Minute, 1, 0), "?"}, inspect.Options{Now: now}, now)
+	m := readMany([]string{id(0, 1, 0), id(time.Second, 2, 0), id(time.Minute, 1, 3), id(time.Second, 2, 0), id(2*time.Minute, 1, 0), "?"}, inspect.Options{Now: now})
 	if m.Layout != "default" || m.Duplicates != 1 || m.Inversions != 1 || m.Nodes != 2 || m.Bad != 1 || m.Good != 5 || m.Fine {
 		t.Errorf("%+v", m)
 	}

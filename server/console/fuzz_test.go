@@ -18,10 +18,7 @@ func FuzzPages(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	k, err := New(Config{Backend: static})
-	if err != nil {
-		f.Fatal(err)
-	}
+	k := New(Config{Backend: static})
 	f.Cleanup(k.Close)
 	for _, s := range []string{"117232474546765824", "1,2", "<script>alert(1)</script>", `" onload="x`, "bits=time:1", "2026-11-20T00:00", "99", "-1", "uuidv7", "\x00", "javascript:x",
 		"</title><svg onload=alert(1)>", "</textarea><img src=x onerror=alert(1)>", "'-alert(1)-'", "{{html .}}", "\u2028\ufeff<script>alert(1)</script>"} {

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,11 +94,7 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 		}
 		s.rates = push(s.rates, 0)
 		s.ids = 0
-		idle := true
-		for _, r := range s.rates {
-			idle = idle && r == 0
-		}
-		if idle {
+		if !slices.ContainsFunc(s.rates, func(rate float64) bool { return rate != 0 }) {
 			delete(h.by, name)
 		}
 	}

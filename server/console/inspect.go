@@ -122,24 +122,17 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 			p.Fault = detail(err)
 		}
 	default:
-		p.Many = readMany(ids, o, v.now)
+		p.Many = readMany(ids, o)
 	}
-	status := http.StatusOK
-	if p.Fault != "" {
-		status = http.StatusBadRequest
-	}
-	if v.isPart() {
-		if target, ok := inspectAddress(ids, q); ok && len(ids) > 0 {
-			v.w.Header().Set("HX-Replace-Url", target)
-		}
-		v.part("inspect", "result", p)
-		return
+	address, ok := inspectAddress(ids, q)
+	if !ok || len(ids) == 0 {
+		address = ""
 	}
 	title := "Inspect"
 	if p.One != nil {
 		title = ids[0]
 	}
-	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
+	v.answer("inspect", "result", address, p.Fault, page{Title: title, Section: "inspect", Body: p})
 }
 
 // A reading is one ID explained.
@@ -216,7 +209,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	r := &reading{
 		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Known: result.Known(), Other: result.Other,
 		Ruler:  newRuler(best.Bits(), cutsOfReading(best), best.Bytes),
-		Fields: explain(best, v.now), Texts: textsOf(best),
+		Fields: explain(best), Texts: textsOf(best),
 	}
 	for _, w := range own {
 		if w.layout == best.Layout {
@@ -267,10 +260,7 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 		return "No server of this store has ever held this node ID for " + name + "."
 	}
 	n := q.Nodes[i]
-	host := n.Host
-	if host == "" {
-		host = "a server without a name"
-	}
+	host := cmp.Or(n.Host, "a server without a name")
 	since, seen := k.fleet.since(name, n)
 	switch {
 	case !x.Time.Before(n.Until):
@@ -390,7 +380,7 @@ type row struct {
 
 // readMany reads IDs by one layout: the chosen one, or the one that fits most
 // of them best.
-func readMany(ids []string, o inspect.Options, now time.Time) *many {
+func readMany(ids []string, o inspect.Options) *many {
 	m := &many{}
 	if o.Layout.IsZero() {
 		m.Guessed = true
@@ -461,9 +451,7 @@ func readMany(ids []string, o inspect.Options, now time.Time) *many {
 			if x.HasParts && before.HasParts {
 				gap := inspect.Age(before.Time, x.Time)
 				w.Gap = signed(gap)
-				if gap > longest {
-					longest = gap
-				}
+				longest = max(longest, gap)
 			}
 		}
 		before = &x

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -104,16 +103,7 @@ func (k *Console) plan(v *visit) {
 		}
 	}
 	p.Fault = strings.Join(faults, " ")
-	if v.isPart() {
-		v.w.Header().Set("HX-Replace-Url", planAddress(p.Time, p.Node, p.Seq, p.Unit, p.Epoch, p.Low))
-		v.part("plan", "planned", p)
-		return
-	}
-	status := http.StatusOK
-	if p.Fault != "" {
-		status = http.StatusBadRequest
-	}
-	v.show(status, "plan", page{Title: "Plan a layout", Section: "plan", Body: p})
+	v.answer("plan", "planned", planAddress(p.Time, p.Node, p.Seq, p.Unit, p.Epoch, p.Low), p.Fault, page{Title: "Plan a layout", Section: "plan", Body: p})
 }
 
 // unitName formats a unit for people: 1 ms.

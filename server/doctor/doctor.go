@@ -8,6 +8,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/readfile"
 )
 
 // A Level is the severity of a Finding.
@@ -234,9 +236,7 @@ func (r *report) members(ctx context.Context) {
 	var texts []string
 	for v, names := range versions {
 		slices.Sort(names)
-		if v == "" {
-			v = "unknown version"
-		}
+		v = cmp.Or(v, "unknown version")
 		texts = append(texts, fmt.Sprintf("%s (%s)", v, strings.Join(names, ", ")))
 	}
 	slices.Sort(texts)
@@ -323,11 +323,7 @@ func (r *report) limits() {
 
 // address checks whether the server can listen, or already does.
 func (r *report) address(ctx context.Context, address string) {
-	network, at := "tcp", address
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		network, at = "unix", path
-	}
-	if network == "unix" {
+	if network, at := split(address); network == "unix" {
 		if _, err := os.Lstat(at); errors.Is(err, os.ErrNotExist) {
 			r.add("address", OK, "", "%s is free", address)
 			return
@@ -345,7 +341,7 @@ func (r *report) address(ctx context.Context, address string) {
 			return
 		}
 	}
-	if what := whoAnswers(ctx, network, at); what != "" {
+	if what := whoAnswers(ctx, address); what != "" {
 		r.add("address", OK, "", "%s listens on %s", what, address)
 		return
 	}
@@ -353,14 +349,14 @@ func (r *report) address(ctx context.Context, address string) {
 }
 
 // whoAnswers returns what a server at an address is, or "" if it is not Firn.
-func whoAnswers(ctx context.Context, network, at string) string {
-	if host, port, err := net.SplitHostPort(at); network == "tcp" && err == nil {
+func whoAnswers(ctx context.Context, address string) string {
+	if host, port, err := net.SplitHostPort(address); err == nil && !strings.HasPrefix(address, "unix:") {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			at = net.JoinHostPort("127.0.0.1", port)
+			address = net.JoinHostPort("127.0.0.1", port)
 		}
 	}
 	for _, scheme := range []string{"http", "https"} {
-		client := http.Client{Transport: transport(network, at), Timeout: 2 * time.Second}
+		client := http.Client{Transport: Transport(address), Timeout: 2 * time.Second}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost/readyz", nil)
 		if err != nil {
 			return ""
@@ -386,7 +382,7 @@ const soon = 14 * 24 * time.Hour
 
 // certificate checks how long the certificates of a file remain valid.
 func (r *report) certificate(file string) {
-	text, err := os.ReadFile(file)
+	text, err := readfile.Read(file)
 	if err != nil {
 		r.add("TLS", Fix, "check the path, and that the server's user can read it", "%v", err)
 		return

@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -151,15 +152,9 @@ type link struct {
 
 // NewForwarder makes a Forwarder. It opens no connection yet.
 func NewForwarder(c ForwarderConfig) *Forwarder {
-	if c.Limit == 0 {
-		c.Limit = service.DefaultLimit
-	}
-	if c.MaxTargets == 0 {
-		c.MaxTargets = DefaultMaxTargets
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	c.MaxTargets = cmp.Or(c.MaxTargets, DefaultMaxTargets)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return &Forwarder{c: c, links: make(map[place]*link)}
 }
 

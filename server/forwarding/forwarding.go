@@ -12,10 +12,12 @@
 package forwarding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -42,9 +44,7 @@ var _ service.Peers = (*Peers)(nil)
 // New makes the Peers of the server that self announces, in the store of a
 // Fleet. Calls go through f. A nil log discards messages.
 func New(fleet *service.Fleet, f *Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Peers{
 		f: f, self: self, log: log,
 		peers: newPeers(fleet.Members, self.ID()), windows: newWindows(fleet.Store(), fleet.Lookup),
@@ -221,10 +221,5 @@ func (b *Peers) CanHelp(ctx context.Context, name string) bool {
 	if err != nil {
 		return false
 	}
-	for _, p := range list {
-		if p.shunned == gave && (isFull(p.Member) || lists(p.Member, name)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p peer) bool { return p.shunned == gave && (isFull(p.Member) || lists(p.Member, name)) })
 }

@@ -59,7 +59,7 @@ func start(t *testing.T, s grant.Store, layout string) *server {
 func (o setup) start(t *testing.T) *server {
 	t.Helper()
 	if o.at == nil {
-		o.at = listener(t, "127.0.0.1:0")
+		o.at = listener(t, nettest.FreeAddress(t)) // where a test may listen again later
 	}
 	v := &server{address: o.at.Addr().String(), store: &nettest.Store{Store: o.store}}
 	announcer := members.New(v.store, members.Options{Every: cmp.Or(o.every, time.Minute)})

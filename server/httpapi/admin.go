@@ -166,9 +166,8 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	before, lookup := a.Lookup(ctx, name)
 	info, err := a.Create(ctx, name, c)
-	var mismatch *grant.MismatchError
 	switch {
-	case errors.As(err, &mismatch):
+	case errors.Is(err, grant.ErrMismatch):
 		return problemf(service.Different, "%s: the settings of a sequencer never change; choose another name, or use the existing one", service.Detail(err))
 	case errors.Is(err, firn.ErrTimeOver):
 		return problemf(service.BadBody, "%s", service.Detail(err))

@@ -127,7 +127,10 @@ func TestCreateWrong(t *testing.T) {
 
 // TestEmptyLater: detaching waits for what another process holds, up to the
 // limit of a request, and then answers 202.
-func TestEmptyLater(t *testing.T) {
+func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
+
+func testEmptyLater(t *testing.T) {
+	time.Sleep(time.Until(day))
 	cut := new(flaky)
 	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
 	if err != nil {

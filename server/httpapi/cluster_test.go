@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -163,7 +164,10 @@ func TestClusterLayouts(t *testing.T) {
 
 // TestClusterLife: what a server answers while other servers change its
 // sequencer.
-func TestClusterLife(t *testing.T) {
+func TestClusterLife(t *testing.T) { synctest.Test(t, testClusterLife) }
+
+func testClusterLife(t *testing.T) {
+	time.Sleep(time.Until(day))
 	store := new(flaky)
 	ctx := t.Context()
 	var log bytes.Buffer

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -136,9 +137,7 @@ func NewHandler(c Config) *Handler {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
 	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, resp: c.RESP, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
-	if h.limit == 0 {
-		h.limit = service.DefaultLimit
-	}
+	h.limit = cmp.Or(h.limit, service.DefaultLimit)
 	h.ready = service.NewReadiness(h.backend, h.limit)
 	if h.resp == nil {
 		h.resp = func(*http.Request) func(net.Conn) { return nil }
@@ -146,9 +145,7 @@ func NewHandler(c Config) *Handler {
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
-	}
+	h.log = cmp.Or(h.log, slog.New(slog.DiscardHandler))
 	all := routes
 	if c.Metrics != nil {
 		all = append(slices.Clip(all), route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
@@ -292,9 +289,7 @@ func (w *statusWriter) WriteHeader(status int) {
 }
 
 func (w *statusWriter) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.status = cmp.Or(w.status, http.StatusOK)
 	return w.ResponseWriter.Write(b)
 }
 
@@ -315,12 +310,7 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // sent returns the status that was sent; 200 if none was set.
-func (w *statusWriter) sent() int {
-	if w.status == 0 {
-		return http.StatusOK
-	}
-	return w.status
-}
+func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 
 // fail answers with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {

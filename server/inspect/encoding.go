@@ -130,7 +130,8 @@ func (n *number) parseDecimal(text string) bool {
 	return true
 }
 
-// guess reads text in every encoding that it fits. size is the size of the
+// guess reads text, which is not a plain decimal number of 64 bits, in every
+// encoding that it fits. size is the size of the
 // layout's IDs, or 0 if the layout is unknown. tried has the names of the
 // encodings.
 func guess(text string, size int) (found []*number, tried []string) {
@@ -141,11 +142,6 @@ func guess(text string, size int) (found []*number, tried []string) {
 		if n != nil && (size == 0 || n.size == size) {
 			n.padded, n.digits = isPadded(text), isDigits(text)
 			found = append(found, n)
-		}
-	}
-	if isPlainDecimal(text, size) {
-		if n := new(number); n.parseDecimal(text) {
-			return []*number{n}, []string{"dec"}
 		}
 	}
 	hexText, prefixed := strings.CutPrefix(text, "0x")

@@ -3,8 +3,10 @@ package inspect
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math/bits"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -22,6 +24,18 @@ func AppendNumber(b []byte, v uint64) []byte {
 	}
 	b = append(b, '"')
 	return append(strconv.AppendUint(b, v, 10), '"')
+}
+
+// ParseNumber parses a decimal integer of 64 bits.
+func ParseNumber(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errors.New("it exceeds 64 bits")
+	case err != nil:
+		return 0, errors.New("it must be an integer of 0 or more")
+	}
+	return n, nil
 }
 
 // AppendMillis appends t in Unix milliseconds as JSON, like AppendNumber, also
@@ -46,6 +60,28 @@ func AppendMillis(b []byte, t time.Time) []byte {
 	b = append(b, '"')
 	b = firn.Decimal.Append128(b, firn.ID128FromUint64s(hi, lo))
 	return append(b, '"')
+}
+
+// latestSecond is later than the last tick of any layout.
+const latestSecond = 1 << 56
+
+// ParseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
+// time has 64 bits.
+func ParseMillis(s string) (time.Time, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
+	}
+	wide, err := firn.Decimal.Parse128(s)
+	hi, lo := wide.Uint64s()
+	if err == nil && hi < 1000 {
+		if sec, ms := bits.Div64(hi, lo, 1000); sec < latestSecond {
+			return time.Unix(int64(sec), int64(ms)*1e6).UTC(), nil
+		}
+	}
+	return time.Time{}, errors.New("it is later than the last time of any layout")
 }
 
 // appendTime appends t as RFC 3339, which covers years up to 9999; other times
@@ -118,8 +154,8 @@ func (r *Reading) appendFields(b []byte) []byte {
 	b = append(append(b, `","from":"`...), r.Encoding.String()...)
 	b = append(b, `","score":`...)
 	b = strconv.AppendFloat(b, r.Score, 'f', 6, 64)
-	b = appendStrings(append(b, `,"for":`...), r.For)
-	return appendStrings(append(b, `,"against":`...), r.Against)
+	b = AppendStrings(append(b, `,"for":`...), r.For)
+	return AppendStrings(append(b, `,"against":`...), r.Against)
 }
 
 // unit returns the length of a tick; UUIDs of version 1 have no layout that
@@ -173,7 +209,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-func appendStrings(b []byte, list []string) []byte {
+// AppendStrings appends a JSON array of strings.
+func AppendStrings(b []byte, list []string) []byte {
 	b = append(b, '[')
 	for i, s := range list {
 		if i > 0 {

@@ -1,8 +1,12 @@
 package inspect
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/firnid/firn"
 )
 
 // maxQuoted is how many bytes of a text Quote shows: what fits into a line.
@@ -19,4 +23,15 @@ func Quote(s string) string {
 		end--
 	}
 	return strconv.Quote(s[:end]) + "…"
+}
+
+// Plain returns err without words that people who see the value already know.
+func Plain(err error) error {
+	if p, ok := errors.AsType[*firn.ParseError](err); ok {
+		return errors.New(p.Reason)
+	}
+	if text, ok := strings.CutPrefix(err.Error(), "firn: "); ok {
+		return errors.New(text)
+	}
+	return err
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // directPair returns both ends of a TCP connection on loopback; the first is
-// made by newDirect.
+// made by newDirect. Their buffers are small, whatever the system's defaults.
 func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,6 +27,11 @@ func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 	near, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, conn := range []net.Conn{near, far} {
+		if tcp := conn.(*net.TCPConn); tcp.SetReadBuffer(64<<10) != nil || tcp.SetWriteBuffer(64<<10) != nil {
+			t.Fatal("the buffers of a connection cannot be set")
+		}
 	}
 	d := newDirect(near)
 	t.Cleanup(func() { _, _ = d.Close(), far.Close() })
@@ -105,7 +110,7 @@ func TestDirectDeadlines(t *testing.T) {
 
 	writing := make(chan int, 1)
 	go func() {
-		n, err := d.Write(make([]byte, 64<<20)) // more than both sockets hold
+		n, err := d.Write(make([]byte, 4<<20)) // more than both sockets hold
 		check("a write that waits", err)
 		writing <- n
 	}()
@@ -144,7 +149,7 @@ func TestDirectClose(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		if _, err := d.Write(make([]byte, 64<<20)); !errors.Is(err, net.ErrClosed) {
+		if _, err := d.Write(make([]byte, 4<<20)); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a write that waits: %v, want %v", err, net.ErrClosed)
 		}
 	})

@@ -66,7 +66,7 @@ func (m *Mux) turnAway(raw *limited) {
 		m.warned.Store(now)
 		m.c.Log.Warn("refusing connections: --max-connections reached", "limit", cap(m.slots), "peer", raw.RemoteAddr())
 	}
-	_ = raw.SetDeadline(time.Now().Add(min(refuseTimeout, m.c.Hello)))
+	_ = raw.SetDeadline(time.Now().Add(m.refuseWithin))
 	if conn, p, err := m.tell(raw); err == nil {
 		switch p {
 		case HTTP:

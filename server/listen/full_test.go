@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -107,23 +108,30 @@ func TestFull(t *testing.T) {
 // TestFullOfTheSilent: more than can be refused at a time, that say nothing,
 // keep others out no longer than Hello allows, and end with the Mux.
 func TestFullOfTheSilent(t *testing.T) {
-	s := serve(t, Config{MaxConns: 1, Hello: 50 * time.Millisecond})
-	first := s.dial(t)
-	if r := get(t, first); r.StatusCode != 200 {
-		t.Fatal(r.Status)
-	}
-	for range 2 * maxRefusals {
-		defer s.dial(t).Close()
-	}
-	first.Close()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		if got := ask(t, s.dial(t), "PING\r\n", 1000); strings.Contains(got, "resp false") {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		const hello = 5 * time.Second
+		l := nettest.NewPipes()
+		serveOn(t, l, Config{MaxConns: 1, Hello: hello})
+		first := l.Dial()
+		if r := get(t, first); r.StatusCode != 200 {
+			t.Fatal(r.Status)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("no connection is accepted any more")
+		begin := time.Now()
+		for range 2 * maxRefusals {
+			defer l.Dial().Close()
 		}
-	}
+		if took := time.Since(begin); took != hello {
+			t.Errorf("twice as many as can be refused were accepted within %v, want %v", took, hello)
+		}
+		first.Close() // and a silent one may take its slot
+		time.Sleep(hello)
+		synctest.Wait()
+		next := l.Dial()
+		if r := get(t, next); r.StatusCode != 200 {
+			t.Errorf("after another %v: %s, want 200", hello, r.Status)
+		}
+		next.Close()
+	})
 }
 
 func secured(conn net.Conn, pool *x509.CertPool) net.Conn {

@@ -13,6 +13,7 @@ package listen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -79,9 +80,10 @@ type Mux struct {
 	open   [protocols]atomic.Int64
 	serves [protocols]bool
 
-	refusals chan struct{} // one per connection that is being refused
-	refused  atomic.Uint64
-	warned   atomic.Int64 // Unix nanoseconds of the last warning
+	refusals     chan struct{} // one per connection that is being refused
+	refuseWithin time.Duration // how long a refusal may take
+	refused      atomic.Uint64
+	warned       atomic.Int64 // Unix nanoseconds of the last warning
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -93,13 +95,9 @@ type Mux struct {
 
 // New makes a Mux over a listener, which it then owns.
 func New(l net.Listener, c Config) *Mux {
-	if c.Hello == 0 {
-		c.Hello = DefaultHello
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{})}
+	c.Hello = cmp.Or(c.Hello, DefaultHello)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{}), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &sub{m: m, conns: make(chan net.Conn)}
@@ -420,8 +418,6 @@ func StateOf(conn net.Conn) *tls.ConnectionState {
 			return &s
 		case *prefixedConn:
 			conn = c.Conn
-		case *limited:
-			return nil
 		default:
 			return nil
 		}
@@ -482,11 +478,12 @@ type limited struct {
 
 func (l *limited) Close() error {
 	l.once.Do(func() {
-		if p := l.protocol.Load(); p > 0 {
-			l.m.open[p-1].Add(-1)
-		}
 		if l.slot {
 			<-l.m.slots
+		}
+		// When Open falls, there is room for another connection.
+		if p := l.protocol.Load(); p > 0 {
+			l.m.open[p-1].Add(-1)
 		}
 	})
 	return l.Conn.Close()

@@ -24,10 +24,16 @@ type service struct {
 	addr string
 }
 
+// serve serves on loopback until the test ends.
 func serve(t *testing.T, c Config) *service {
 	t.Helper()
-	l := nettest.Listen(t)
+	return serveOn(t, nettest.Listen(t), c)
+}
+
+func serveOn(t *testing.T, l net.Listener, c Config) *service {
+	t.Helper()
 	m := New(l, c)
+	m.refuseWithin = m.c.Hello // a second is short where other tests run too
 	var all sync.WaitGroup
 	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "http %v", r.TLS != nil)

@@ -4,6 +4,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -227,15 +228,7 @@ func (l *loader) note(packed []byte, count int) (n int, err error) {
 
 // countDuplicates counts IDs that had already occurred.
 func countDuplicates(spans []Span) (n uint64) {
-	slices.SortFunc(spans, func(a, b Span) int {
-		switch {
-		case a.Hi != b.Hi && a.Hi < b.Hi, a.Hi == b.Hi && a.First < b.First:
-			return -1
-		case a == b, a.Hi == b.Hi && a.First == b.First:
-			return 0
-		}
-		return 1
-	})
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.First, b.First)) })
 	for i := 1; i < len(spans); i++ {
 		before, s := spans[i-1], &spans[i]
 		if s.Hi != before.Hi || s.First > before.Last {

@@ -263,8 +263,7 @@ func (e respError) Error() string { return string(e) }
 // CodeOf returns the gRPC code of an error of Run: codes.Unauthenticated or
 // codes.PermissionDenied if a server answered that, over any protocol.
 func CodeOf(err error) codes.Code {
-	var web *webError
-	if errors.As(err, &web) {
+	if web, ok := errors.AsType[*webError](err); ok {
 		switch web.status {
 		case http.StatusUnauthorized:
 			return codes.Unauthenticated
@@ -272,8 +271,7 @@ func CodeOf(err error) codes.Code {
 			return codes.PermissionDenied
 		}
 	}
-	var resp respError
-	if errors.As(err, &resp) {
+	if resp, ok := errors.AsType[respError](err); ok {
 		switch word, _, _ := strings.Cut(string(resp), " "); word {
 		case "-NOAUTH", "-WRONGPASS":
 			return codes.Unauthenticated

@@ -6,12 +6,14 @@ package nettest
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
+	crand "crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,6 +30,19 @@ func Listen(t testing.TB) net.Listener {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// FreeAddress returns a loopback address at which another process can listen.
+// It is of an IP address that only this caller uses, if the system has several,
+// so that nothing else takes the port before, or while that process is down.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(254), rand.N(256), 1+rand.N(254)))
+	if err != nil {
+		l = Listen(t)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // Pipes is a listener of connections made by net.Pipe, which work in a synctest
@@ -153,7 +168,7 @@ func PEM(t testing.TB, c tls.Certificate) (cert, key []byte) {
 // sign makes a certificate and its key; without a parent it is self-signed.
 func sign(t testing.TB, c *x509.Certificate, parent *tls.Certificate) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +176,7 @@ func sign(t testing.TB, c *x509.Certificate, parent *tls.Certificate) tls.Certif
 	if parent != nil {
 		by, signer = parent.Leaf, parent.PrivateKey
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, signer)
+	der, err := x509.CreateCertificate(crand.Reader, c, by, &key.PublicKey, signer)
 	if err != nil {
 		t.Fatal(err)
 	}

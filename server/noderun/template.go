@@ -2,6 +2,7 @@ package noderun
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -94,12 +95,7 @@ func (t Template) expand(node uint64) string {
 
 // hasNode reports whether the text contains the node ID.
 func (t Template) hasNode() bool {
-	for _, p := range t.pieces {
-		if p.node {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.node })
 }
 
 // A Variable is an environment variable of the command.

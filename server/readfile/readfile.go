@@ -1,6 +1,6 @@
-// Package readfile reads files that a running server reads again, such as
-// tokens and certificates. A path that holds something else than a small file
-// neither blocks the server nor fills its memory.
+// Package readfile reads the small files that a program is given, such as
+// tokens and certificates. A path that holds anything else neither blocks the
+// program nor fills its memory.
 package readfile
 
 import (

@@ -116,17 +116,14 @@ func (c *conn) client(args [][]byte) {
 
 // setInfo answers CLIENT SETINFO.
 func (c *conn) setInfo(attribute, value []byte) {
-	if isWord(attribute, "lib-name") {
-		if !c.checkName("Values of lib-name", value) {
-			return
-		}
-		c.library.name = string(value)
-	} else {
-		if !c.checkName("Values of lib-ver", value) {
-			return
-		}
-		c.library.version = string(value)
+	what, to := "Values of lib-name", &c.library.name
+	if isWord(attribute, "lib-ver") {
+		what, to = "Values of lib-ver", &c.library.version
 	}
+	if !c.checkName(what, value) {
+		return
+	}
+	*to = string(value)
 	c.out = appendSimple(c.out, "OK")
 	c.publish()
 }

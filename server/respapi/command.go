@@ -52,6 +52,7 @@ const (
 type command struct {
 	op       op
 	name     string
+	group    string // in Redis's documentation
 	min, max int    // arguments, including the name; max 0 means any number
 	usage    string // syntax
 	about    string
@@ -70,50 +71,35 @@ var (
 
 // commands lists all commands, the most frequent first.
 var commands = [...]command{
-	{op: opNext, name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", about: "Makes new IDs of a sequencer: one as a string, or count of them as an array", flags: flagsNext, key: true},
-	{op: opNextB, name: "nextb", min: 3, max: 3, usage: "NEXTB name count", about: "Makes count new IDs and returns them in one string, 8 or 16 bytes each, big-endian", flags: flagsNext, key: true},
-	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", about: "Makes a new 64-bit ID and returns it as an integer, which some clients round", flags: flagsNext, key: true},
-	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", about: "Same as INCR, for clients that send it; the amount must be 1", flags: flagsNext, key: true},
-	{op: opNextR, name: "nextr", min: 3, max: 3, usage: "NEXTR name count", about: "Makes count new IDs and returns them as runs: first ID in hexadecimal, step and count", flags: flagsNext, key: true},
-	{op: opMulti, name: "multi", min: 1, max: 1, usage: "MULTI", about: "Queues the commands that follow", flags: flagsTx, in: atOnce},
-	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", about: "Executes the queued commands", flags: flagsTx, in: atOnce},
-	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", about: "Discards the queued commands", flags: flagsTx, in: atOnce},
-	{op: opWatch, name: "watch", min: 2, usage: "WATCH name [name ...]", about: "Not supported: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
-	{op: opUnwatch, name: "unwatch", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing, as WATCH is not supported", flags: flagsFast},
-	{op: opInspect, name: "inspect", min: 2, max: 3, usage: "INSPECT id [layout]", about: "Returns the layout, time, node and sequence of an ID", flags: flagsFast},
-	{op: opPing, name: "ping", min: 1, max: 2, usage: "PING [message]", about: "Returns PONG, or the message", flags: flagsFast},
-	{op: opEcho, name: "echo", min: 2, max: 2, usage: "ECHO message", about: "Returns the message", flags: flagsFast},
-	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Selects the protocol version and returns facts about the server", flags: flagsOpen, open: true, in: refused},
-	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", about: "Authenticates the client with a token", flags: flagsOpen, open: true, in: refused},
-	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection and lists connections", flags: flagsFast},
-	{op: opInfo, name: "info", min: 1, usage: "INFO [section ...]", about: "Returns facts about the server", flags: flagsFast},
-	{op: opConfig, name: "config", min: 2, usage: "CONFIG GET pattern [pattern ...]", about: "Returns the settings that Redis clients ask for", flags: flagsFast},
-	{op: opTime, name: "time", min: 1, max: 1, usage: "TIME", about: "Returns the time of the server's clock: seconds since 1970, and microseconds", flags: flagsFast},
-	{op: opDBSize, name: "dbsize", min: 1, max: 1, usage: "DBSIZE", about: "Returns 0: there are no keys", flags: flagsFast},
-	{op: opRole, name: "role", min: 1, max: 1, usage: "ROLE", about: "Returns master: every server serves every sequencer", flags: flagsFast},
-	{op: opCommand, name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]|DOCS [name ...]]", about: "Lists and describes the commands", flags: flagsFast},
-	{op: opSelect, name: "select", min: 2, max: 2, usage: "SELECT 0", about: "Does nothing: database 0 is the only one", flags: flagsFast},
-	{op: opCluster, name: "cluster", min: 1, usage: "CLUSTER", about: "Not supported: every server serves every sequencer", flags: flagsFast},
-	{op: opReadOnly, name: "readonly", min: 1, max: 1, usage: "READONLY", about: "Not supported, like CLUSTER", flags: flagsFast},
-	{op: opReadWrite, name: "readwrite", min: 1, max: 1, usage: "READWRITE", about: "Not supported, like CLUSTER", flags: flagsFast},
-	{op: opAsking, name: "asking", min: 1, max: 1, usage: "ASKING", about: "Not supported, like CLUSTER", flags: flagsFast},
-	{op: opQuit, name: "quit", min: 1, usage: "QUIT", about: "Closes the connection", flags: flagsOpen, open: true, in: atOnce},
-	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", about: "Resets the connection to its initial state", flags: flagsOpen, open: true, in: atOnce},
-}
-
-// group returns the group of a command in Redis's documentation.
-func (c *command) group() string {
-	switch c.op {
-	case opNext, opNextB, opNextR, opIncr, opIncrBy, opInspect:
-		return "generic"
-	case opInfo, opCommand, opConfig, opTime, opDBSize, opRole:
-		return "server"
-	case opMulti, opExec, opDiscard, opWatch, opUnwatch:
-		return "transactions"
-	case opCluster, opReadOnly, opReadWrite, opAsking:
-		return "cluster"
-	}
-	return "connection"
+	{op: opNext, name: "next", group: "generic", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", about: "Makes new IDs of a sequencer: one as a string, or count of them as an array", flags: flagsNext, key: true},
+	{op: opNextB, name: "nextb", group: "generic", min: 3, max: 3, usage: "NEXTB name count", about: "Makes count new IDs and returns them in one string, 8 or 16 bytes each, big-endian", flags: flagsNext, key: true},
+	{op: opIncr, name: "incr", group: "generic", min: 2, max: 2, usage: "INCR name", about: "Makes a new 64-bit ID and returns it as an integer, which some clients round", flags: flagsNext, key: true},
+	{op: opIncrBy, name: "incrby", group: "generic", min: 3, max: 3, usage: "INCRBY name 1", about: "Same as INCR, for clients that send it; the amount must be 1", flags: flagsNext, key: true},
+	{op: opNextR, name: "nextr", group: "generic", min: 3, max: 3, usage: "NEXTR name count", about: "Makes count new IDs and returns them as runs: first ID in hexadecimal, step and count", flags: flagsNext, key: true},
+	{op: opMulti, name: "multi", group: "transactions", min: 1, max: 1, usage: "MULTI", about: "Queues the commands that follow", flags: flagsTx, in: atOnce},
+	{op: opExec, name: "exec", group: "transactions", min: 1, max: 1, usage: "EXEC", about: "Executes the queued commands", flags: flagsTx, in: atOnce},
+	{op: opDiscard, name: "discard", group: "transactions", min: 1, max: 1, usage: "DISCARD", about: "Discards the queued commands", flags: flagsTx, in: atOnce},
+	{op: opWatch, name: "watch", group: "transactions", min: 2, usage: "WATCH name [name ...]", about: "Not supported: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
+	{op: opUnwatch, name: "unwatch", group: "transactions", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing, as WATCH is not supported", flags: flagsFast},
+	{op: opInspect, name: "inspect", group: "generic", min: 2, max: 3, usage: "INSPECT id [layout]", about: "Returns the layout, time, node and sequence of an ID", flags: flagsFast},
+	{op: opPing, name: "ping", group: "connection", min: 1, max: 2, usage: "PING [message]", about: "Returns PONG, or the message", flags: flagsFast},
+	{op: opEcho, name: "echo", group: "connection", min: 2, max: 2, usage: "ECHO message", about: "Returns the message", flags: flagsFast},
+	{op: opHello, name: "hello", group: "connection", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Selects the protocol version and returns facts about the server", flags: flagsOpen, open: true, in: refused},
+	{op: opAuth, name: "auth", group: "connection", min: 2, max: 3, usage: "AUTH [user] secret", about: "Authenticates the client with a token", flags: flagsOpen, open: true, in: refused},
+	{op: opClient, name: "client", group: "connection", min: 2, usage: "CLIENT ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection and lists connections", flags: flagsFast},
+	{op: opInfo, name: "info", group: "server", min: 1, usage: "INFO [section ...]", about: "Returns facts about the server", flags: flagsFast},
+	{op: opConfig, name: "config", group: "server", min: 2, usage: "CONFIG GET pattern [pattern ...]", about: "Returns the settings that Redis clients ask for", flags: flagsFast},
+	{op: opTime, name: "time", group: "server", min: 1, max: 1, usage: "TIME", about: "Returns the time of the server's clock: seconds since 1970, and microseconds", flags: flagsFast},
+	{op: opDBSize, name: "dbsize", group: "server", min: 1, max: 1, usage: "DBSIZE", about: "Returns 0: there are no keys", flags: flagsFast},
+	{op: opRole, name: "role", group: "server", min: 1, max: 1, usage: "ROLE", about: "Returns master: every server serves every sequencer", flags: flagsFast},
+	{op: opCommand, name: "command", group: "server", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]|DOCS [name ...]]", about: "Lists and describes the commands", flags: flagsFast},
+	{op: opSelect, name: "select", group: "connection", min: 2, max: 2, usage: "SELECT 0", about: "Does nothing: database 0 is the only one", flags: flagsFast},
+	{op: opCluster, name: "cluster", group: "cluster", min: 1, usage: "CLUSTER", about: "Not supported: every server serves every sequencer", flags: flagsFast},
+	{op: opReadOnly, name: "readonly", group: "cluster", min: 1, max: 1, usage: "READONLY", about: "Not supported, like CLUSTER", flags: flagsFast},
+	{op: opReadWrite, name: "readwrite", group: "cluster", min: 1, max: 1, usage: "READWRITE", about: "Not supported, like CLUSTER", flags: flagsFast},
+	{op: opAsking, name: "asking", group: "cluster", min: 1, max: 1, usage: "ASKING", about: "Not supported, like CLUSTER", flags: flagsFast},
+	{op: opQuit, name: "quit", group: "connection", min: 1, usage: "QUIT", about: "Closes the connection", flags: flagsOpen, open: true, in: atOnce},
+	{op: opReset, name: "reset", group: "connection", min: 1, max: 1, usage: "RESET", about: "Resets the connection to its initial state", flags: flagsOpen, open: true, in: atOnce},
 }
 
 // arity returns Redis's argument count: negative means at least that many.

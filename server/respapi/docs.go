@@ -103,7 +103,7 @@ func (c *command) appendDocs(b []byte, resp3 bool) []byte {
 	}
 	b = appendMap(appendBulk(b, c.name), resp3, fields)
 	b = appendBulk(appendBulk(b, "summary"), summary)
-	b = appendBulk(appendBulk(b, "group"), c.group())
+	b = appendBulk(appendBulk(b, "group"), c.group)
 	if fields == 2 {
 		return b
 	}

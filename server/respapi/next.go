@@ -257,8 +257,7 @@ func (c *conn) keep(name string, s service.Sequencer) *known {
 
 // failRequest answers with err if it is an error in the command itself.
 func (c *conn) failRequest(err error) bool {
-	var wrong requestError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[requestError](err); ok {
 		c.fail(codeErr, wrong.Error())
 		return true
 	}

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -131,33 +132,17 @@ func NewServer(c Config) *Server {
 	if c.Backend == nil {
 		panic("respapi: NewServer needs a Config with a Backend")
 	}
-	if c.Limit == 0 {
-		c.Limit = service.DefaultLimit
-	}
-	if c.MaxCount == 0 {
-		c.MaxCount = service.MaxCount
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = service.DefaultBody
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = 10_000
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = DefaultReadTimeout
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = DefaultWriteTimeout
-	}
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	c.MaxCount = cmp.Or(c.MaxCount, service.MaxCount)
+	c.MaxBytes = cmp.Or(c.MaxBytes, service.DefaultBody)
+	c.MaxConns = cmp.Or(c.MaxConns, 10_000)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	if c.TLSState == nil {
 		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
 	}
-	if c.Version == "" {
-		c.Version = "unknown"
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Version = cmp.Or(c.Version, "unknown")
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{
 		c: c, started: time.Now(), ours: limitsOf(c.MaxBytes), others: strangerLimits(c.MaxBytes),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),

@@ -282,13 +282,12 @@ func TestForwardErrors(t *testing.T) {
 // TestForwardUnreachable: no server, another program, and one that does not
 // answer.
 func TestForwardUnreachable(t *testing.T) {
-	silent, gone := nettest.Listen(t), nettest.Listen(t)
+	silent := nettest.Listen(t)
 	defer silent.Close()
-	_ = gone.Close()
 	f := newForwarder(t, forwarding.ForwarderConfig{Limit: 300 * time.Millisecond})
-	for what, l := range map[string]net.Listener{"silent": silent, "gone": gone} {
+	for what, address := range map[string]string{"silent": silent.Addr().String(), "gone": nettest.FreeAddress(t)} {
 		begin := time.Now()
-		_, err := f.Forward(t.Context(), forwarding.Target{Address: l.Addr().String()}, proof, "orders", firn.Default(), 1)
+		_, err := f.Forward(t.Context(), forwarding.Target{Address: address}, proof, "orders", firn.Default(), 1)
 		if !errors.Is(err, forwarding.ErrUnreachable) || errors.Is(err, sequencer.ErrUnavailable) { // which would be the store
 			t.Errorf("%s: %v, want ErrUnreachable", what, err)
 		}

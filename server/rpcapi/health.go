@@ -2,6 +2,7 @@ package rpcapi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -40,18 +41,9 @@ func services() []string {
 	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName, firnv1.Forwarding_ServiceDesc.ServiceName}
 }
 
-func isService(name string) bool {
-	for _, s := range services() {
-		if s == name {
-			return true
-		}
-	}
-	return false
-}
-
 // Check reports whether a service accepts calls.
 func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
-	if !isService(r.GetService()) {
+	if !slices.Contains(services(), r.GetService()) {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
@@ -74,7 +66,7 @@ func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_W
 	last := healthpb.HealthCheckResponse_UNKNOWN
 	for drains := h.s.drains; ; {
 		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol requires
-		if isService(r.GetService()) {
+		if slices.Contains(services(), r.GetService()) {
 			now = h.status(stream.Context())
 		}
 		if now != last {

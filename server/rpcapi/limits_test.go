@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -122,7 +123,7 @@ func TestSlowReader(t *testing.T) {
 		if err := stream.Send(&firnv1.StreamRequest{Credit: maxCredit, Batch: batch}); err != nil {
 			t.Fatal(err)
 		}
-		for last := int64(-1); s.given.Load() != last; time.Sleep(100 * time.Millisecond) {
+		for last := int64(0); last == 0 || s.given.Load() != last; time.Sleep(100 * time.Millisecond) {
 			last = s.given.Load()
 		}
 		// The windows of a stream and of its connection, of 64 KiB each, what the
@@ -172,7 +173,10 @@ func TestAdminLimit(t *testing.T) {
 
 // TestDetachGoesOn: a Detach that has to wait longer than it may says how far
 // it is.
-func TestDetachGoesOn(t *testing.T) {
+func TestDetachGoesOn(t *testing.T) { synctest.Test(t, testDetachGoesOn) }
+
+func testDetachGoesOn(t *testing.T) {
+	time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 	store := new(memstore.Store)
 	away := &cutOff{Store: store}
 	other := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(away, nil)})
@@ -188,10 +192,9 @@ func TestDetachGoesOn(t *testing.T) {
 		_ = other.Close(context.Background())
 	}()
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 500 * time.Millisecond}))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"})
+	defer cluster.Close(context.Background())
+	s := NewServer(Config{Backend: cluster, Limit: 500 * time.Millisecond})
+	r, err := s.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"})
 	if err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
 	}

@@ -44,11 +44,10 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 
 // failedOn is failed for one sequencer.
 func (s *Server) failedOn(ctx context.Context, method, name string, err error) error {
-	var mismatch *grant.MismatchError
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
 		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
-	case errors.As(err, &mismatch):
+	case errors.Is(err, grant.ErrMismatch):
 		return fail(service.Different, err.Error(), 0)
 	}
 	return s.failed(ctx, method, err)

@@ -6,6 +6,7 @@
 package rpcapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -103,12 +104,8 @@ func NewServer(c Config) *Server {
 	if c.Backend == nil {
 		panic("rpcapi: NewServer needs a Config with a Backend")
 	}
-	if c.Limit == 0 {
-		c.Limit = service.DefaultLimit
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
 	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}

@@ -47,31 +47,32 @@ func (e *CreateError) Error() string {
 
 func (e *CreateError) Unwrap() error { return e.Cause }
 
+// allow asks the Authorizer whether the client of a call may do something with
+// a sequencer. Calls without an Authorizer may do everything.
+func allow(ctx context.Context, do auth.Action, name string) error {
+	k, ok := ctx.Value(callerKey{}).(*caller)
+	if !ok {
+		return nil
+	}
+	mine := k.c
+	return k.a.Allow(&mine, do, name)
+}
+
 // mayCreate returns nil if the client of a call may create a sequencer by using
 // it, and counts that as a creation.
 func mayCreate(ctx context.Context, name string) error {
-	k, ok := ctx.Value(callerKey{}).(*caller)
-	if !ok {
-		return nil
+	if err := allow(ctx, auth.Create, name); err != nil {
+		return &CreateError{Name: name, Cause: err}
 	}
-	mine := k.c
-	err := k.a.Allow(&mine, auth.Create, name)
-	if err == nil {
-		return nil
-	}
-	return &CreateError{Name: name, Cause: err}
+	return nil
 }
 
 // mayLook returns nil if the client of a call may look in the store for a
-// sequencer that is not open.
+// sequencer that is not open. Clients that may take its IDs may do so, at a
+// limited pace.
 func mayLook(ctx context.Context, name string) error {
-	k, ok := ctx.Value(callerKey{}).(*caller)
-	if !ok {
-		return nil
-	}
-	mine := k.c
-	var pace *auth.PaceError // clients that may take its IDs may look it up
-	if err := k.a.Allow(&mine, auth.Look, name); errors.As(err, &pace) {
+	err := allow(ctx, auth.Look, name)
+	if _, ok := errors.AsType[*auth.PaceError](err); ok {
 		return fmt.Errorf("sequencer %s was not looked up: %w", name, err)
 	}
 	return nil
@@ -79,20 +80,7 @@ func mayLook(ctx context.Context, name string) error {
 
 // missed counts a use of a sequencer that the store does not have.
 func missed(ctx context.Context, name string) {
-	if k, ok := ctx.Value(callerKey{}).(*caller); ok {
-		mine := k.c
-		_ = k.a.Allow(&mine, auth.Missed, name) // counted whatever the result
-	}
-}
-
-// mayTake reports whether the client of a call may learn of another sequencer.
-func mayTake(ctx context.Context, name string) bool {
-	k, ok := ctx.Value(callerKey{}).(*caller)
-	if !ok {
-		return true
-	}
-	mine := k.c
-	return k.a.Allow(&mine, auth.Take, name) == nil
+	_ = allow(ctx, auth.Missed, name) // counted whatever the result
 }
 
 // How often the Cluster looks for names similar to one that does not exist. Any
@@ -140,7 +128,7 @@ func (s *suggestions) of(ctx context.Context, store grant.Store, name string) st
 	}
 	var may []string
 	for _, n := range s.names {
-		if config.IsNear(name, n) && mayTake(ctx, n) {
+		if config.IsNear(name, n) && allow(ctx, auth.Take, n) == nil {
 			may = append(may, n)
 		}
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +72,6 @@ type ClusterConfig struct {
 	// while.
 	MaxNames int
 
-	// MaxIdle is how long an unused sequencer stays open; 0 means DefaultMaxIdle.
-	MaxIdle time.Duration
-
 	// Template returns how the sequencer of a name is created and used; nil means
 	// as in Config. It is called when a name is first used.
 	Template func(name string) (Template, error)
@@ -113,15 +111,8 @@ type opening struct {
 
 // NewCluster makes a Cluster. It opens nothing yet.
 func NewCluster(c ClusterConfig) *Cluster {
-	if c.Config.Layout.IsZero() {
-		c.Config.Layout = firn.Default()
-	}
-	if c.MaxNames == 0 {
-		c.MaxNames = DefaultMaxNames
-	}
-	if c.MaxIdle == 0 {
-		c.MaxIdle = DefaultMaxIdle
-	}
+	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
+	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	opens, endOpens := context.WithCancel(context.Background())
 	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
 }
@@ -154,14 +145,20 @@ func (c *Cluster) entry(name string) *opening {
 	c.mu.RLock()
 	o := c.byName[name]
 	c.mu.RUnlock()
-	if o != nil {
-		select {
-		case <-o.ready:
-			return o
-		default:
-		}
+	if o != nil && o.isOpen() {
+		return o
 	}
 	return nil
+}
+
+// isOpen reports whether the sequencer is open.
+func (o *opening) isOpen() bool {
+	select {
+	case <-o.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // own returns the sequencer of a name, with a node ID of this server.
@@ -260,11 +257,9 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 			c.leave(name, o)
 			opened <- r
 		}()
-		select {
-		case <-o.ready:
+		if o.isOpen() {
 			r.err = nil
 			return
-		default:
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
@@ -299,12 +294,8 @@ func (c *Cluster) leave(name string, o *opening) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.users--
-	select {
-	case <-o.ready:
-	default:
-		if o.users == 0 {
-			delete(c.byName, name)
-		}
+	if o.users == 0 && !o.isOpen() {
+		delete(c.byName, name)
 	}
 }
 
@@ -456,10 +447,8 @@ func (c *Cluster) opened() (map[string]*opening, *lack) {
 	defer c.mu.RUnlock()
 	open := make(map[string]*opening, len(c.byName))
 	for name, o := range c.byName {
-		select {
-		case <-o.ready:
+		if o.isOpen() {
 			open[name] = o
-		default:
 		}
 	}
 	return open, c.lack
@@ -614,10 +603,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	var open []*opening
 	for _, o := range c.byName {
-		select {
-		case <-o.ready:
+		if o.isOpen() {
 			open = append(open, o)
-		default:
 		}
 	}
 	c.mu.Unlock()

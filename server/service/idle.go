@@ -11,10 +11,10 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// DefaultMaxIdle is the value of ClusterConfig.MaxIdle that 0 stands for. It is
-// longer than most pauses of a client, because reopening a sequencer costs some
-// writes to the store.
-const DefaultMaxIdle = time.Hour
+// maxIdle is how long an unused sequencer stays open. It is longer than most
+// pauses of a client, because reopening a sequencer costs some writes to the
+// store.
+const maxIdle = time.Hour
 
 // fewIdle is how long a sequencer must be unused to make room for a new one.
 const fewIdle = time.Minute
@@ -24,7 +24,7 @@ func (c *Cluster) watchIdle() {
 	if c.idling != nil {
 		return
 	}
-	every := min(c.c.MaxIdle/4, fewIdle/2)
+	const every = fewIdle / 2
 	c.idling = time.AfterFunc(every, func() {
 		c.sample()
 		c.mu.Lock()
@@ -33,7 +33,7 @@ func (c *Cluster) watchIdle() {
 			return
 		}
 		for _, i := range c.idle() {
-			if time.Since(i.o.used) >= c.c.MaxIdle {
+			if time.Since(i.o.used) >= maxIdle {
 				c.retireLocked(i.name, i.o)
 			}
 		}
@@ -68,12 +68,8 @@ type idler struct {
 // holds c.mu.
 func (c *Cluster) idle() (all []idler) {
 	for name, o := range c.byName {
-		select {
-		case <-o.ready:
-			if o.users == 0 {
-				all = append(all, idler{name, o})
-			}
-		default:
+		if o.users == 0 && o.isOpen() {
+			all = append(all, idler{name, o})
 		}
 	}
 	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.o.used.Compare(b.o.used), cmp.Compare(a.name, b.name)) })

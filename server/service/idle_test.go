@@ -77,7 +77,7 @@ func TestIdleCloses(t *testing.T) {
 		last := takeFrom(t, idle)
 		for range 16 {
 			takeOne(t, c, "busy")
-			time.Sleep(DefaultMaxIdle / 8)
+			time.Sleep(maxIdle / 8)
 		}
 		if _, open := c.Opened("idle"); open || heldNodes(t, store, "idle") != 0 {
 			t.Errorf("a sequencer that is not used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "idle"))

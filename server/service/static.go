@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,12 +47,8 @@ const DefaultMaxNames = 10_000
 // NewStatic makes a Static. It returns an error if the layout, the node ID or
 // the options are invalid.
 func NewStatic(c StaticConfig) (*Static, error) {
-	if c.Layout.IsZero() {
-		c.Layout = firn.Default()
-	}
-	if c.MaxNames == 0 {
-		c.MaxNames = DefaultMaxNames
-	}
+	c.Layout = cmp.Or(c.Layout, firn.Default())
+	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	s := &Static{c: c, byName: make(map[string]Sequencer)}
 	if _, err := s.make(); err != nil {
 		return nil, err

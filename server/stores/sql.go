@@ -3,6 +3,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -63,9 +64,7 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	if u.password != "" {
 		c.Password = u.password
 	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = u.timeout
-	}
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, u.timeout)
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "firn"
 	}
@@ -199,8 +198,7 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 		return nil, wrong("", "mysql: %w", err)
 	}
 	number := func(err error) uint16 {
-		var e *mysql.MySQLError
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 			return e.Number
 		}
 		return 0
@@ -300,10 +298,7 @@ func innermost(err error) error {
 // networkFault returns the error for a server that could not be reached, or an
 // unknown error. ca and cert name the URL parameters for TLS files.
 func networkFault(where string, err error, ca, cert string) *Error {
-	hint := tlsconf.Hint(err, ca+" in the URL", cert+" in the URL")
-	if hint == "" {
-		hint = networkHint(err)
-	}
+	hint := cmp.Or(tlsconf.Hint(err, ca+" in the URL", cert+" in the URL"), networkHint(err))
 	e := fault(hint, "%s: %w", where, innermost(err))
 	e.Unreachable = isNetwork(err)
 	return e

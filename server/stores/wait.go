@@ -85,17 +85,17 @@ func (w *waiting) run(ctx context.Context) {
 		var e *Error
 		switch {
 		case err == nil:
-			w.set(s)
+			w.note(s, nil)
 			w.log.Info("store reachable", "after", time.Since(begin).Round(time.Millisecond).String())
 			return
 		case ctx.Err() != nil:
 			return
 		case !errors.As(err, &e) || !e.Unreachable:
-			w.note(err)
+			w.note(nil, err)
 			w.failed(err)
 			return
 		}
-		w.note(err)
+		w.note(nil, err)
 		if now := time.Now(); now.Sub(reminded) >= remindEvery {
 			reminded = now
 			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err, "hint", e.Hint)
@@ -103,16 +103,11 @@ func (w *waiting) run(ctx context.Context) {
 	}
 }
 
-func (w *waiting) set(s grant.Store) {
+// note records the result of an attempt.
+func (w *waiting) note(s grant.Store, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.store = s
-}
-
-func (w *waiting) note(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = err
+	w.store, w.err = s, err
 }
 
 // get returns the store once it is open.

@@ -3,12 +3,11 @@ package textfmt
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
 )
 
 // ParseTime parses a point in time: RFC 3339, a date (its beginning in UTC),
@@ -32,7 +31,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("it looks like Unix %s, but numbers are milliseconds: write 13 digits, or a time such as 2026-11-20T10:00:00Z", unit)
 	}
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
-		return ParseMillis(s)
+		return inspect.ParseMillis(s)
 	}
 	if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s)); err == nil {
 		return t, nil
@@ -77,26 +76,4 @@ func parseSpan(s string) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(s)
 	return d, err == nil
-}
-
-// latestSecond is later than the last tick of any layout.
-const latestSecond = 1 << 56
-
-// ParseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
-// time has 64 bits.
-func ParseMillis(s string) (time.Time, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
-		return time.UnixMilli(ms).UTC(), nil
-	}
-	if s == "" || strings.Trim(s, "0123456789") != "" {
-		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
-	}
-	wide, err := firn.Decimal.Parse128(s)
-	hi, lo := wide.Uint64s()
-	if err == nil && hi < 1000 {
-		if sec, ms := bits.Div64(hi, lo, 1000); sec < latestSecond {
-			return time.Unix(int64(sec), int64(ms)*1e6).UTC(), nil
-		}
-	}
-	return time.Time{}, errors.New("it is later than the last time of any layout")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/load"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tlsconf"
@@ -54,27 +55,19 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; https:// uses TLS")
-	f.Var(&value[string]{&b.protocol, parseProtocol, func(s string) string { return s }, "PROTOCOL"}, "protocol", "protocol: http, grpc or resp")
-	complete(cmd, "protocol", func() []string { return []string{"http", "grpc", "resp"} })
+	wordVar(cmd, &b.protocol, "protocol", "PROTOCOL", "protocol: http, grpc or resp", "http", "grpc", "resp")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
 	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
 	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
 	f.StringVar(&b.ca, "ca", "", "PEM `FILE` with the authority of the servers' certificates (default the system's)")
 	f.StringVar(&b.cert, "cert", "", "PEM `FILE` with a client certificate")
 	f.StringVar(&b.key, "key", "", "PEM `FILE` with the key of --cert")
-	numberVar(cmd, &b.connections, "connections", "", "N", "number of connections, each with one request at a time")
-	numberVar(cmd, &b.count, "count", "", "N", "IDs per request")
-	numberVar(cmd, &b.pipeline, "pipeline", "", "N", "concurrent requests per connection, for resp")
+	numberVar(cmd, &b.connections, "connections", "", "number of connections, each with one request at a time")
+	numberVar(cmd, &b.count, "count", "", "IDs per request")
+	numberVar(cmd, &b.pipeline, "pipeline", "", "concurrent requests per connection, for resp")
 	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
 	f.BoolVar(&b.asJSON, "json", false, "print the result as JSON")
 	return cmd
-}
-
-func parseProtocol(s string) (string, error) {
-	if s != "http" && s != "grpc" && s != "resp" {
-		return "", errors.New("it must be http, grpc or resp")
-	}
-	return s, nil
 }
 
 // check validates the flags.
@@ -126,11 +119,11 @@ func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
 		return nil, misuse("", "--cert and --key must be given together")
 	}
 	if b.tokenFile != "" {
-		f, err := openTokenFile(b.tokenFile, nil)
+		f, err := auth.OpenBearer(b.tokenFile, nil)
 		if err != nil {
 			return nil, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
 		}
-		b.token = f.token()
+		b.token = f.Token()
 	}
 	c, err := tlsconf.Dialer(b.ca, b.cert, b.key)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/check"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -24,7 +25,7 @@ func newCheck(a *app) *cobra.Command {
 	var (
 		layout firn.Layout
 		from   inspect.Encoding
-		size   = "auto"
+		size   string
 		memory = uint64(1 << 30)
 		csv    string
 		asJSON bool
@@ -60,22 +61,17 @@ From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up
   firn check --from raw --bits 64 ids.bin`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checking{a: a, layout: layout, asJSON: asJSON}
-			bits := 0
-			switch size {
-			case "auto":
-				if !layout.IsZero() {
-					bits = layout.Bits()
-				}
-			case "64", "128":
-				bits, _ = strconv.Atoi(size)
-				if !layout.IsZero() && layout.Bits() != bits {
-					return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
-				}
-			default:
-				return misuse("", "--bits %q: it must be auto, 64 or 128", size)
-			}
-			if !layout.IsZero() && layout.Bits() > check.MaxBits {
+			bits, err := bitsOf(size)
+			switch {
+			case err != nil:
+				return err
+			case layout.IsZero():
+			case bits != 0 && layout.Bits() != bits:
+				return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
+			case layout.Bits() > check.MaxBits:
 				return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to %d bits", layout, layout.Bits(), check.MaxBits)
+			default:
+				bits = layout.Bits()
 			}
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				if csv != "" {
@@ -99,17 +95,16 @@ From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up
 					a.note("reading IDs from the terminal; press ctrl-D to end")
 				}
 			}
-			err := c.run(cmd.Context(), args)
+			err = c.run(cmd.Context(), args)
 			return errors.Join(err, c.Close())
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
-	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
+	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)
 	sizeVar(cmd, &memory, "memory", "maximum memory for sorting")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
 	return cmd
 }
 
@@ -211,7 +206,7 @@ func (c *checking) file(ctx context.Context, name string) error {
 	}
 	in := idInput{a: c.a, csv: c.csv, from: c.from, bits: c.bits}
 	last := 0 // the line of the previous ID
-	return in.lines(ctx, r, name, newRecordWriter(io.Discard), func(where place, text string, bad error) error {
+	return in.lines(ctx, r, name, records.NewWriter(io.Discard), func(where place, text string, bad error) error {
 		count := c.Count()
 		if bad == nil {
 			err := c.AddText(text)
@@ -242,7 +237,7 @@ func (c *checking) file(ctx context.Context, name string) error {
 // bytes reads packed IDs; the number of an ID takes the place of its line.
 func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
-	return eachRaw(r, c.raw, func(n int, b []byte) error {
+	return records.EachRaw(r, c.raw, func(n int, b []byte) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -369,12 +364,17 @@ func (c *checking) moreRepeats(f check.Report) bool {
 	return shown < f.Duplicates
 }
 
-// repeatText describes a duplicate: where it occurs, and its parts.
-func (c *checking) repeatText(x check.Duplicate) string {
-	var at []string
+// places names the places of a duplicate.
+func (c *checking) places(x check.Duplicate) (at []string) {
 	for _, p := range x.Places {
 		at = append(at, c.where(p))
 	}
+	return at
+}
+
+// repeatText describes a duplicate: where it occurs, and its parts.
+func (c *checking) repeatText(x check.Duplicate) string {
+	at := c.places(x)
 	if x.Times > uint64(len(x.Places)) {
 		at = append(at, "…")
 	}
@@ -427,14 +427,7 @@ func (c *checking) appendJSON(b []byte, f check.Report) []byte {
 			num("node", x.Parts.Node)
 			num("seq", x.Parts.Seq)
 		}
-		b = append(b, `"at":[`...)
-		for j, p := range x.Places {
-			if j > 0 {
-				b = append(b, ',')
-			}
-			b = inspect.AppendString(b, c.where(p))
-		}
-		b = append(b, "]}"...)
+		b = append(inspect.AppendStrings(append(b, `"at":`...), c.places(x)), '}')
 	}
 	b = append(b, "],"...)
 	num("inversions", f.Inversions)
@@ -454,14 +447,7 @@ func (c *checking) appendJSON(b []byte, f check.Report) []byte {
 		b = fmt.Appendf(b, `"lateness_ms":%g,`, float64(f.Lateness)/1e6)
 	}
 	num("bad_lines", c.bad)
-	b = append(b, `"bad":[`...)
-	for i, s := range c.badFirst {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = inspect.AppendString(b, s)
-	}
-	b = append(b, "],"...)
+	b = append(inspect.AppendStrings(append(b, `"bad":`...), c.badFirst), ',')
 	text("from", f.From.String())
 	return fmt.Appendf(b, `"seconds":%.3f}`, time.Since(c.began).Seconds())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -59,15 +60,13 @@ func (a *app) offerNames(ctx context.Context, url string) (all []string) {
 // peek opens the store of a command if it exists, and creates nothing;
 // otherwise it returns nil.
 func (a *app) peek(ctx context.Context, url string) grant.Store {
-	if url == "" {
-		url = a.getenv(storeEnv)
-	}
+	url = cmp.Or(url, a.getenv(storeEnv))
 	path, err := "", error(nil)
 	switch {
 	case url == "" && a.container() == "":
-		path, err = a.ownPath()
+		path, err = a.dirs().Own()
 	case url == machineStore:
-		path, err = a.machinePath()
+		path, err = a.dirs().Machine()
 	case url != "":
 		url = strings.ReplaceAll(url, "create=true", "create=false")
 		if s, err := stores.Open(ctx, url, stores.Options{}); err == nil {

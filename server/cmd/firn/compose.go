@@ -2,17 +2,16 @@ package main
 
 import (
 	"bufio"
-	"encoding/binary"
+	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/records"
 )
 
 func newCompose(a *app) *cobra.Command {
@@ -51,8 +50,6 @@ continues, and exits with 1.`,
 			return noArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := composer{layout: layout, time: t, node: node, seq: seq, layouts: make(map[string]firn.Layout)}
-			c.hasTime = cmd.Flags().Changed("time")
 			if err := noEffect(cmd, "json", "format"); err != nil {
 				return err
 			}
@@ -60,19 +57,23 @@ continues, and exits with 1.`,
 				if cmd.Flags().Changed("format") {
 					return misuse("", "compose - prints dec and hex; --format needs a single ID")
 				}
-				return c.lines(cmd, a)
+				c := &inspect.Composer{Layout: layout, Time: t, HasTime: cmd.Flags().Changed("time"), Seq: seq}
+				if node != "" {
+					c.Node = func(l firn.Layout) (uint64, error) { return readNode(l, node, true) }
+				}
+				return composeLines(cmd.Context(), a, c)
 			}
-			if !c.hasTime {
+			if !cmd.Flags().Changed("time") {
 				return misuse("firn compose --time now", "--time is missing")
 			}
 			if !cmd.Flags().Changed("format") {
 				format = layout.Format()
 			}
 			if layout.ReadOnly() {
-				return misuse("", "%w", errReadOnly(layout))
+				return misuse("", "%w", inspect.ReadOnlyError(layout))
 			}
 			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("", "--format %s: %w", format, plain(err))
+				return misuse("", "--format %s: %w", format, inspect.Plain(err))
 			}
 			p := firn.Parts{Time: t, Seq: seq}
 			if node != "" {
@@ -81,16 +82,16 @@ continues, and exits with 1.`,
 					return err
 				}
 			}
-			n, err := c.compose(layout, p)
+			n, err := inspect.Compose(layout, p)
 			if err != nil {
 				return misuse(composeHint(layout, err), "%w", err)
 			}
 			out := bufio.NewWriter(a.stdout)
 			if asJSON {
-				fmt.Fprintf(out, "%s\n", n.appendJSON(nil))
+				fmt.Fprintf(out, "%s\n", n.AppendJSON(nil))
 				return out.Flush()
 			}
-			text := n.append(nil, format)
+			text := n.Append(nil, format)
 			if format != firn.Raw {
 				text = append(text, '\n')
 			}
@@ -101,15 +102,10 @@ continues, and exits with 1.`,
 	layoutVar(cmd, &layout, "layout of the ID")
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID")
-	numberVar(cmd, &seq, "seq", "", "N", "sequence number within the tick")
+	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
 	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
 	return cmd
-}
-
-// errReadOnly is the error for a layout whose IDs cannot be made.
-func errReadOnly(l firn.Layout) error {
-	return fmt.Errorf("IDs of layout %s can be read but not made", l)
 }
 
 // composeHint says what the layout can hold.
@@ -124,85 +120,22 @@ func composeHint(l firn.Layout, err error) string {
 	return "firn layout " + l.String() + " shows its widths"
 }
 
-// A composer composes IDs of any layouts. Keys that a record leaves out have
-// the values here.
-type composer struct {
-	layout  firn.Layout
-	time    time.Time
-	hasTime bool
-	node    string
-	seq     uint64
-
-	layouts map[string]firn.Layout // already parsed
-}
-
-// maxLayouts bounds the memory for a stream with ever new layouts.
-const maxLayouts = 1000
-
-// A composed is an ID of either size.
-type composed struct {
-	wide bool
-	id   firn.ID
-	id2  firn.ID128
-}
-
-// composedOf returns the ID in 8 or 16 bytes.
-func composedOf(b []byte) composed {
-	if len(b) == 16 {
-		return composed{wide: true, id2: firn.ID128(b)}
-	}
-	return composed{id: firn.ID(binary.BigEndian.Uint64(b))}
-}
-
-func (n composed) bits() int {
-	if n.wide {
-		return 128
-	}
-	return 64
-}
-
-func (n composed) append(b []byte, f firn.Format) []byte {
-	if n.wide {
-		return f.Append128(b, n.id2)
-	}
-	return f.Append(b, n.id)
-}
-
-func (n composed) appendJSON(b []byte) []byte {
-	b = n.append(append(b, `{"dec":"`...), firn.Decimal)
-	b = n.append(append(b, `","hex":"`...), firn.Hex)
-	return append(b, `"}`...)
-}
-
-func (c *composer) compose(l firn.Layout, p firn.Parts) (n composed, err error) {
-	switch {
-	case l.ReadOnly():
-		return n, errReadOnly(l)
-	case l.Bits() == 128:
-		n.wide = true
-		n.id2, err = l.Compose128(p)
-	default:
-		n.id, err = l.Compose(p)
-	}
-	return n, err
-}
-
-// lines answers one record per line.
-func (c *composer) lines(cmd *cobra.Command, a *app) error {
-	out := newRecordWriter(a.stdout)
+// composeLines answers one record per line.
+func composeLines(ctx context.Context, a *app, c *inspect.Composer) error {
+	out := records.NewWriter(a.stdout)
 	var t tally
 	var buf []byte
-	err := eachLine(cmd.Context(), a.stdin, out, func(_ int, line string, err error) error {
+	err := records.EachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
-		var n composed
+		var n inspect.ID
 		if err == nil {
-			n, err = c.line(line)
+			n, err = c.Compose(line)
 		}
 		if err != nil {
 			t.bad++
 			buf = appendError(buf[:0], err)
 		} else {
-			buf = n.appendJSON(buf[:0])
+			buf = n.AppendJSON(buf[:0])
 		}
 		_, err = out.Write(append(buf, '\n'))
 		return err
@@ -211,65 +144,4 @@ func (c *composer) lines(cmd *cobra.Command, a *app) error {
 		return err
 	}
 	return t.result(a, "lines")
-}
-
-// errEmptyLine is the error for an empty line.
-var errEmptyLine = errors.New("the line is empty")
-
-// line composes the ID of one record.
-func (c *composer) line(line string) (composed, error) {
-	if line == "" {
-		return composed{}, errEmptyLine
-	}
-	r, err := inspect.ParseRecord(line)
-	if err != nil {
-		return composed{}, err
-	}
-	l := c.layout
-	if r.Layout != "" {
-		if l, err = c.parsed(r.Layout); err != nil {
-			return composed{}, err
-		}
-	}
-	p := firn.Parts{Time: c.time, Seq: c.seq}
-	switch {
-	case r.TimeMS != "":
-		if p.Time, err = textfmt.ParseMillis(r.TimeMS); err != nil {
-			return composed{}, fmt.Errorf("time_ms %s: %w", inspect.Quote(r.TimeMS), err)
-		}
-	case !c.hasTime:
-		return composed{}, errors.New("time_ms is missing")
-	}
-	switch {
-	case r.Node != "":
-		if p.Node, err = l.ParseNode(r.Node); err != nil {
-			return composed{}, fmt.Errorf("node %s: %w", inspect.Quote(r.Node), plain(err))
-		}
-	case c.node != "":
-		if p.Node, err = readNode(l, c.node, true); err != nil {
-			return composed{}, err
-		}
-	}
-	if r.Seq != "" {
-		if p.Seq, err = parseNumber(r.Seq); err != nil {
-			return composed{}, fmt.Errorf("seq %s: %w", inspect.Quote(r.Seq), err)
-		}
-	}
-	return c.compose(l, p)
-}
-
-// parsed is ParseLayout with a cache.
-func (c *composer) parsed(text string) (firn.Layout, error) {
-	if l, ok := c.layouts[text]; ok {
-		return l, nil
-	}
-	l, err := firn.ParseLayout(text)
-	if err != nil {
-		return l, err
-	}
-	if len(c.layouts) >= maxLayouts {
-		clear(c.layouts)
-	}
-	c.layouts[strings.Clone(text)] = l // a part of text would keep its whole chunk
-	return l, nil
 }

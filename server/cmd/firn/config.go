@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -221,10 +222,7 @@ var ofLayouts = [...]string{"layout", "node", "nodes", "max-ahead", "store"}
 
 // load reads the configuration of serve.
 func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
-	path := s.config
-	if path == "" {
-		path = a.getenv(configEnv)
-	}
+	path := cmp.Or(s.config, a.getenv(configEnv))
 	var f *config.File
 	if path != "" {
 		if f, all, err = readConfig(path); err != nil {
@@ -392,6 +390,20 @@ func servingFlags() (*serving, *pflag.FlagSet) {
 	return s, cmd.Flags()
 }
 
+// configured returns the settings of a serve command with this file, this store
+// and the variables; "" leaves them out.
+func (a *app) configured(file, store string) (*serving, error) {
+	s, flags := servingFlags()
+	s.config = file
+	if store != "" {
+		if err := flags.Set("store", store); err != nil {
+			return nil, misuse("", "--store: %w", err)
+		}
+	}
+	wrong, err := s.load(a, flags)
+	return s, cmp.Or(err, wrong.error(s.from))
+}
+
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return misuse("", "the file is missing: write %s FILE", cmd.CommandPath())
@@ -513,7 +525,7 @@ important first.`,
 		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := os.ReadFile(args[0])
+			data, err := readfile.Read(args[0])
 			if err != nil {
 				return failed("", "%w", err)
 			}
@@ -548,6 +560,6 @@ func beside(file string) func(string) ([]byte, error) {
 		if s, err := os.Stat(path); err == nil && !s.Mode().IsRegular() {
 			return nil, errors.New("it is not a regular file")
 		}
-		return os.ReadFile(path)
+		return readfile.Read(path)
 	}
 }

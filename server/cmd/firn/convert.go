@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +11,14 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 func newConvert(a *app) *cobra.Command {
 	var (
 		from   inspect.Encoding
 		to     = firn.Decimal
-		size   = "auto"
+		size   string
 		groups uint64
 		csv    string
 		asJSON bool
@@ -51,20 +53,14 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 		Args: needArgs("ID", "firn convert --to hex 7130316800004390912, or firn convert --to hex - for lines on the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := converter{a: a, from: from, to: to, groups: int(groups), asJSON: asJSON}
-			switch size {
-			case "auto":
-			case "64":
-				c.bits = 64
-			case "128":
-				c.bits = 128
-			default:
-				return misuse("", "--bits %q: it must be auto, 64 or 128", size)
+			var err error
+			if c.bits, err = bitsOf(size); err != nil {
+				return err
 			}
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
-			out := newRecordWriter(a.stdout)
-			var err error
+			out := records.NewWriter(a.stdout)
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
 			} else {
@@ -81,11 +77,10 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 	}
 	encodingVar(cmd, &from)
 	formatVar(cmd, &to, "to", "", "output format (default dec)")
-	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128")
+	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
-	numberVar(cmd, &groups, "group", "", "N", "with --to bin: insert a space after every N bits, from the right")
+	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…","format":"…","bits":…} per line`)
-	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
 	return cmd
 }
 
@@ -137,17 +132,17 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
-			return misuse("", "--from %s: %w", from, plain(err))
+			return misuse("", "--from %s: %w", from, inspect.Plain(err))
 		}
 	}
 	return nil
 }
 
 // line converts one text.
-func (c *converter) line(out *recordWriter, where place, text string, err error) error {
+func (c *converter) line(out *records.Writer, where place, text string, err error) error {
 	c.tally.all++
 	if err == nil && text == "" {
-		err = errEmptyLine
+		err = inspect.ErrEmptyLine
 	}
 	c.buf = c.buf[:0]
 	if err == nil {
@@ -157,8 +152,7 @@ func (c *converter) line(out *recordWriter, where place, text string, err error)
 		_, err = out.Write(c.buf)
 		return err
 	}
-	var doubt *inspect.AmbiguousError
-	if errors.As(err, &doubt) {
+	if _, ok := errors.AsType[*inspect.AmbiguousError](err); ok {
 		err = fmt.Errorf("%w with --from", err)
 	}
 	if c.asJSON {
@@ -178,7 +172,7 @@ func (c *converter) text(text string) error {
 	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
 		id, err := f.Parse(text)
 		if err == nil {
-			c.append(composed{id: id})
+			c.append(inspect.ID64(id))
 			return nil
 		}
 		if c.bits == 64 {
@@ -192,18 +186,18 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	c.append(composedOf(b))
+	c.append(inspect.IDOf(b))
 	return nil
 }
 
-func (c *converter) append(n composed) {
+func (c *converter) append(n inspect.ID) {
 	c.begin()
 	if c.groups > 0 {
-		c.buf = appendGroups(c.buf, n.append(nil, firn.Binary), c.groups)
+		c.buf = appendGroups(c.buf, n.Append(nil, firn.Binary), c.groups)
 	} else {
-		c.buf = n.append(c.buf, c.to)
+		c.buf = n.Append(c.buf, c.to)
 	}
-	c.end(n.bits())
+	c.end(n.Bits())
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -249,13 +243,13 @@ func (c *converter) end(bits int) {
 }
 
 // bytes converts packed IDs.
-func (c *converter) bytes(out *recordWriter, r io.Reader) error {
-	err := eachRaw(r, c.bits/8, func(_ int, b []byte) error {
+func (c *converter) bytes(out *records.Writer, r io.Reader) error {
+	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		c.append(composedOf(b))
+		c.append(inspect.IDOf(b))
 		_, err := out.Write(c.buf)
 		return err
 	})
-	return firstError(out.Flush(), err)
+	return cmp.Or(out.Flush(), err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,17 +45,7 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
   firn doctor --json | jq '.[] | select(.level == "fix")'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, flags := servingFlags()
-			s.config = configFile
-			if store != "" {
-				if err := flags.Set("store", store); err != nil {
-					return misuse("", "--store: %w", err)
-				}
-			}
-			wrong, err := s.load(a, flags)
-			if err == nil {
-				err = wrong.error(s.from)
-			}
+			s, err := a.configured(configFile, store)
 			if err != nil {
 				return err
 			}
@@ -73,16 +65,12 @@ const examination = time.Minute
 func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, examination)
 	defer cancel()
-	c := doctor.Config{Version: buildOf().Version, Listen: s.listen, Connections: s.maxConns, Now: a.now}
-	for _, more := range s.listenOf {
-		if more != "" {
-			c.Listen = append(c.Listen, more)
-		}
+	given := func(texts ...string) []string {
+		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	}
-	for _, file := range []string{s.tls.Cert, s.tls.ClientCA} {
-		if file != "" {
-			c.Certificates = append(c.Certificates, file)
-		}
+	c := doctor.Config{
+		Version: buildOf().Version, Connections: s.maxConns, Now: a.now,
+		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.node == "" || s.store != "" {
 		var makes bool
@@ -97,8 +85,7 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 			created: func(string) {},
 			another: func(string, string) {},
 		})
-		var e *exitError
-		if errors.As(c.StoreError, &e) {
+		if e, ok := errors.AsType[*exitError](c.StoreError); ok {
 			c.StoreHint = e.hint
 		}
 		if c.Store != nil {
@@ -141,18 +128,16 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 // directoryOf returns the directory of a store, or "" if it is not in one, and
 // whether serve creates a missing store in it.
 func (a *app) directoryOf(url string) (path string, makes bool) {
-	if url == "" {
-		url = a.getenv(storeEnv)
-	}
+	url = cmp.Or(url, a.getenv(storeEnv))
 	switch rest, isDir := strings.CutPrefix(url, "dir:"); {
 	case isDir:
 		path, query, _ := strings.Cut(rest, "?")
 		return path, strings.Contains(query, "create=true")
 	case url == "" && a.container() == "":
-		path, err := a.ownPath()
+		path, err := a.dirs().Own()
 		return path, err == nil
 	case url == machineStore:
-		path, _ = a.machinePath() // created by an administrator
+		path, _ = a.dirs().Machine() // created by an administrator
 	}
 	return path, false
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,8 +67,7 @@ func (p *endpoint) resolve(s *serving) error {
 		return nil
 	}
 	address, err := net.ResolveTCPAddr("tcp", p.text)
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return failed("write the address as a number, such as "+defaultListen, "--%s %s: %w", p.flag, p.text, err)
 	}
 	if err != nil || p.text == "" {
@@ -105,7 +103,7 @@ func (p *endpoint) open() error {
 	if p.address != nil {
 		p.listener, err = net.ListenTCP("tcp", p.address)
 	} else {
-		p.listener, err = listenUnix(p.path, p.mode)
+		p.listener, err = listen.Socket(p.path, p.mode)
 	}
 	if err == nil {
 		return nil
@@ -123,28 +121,6 @@ func (p *endpoint) open() error {
 		at = p.address.String()
 	}
 	return failed(hint, "listen on %s: %w", at, cause(err))
-}
-
-// listenUnix listens on a socket in the file system, which has its mode from
-// the beginning. A socket left behind by a killed process is removed; one that
-// is in use is not.
-func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
-	l, err := listenWithMode(path, mode)
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return l, err
-	}
-	if info, e := os.Lstat(path); e != nil || info.Mode().Type() != fs.ModeSocket {
-		return nil, errors.New("the path exists and is not a socket")
-	}
-	conn, e := net.Dial("unix", path)
-	if e == nil {
-		_ = conn.Close()
-		return nil, errors.New("another program is listening there, possibly another firn serve")
-	}
-	if err := os.Remove(path); err != nil {
-		return nil, err
-	}
-	return listenWithMode(path, mode)
 }
 
 // socketMode is the default mode of a socket: only its owner can connect.

@@ -36,8 +36,7 @@ func (f *faults) add(flag, value, hint, format string, args ...any) {
 // exit adds an error that was worded for the command line.
 func (f *faults) exit(flag, value string, err error) {
 	one := fault{flag: flag, value: value, err: err}
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		one.err, one.hint, one.code = exit.err, exit.hint, exit.code
 	}
 	text := one.err.Error()
@@ -150,12 +149,10 @@ func wrongValue(flag *pflag.Flag, err error) string {
 	case "duration":
 		return "it must be a duration such as 200ms or 60s"
 	}
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = invalid.Unwrap()
 	}
-	var parse *firn.ParseError
-	if errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
 		return parse.Reason
 	}
 	return strings.TrimPrefix(err.Error(), "firn: ")

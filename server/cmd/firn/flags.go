@@ -102,6 +102,22 @@ func notEmpty(s string) (string, error) {
 	return s, nil
 }
 
+// asIs shows the default of a flag that is text.
+func asIs(s string) string { return s }
+
+// wordVar adds a flag that takes one of some words.
+func wordVar(cmd *cobra.Command, word *string, name, kind, usage string, words ...string) {
+	last := len(words) - 1
+	parse := func(s string) (string, error) {
+		if !slices.Contains(words, s) {
+			return "", errors.New("it must be " + strings.Join(words[:last], ", ") + " or " + words[last])
+		}
+		return s, nil
+	}
+	cmd.Flags().Var(&value[string]{word, parse, asIs, kind}, name, usage)
+	complete(cmd, name, func() []string { return words })
+}
+
 // layoutVar adds --layout. The zero layout means that there is no default.
 func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
 	show := func(l firn.Layout) string {
@@ -127,6 +143,24 @@ func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
 	complete(cmd, "from", func() []string { return append([]string{"auto"}, formatNames()...) })
 }
 
+// bitsVar adds --bits, which bitsOf reads.
+func bitsVar(cmd *cobra.Command, size *string, usage string) {
+	*size = "auto"
+	cmd.Flags().StringVar(size, "bits", *size, usage)
+	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
+}
+
+// bitsOf returns the size of IDs that --bits gives, or 0 for auto.
+func bitsOf(size string) (int, error) {
+	switch size {
+	case "auto":
+		return 0, nil
+	case "64", "128":
+		return strconv.Atoi(size)
+	}
+	return 0, misuse("", "--bits %q: it must be auto, 64 or 128", size)
+}
+
 // timeVar adds a flag for a point in time.
 func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
 	parse := func(s string) (time.Time, error) { return textfmt.ParseTime(s, a.started) }
@@ -134,20 +168,9 @@ func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
 }
 
 // numberVar adds a flag for a decimal integer: pflag's own reads 010 as 8.
-func numberVar(cmd *cobra.Command, n *uint64, name, short, kind, usage string) {
+func numberVar(cmd *cobra.Command, n *uint64, name, short, usage string) {
 	show := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	cmd.Flags().VarP(&value[uint64]{n, parseNumber, show, kind}, name, short, usage)
-}
-
-func parseNumber(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("it exceeds 64 bits")
-	case err != nil:
-		return 0, errors.New("it must be an integer of 0 or more")
-	}
-	return n, nil
+	cmd.Flags().VarP(&value[uint64]{n, inspect.ParseNumber, show, "N"}, name, short, usage)
 }
 
 func presetNames() []string {
@@ -165,7 +188,7 @@ func formatNames() []string {
 // complete offers words for a flag's value to the shell.
 func complete(cmd *cobra.Command, flag string, words func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return slices.DeleteFunc(words(), func(s string) bool { return strings.Contains(s, " ") }), cobra.ShellCompDirectiveNoFileComp
+		return slices.DeleteFunc(slices.Clone(words()), func(s string) bool { return strings.Contains(s, " ") }), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
 		panic(fmt.Sprintf("the command %s has no flag --%s", cmd.Name(), flag))
@@ -234,7 +257,7 @@ func needArgs(what, hint string) cobra.PositionalArgs {
 // noArgs allows no arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse(cmd.CommandPath()+" --help shows the usage", "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+		return misuse("write "+cmd.Parent().CommandPath()+" "+cmd.Use+"; --help shows more", "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

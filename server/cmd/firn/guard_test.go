@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn/server"
@@ -203,7 +202,7 @@ func TestEmptiedTokens(t *testing.T) {
 	s := newServing()
 	s.tokens = path
 	log := s.logger(a)
-	defer a.log.close()
+	defer a.log.Close()
 	g, wrong := s.readGuard(nil)
 	if err := wrong.error(nil); err != nil {
 		t.Fatal(err)
@@ -245,35 +244,4 @@ func TestEmptiedTokens(t *testing.T) {
 			t.Errorf("serve with the file %q: exit %d, want %d: %s", text, code, want, stderr)
 		}
 	}
-}
-
-// TestMemberTokenChanges: the token that other servers let this one in with is
-// read again; a file that is gone or empty leaves the previous one, and is
-// logged once.
-func TestMemberTokenChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "member")
-		write := func(text string) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write("firn_a\n")
-		var log []string
-		f, err := openTokenFile(path, func(text string) { log = append(log, text) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range []struct {
-			text, want string
-			lines      int
-		}{{"firn_a", "firn_a", 0}, {"firn_b\n", "firn_b", 0}, {"", "firn_b", 1}, {" \n", "firn_b", 1}, {"firn_c", "firn_c", 1}, {"", "firn_c", 2}} {
-			write(row.text)
-			time.Sleep(tokenEvery)
-			if got := f.token(); got != row.want || len(log) != row.lines {
-				t.Errorf("%q in the file: token %s, want %s; the log says %q", row.text, got, row.want, log)
-			}
-		}
-	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server/doctor"
 	"github.com/firnid/firn/server/listen"
 )
 
@@ -45,12 +45,7 @@ server's certificate, and sends no token.`,
 				}
 				address = args[0]
 			} else {
-				s, flags := servingFlags()
-				s.config = configFile
-				wrong, err := s.load(a, flags)
-				if err == nil {
-					err = wrong.error(s.from)
-				}
+				s, err := a.configured(configFile, "")
 				if err != nil {
 					return err
 				}
@@ -97,23 +92,11 @@ func (s *serving) healthAddress() (string, error) {
 
 // askHealth requests a path from the server at an address, with or without TLS.
 func (a *app) askHealth(ctx context.Context, address, path string) error {
-	network, at := "tcp", address
-	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
-		network, at = "unix", socket
-	} else if !isHostPort(address) {
+	if !strings.HasPrefix(address, "unix:") && !isHostPort(address) {
 		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", address)
 	}
 	client := http.Client{
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, network, at)
-			},
-			// Another program at this address could lie about the state, but nothing
-			// more.
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
-			DisableKeepAlives: true,
-		},
+		Transport:     doctor.Transport(address),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	get := func(scheme string) (*http.Response, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -24,12 +23,7 @@ func TestHealth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, stdout, stderr := serveApp(t)
 			socket := filepath.Join(t.TempDir(), "socket")
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			address := l.Addr().String()
-			l.Close()
+			address := nettest.FreeAddress(t)
 			getenv := a.getenv
 			a.getenv = func(name string) string {
 				if name == "FIRN_LISTEN" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 // maxComplaints is how many invalid IDs are shown.
@@ -38,8 +39,7 @@ name looks like an ID.`
 
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
-	show := func(s string) string { return s }
-	cmd.Flags().Var(&value[string]{column, notEmpty, show, "COLUMN"}, "csv", "column of a table with the IDs: its name, or its number from 1")
+	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a table with the IDs: its name, or its number from 1")
 }
 
 // A place is where a text comes from: an argument, or a line of a file or of
@@ -61,7 +61,7 @@ func (p place) String() string {
 
 // each calls do for every ID. An argument that is not an ID but names a file is
 // read as that file; - is the standard input.
-func (in *idInput) each(ctx context.Context, args []string, out flusher, do func(p place, text string, bad error) error) error {
+func (in *idInput) each(ctx context.Context, args []string, out records.Flusher, do func(p place, text string, bad error) error) error {
 	files := 0
 	for _, arg := range args {
 		name, isFile := arg, arg == "-"
@@ -99,7 +99,7 @@ func (in *idInput) isFile(arg string) bool {
 }
 
 // file reads the IDs in a file, or in the standard input for -.
-func (in *idInput) file(ctx context.Context, name string, out flusher, do func(p place, text string, bad error) error) error {
+func (in *idInput) file(ctx context.Context, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
 	var r io.Reader = in.a.stdin
 	if name == "-" {
 		if in.stdin {
@@ -118,10 +118,10 @@ func (in *idInput) file(ctx context.Context, name string, out flusher, do func(p
 }
 
 // lines reads the IDs of r, which has that name.
-func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out flusher, do func(p place, text string, bad error) error) error {
+func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
 	c := inspect.Column{Name: in.csv, From: in.from, Bits: in.bits}
 	last := 0
-	err := eachLine(ctx, r, out, func(n int, line string, bad error) error {
+	err := records.EachLine(ctx, r, out, func(n int, line string, bad error) error {
 		last = n
 		if bad != nil {
 			return do(place{name, n}, "", bad)
@@ -168,7 +168,7 @@ type tally struct{ all, bad int }
 
 // complain reports an invalid ID, up to maxComplaints of them. It flushes the
 // output first, so that both stay in order on a terminal.
-func (t *tally) complain(a *app, out flusher, where place, err error) error {
+func (t *tally) complain(a *app, out records.Flusher, where place, err error) error {
 	t.bad++
 	if t.bad > maxComplaints {
 		if t.bad == maxComplaints+1 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 func newInspect(a *app) *cobra.Command {
@@ -64,7 +66,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
 			}
-			if err := firstError(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+			if err := cmp.Or(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err
 			}
 			o := inspect.Options{Layout: layout, From: from}
@@ -74,7 +76,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				return err
 			}
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
-			out := newRecordWriter(a.stdout)
+			out := records.NewWriter(a.stdout)
 			var t tally
 			switch {
 			case summary:
@@ -129,7 +131,7 @@ func decodedBits(l firn.Layout) int {
 
 // inspectJSON writes an object per ID. If the layout is known, nothing is
 // guessed, and one processor is fast enough.
-func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
+func inspectJSON(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
 	if o.Layout.IsZero() {
 		return inspectUnknown(ctx, in, args, out, o, all, t)
 	}
@@ -159,9 +161,9 @@ type unread struct {
 }
 
 // inspectUnknown is inspectJSON for IDs of unknown layouts.
-func inspectUnknown(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
+func inspectUnknown(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
 	var bad atomic.Int64
-	records := newOrdered(out, func() func(b []byte, id unread) []byte {
+	ordered := records.NewOrdered(out, func() func(b []byte, id unread) []byte {
 		scanner := inspect.NewScanner(o)
 		return func(b []byte, id unread) []byte {
 			o, r, err := o, inspect.Result{}, id.err
@@ -182,10 +184,10 @@ func inspectUnknown(ctx context.Context, in *idInput, args []string, out *record
 			return append(r.AppendJSON(b), '\n')
 		}
 	})
-	defer records.close()
-	err := in.each(ctx, args, records, func(where place, text string, err error) error {
+	defer ordered.Close()
+	err := in.each(ctx, args, ordered, func(where place, text string, err error) error {
 		t.all++
-		return records.add(unread{text, !all && where.line > 0, err, in.a.now()})
+		return ordered.Add(unread{text, !all && where.line > 0, err, in.a.now()})
 	})
 	t.bad = int(bad.Load())
 	return err

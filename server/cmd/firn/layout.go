@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +50,7 @@ node.`,
 			return presetNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := firstError(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+			if err := cmp.Or(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err
 			}
 			out := bufio.NewWriter(a.stdout)
@@ -61,7 +61,7 @@ node.`,
 			case doPlan && len(args) == 1:
 				return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
 			case doPlan:
-				p.now = a.now()
+				p.Now = a.now()
 				err := p.print(out, l, asJSON)
 				if e := out.Flush(); e != nil {
 					return e
@@ -82,14 +82,14 @@ node.`,
 			}
 			layout, err := firn.ParseLayout(args[0])
 			if err != nil {
-				return misuse(layoutHint(args[0]), "%q: %w", args[0], plain(err))
+				return misuse(layoutHint(args[0]), "%q: %w", args[0], inspect.Plain(err))
 			}
 			boxed, err := drawn(diagram, l)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				fmt.Fprintf(out, "%s\n", appendLayout(nil, layout))
+				fmt.Fprintf(out, "%s\n", inspect.AppendLayout(nil, layout))
 			} else {
 				showLayout(out, l, layout, boxed)
 			}
@@ -97,9 +97,9 @@ node.`,
 		},
 	}
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
-	cmd.Flags().Float64Var(&p.years, "years", 0, "with --plan: how long it must last from now")
-	cmd.Flags().Float64Var(&p.nodes, "nodes", 0, "with --plan: number of nodes")
-	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: sustained IDs per second of one node")
+	cmd.Flags().Float64Var(&p.Years, "years", 0, "with --plan: how long it must last from now")
+	cmd.Flags().Float64Var(&p.Nodes, "nodes", 0, "with --plan: number of nodes")
+	cmd.Flags().Float64Var(&p.Rate, "rate", 0, "with --plan: sustained IDs per second of one node")
 	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: number of bits of an ID, up to 128 (default 63 and 53)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
@@ -125,7 +125,7 @@ func listPresets(w io.Writer, l look, asJSON bool) {
 	}
 	for p := range firn.Presets() {
 		if asJSON {
-			fmt.Fprintf(w, "%s\n", appendLayout(nil, p.Layout))
+			fmt.Fprintf(w, "%s\n", inspect.AppendLayout(nil, p.Layout))
 			continue
 		}
 		x := p.Layout
@@ -229,7 +229,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 		}
 	}
 	r.add("bits", "%d: %s", l.Bits(), fields(l))
-	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), epochText(l))
+	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), inspect.EpochText(l))
 	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
 	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
 	switch {
@@ -268,7 +268,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	for _, k := range keys {
 		r.add("key", "%s=%s  %s", k.Name, k.Default, k.About)
 	}
-	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", epochText(l))
+	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", inspect.EpochText(l))
 	r.print(w, look)
 }
 
@@ -280,42 +280,5 @@ func untilText(l firn.Layout, bit int, never, always, from string) string {
 		return always
 	default:
 		return fmt.Sprintf(from, at.Format(time.DateOnly))
-	}
-}
-
-func epochText(l firn.Layout) string {
-	if t := l.Epoch(); t.Nanosecond() == 0 && t.Year() >= 1 && t.Year() <= 9999 {
-		return t.Format(time.RFC3339)
-	}
-	return fmt.Sprint(l.Epoch().UnixMilli())
-}
-
-// appendLayout appends a layout as JSON.
-func appendLayout(b []byte, l firn.Layout) []byte {
-	b = inspect.AppendString(append(b, `{"layout":`...), l.String())
-	b = inspect.AppendString(append(b, `,"fields":`...), l.Fields())
-	b = fmt.Appendf(b, `,"bits":%d,"time_bits":%d,"node_bits":%d,"seq_bits":%d,"random_bits":%d,"unit_ns":%d`,
-		l.Bits(), l.TimeBits(), l.NodeBits(), l.SeqBits(), l.RandomBits(), l.Unit().Nanoseconds())
-	b = inspect.AppendMillis(append(b, `,"epoch_ms":`...), l.Epoch())
-	b = inspect.AppendMillis(append(b, `,"last_ms":`...), l.Last())
-	b = inspect.AppendNumber(append(b, `,"max_node":`...), l.MaxNode())
-	b = inspect.AppendNumber(append(b, `,"max_seq":`...), l.MaxSeq())
-	b = strconv.AppendFloat(append(b, `,"ids_per_second":`...), l.IDsPerSecond(), 'f', -1, 64)
-	b = fmt.Appendf(b, `,"ordered":%t,"read_only":%t,"format":%q`, l.Ordered(), l.ReadOnly(), l.Format().String())
-	b = appendFrom(append(b, `,"negative_from_ms":`...), l, 63)
-	b = appendFrom(append(b, `,"inexact_in_javascript_from_ms":`...), l, 53)
-	return append(b, '}')
-}
-
-// appendFrom appends from when on IDs have this bit: Unix milliseconds, null
-// for never, 0 for always.
-func appendFrom(b []byte, l firn.Layout, bit int) []byte {
-	switch at, always, never := inspect.FirstWith(l, bit); {
-	case never:
-		return append(b, "null"...)
-	case always:
-		return append(b, '0')
-	default:
-		return inspect.AppendMillis(b, at)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -43,23 +42,14 @@ func newLimiting() limiting {
 // flags adds the flags of limits.
 func (l *limiting) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "N", "maximum number of IDs per request, up to 100000")
+	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "maximum number of IDs per request, up to 100000")
 	sizeVar(cmd, &l.maxBody, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
 	sizeVar(cmd, &l.maxHeader, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
 	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
 	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read an answer, 100ms to 10m")
 	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
 	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
-	show := func(s string) string { return s }
-	f.Var(&value[string]{&l.integersOfRESP, parseIntegers, show, "MODE"}, "resp-integers", "INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe")
-	complete(cmd, "resp-integers", func() []string { return []string{allowIntegers, refuseUnsafe} })
-}
-
-func parseIntegers(s string) (string, error) {
-	if s != allowIntegers && s != refuseUnsafe {
-		return "", errors.New("it must be " + allowIntegers + " or " + refuseUnsafe)
-	}
-	return s, nil
+	wordVar(cmd, &l.integersOfRESP, "resp-integers", "MODE", "INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
 }
 
 // sizeVar adds a flag for a number of bytes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server/logwriter"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/tracing"
 )
@@ -26,19 +28,9 @@ type logging struct {
 
 // flags adds the flags of logs.
 func (l *logging) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	show := func(s string) string { return s }
-	f.Var(&value[string]{&l.logFormat, parseLogFormat, show, "FORMAT"}, "log-format", "format of the log on stderr: text or json")
-	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
-	f.Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
+	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
+	cmd.Flags().Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
 	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
-}
-
-func parseLogFormat(s string) (string, error) {
-	if s != "text" && s != "json" {
-		return "", errors.New("it must be text or json")
-	}
-	return s, nil
 }
 
 func parseLogLevel(s string) (slog.Level, error) {
@@ -69,7 +61,7 @@ func (l *logging) logger(a *app) *slog.Logger {
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
 	signal.Notify(brokenPipes, syscall.SIGPIPE)
-	a.log = newLogWriter(a.stderr, missingLines(handler))
+	a.log = logwriter.New(a.stderr, missingLines(handler))
 	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
@@ -81,4 +73,13 @@ func (l *logging) reload(to *logging) bool {
 	}
 	l.level.Set(to.logLevel)
 	return true
+}
+
+// missingLines returns a function that formats the line about missing lines.
+func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
+	return func(lines int) []byte {
+		var b bytes.Buffer
+		slog.New(handler(&b)).Warn("log lines dropped: nothing read the log", "lines", lines)
+		return b.Bytes()
+	}
 }

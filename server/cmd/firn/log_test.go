@@ -209,7 +209,7 @@ func TestLogLevelReload(t *testing.T) {
 		var out bytes.Buffer
 		a := &app{stderr: &out}
 		log := s.logger(a)
-		defer a.log.close()
+		defer a.log.Close()
 		f, _, err := readConfig(file)
 		if err != nil {
 			t.Fatal(err)

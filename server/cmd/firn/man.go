@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -84,11 +85,7 @@ func writePage(w io.Writer, cmd *cobra.Command) error {
 	p.line(".SH SYNOPSIS")
 	p.line(`\fB%s\fR`, roff(cmd.UseLine()))
 	p.line(".SH DESCRIPTION")
-	long := cmd.Long
-	if long == "" {
-		long = cmd.Short + "."
-	}
-	p.text(long)
+	p.text(cmp.Or(cmd.Long, cmd.Short+"."))
 	subs := subcommands(cmd)
 	if len(subs) > 0 {
 		p.line(".SH COMMANDS")

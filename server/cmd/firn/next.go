@@ -12,6 +12,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 // A nexting has the flags of the command next.
@@ -68,7 +70,7 @@ it.`,
 			return n.run(cmd.Context())
 		},
 	}
-	numberVar(cmd, &n.count, "count", "n", "N", "number of IDs")
+	numberVar(cmd, &n.count, "count", "n", "number of IDs")
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
@@ -89,7 +91,7 @@ func (n *nexting) run(ctx context.Context) error {
 	case n.count == 0:
 		return misuse("", "--count 0: it must be 1 or more")
 	case n.layout.ReadOnly():
-		return misuse("run firn layout for the layouts that can be made", "%w", errReadOnly(n.layout))
+		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
 	case static && (n.name != "" || n.nodes != nil):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer and --nodes")
 	case n.node != "" && n.nodes != nil:
@@ -138,7 +140,7 @@ func (n *nexting) record() (record, error) {
 		n.format = n.layout.Format()
 	}
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
-		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, plain(err))
+		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, inspect.Plain(err))
 	}
 	switch {
 	case n.format == firn.Raw && n.asJSON:
@@ -277,14 +279,14 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 // stream writes IDs as they come, one batch at a time.
 func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
 	ids := make([]I, min(count, 4096))
-	out := newRecordWriter(w)
+	out := records.NewWriter(w)
 	for count > 0 {
 		ids = ids[:min(count, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
 			return storeError(err)
 		}
 		for _, id := range ids {
-			if err := out.end(write(out.begin(), id)); err != nil {
+			if err := out.End(write(out.Begin(), id)); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
 )
 
 // nodeUsage describes the values that readNode accepts.
@@ -50,7 +51,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 		}
 	default:
 		if node, err = l.ParseNode(spec); err != nil {
-			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, plain(err))
+			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, inspect.Plain(err))
 		}
 		return node, nil
 	}
@@ -62,7 +63,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 		if kind == "if" {
 			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
 		}
-		return 0, misuse(hint, "--node %s is %d: %w", spec, node, plain(&firn.RangeError{
+		return 0, misuse(hint, "--node %s is %d: %w", spec, node, inspect.Plain(&firn.RangeError{
 			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
 		}))
 	}
@@ -79,16 +80,4 @@ func nodeHint(l firn.Layout, err error) string {
 		return fmt.Sprintf("layout %s has no node bits: leave out --node", l)
 	}
 	return fmt.Sprintf("layout %s has %d node bits; firn layout --plan finds other layouts", l, l.NodeBits())
-}
-
-// plain returns err without words that the command line already has.
-func plain(err error) error {
-	var p *firn.ParseError
-	if errors.As(err, &p) {
-		return errors.New(p.Reason)
-	}
-	if text, ok := strings.CutPrefix(err.Error(), "firn: "); ok {
-		return errors.New(text)
-	}
-	return err
 }

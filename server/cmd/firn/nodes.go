@@ -153,7 +153,7 @@ func (l *nodeList) add(ctx context.Context, name string) error {
 		written = l.node(name, n, err, isBlocked)
 		return written == nil
 	})
-	if err := firstError(written, err); err != nil {
+	if err := cmp.Or(written, err); err != nil {
 		return err
 	}
 	if len(blocked) > 0 && !l.asJSON {

@@ -51,7 +51,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
 			}
 			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("", "--format %s: %w", format, plain(err))
+				return misuse("", "--format %s: %w", format, inspect.Plain(err))
 			}
 			if format == firn.Raw {
 				return misuse("firn range --format hex", "--format raw: range prints text")

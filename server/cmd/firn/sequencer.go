@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -133,7 +135,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
 			if layout.ReadOnly() {
-				return misuse("run firn layout for the layouts that can be made", "%w", errReadOnly(layout))
+				return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(layout))
 			}
 			return nil
 		},
@@ -228,7 +230,7 @@ func newSequencerList(a *app) *cobra.Command {
 			return written == nil
 		})
 		if err != nil || written != nil {
-			return firstError(written, err)
+			return cmp.Or(written, err)
 		}
 		if !asJSON && len(t.rows) == 0 && broken == 0 {
 			a.note("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
@@ -240,15 +242,6 @@ func newSequencerList(a *app) *cobra.Command {
 		}
 		return nil
 	})
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // newSequencerChange makes a command that shows or changes a sequencer at once.

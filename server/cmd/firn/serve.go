@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,10 @@ import (
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/systemd"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -166,7 +169,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.MemberCA, "member-ca", "", "PEM `FILE` with the authorities of the store's other servers (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
 	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach exactly this one (default the host's name and port)")
-	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "maximum number of connections per address")
+	numberVar(cmd, &s.maxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
@@ -175,7 +178,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	clockVars(cmd, &s.allowClock)
 	// The zero value is not the default: 0s is another setting.
 	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
-	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "maximum number of sequencers in use")
+	numberVar(cmd, &s.maxNames, "max-sequencers", "", "maximum number of sequencers in use")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
@@ -322,7 +325,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
 		if guard.memberToken != nil {
-			c.Forward.Token = guard.memberToken.token
+			c.Forward.Token = guard.memberToken.Token
 		}
 	}
 	open := func(ctx context.Context) (grant.Store, error) {
@@ -333,8 +336,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 	} else {
 		c.Store, err = open(ctx)
 	}
-	var e *exitError
-	if errors.As(err, &e) && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
+	if e, ok := errors.AsType[*exitError](err); ok && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
 		e.hint += "; and serve other machines: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
 	}
 	return c, err
@@ -385,7 +387,7 @@ func (s *serving) checkValues() (all faults) {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
 	if s.layout.ReadOnly() {
-		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", errReadOnly(s.layout))
+		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(s.layout))
 	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
 		all.add("layout", s.layout.String(), "", "%w", err)
 	}
@@ -483,11 +485,11 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
-	manager := a.supervisor(log)
-	manager.ready(endpoints[0].url(scheme(secure)))
+	manager := systemd.FromEnv(a.getenv, log)
+	manager.Ready(endpoints[0].url(scheme(secure)))
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
 	var watching sync.WaitGroup
-	watching.Go(func() { manager.watch(alive) })
+	watching.Go(func() { manager.Watch(alive) })
 	defer watching.Wait()
 	defer dead()
 
@@ -504,7 +506,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		ended = true
 	case <-ctx.Done():
 	}
-	manager.stopping(s.drainDelay + s.drainTimeout + closingTime)
+	manager.Stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
 	var again []any // the first line after a signal explains a second signal
 	if ctx.Err() != nil {
@@ -600,13 +602,10 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 
 // numbers returns where node IDs come from: a static node or a store.
 func (s *serving) numbers(a *app) (source, name string) {
-	switch {
-	case s.store == "" && s.node != "":
+	if s.store == "" && s.node != "" {
 		return "node", s.node
-	case s.store != "":
-		return "store", a.storeName(s.store)
 	}
-	return "store", a.storeName(a.getenv(storeEnv))
+	return "store", a.storeName(cmp.Or(s.store, a.getenv(storeEnv)))
 }
 
 // storeName returns the store of a URL, for people.
@@ -614,9 +613,9 @@ func (a *app) storeName(url string) string {
 	path := ""
 	switch url {
 	case "":
-		path, _ = a.ownPath()
+		path, _ = a.dirs().Own()
 	case machineStore:
-		path, _ = a.machinePath()
+		path, _ = a.dirs().Machine()
 	default:
 		return stores.Redact(url)
 	}

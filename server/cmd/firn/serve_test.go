@@ -151,7 +151,7 @@ func TestServeDrain(t *testing.T) {
 				maxConns:       10,
 			}
 			log := s.logger(a)
-			defer a.log.close()
+			defer a.log.Close()
 			c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
 			if err != nil {
 				t.Fatal(err)
@@ -207,7 +207,7 @@ func TestServeDrainDelay(t *testing.T) {
 			maxConns:       10,
 		}
 		log := s.logger(a)
-		defer a.log.close()
+		defer a.log.Close()
 		c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/firnid/firn/server/listen"
 )
 
 // TestSocketMode: a socket has the mode that its address says, and its owner's
@@ -24,7 +26,7 @@ func TestSocketMode(t *testing.T) {
 			var l net.Listener
 			func() {
 				defer syscall.Umask(syscall.Umask(umask))
-				l, err = listenUnix(path, mode)
+				l, err = listen.Socket(path, mode)
 			}()
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,24 +106,13 @@ func nameOf(l firn.Layout) string {
 	if l == firn.Default() {
 		return "default"
 	}
-	name := l.Preset()
-	if name == "" {
-		name = "layout"
-	}
-	if firn.MustParseLayout(orDefault(l.Preset())) == l {
+	name := cmp.Or(l.Preset(), "layout")
+	if firn.MustParseLayout(cmp.Or(l.Preset(), "default")) == l {
 		return name
 	}
 	h := fnv.New32a()
 	h.Write([]byte(l.String()))
 	return fmt.Sprintf("%s-%08x", name, h.Sum32())
-}
-
-// orDefault returns the name of a preset.
-func orDefault(preset string) string {
-	if preset == "" {
-		return "default"
-	}
-	return preset
 }
 
 // parseNodes reads --nodes.

@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/records"
 )
 
 // inspectSummary reports on all IDs together.
-func inspectSummary(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, asJSON bool) error {
+func inspectSummary(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, asJSON bool) error {
 	s := inspect.NewSummary(o, in.a.now())
 	var t tally
 	err := in.each(ctx, args, out, func(where place, text string, bad error) error {
@@ -64,7 +65,7 @@ func rateOf(r inspect.Report) (perSecond float64, ok bool) {
 	return float64(r.Fits) / seconds, true
 }
 
-func printSummary(a *app, out *recordWriter, r inspect.Report, t tally) {
+func printSummary(a *app, out *records.Writer, r inspect.Report, t tally) {
 	l := a.lookOf(a.stdout)
 	var x rows
 	x.add("IDs", "%s", l.bold(number(l, uint64(r.Count))))
@@ -113,12 +114,5 @@ func appendSummary(b []byte, r inspect.Report, t tally) []byte {
 			b = fmt.Appendf(b, `,"rate":%.6g`, perSecond)
 		}
 	}
-	b = append(b, `,"anomalies":[`...)
-	for i, text := range anomalies(r, t.bad) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = inspect.AppendString(b, text)
-	}
-	return append(b, "]}"...)
+	return append(inspect.AppendStrings(append(b, `,"anomalies":`...), anomalies(r, t.bad)), '}')
 }

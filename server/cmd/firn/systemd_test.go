@@ -94,14 +94,3 @@ func TestNoManager(t *testing.T) {
 		}
 	}
 }
-
-// TestWatchdogOfAnother: the watchdog of another process of the service is left
-// alone.
-func TestWatchdogOfAnother(t *testing.T) {
-	a := &app{getenv: func(name string) string {
-		return map[string]string{"NOTIFY_SOCKET": "x", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}[name]
-	}}
-	if s := a.supervisor(nil); s.watchdog != 0 {
-		t.Errorf("the interval of the watchdog is %v, want 0", s.watchdog)
-	}
-}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/readfile"
 )
 
 // newTokenList makes the command that lists a token file.
@@ -135,7 +136,7 @@ until they have the new one.`,
 		Args:    oneEntry,
 		RunE: func(_ *cobra.Command, args []string) error {
 			token, hash := auth.NewToken()
-			err := editTokens(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
+			err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
 			if err != nil {
 				return err
 			}
@@ -166,7 +167,7 @@ rotate has replaced.`,
 		Example: "  firn token remove billing --file tokens.yaml\n  firn token remove billing --old --file tokens.yaml",
 		Args:    oneEntry,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return editTokens(file, args[0], func(data []byte) ([]byte, error) {
+			return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
 				if old {
 					return auth.RemoveOld(data, file, args[0])
 				}
@@ -204,7 +205,7 @@ func completeEntries(cmd *cobra.Command, file *string) {
 // entryNames returns the names of the entries of a file, or nil if it cannot be
 // read.
 func entryNames(file string) (names []string) {
-	data, err := os.ReadFile(file)
+	data, err := readfile.Read(file)
 	if err != nil {
 		return nil
 	}
@@ -220,18 +221,15 @@ func readTokens(file string) ([]byte, error) {
 	if file == "" {
 		return nil, misuse("name the file of firn serve --tokens", "--file FILE is missing")
 	}
-	data, err := os.ReadFile(file)
+	data, err := readfile.Read(file)
 	if err != nil {
 		return nil, failed("", "%w", err)
 	}
 	return data, nil
 }
 
-// addToken adds an entry to a file.
+// addToken adds an entry to a file, which it creates if necessary.
 func addToken(file, name, entry string) error {
-	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		return writeTokens(file, nil, func([]byte) ([]byte, error) { return auth.Add(nil, file, entry) })
-	}
 	return editTokens(file, name, func(data []byte) ([]byte, error) {
 		all, err := auth.Entries(data, file)
 		for _, e := range all {
@@ -243,28 +241,39 @@ func addToken(file, name, entry string) error {
 	})
 }
 
-// editTokens changes a token file in one step: a server that reads it meanwhile
-// sees either the old or the new version. name is the name of the entry.
-func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
+// changeEntry changes an entry of an existing file.
+func changeEntry(file, name string, change func([]byte) ([]byte, error)) error {
 	if _, err := readTokens(file); err != nil {
 		return err
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return failed("", "%w", err)
-	}
-	err = writeTokens(file, info, change)
-	var two *auth.RotationError
-	var exit *exitError
+	return editTokens(file, name, change)
+}
+
+// editTokens changes a token file; name is the name of the entry.
+func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
+	err := auth.EditFile(file, change)
+	var (
+		exit *exitError
+		two  *auth.RotationError
+		path *fs.PathError
+		link *os.LinkError
+	)
+	hint := "nothing was changed"
 	switch {
 	case err == nil, errors.As(err, &exit):
 		return err
 	case errors.Is(err, auth.ErrNoEntry):
 		return noEntry(file, name)
 	case errors.As(err, &two):
-		return failed(fmt.Sprintf("run firn token remove %s --old --file %s once no client has the old token", name, file), "%w", err)
+		hint = fmt.Sprintf("run firn token remove %s --old --file %s once no client has the old token", name, file)
+	case errors.Is(err, fs.ErrExist):
+		hint = "if no other firn token command is running, remove it"
+	case errors.As(err, &path) && path.Op == "chown":
+		hint = "run the command as the owner of the file, or as root; nothing was changed"
+	case path != nil, errors.As(err, &link):
+		hint = ""
 	}
-	return failed("nothing was changed", "%w", err)
+	return failed(hint, "%w", err)
 }
 
 // noEntry returns the error for an unknown entry of a file.
@@ -274,52 +283,4 @@ func noEntry(file, name string) error {
 		hint = "did you mean " + near + "?"
 	}
 	return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), hint}
-}
-
-// writeTokens replaces a file by a changed one, with the mode and owner of the
-// old one; old is nil without a file. Meanwhile the new file is beside it,
-// and keeps other commands from changing it.
-func writeTokens(file string, old fs.FileInfo, change func([]byte) ([]byte, error)) (err error) {
-	temp := file + ".new"
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		return failed("if no other firn token command is running, remove it", "%w", err)
-	}
-	if err != nil {
-		return failed("", "%w", err)
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(temp)
-		}
-	}()
-	var data []byte
-	if old != nil {
-		if data, err = os.ReadFile(file); err != nil {
-			return failed("", "%w", err)
-		}
-	}
-	text, err := change(data)
-	if err != nil {
-		return err
-	}
-	if old != nil {
-		if err := f.Chmod(old.Mode().Perm()); err != nil {
-			return failed("", "%w", err)
-		}
-		if err := ownAs(f, old); err != nil {
-			return failed("run the command as the owner of the file, or as root; nothing was changed", "%w", err)
-		}
-	}
-	if _, err := f.Write(text); err != nil {
-		return failed("", "%w", err)
-	}
-	if err := firstError(f.Sync(), f.Close()); err != nil {
-		return failed("", "%w", err)
-	}
-	if err := os.Rename(temp, file); err != nil {
-		return failed("", "%w", err)
-	}
-	return nil
 }

@@ -27,20 +27,12 @@ func newTraced() traced { return traced{traceRatio: tracing.DefaultRatio} }
 func (t *traced) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
-	f.Var(&value[string]{&t.traces.Protocol, parseTraceProtocol, func(s string) string { return s }, "PROTOCOL"}, "tracing-protocol", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)")
-	complete(cmd, "tracing-protocol", func() []string { return []string{tracing.GRPC, tracing.HTTP} })
+	wordVar(cmd, &t.traces.Protocol, "tracing-protocol", "PROTOCOL", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
 	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
 	show := func(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) }
 	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
 	f.StringVar(&t.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
 	t.ratioGiven = func() bool { return f.Changed("tracing-sample-ratio") }
-}
-
-func parseTraceProtocol(s string) (string, error) {
-	if s != tracing.GRPC && s != tracing.HTTP {
-		return "", errors.New("it must be grpc or http")
-	}
-	return s, nil
 }
 
 func parseRatio(s string) (float64, error) {

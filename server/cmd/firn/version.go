@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -49,9 +49,7 @@ func buildOf() build {
 			}
 		}
 	}
-	if b.Version == "" {
-		b.Version = "devel"
-	}
+	b.Version = cmp.Or(b.Version, "devel")
 	return b
 }
 
@@ -76,12 +74,7 @@ func newVersion(a *app) *cobra.Command {
 			}
 			b := buildOf()
 			if asJSON {
-				text, err := json.Marshal(b)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-				return err
+				return a.printJSON(b)
 			}
 			_, err := fmt.Fprintln(a.stdout, b.text())
 			return err

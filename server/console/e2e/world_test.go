@@ -81,10 +81,7 @@ func start(t *testing.T, o options) *server {
 		}
 		c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil)
 	}
-	var err error
-	if s.pages, err = console.New(c); err != nil {
-		t.Fatal(err)
-	}
+	s.pages = console.New(c)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

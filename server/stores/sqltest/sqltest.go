@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // User, Password and Database are the same for every server.
@@ -201,18 +203,6 @@ func find(t testing.TB, name, pkg string) string {
 	return ""
 }
 
-// freeAddress returns a free loopback address.
-func freeAddress(t testing.TB) (address, port string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	return l.Addr().String(), port
-}
-
 // directory makes a directory for a server, owned by another user if necessary:
 // the servers refuse to run as root.
 func directory(t testing.TB, prefix string, account string) (dir string, as *syscall.SysProcAttr) {
@@ -274,12 +264,12 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	t.Helper()
 	postgres, psql := find(t, "postgres", "postgresql"), find(t, "psql", "postgresql-client")
 	s := &Server{t: t, scheme: "postgres"}
-	var port string
-	s.address, port = freeAddress(t)
+	s.address = nettest.FreeAddress(t)
+	host, port, _ := net.SplitHostPort(s.address)
 	s.query = []string{psql, "-q", "-At", "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1"}
 	s.sql = append(slices.Clip(s.query), "-o", os.DevNull)
 	s.start = func() *exec.Cmd {
-		args := []string{"-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir}
+		args := []string{"-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=" + host, "-c", "unix_socket_directories=" + dir}
 		for _, setting := range settings {
 			args = append(args, "-c", setting)
 		}
@@ -333,10 +323,10 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 			t.Fatal("sqltest: a MariaDB with standbys must be started with ReplicationMariaDB")
 		}
 		s.Exec("CREATE USER IF NOT EXISTS replica@'127.0.0.1' IDENTIFIED BY 'replica'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1';\n")
-		_, port, _ := strings.Cut(s.address, ":")
+		host, port, _ := net.SplitHostPort(s.address)
 		// The primary's log has everything that it has ever executed.
 		replica := mariaDB(t, []string{"server-id=2", "log-bin=log", "log-slave-updates=1", "sync-binlog=1", "read-only=1", "rpl-semi-sync-slave-enabled=1"})
-		replica.Exec("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=" + port + ", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
+		replica.Exec("CHANGE MASTER TO MASTER_HOST='" + host + "', MASTER_PORT=" + port + ", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
 			"MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; START SLAVE;\n")
 		return replica
 	}
@@ -354,11 +344,11 @@ func mariaDB(t testing.TB, settings []string) *Server {
 	// the same time may use the same names, and delete each other's files.
 	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--auth-root-authentication-method=normal", "--skip-test-db")
 	s := &Server{t: t, scheme: "mysql"}
-	var port string
-	s.address, port = freeAddress(t)
+	s.address = nettest.FreeAddress(t)
+	host, port, _ := net.SplitHostPort(s.address)
 	socket := filepath.Join(dir, "s")
 	s.start = func() *exec.Cmd {
-		args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + socket,
+		args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--bind-address=" + host, "--port=" + port, "--socket=" + socket,
 			"--pid-file=" + filepath.Join(dir, "pid"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}
 		for _, setting := range settings {
 			args = append(args, "--"+setting)

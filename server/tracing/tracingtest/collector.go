@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,6 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // A Span is a received span.
@@ -47,15 +48,8 @@ type Collector struct {
 func New(t testing.TB) *Collector {
 	t.Helper()
 	c := new(Collector)
-	listen := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
 	var serving sync.WaitGroup
-	forGRPC, forHTTP := listen(), listen()
+	forGRPC, forHTTP := nettest.Listen(t), nettest.Listen(t)
 	c.GRPC, c.HTTP = forGRPC.Addr().String(), forHTTP.Addr().String()
 	rpc := grpc.NewServer()
 	collector.RegisterTraceServiceServer(rpc, service{c: c})

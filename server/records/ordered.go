@@ -1,15 +1,15 @@
-package main
+package records
 
 import (
 	"runtime"
 	"sync"
 )
 
-// An ordered turns items into records on all processors, and writes the records
-// in the order of the items. It must be made by newOrdered and closed with
-// close, and is not safe for concurrent use.
-type ordered[T any] struct {
-	out     *recordWriter
+// An Ordered turns items into records on all processors, and writes the records
+// in the order of the items. It must be made by NewOrdered and closed with
+// Close, and is not safe for concurrent use.
+type Ordered[T any] struct {
+	out     *Writer
 	work    chan *batch[T]
 	filling *batch[T]
 	queue   []*batch[T] // in progress, the oldest first
@@ -29,11 +29,11 @@ type batch[T any] struct {
 // and small enough that all batches together stay small.
 const batchItems = 256
 
-// newOrdered starts the workers. Each has its own function, which appends the
+// NewOrdered starts the workers. Each has its own function, which appends the
 // record of an item.
-func newOrdered[T any](out *recordWriter, worker func() func(b []byte, item T) []byte) *ordered[T] {
+func NewOrdered[T any](out *Writer, worker func() func(b []byte, item T) []byte) *Ordered[T] {
 	n := runtime.GOMAXPROCS(0)
-	o := &ordered[T]{out: out, work: make(chan *batch[T], n)}
+	o := &Ordered[T]{out: out, work: make(chan *batch[T], n)}
 	for range n + 2 {
 		o.free = append(o.free, &batch[T]{items: make([]T, 0, batchItems), done: make(chan struct{}, 1)})
 	}
@@ -53,8 +53,8 @@ func newOrdered[T any](out *recordWriter, worker func() func(b []byte, item T) [
 	return o
 }
 
-// add adds an item.
-func (o *ordered[T]) add(item T) error {
+// Add adds an item.
+func (o *Ordered[T]) Add(item T) error {
 	if o.filling == nil {
 		if len(o.free) == 0 {
 			if err := o.write(); err != nil {
@@ -72,7 +72,7 @@ func (o *ordered[T]) add(item T) error {
 }
 
 // hand passes the filled batch on.
-func (o *ordered[T]) hand() {
+func (o *Ordered[T]) hand() {
 	if o.filling != nil {
 		o.queue = append(o.queue, o.filling)
 		o.work <- o.filling
@@ -81,7 +81,7 @@ func (o *ordered[T]) hand() {
 }
 
 // write waits for the oldest batch and writes it.
-func (o *ordered[T]) write() error {
+func (o *Ordered[T]) write() error {
 	b := o.queue[0]
 	o.queue = append(o.queue[:0], o.queue[1:]...)
 	<-b.done
@@ -99,7 +99,7 @@ func (o *ordered[T]) write() error {
 }
 
 // Flush writes the records of all items so far.
-func (o *ordered[T]) Flush() error {
+func (o *Ordered[T]) Flush() error {
 	o.hand()
 	for len(o.queue) > 0 {
 		if err := o.write(); err != nil {
@@ -109,8 +109,8 @@ func (o *ordered[T]) Flush() error {
 	return o.out.Flush()
 }
 
-// close ends the workers.
-func (o *ordered[T]) close() {
+// Close ends the workers.
+func (o *Ordered[T]) Close() {
 	close(o.work)
 	o.workers.Wait()
 }

@@ -1,4 +1,4 @@
-package main
+package records
 
 import (
 	"bytes"
@@ -24,9 +24,9 @@ func TestOrdered(t *testing.T) {
 		}
 	}
 	var got, want bytes.Buffer
-	o := newOrdered(newRecordWriter(&got), slow)
+	o := NewOrdered(NewWriter(&got), slow)
 	for n := range 10*batchItems + 3 {
-		if err := o.add(n); err != nil {
+		if err := o.Add(n); err != nil {
 			t.Fatal(err)
 		}
 		want.WriteString(strconv.Itoa(n) + "\n")
@@ -39,14 +39,14 @@ func TestOrdered(t *testing.T) {
 	if err := o.Flush(); err != nil || got.String() != want.String() {
 		t.Errorf("%d bytes, %v, want %d", got.Len(), err, want.Len())
 	}
-	o.close()
+	o.Close()
 
 	full := errors.New("disk full")
-	o = newOrdered(newRecordWriter(failing{full}), slow)
-	defer o.close()
+	o = NewOrdered(NewWriter(failing{full}), slow)
+	defer o.Close()
 	err := error(nil)
 	for n := 0; err == nil && n < 1_000_000; n++ {
-		err = o.add(n)
+		err = o.Add(n)
 	}
 	if !errors.Is(err, full) {
 		t.Errorf("got %v, want %v", err, full)

@@ -1,4 +1,6 @@
-package main
+// Package records reads and writes streams of records: lines, or IDs of a fixed
+// size. Records that are written into a pipe stay whole.
+package records
 
 import (
 	"io"
@@ -14,18 +16,19 @@ const (
 	fileBuf = 64 << 10
 )
 
-// A recordWriter collects records (lines, or IDs of 8 or 16 bytes) and writes
+// A Writer collects records (lines, or IDs of 8 or 16 bytes) and writes
 // as many whole records at once as fit. Otherwise lines of several processes
 // that write into one pipe could be joined in the middle, and the result could
-// be the ID of another process. It must be made by newRecordWriter.
-type recordWriter struct {
+// be the ID of another process. It must be made by NewWriter.
+type Writer struct {
 	w      io.Writer
 	atOnce int
 	buf    []byte
 }
 
-func newRecordWriter(w io.Writer) *recordWriter {
-	r := &recordWriter{w: w, atOnce: leastPipeBuf}
+// NewWriter returns a Writer that writes to w.
+func NewWriter(w io.Writer) *Writer {
+	r := &Writer{w: w, atOnce: leastPipeBuf}
 	if runtime.GOOS == "linux" {
 		r.atOnce = pipeBuf
 	}
@@ -37,12 +40,12 @@ func newRecordWriter(w io.Writer) *recordWriter {
 	return r
 }
 
-// begin returns the buffer to append a record to, and end takes it back.
-func (r *recordWriter) begin() []byte { return r.buf }
+// Begin returns the buffer to append a record to, and End takes it back.
+func (r *Writer) Begin() []byte { return r.buf }
 
-// end first writes the previous records if the appended record does not fit
+// End first writes the previous records if the appended record does not fit
 // beside them.
-func (r *recordWriter) end(buf []byte) error {
+func (r *Writer) End(buf []byte) error {
 	whole := len(r.buf)
 	if r.buf = buf; len(buf) <= r.atOnce || whole == 0 {
 		return nil
@@ -53,15 +56,15 @@ func (r *recordWriter) end(buf []byte) error {
 }
 
 // Write collects one record.
-func (r *recordWriter) Write(record []byte) (int, error) {
-	if err := r.end(append(r.begin(), record...)); err != nil {
+func (r *Writer) Write(record []byte) (int, error) {
+	if err := r.End(append(r.Begin(), record...)); err != nil {
 		return 0, err
 	}
 	return len(record), nil
 }
 
 // Flush writes what is left.
-func (r *recordWriter) Flush() error {
+func (r *Writer) Flush() error {
 	if len(r.buf) == 0 {
 		return nil
 	}

@@ -1,29 +1,28 @@
-package main
+// Package logwriter writes a log whose reader may stop reading.
+package logwriter
 
 import (
-	"bytes"
 	"io"
-	"log/slog"
 	"sync"
 	"time"
 )
 
 const (
-	// logPatience is how long writing a line may take before callers stop waiting
+	// patience is how long writing a line may take before callers stop waiting
 	// for the log.
-	logPatience = 100 * time.Millisecond
+	patience = 100 * time.Millisecond
 
-	// mostLog is how many bytes of lines are kept while the log is not read.
-	mostLog = 1 << 20
+	// mostPending is how many bytes of lines are kept while the log is not read.
+	mostPending = 1 << 20
 )
 
-// A logWriter writes the lines of a log without blocking its callers. If the
+// A Writer writes the lines of a log without blocking its callers. If the
 // reader stops, for example at a full pipe, it keeps some lines and drops the
 // others: a server still answers, and a program under a node ID is still
 // stopped in time. When lines are read again, one reports how many are missing.
 //
-// It is safe for concurrent use. Create it with newLogWriter, and close it.
-type logWriter struct {
+// It is safe for concurrent use. It must be made by New, and ends with Close.
+type Writer struct {
 	out     io.Writer
 	missing func(lines int) []byte // the line that reports missing lines
 
@@ -37,16 +36,18 @@ type logWriter struct {
 	ended   chan struct{}
 }
 
-func newLogWriter(out io.Writer, missing func(lines int) []byte) *logWriter {
-	w := &logWriter{out: out, missing: missing, written: make(chan struct{}), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+// New returns a Writer of lines to out. missing returns the line that reports
+// how many lines are missing.
+func New(out io.Writer, missing func(lines int) []byte) *Writer {
+	w := &Writer{out: out, missing: missing, written: make(chan struct{}), wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go w.run()
 	return w
 }
 
-// Write adds a line and waits until it is written, for at most logPatience.
-func (w *logWriter) Write(line []byte) (int, error) {
+// Write adds a line and waits until it is written, for at most patience.
+func (w *Writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
-	if w.closed || len(w.pending)+len(line) > mostLog {
+	if w.closed || len(w.pending)+len(line) > mostPending {
 		w.lost++
 		w.mu.Unlock()
 		return len(line), nil
@@ -65,11 +66,11 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	if stalled {
 		return len(line), nil
 	}
-	patience := time.NewTimer(logPatience)
-	defer patience.Stop()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-written:
-	case <-patience.C:
+	case <-timer.C:
 		w.mu.Lock()
 		w.stalled = w.written == written // otherwise it was written just now
 		w.mu.Unlock()
@@ -78,7 +79,7 @@ func (w *logWriter) Write(line []byte) (int, error) {
 }
 
 // run writes the pending lines.
-func (w *logWriter) run() {
+func (w *Writer) run() {
 	defer close(w.ended)
 	for range w.wake {
 		for {
@@ -102,9 +103,9 @@ func (w *logWriter) run() {
 	}
 }
 
-// close waits until all lines are written, but not for long. Later lines are
+// Close waits until all lines are written, but not for long. Later lines are
 // dropped.
-func (w *logWriter) close() {
+func (w *Writer) Close() {
 	w.mu.Lock()
 	if w.lost > 0 {
 		w.pending = append(w.pending, w.missing(w.lost)...)
@@ -118,14 +119,5 @@ func (w *logWriter) close() {
 	select {
 	case <-w.ended:
 	case <-time.After(time.Second):
-	}
-}
-
-// missingLines returns a function that formats the line about missing lines.
-func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
-	return func(lines int) []byte {
-		var b bytes.Buffer
-		slog.New(handler(&b)).Warn("log lines dropped: nothing read the log", "lines", lines)
-		return b.Bytes()
 	}
 }

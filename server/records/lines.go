@@ -1,9 +1,10 @@
-package main
+package records
 
 import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -21,7 +22,7 @@ var errLongLine = errors.New("the line is longer than 1 MiB")
 type lines struct {
 	ctx    context.Context
 	chunks chan chunk
-	idle   func() error // called before waiting for input; may be nil
+	out    Flusher // flushed before waiting for input
 
 	rest    string // of the chunk, not returned yet
 	partial []byte // the beginning of a line that ends in the next chunk
@@ -38,14 +39,6 @@ type chunk struct {
 
 // chunkSize is large enough that handing over a chunk costs nothing per line.
 const chunkSize = 256 << 10
-
-// newLines reads lines from r until it ends or ctx is done. idle is called when
-// all input so far was used, so that the output can be flushed.
-func newLines(ctx context.Context, r io.Reader, idle func() error) *lines {
-	l := &lines{ctx: ctx, chunks: make(chan chunk, 2), idle: idle}
-	go readChunks(ctx, r, l.chunks)
-	return l
-}
 
 func readChunks(ctx context.Context, r io.Reader, to chan<- chunk) {
 	buf := make([]byte, chunkSize)
@@ -111,10 +104,8 @@ func (l *lines) fill() error {
 	select {
 	case c = <-l.chunks:
 	default:
-		if l.idle != nil {
-			if err := l.idle(); err != nil {
-				return err
-			}
+		if err := l.out.Flush(); err != nil {
+			return err
 		}
 		select {
 		case c = <-l.chunks:
@@ -126,14 +117,14 @@ func (l *lines) fill() error {
 	if c.err != nil {
 		l.ended = true
 		if c.err != io.EOF {
-			return failed("", "read the input: %w", c.err)
+			return fmt.Errorf("read the input: %w", c.err)
 		}
 	}
 	return nil
 }
 
-// eachRaw calls do for each ID of size bytes, with the number of IDs before it.
-func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
+// EachRaw calls do for each ID of size bytes, with the number of IDs before it.
+func EachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	in := bufio.NewReaderSize(r, chunkSize)
 	b := make([]byte, size)
 	for n := 0; ; n++ {
@@ -141,9 +132,9 @@ func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 		case err == io.EOF:
 			return nil
 		case err == io.ErrUnexpectedEOF:
-			return failed("", "the input ends after %d bytes of ID %d, which needs %d", k, n+1, size)
+			return fmt.Errorf("the input ends after %d bytes of ID %d, which needs %d", k, n+1, size)
 		case err != nil:
-			return failed("", "read the input: %w", err)
+			return fmt.Errorf("read the input: %w", err)
 		}
 		if err := do(n, b); err != nil {
 			return err
@@ -151,17 +142,18 @@ func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	}
 }
 
-// A flusher is an output with a buffer.
-type flusher interface{ Flush() error }
+// A Flusher is an output with a buffer.
+type Flusher interface{ Flush() error }
 
-// eachLine calls do for each line of r, with its number from 1. An error of do
-// ends it; do handles errors in single lines. The output is flushed when there
-// is no more input for the moment, and at the end.
-func eachLine(ctx context.Context, r io.Reader, out flusher, do func(n int, text string, bad error) error) error {
+// EachLine calls do for each line of r, with its number from 1, until do
+// returns an error. bad is the error of a line that is too long. The output is
+// flushed when there is no more input for the moment, and at the end.
+func EachLine(ctx context.Context, r io.Reader, out Flusher, do func(n int, text string, bad error) error) error {
 	// The goroutine that reads ahead ends with this input.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	in := newLines(ctx, r, out.Flush)
+	in := &lines{ctx: ctx, chunks: make(chan chunk, 2), out: out}
+	go readChunks(ctx, r, in.chunks)
 	for {
 		text, bad, ok := in.next()
 		if !ok {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package listen
 
 import (
 	"io/fs"
@@ -9,8 +9,8 @@ import (
 )
 
 // listenWithMode listens on a socket with a mode, regardless of the umask. The
-// umask belongs to the whole process: serve listens before it does anything
-// else.
+// umask belongs to the whole process, so nothing else may create files
+// meanwhile.
 func listenWithMode(path string, mode fs.FileMode) (net.Listener, error) {
 	defer syscall.Umask(syscall.Umask(int(0o777 &^ mode)))
 	return net.Listen("unix", path)

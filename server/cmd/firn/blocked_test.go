@@ -1,0 +1,143 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fullPipe returns the write end of a pipe that is full and not read.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	raw, err := w.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full error
+	err = raw.Write(func(fd uintptr) bool { // it does not block yet
+		for size := 4096; size > 0; size /= 2 {
+			for full = nil; full == nil || errors.Is(full, syscall.EINTR); {
+				_, full = syscall.Write(int(fd), make([]byte, size))
+			}
+		}
+		return true
+	})
+	if err != nil || !errors.Is(full, syscall.EAGAIN) {
+		t.Fatal(err, full)
+	}
+	return w
+}
+
+// TestBlockedLog: a server whose log is not read, or no longer read, answers,
+// and stops on a signal.
+func TestBlockedLog(t *testing.T) {
+	notInProcess(t)
+	t.Run("full", func(t *testing.T) { serveInto(t, fullPipe(t)) })
+	t.Run("gone", func(t *testing.T) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		defer w.Close()
+		serveInto(t, w)
+	})
+}
+
+// serveInto runs a server with this stderr.
+func serveInto(t *testing.T, stderr *os.File) {
+	// A socket, because its log does not say which port it has.
+	address := filepath.Join(t.TempDir(), "socket")
+	cmd := firnCommand(context.Background(), "serve --listen unix:"+address+" --node 3 --log-level debug --log-format json")
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", address)
+	}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}
+	defer client.CloseIdleConnections()
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := net.Dial("unix", address); err == nil {
+			conn.Close()
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("the server does not listen")
+		}
+	}
+	for i := range 1000 {
+		resp, err := client.Post("http://localhost/v1/sequencers/orders/next", "", nil)
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the server does not end")
+	}
+}
+
+// TestBlockedLogUnderANodeID: a program that runs under a node ID is stopped
+// before its window ends, even if the log is not read.
+func TestBlockedLogUnderANodeID(t *testing.T) {
+	notInProcess(t)
+	dir := t.TempDir()
+	store := filepath.Join(dir, "store")
+	running := filepath.Join(dir, "running")
+	cmd := firnCommand(context.Background(), "node run --window 3s --store dir:"+store+"?create=true&volatile=true -- tee "+running)
+	cmd.Stderr = fullPipe(t)
+	if _, err := cmd.StdinPipe(); err != nil { // tee makes the file, and waits for an end that does not come
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(running); err == nil {
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("the program has no node ID")
+		}
+	}
+	if err := os.Rename(store, store+".away"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+		if code := cmd.ProcessState.ExitCode(); code != 124 {
+			t.Errorf("exit code %d, want 124: stopped because of its window", code)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the program runs, long after its window")
+	}
+}
