@@ -25,7 +25,10 @@ func TestUnaskedAnswer(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		secure, together bool
-	}{{"plain", false, false}, {"TLS", true, false}, {"TLS, in one segment", true, true}} {
+	}{
+		{"plain", false, false}, {"plain, in one segment", false, true},
+		{"TLS", true, false}, {"TLS, in one segment", true, true},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			h, err := clienttest.NewHandler(nil)
 			if err != nil {

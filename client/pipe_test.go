@@ -1,0 +1,189 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A readFunc is an io.Reader.
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+
+const (
+	oneCommand = "*3\r\n$5\r\nNEXTR\r\n$1\r\na\r\n$1\r\n1\r\n"
+	longWait   = 5 * time.Second
+)
+
+var (
+	oneAnswer = runsRESP([3]string{"0000000000000001", "1", "1"})
+	wantOne   = expectation{count: 1, size: 8}
+)
+
+// askOne asks for an ID.
+func (p *pipe) askOne(ctx context.Context) error {
+	a, err := p.ask(ctx, wantOne, []byte(oneCommand))
+	if err == nil && len(a.spans) != 1 {
+		return errors.New("an answer without IDs")
+	}
+	return err
+}
+
+// A pipe that ends while an answer is read: the call that reads for itself uses
+// it, and the owner does not, whose callers have been told to ask elsewhere.
+func TestPipeEndsDuringAnswer(t *testing.T) {
+	for _, byOwner := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			go io.Copy(io.Discard, far)
+			var p *pipe
+			arrive := make(chan struct{})
+			p = newPipe(near, bufio.NewReader(readFunc(func(b []byte) (int, error) {
+				<-arrive
+				p.fail(net.ErrClosed)
+				return copy(b, oneAnswer), nil
+			})), longWait)
+			var all sync.WaitGroup
+			all.Go(p.read)
+			if byOwner {
+				time.Sleep(2 * tick) // the owner waits for the end of the connection
+			}
+			all.Go(func() {
+				if err := p.askOne(t.Context()); byOwner != errors.Is(err, errElsewhere) || !byOwner && err != nil {
+					t.Errorf("by the owner: %t: %v", byOwner, err)
+				}
+			})
+			synctest.Wait()
+			close(arrive)
+			all.Wait()
+		})
+	}
+}
+
+// A pipe that is to be replaced ends after the last answer, whether the caller
+// or the owner reads it.
+func TestRetiredPipe(t *testing.T) {
+	for _, calls := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			go io.Copy(io.Discard, far)
+			p := newPipe(near, bufio.NewReader(near), longWait)
+			var all sync.WaitGroup
+			all.Go(p.read)
+			for range calls {
+				all.Go(func() {
+					if err := p.askOne(t.Context()); err != nil {
+						t.Errorf("%d calls: %v", calls, err)
+					}
+				})
+				synctest.Wait()
+			}
+			p.retire()
+			if err := p.askOne(t.Context()); err != errElsewhere {
+				t.Errorf("%d calls: a call after retire: %v, want errElsewhere", calls, err)
+			}
+			for i := range calls {
+				if p.hasEnded() {
+					t.Fatalf("%d calls: it has ended after %d answers", calls, i)
+				}
+				_, _ = io.WriteString(far, oneAnswer)
+				synctest.Wait()
+			}
+			if !p.hasEnded() {
+				t.Errorf("%d calls: it has not ended after the last answer", calls)
+			}
+			all.Wait()
+		})
+	}
+}
+
+// Slow answers are not a stuck pipe while each comes in time. If one does not,
+// the calls behind it ask elsewhere, and those that have left disturb nothing.
+func TestSlowPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		go io.Copy(io.Discard, far)
+		p := newPipe(near, bufio.NewReader(near), longWait)
+		var all sync.WaitGroup
+		all.Go(p.read)
+		ask := func(ctx context.Context, want error) {
+			all.Go(func() {
+				if err := p.askOne(ctx); err != want {
+					t.Errorf("%v, want %v", err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		answer := func() {
+			_, _ = io.WriteString(far, oneAnswer)
+			synctest.Wait()
+		}
+		for range 6 {
+			ask(t.Context(), nil)
+		}
+		for range 6 {
+			time.Sleep(stuckAfter - time.Millisecond)
+			answer()
+		}
+		hasty, cancel := context.WithTimeout(t.Context(), stuckAfter/2)
+		defer cancel()
+		ask(hasty, context.DeadlineExceeded) // reads
+		ask(hasty, context.DeadlineExceeded)
+		ask(t.Context(), errElsewhere)
+		time.Sleep(2 * stuckAfter)
+		ask(t.Context(), errElsewhere) // is not even sent
+		for range 3 {
+			answer()
+		}
+		ask(t.Context(), nil)
+		answer()
+		if p.hasEnded() {
+			t.Error("it has ended")
+		}
+		p.fail(net.ErrClosed)
+		all.Wait()
+	})
+}
+
+// Bytes that another goroutine is about to read are no reason to end a pipe.
+func TestUnreadWhileReading(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	p := newPipe(near, bufio.NewReader(near), longWait)
+	first := &query{want: wantOne}
+	if !p.send(first, []byte(oneCommand)) {
+		t.Fatal("a new pipe sends nothing")
+	}
+	_, _ = io.WriteString(far, oneAnswer)
+	for seesUnread && !isUnread(p.raw) {
+		runtime.Gosched()
+	}
+	if !p.send(&query{want: wantOne}, []byte(oneCommand)) {
+		t.Error("a request behind an answer that has arrived was not sent")
+	}
+	p.fail(net.ErrClosed)
+	p.read()
+}
