@@ -477,6 +477,59 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 	})
 }
 
+// A call fetches itself, except from when a call has given up until a fetch
+// succeeds. That a call has given up is not a failure of the source.
+func TestStartPrefetcherWhoFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("down")
+		var byCalls []bool // for each fetch, whether a call made it: only these have a deadline
+		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+			_, byCall := ctx.Deadline()
+			byCalls = append(byCalls, byCall)
+			fetch := len(byCalls)
+			if fetch == 4 { // ignores its context
+				time.Sleep(time.Second)
+				return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return Batch{}, ctx.Err()
+			}
+			if fetch == 2 {
+				return Batch{}, down
+			}
+			return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
+		}), &PrefetchOptions{Count: 2, MaxCount: 2, Validity: time.Minute})
+		defer closePrefetcher(t, p)
+		next := func(limit time.Duration) (ID, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			return p.Next(ctx)
+		}
+		if id, err := next(300 * time.Millisecond); err != context.DeadlineExceeded || id != 0 {
+			t.Errorf("the first call: %v, %v, want DeadlineExceeded", id, err)
+		}
+		if id, err := p.TryNext(); err != ErrExhausted || id != 0 {
+			t.Errorf("TryNext() = %v, %v, want only ErrExhausted", id, err)
+		}
+		for _, want := range []ID{30, 40, 50} {
+			// The second of these calls has no time left when its IDs arrive.
+			limit := time.Hour
+			if want == 40 {
+				limit = 300 * time.Millisecond
+			}
+			if id, err := next(limit); err != nil || id != want {
+				t.Errorf("Next() = %v, %v, want %v", id, err, want)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		if !slices.Equal(byCalls, []bool{true, false, false, true, true}) {
+			t.Errorf("made by calls: %v, want all but the second and third", byCalls)
+		}
+	})
+}
+
 // A context that blocks concerns its caller alone.
 func TestStartPrefetcherOfABlockingContext(t *testing.T) {
 	for _, blocks := range []string{"Done", "Err"} {
