@@ -47,10 +47,17 @@ func TestPipeEndsDuringAnswer(t *testing.T) {
 			go io.Copy(io.Discard, far)
 			var p *pipe
 			arrive := make(chan struct{})
-			p = newPipe(near, bufio.NewReader(readFunc(func(b []byte) (int, error) {
-				<-arrive
-				p.fail(net.ErrClosed)
-				return copy(b, oneAnswer), nil
+			rest := oneAnswer
+			p = newPipe(near, bufio.NewReader(readFunc(func(b []byte) (n int, err error) {
+				if rest == oneAnswer {
+					<-arrive
+					b = b[:1]
+				} else {
+					p.fail(net.ErrClosed)
+				}
+				n = copy(b, rest)
+				rest = rest[n:]
+				return n, nil
 			})), longWait)
 			var all sync.WaitGroup
 			all.Go(p.read)
