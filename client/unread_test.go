@@ -76,7 +76,9 @@ func TestUnaskedAnswer(t *testing.T) {
 				t.Fatalf("%d IDs, %v", b.Len(), err)
 			}
 			if !test.together {
-				if _, err := io.WriteString(d.conns[0], extra); err != nil {
+				var conn net.Conn
+				d.set(func() { conn = d.conns[0] })
+				if _, err := io.WriteString(conn, extra); err != nil {
 					t.Fatal(err)
 				}
 				for !isUnread(p.raw) && !p.hasEnded() {
