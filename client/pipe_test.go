@@ -37,6 +37,14 @@ func (p *pipe) askOne(ctx context.Context) error {
 	return err
 }
 
+// pipeInMemory returns a pipe, and the other end of its connection, which
+// discards what is sent.
+func pipeInMemory() (*pipe, net.Conn) {
+	near, far := net.Pipe()
+	go io.Copy(io.Discard, far)
+	return newPipe(near, bufio.NewReader(near), longWait), far
+}
+
 // A pipe that ends while an answer is read: the call that reads for itself uses
 // it, and the owner does not, whose callers have been told to ask elsewhere.
 func TestPipeEndsDuringAnswer(t *testing.T) {
@@ -81,10 +89,8 @@ func TestPipeEndsDuringAnswer(t *testing.T) {
 func TestRetiredPipe(t *testing.T) {
 	for _, calls := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
+			p, far := pipeInMemory()
 			defer far.Close()
-			go io.Copy(io.Discard, far)
-			p := newPipe(near, bufio.NewReader(near), longWait)
 			var all sync.WaitGroup
 			all.Go(p.read)
 			for range calls {
@@ -118,10 +124,8 @@ func TestRetiredPipe(t *testing.T) {
 // the calls behind it ask elsewhere, and those that have left disturb nothing.
 func TestSlowPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
+		p, far := pipeInMemory()
 		defer far.Close()
-		go io.Copy(io.Discard, far)
-		p := newPipe(near, bufio.NewReader(near), longWait)
 		var all sync.WaitGroup
 		all.Go(p.read)
 		ask := func(ctx context.Context, want error) {
@@ -163,7 +167,7 @@ func TestSlowPipe(t *testing.T) {
 	})
 }
 
-// Bytes that another goroutine is about to read are no reason to end a pipe.
+// Bytes that another goroutine is about to read do not end a pipe.
 func TestUnreadWhileReading(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
