@@ -3,11 +3,14 @@ package client
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"net/http/httptest"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,7 +90,7 @@ func TestPipeEndsDuringAnswer(t *testing.T) {
 // A pipe that is to be replaced ends after the last answer, whether the caller
 // or the owner reads it.
 func TestRetiredPipe(t *testing.T) {
-	for _, calls := range []int{1, 3} {
+	for _, calls := range []int{0, 1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			p, far := pipeInMemory()
 			defer far.Close()
@@ -197,4 +200,77 @@ func TestUnreadWhileReading(t *testing.T) {
 	}
 	p.fail(net.ErrClosed)
 	p.read()
+}
+
+// A call that gives up in the middle of a TLS record leaves the record to the
+// owner of the pipe.
+func TestCancelledInARecord(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	for _, first := range []int{1, 5, 6, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			halves := &halvingConn{Conn: far}
+			secure := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
+			answer := make(chan struct{})
+			var all sync.WaitGroup
+			all.Go(func() {
+				defer far.Close()
+				c := tls.Server(halves, &tls.Config{Certificates: server.TLS.Certificates})
+				if err := c.Handshake(); err != nil {
+					t.Error(err)
+				}
+				all.Go(func() { _, _ = io.Copy(io.Discard, c) })
+				for range answer {
+					_, _ = io.WriteString(c, oneAnswer)
+				}
+			})
+			if err := secure.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			p := newPipe(secure, bufio.NewReader(secure), longWait)
+			all.Go(p.read)
+			for i := range 3 {
+				halves.first.Store(int64(first))
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				defer cancel()
+				all.Go(func() { answer <- struct{}{} })
+				if err := p.askOne(ctx); err != context.DeadlineExceeded {
+					t.Errorf("%d bytes, %d: %v, want DeadlineExceeded", first, i, err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				halves.first.Store(0)
+				all.Go(func() { answer <- struct{}{} })
+				if err := p.askOne(t.Context()); err != nil {
+					t.Errorf("%d bytes, %d: the next call: %v", first, i, err)
+				}
+			}
+			if p.hasEnded() {
+				t.Errorf("%d bytes: the pipe has ended", first)
+			}
+			close(answer)
+			p.fail(net.ErrClosed)
+			all.Wait()
+		})
+	}
+}
+
+// A halvingConn pauses within its writes, after the first bytes.
+type halvingConn struct {
+	net.Conn
+	first atomic.Int64 // 0 means no pause
+}
+
+func (c *halvingConn) Write(b []byte) (int, error) {
+	first := int(c.first.Load())
+	if first == 0 || first >= len(b) {
+		return c.Conn.Write(b)
+	}
+	n, err := c.Conn.Write(b[:first])
+	if err != nil {
+		return n, err
+	}
+	time.Sleep(50 * time.Millisecond)
+	m, err := c.Conn.Write(b[first:])
+	return n + m, err
 }
