@@ -347,6 +347,7 @@ func TestBatchKeepsItsPlace(t *testing.T) {
 				return
 			}
 			time.Sleep(time.Second)
+			synctest.Wait() // Sleep orders nothing for the race detector
 			if want := []string{"before", "batch", "after", "last"}; order[0] != want[0] || !slices.Equal(sorted(order), sorted(want)) {
 				t.Errorf("served in the order %q, want %q", order, want)
 			}
