@@ -259,9 +259,9 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		return 0
 	}
 	f.left = true // if the source, or this, does not return
-	joined, cancel := context.WithCancelCause(p.ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(ctx.Err()) })()
+	joined, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
 	p.call(joined, f)
 	f.left = f.err != nil && joined.Err() != nil && p.ctx.Err() == nil
 	return 0

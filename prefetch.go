@@ -151,9 +151,8 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // take longer than what it saves.
 //
 // Nothing is fetched before the first call, and a Prefetcher that is not called
-// does nothing. The context passed to the source's NextBatch has no deadline
-// and no values. It is canceled by Close, and by the end of the context of a
-// call that fetches, whose error is then its cause (see context.Cause). If
+// does nothing. The context passed to the source's NextBatch is canceled by
+// Close. If a call fetches, it is derived from the context of that call. If
 // NextBatch panics, the fetch has failed, and the calls that would return its
 // error panic instead.
 //

@@ -447,71 +447,154 @@ func (s *stuckSource) NextBatch(context.Context, int) (Batch, error) {
 	return BatchFromRuns(Run{1, 1, 1}), nil
 }
 
-// A context whose Done panics.
-type brokenContext struct{ context.Context }
+// Contexts whose Done or Err panics.
+type (
+	brokenDone struct{ context.Context }
+	brokenErr  struct{ context.Context }
+)
 
-func (brokenContext) Done() <-chan struct{} { panic("broken") }
+func (brokenDone) Done() <-chan struct{} { panic("broken") }
+func (brokenErr) Err() error             { panic("broken") }
 
 // A caller's context that panics concerns that caller alone.
 func TestStartPrefetcherOfABrokenContext(t *testing.T) {
-	p := StartPrefetcher(&scriptedSource{}, nil)
-	defer closePrefetcher(t, p)
-	func() {
-		defer func() {
-			if v := recover(); v != "broken" {
-				t.Errorf("Next panics with %v, want broken", v)
+	synctest.Test(t, func(t *testing.T) {
+		p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
+		defer closePrefetcher(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		for _, broken := range []context.Context{brokenDone{ctx}, brokenErr{ctx}} {
+			func() {
+				defer func() {
+					if v := recover(); v != "broken" {
+						t.Errorf("Next panics with %v, want broken", v)
+					}
+				}()
+				p.Next(broken)
+			}()
+		}
+		wantNext(t, p, 101) // the first batch was lost with its call
+	})
+}
+
+// A call fetches itself, except from when a call has given up until a fetch
+// succeeds. That a call has given up is not a failure of the source.
+func TestStartPrefetcherWhoFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("down")
+		var byCalls []bool // for each fetch, whether a call made it: only these have a deadline
+		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+			_, byCall := ctx.Deadline()
+			byCalls = append(byCalls, byCall)
+			fetch := len(byCalls)
+			if fetch == 4 { // ignores its context
+				time.Sleep(time.Second)
+				return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
 			}
-		}()
-		p.Next(brokenContext{t.Context()})
-	}()
-	wantNext(t, p, 1)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return Batch{}, ctx.Err()
+			}
+			if fetch == 2 {
+				return Batch{}, down
+			}
+			return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
+		}), &PrefetchOptions{Count: 2, MaxCount: 2, Validity: time.Minute})
+		defer closePrefetcher(t, p)
+		next := func(limit time.Duration) (ID, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			return p.Next(ctx)
+		}
+		if id, err := next(300 * time.Millisecond); err != context.DeadlineExceeded || id != 0 {
+			t.Errorf("the first call: %v, %v, want DeadlineExceeded", id, err)
+		}
+		if id, err := p.TryNext(); err != ErrExhausted || id != 0 {
+			t.Errorf("TryNext() = %v, %v, want only ErrExhausted", id, err)
+		}
+		for _, want := range []ID{30, 40, 50} {
+			// The second of these calls has no time left when its IDs arrive.
+			limit := time.Hour
+			if want == 40 {
+				limit = 300 * time.Millisecond
+			}
+			if id, err := next(limit); err != nil || id != want {
+				t.Errorf("Next() = %v, %v, want %v", id, err, want)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		if !slices.Equal(byCalls, []bool{true, false, false, true, true}) {
+			t.Errorf("made by calls: %v, want all but the second and third", byCalls)
+		}
+	})
 }
 
 // A context that blocks concerns its caller alone.
 func TestStartPrefetcherOfABlockingContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scriptedSource{}, nil)
-		defer closePrefetcher(t, p)
-		stuck := blockingContext{t.Context(), make(chan struct{})}
-		var all sync.WaitGroup
-		all.Go(func() {
-			if id, err := p.Next(stuck); id != 2 || err != nil {
-				t.Errorf("Next() = %v, %v, want 2", id, err)
+	for _, blocks := range []string{"Done", "Err"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
+			defer closePrefetcher(t, p)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			stuck := blockingContext{ctx, blocks, make(chan struct{})}
+			var all sync.WaitGroup
+			all.Go(func() {
+				if id, err := p.Next(stuck); err != nil && err != context.DeadlineExceeded {
+					t.Errorf("%s: Next() = %v, %v, want an ID or DeadlineExceeded", blocks, id, err)
+				}
+			})
+			synctest.Wait()
+			patient, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if _, err := p.Next(patient); err != nil {
+				t.Errorf("%s blocks: the next call: %v", blocks, err)
 			}
+			close(stuck.until)
+			all.Wait()
 		})
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if id, err := p.Next(ctx); id != 1 || err != nil {
-			t.Errorf("Next() = %v, %v, want 1", id, err)
-		}
-		close(stuck.until)
-		all.Wait()
-	})
+	}
 }
 
-// A blockingContext waits in its Done.
+// A blockingContext waits in one of its methods.
 type blockingContext struct {
 	context.Context
-	until chan struct{}
+	method string
+	until  chan struct{}
 }
 
-func (c blockingContext) Done() <-chan struct{} { <-c.until; return c.Context.Done() }
+func (c blockingContext) Done() <-chan struct{} {
+	if c.method == "Done" {
+		<-c.until
+	}
+	return c.Context.Done()
+}
 
-// The source can find out why its context has ended.
-func TestStartPrefetcherCause(t *testing.T) {
+func (c blockingContext) Err() error {
+	if c.method == "Err" {
+		<-c.until
+	}
+	return c.Context.Err()
+}
+
+// A source that a call asks gets the deadline of that call.
+func TestStartPrefetcherDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var cause error
+		var got error
 		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+			if at, ok := ctx.Deadline(); !ok || time.Until(at) != time.Second {
+				t.Errorf("the deadline is %v, %t", at, ok)
+			}
 			<-ctx.Done()
-			cause = context.Cause(ctx)
-			return Batch{}, ctx.Err()
+			got = ctx.Err()
+			return Batch{}, got
 		}), nil)
 		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := p.Next(ctx); err != context.DeadlineExceeded || cause != context.DeadlineExceeded {
-			t.Errorf("Next() = %v, and the cause is %v, want DeadlineExceeded twice", err, cause)
+		if _, err := p.Next(ctx); err != context.DeadlineExceeded || got != context.DeadlineExceeded {
+			t.Errorf("Next() = %v, and the source's context ended with %v, want DeadlineExceeded twice", err, got)
 		}
 	})
 }

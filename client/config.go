@@ -32,8 +32,8 @@ type Config struct {
 	Token string
 
 	// TokenSource returns the token for each request if Token is empty. It must
-	// be safe for concurrent use by multiple goroutines. Its error ends the
-	// call.
+	// be safe for concurrent use by multiple goroutines, and return soon after
+	// its context is done, because calls wait for it. Its error ends the call.
 	TokenSource func(context.Context) (string, error)
 
 	// TLS is the configuration for https:// servers; nil means the system's

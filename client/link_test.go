@@ -366,6 +366,48 @@ func TestCancelledReaderOverRESP(t *testing.T) {
 	}
 }
 
+// A context that ends while the answer arrives harms no later request: no
+// deadline is left behind, and no turn to read is lost.
+func TestCancelledAtTheAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		d := n.direct(t, "a", 1, "default")
+		q := n.directClient(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
+		switched(t, q)
+		pipe := q.client.roster.servers[0].link.get("")
+		d.Delay(time.Millisecond)
+		seen := make(map[firn.ID]bool)
+		_, before := d.counts()
+		for i := range 1000 {
+			wait := time.Millisecond
+			switch i % 10 {
+			case 0:
+				wait--
+			case 1:
+				wait++
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			b, err := q.NextBatch(ctx, 2)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			for id := range b.All() {
+				if seen[id] {
+					t.Fatalf("%v comes twice", id)
+				}
+				seen[id] = true
+			}
+			synctest.Wait() // the answer has been read, and the function of the context has run
+		}
+		if _, commands := d.counts(); commands != before+1000 || pipe.hasEnded() {
+			t.Errorf("%d commands over one connection, which has ended: %t; want 1000", commands-before, pipe.hasEnded())
+		}
+		if answers := len(seen) / 2; answers < 100 || answers > 900 {
+			t.Errorf("%d of 1000 calls got an answer, want at least those with time, and not those without", answers)
+		}
+	})
+}
+
 // A connection that its server closes is dropped although no call reads. So is
 // one on which more arrives than was asked for.
 func TestUnusedOverRESP(t *testing.T) {

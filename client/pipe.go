@@ -62,7 +62,7 @@ type pipe struct {
 	turn    chan struct{} // tells the owner to read; holds one
 	ended   chan struct{} // closed by end
 
-	mu      sync.Mutex // guards the fields below; not held during I/O
+	mu      sync.Mutex // guards the fields below; not held while I/O waits
 	line    []*query   // queries without an answer, the oldest first
 	load    int        // bytes of their commands
 	out     []byte     // bytes to send

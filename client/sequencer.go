@@ -263,10 +263,8 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 			return none, err
 		case ctx.Err() != nil:
 			// The caller gave up. A caller with little patience proves nothing
-			// about the server, but one that it kept waiting for long does. The
-			// prefetcher passes on why it cancels a fetch.
-			late := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
-			if late && time.Since(start) >= s.client.config.Timeout/4 {
+			// about the server, but one that it kept waiting for long does.
+			if time.Since(start) >= s.client.config.Timeout/4 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				s.note(err)
 				s.failed(i, start, true, 0, err)
 			}

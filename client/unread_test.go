@@ -25,7 +25,10 @@ func TestUnaskedAnswer(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		secure, together bool
-	}{{"plain", false, false}, {"TLS", true, false}, {"TLS, in one segment", true, true}} {
+	}{
+		{"plain", false, false}, {"plain, in one segment", false, true},
+		{"TLS", true, false}, {"TLS, in one segment", true, true},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			h, err := clienttest.NewHandler(nil)
 			if err != nil {
@@ -73,7 +76,9 @@ func TestUnaskedAnswer(t *testing.T) {
 				t.Fatalf("%d IDs, %v", b.Len(), err)
 			}
 			if !test.together {
-				if _, err := io.WriteString(d.conns[0], extra); err != nil {
+				var conn net.Conn
+				d.set(func() { conn = d.conns[0] })
+				if _, err := io.WriteString(conn, extra); err != nil {
 					t.Fatal(err)
 				}
 				for !isUnread(p.raw) && !p.hasEnded() {
