@@ -113,6 +113,9 @@ func (p *pipe) letOwnerRead() {
 // isUnread reports whether something has arrived in a pipe from which no
 // goroutine reads. The caller holds mu.
 func (p *pipe) isUnread() bool {
+	if p.r.Buffered() > 0 { // it came with the switch to RESP
+		return true
+	}
 	if _, ok := p.conn.(*tls.Conn); ok { // it may hold what it has not decrypted yet
 		_ = p.conn.SetReadDeadline(past)
 		_, err := p.r.Peek(1)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,6 +86,31 @@ func TestPipeEndsDuringAnswer(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+// An answer that came with the switch to RESP is not given to the first request.
+func TestUnaskedWithTheSwitch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		go io.Copy(io.Discard, far)
+		r := bufio.NewReader(io.MultiReader(strings.NewReader(oneAnswer), near))
+		if _, err := r.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		p := newPipe(near, r, longWait)
+		var all sync.WaitGroup
+		all.Go(p.read)
+		synctest.Wait()
+		if err := p.askOne(t.Context()); err != errElsewhere {
+			t.Errorf("the first request: %v, want errElsewhere", err)
+		}
+		if !p.hasEnded() {
+			t.Error("the pipe has not ended")
+		}
+		p.fail(net.ErrClosed)
+		all.Wait()
+	})
 }
 
 // A pipe that is to be replaced ends after the last answer, whether the caller
