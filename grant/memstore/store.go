@@ -30,9 +30,13 @@ var (
 type Store struct {
 	mu       sync.Mutex        // guards all fields; never held while a caller's code runs
 	values   map[string][]byte // a value is never changed, only replaced
-	watchers map[string]map[chan struct{}]bool
+	watchers map[string]watches
 	closed   bool
 }
+
+// watches are the watches of one key, with the functions that end the use of
+// their contexts.
+type watches map[chan struct{}]func() bool
 
 // refuse returns an error if the context is done or the store is closed. The
 // caller holds s.mu, so that nothing happens between the check and the call.
@@ -143,18 +147,17 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 		return changed
 	}
 	if s.watchers == nil {
-		s.watchers = make(map[string]map[chan struct{}]bool)
+		s.watchers = make(map[string]watches)
 	}
 	if s.watchers[key] == nil {
-		s.watchers[key] = make(map[chan struct{}]bool)
+		s.watchers[key] = make(watches)
 	}
-	s.watchers[key][changed] = true
 	// It runs in its own goroutine, so it can wait for s.mu even if ctx is
 	// already done.
-	context.AfterFunc(ctx, func() {
+	s.watchers[key][changed] = context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.watchers[key][changed] {
+		if s.watchers[key][changed] == nil {
 			return // Close came first
 		}
 		delete(s.watchers[key], changed)
@@ -171,7 +174,8 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ws := range s.watchers {
-		for changed := range ws {
+		for changed, stop := range ws {
+			stop()
 			close(changed)
 		}
 	}
