@@ -106,32 +106,34 @@ func TestFull(t *testing.T) {
 }
 
 // TestFullOfTheSilent: more than can be refused at a time, that say nothing,
-// keep others out no longer than Hello allows, and end with the Mux.
+// keep others out no longer than a refusal may take, which is a second or less
+// if Hello is less, and end with the Mux.
 func TestFullOfTheSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const hello = 5 * time.Second
-		l := nettest.NewPipes()
-		serveOn(t, l, Config{MaxConns: 1, Hello: hello})
-		first := l.Dial()
-		if r := get(t, first); r.StatusCode != 200 {
-			t.Fatal(r.Status)
-		}
-		begin := time.Now()
-		for range 2 * maxRefusals {
-			defer l.Dial().Close()
-		}
-		if took := time.Since(begin); took != hello {
-			t.Errorf("twice as many as can be refused were accepted within %v, want %v", took, hello)
-		}
-		first.Close() // and a silent one may take its slot
-		time.Sleep(hello)
-		synctest.Wait()
-		next := l.Dial()
-		if r := get(t, next); r.StatusCode != 200 {
-			t.Errorf("after another %v: %s, want 200", hello, r.Status)
-		}
-		next.Close()
-	})
+	for _, tt := range []struct{ hello, want time.Duration }{{5 * time.Second, refuseTimeout}, {refuseTimeout / 2, refuseTimeout / 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := nettest.NewPipes()
+			serveMux(t, New(l, Config{MaxConns: 1, Hello: tt.hello}))
+			first := l.Dial()
+			if r := get(t, first); r.StatusCode != 200 {
+				t.Fatal(r.Status)
+			}
+			begin := time.Now()
+			for range 2 * maxRefusals {
+				defer l.Dial().Close()
+			}
+			if took := time.Since(begin); took != tt.want {
+				t.Errorf("Hello %v: twice as many as can be refused were accepted within %v, want %v", tt.hello, took, tt.want)
+			}
+			first.Close() // and a silent one may take its slot
+			time.Sleep(tt.hello)
+			synctest.Wait()
+			next := l.Dial()
+			if r := get(t, next); r.StatusCode != 200 {
+				t.Errorf("Hello %v: after another %[1]v: %s, want 200", tt.hello, r.Status)
+			}
+			next.Close()
+		})
+	}
 }
 
 func secured(conn net.Conn, pool *x509.CertPool) net.Conn {

@@ -27,13 +27,13 @@ type service struct {
 // serve serves on loopback until the test ends.
 func serve(t *testing.T, c Config) *service {
 	t.Helper()
-	return serveOn(t, nettest.Listen(t), c)
+	m := New(nettest.Listen(t), c)
+	m.refuseWithin = m.c.Hello // a second is short where other tests run too
+	return serveMux(t, m)
 }
 
-func serveOn(t *testing.T, l net.Listener, c Config) *service {
+func serveMux(t *testing.T, m *Mux) *service {
 	t.Helper()
-	m := New(l, c)
-	m.refuseWithin = m.c.Hello // a second is short where other tests run too
 	var all sync.WaitGroup
 	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "http %v", r.TLS != nil)
@@ -77,7 +77,7 @@ func serveOn(t *testing.T, l net.Listener, c Config) *service {
 			}
 		}
 	})
-	return &service{m, l.Addr().String()}
+	return &service{m, m.l.Addr().String()}
 }
 
 // ask sends text, in pieces of size bytes, and returns all that comes back.
