@@ -2,6 +2,10 @@ package auth
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -143,4 +147,59 @@ func TestRotation(t *testing.T) {
 			t.Errorf("sha256: %s is accepted", wrong)
 		}
 	}
+}
+
+// TestEditFile: a file is replaced as a whole and keeps its mode, an edit that
+// fails changes nothing, and two at once do not undo each other's changes.
+func TestEditFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	edit := func(was, next string, fails error) error {
+		return EditFile(path, func(data []byte) ([]byte, error) {
+			if string(data) != was {
+				t.Errorf("the file has %q, want %q", data, was)
+			}
+			return []byte(next), fails
+		})
+	}
+	want := func(what, text string, mode fs.FileMode) {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		if err != nil || string(data) != text {
+			t.Errorf("%s: the file has %q, %v, want %q", what, data, err, text)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != mode && runtime.GOOS != "windows" {
+			t.Errorf("%s: mode %v, want %v", what, info.Mode(), mode)
+		}
+		if _, err := os.Lstat(path + ".new"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the new file is left: %v", what, err)
+		}
+	}
+	if err := edit("", "one", nil); err != nil {
+		t.Error(err)
+	}
+	want("created", "one", 0o600)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := edit("one", "two", nil); err != nil {
+		t.Error(err)
+	}
+	want("changed", "two", 0o640)
+	if err := edit("two", "x", errors.ErrUnsupported); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("an edit that fails: %v", err)
+	}
+	want("not changed", "two", 0o640)
+	if err := EditFile(path, func([]byte) ([]byte, error) {
+		if err := edit("two", "x", nil); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("an edit during another one: %v, want ErrExist", err)
+		}
+		return []byte("three"), nil
+	}); err != nil {
+		t.Error(err)
+	}
+	want("changed once", "three", 0o640)
 }
