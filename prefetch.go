@@ -147,8 +147,8 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // are left, callers do not notice, and it is retried as more IDs are used.
 //
 // A call that finds no ID, and no fetch in progress, fetches itself. If batches
-// are used up within 50 µs, all fetches are made so: waking a goroutine would
-// take longer than what it saves.
+// are used up within 50 µs, calls make all fetches: waking a goroutine would
+// take longer than it saves.
 //
 // Nothing is fetched before the first call, and a Prefetcher that is not called
 // does nothing. The context passed to the source's NextBatch is canceled by

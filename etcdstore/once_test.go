@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A failing etcd counts transactions and answers each with an error, as a
-// server or a proxy does that has applied it or not.
+// A failingEtcd counts transactions and answers each with an error, as a server
+// or a proxy does that has applied it or not.
 type failingEtcd struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedMaintenanceServer

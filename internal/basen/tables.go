@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// This file contains data. TestTables computes all of it in another way.
+// The tables are computed when the program starts. TestTables computes all of
+// them in another way.
 
 // A radix holds the constants for arithmetic in a base.
 type radix struct {
