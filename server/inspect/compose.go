@@ -30,7 +30,7 @@ type Composer struct {
 // maxLayouts bounds the memory for a stream with ever new layouts.
 const maxLayouts = 1000
 
-// An ID is an ID of 64 or 128 bits.
+// An ID holds 64 or 128 bits.
 type ID struct {
 	wide  bool
 	id    firn.ID

@@ -131,9 +131,8 @@ func (n *number) parseDecimal(text string) bool {
 }
 
 // guess reads text, which is not a plain decimal number of 64 bits, in every
-// encoding that it fits. size is the size of the
-// layout's IDs, or 0 if the layout is unknown. tried has the names of the
-// encodings.
+// encoding that it fits. size is the size of the layout's IDs, or 0 if the
+// layout is unknown. tried has the names of the encodings.
 func guess(text string, size int) (found []*number, tried []string) {
 	try := func(name string, n *number) {
 		if !slices.Contains(tried, name) {

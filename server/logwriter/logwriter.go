@@ -52,7 +52,7 @@ func (w *Writer) Write(line []byte) (int, error) {
 		w.mu.Unlock()
 		return len(line), nil
 	}
-	if w.lost > 0 && !w.closed {
+	if w.lost > 0 {
 		w.pending = append(w.pending, w.missing(w.lost)...)
 		w.lost = 0
 	}

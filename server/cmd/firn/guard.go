@@ -41,8 +41,7 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "run firn token new to add an entry, and firn token --help for the format"})
 		}
 	}
-	again := func(text string) { warn("--member-token: " + text) }
-	if g.memberToken, err = auth.OpenBearer(s.memberToken, again); err != nil {
+	if g.memberToken, err = auth.OpenBearer(s.memberToken, func(text string) { warn("--member-token: " + text) }); err != nil {
 		all = append(all, fault{flag: "member-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
 	}
 	return g, all
