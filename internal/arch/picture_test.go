@@ -98,8 +98,8 @@ var (
 	fileIn   = regexp.MustCompile("`([a-z0-9_]+\\.go)`(?: \\([^)]*\\))?,? in `([a-z0-9/]+)`")
 )
 
-// checkMentions finds tests that a page names and that do not exist, and names and
-// files that are not in the file or directory that the page names.
+// checkMentions finds tests that a page names and that do not exist, and names
+// and files that are not in the file or directory that the page names.
 func checkMentions(r *repo, page string) (findings []string) {
 	find := func(format string, args ...any) {
 		findings = append(findings, "ARCHITECTURE.md: "+fmt.Sprintf(format, args...))
