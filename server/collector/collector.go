@@ -7,7 +7,6 @@
 package collector
 
 import (
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -97,6 +96,6 @@ func next(percent int, since time.Duration, live uint64) int {
 	case since < often:
 		percent *= 2
 	}
-	bound := int(min(most*100/max(live, 1), math.MaxInt32)) - 100
+	bound := int(min(most*100/max(live, 1), 10_000)) - 100
 	return max(min(percent, bound), usual)
 }
