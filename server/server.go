@@ -228,7 +228,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 			TLS: s.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.c.Limits.Read, Log: s.c.Log,
 		}))
 	}
-	done = make(chan error, 4*len(s.muxes))
+	done = make(chan error, (1+len(protocols))*len(s.muxes))
 	accept := func(f func() error) {
 		s.running.Go(func() {
 			err := f()

@@ -116,6 +116,7 @@ var imports = []importLine{
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
+	{pattern: "server/collector"},
 	{pattern: "server/logwriter"},
 	{pattern: "server/systemd"},
 	{pattern: "server/readfile"},

@@ -87,7 +87,46 @@ func checkPicture(r *repo, page string) (findings []string) {
 			find("there is no %s", word)
 		}
 	}
+	findings = append(findings, checkMentions(r, fenced.ReplaceAllString(page, ""))...)
 	slices.Sort(findings)
+	return findings
+}
+
+var (
+	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)(…?)`")
+	nameIn   = regexp.MustCompile("`([A-Za-z0-9_]+)`(?:[^`.]*?),? in `([^`]+\\.go)`")
+	fileIn   = regexp.MustCompile("`([a-z0-9_]+\\.go)`(?: \\([^)]*\\))?,? in `([a-z0-9/]+)`")
+)
+
+// checkMentions finds tests that a page names and that do not exist, and names
+// and files that are not in the file or directory that the page names.
+func checkMentions(r *repo, page string) (findings []string) {
+	find := func(format string, args ...any) {
+		findings = append(findings, "ARCHITECTURE.md: "+fmt.Sprintf(format, args...))
+	}
+	page = strings.Join(strings.Fields(page), " ")
+	contains := func(files func(name string) bool, what *regexp.Regexp) bool {
+		return slices.ContainsFunc(r.texts, func(f textFile) bool { return files(f.name) && what.MatchString(f.text) })
+	}
+	for _, m := range testName.FindAllStringSubmatch(page, -1) {
+		end := `\(`
+		if m[2] != "" {
+			end = ""
+		}
+		if !contains(func(name string) bool { return strings.HasSuffix(name, "_test.go") }, regexp.MustCompile(`(?m)^func `+m[1]+end)) {
+			find("there is no test %s%s", m[1], m[2])
+		}
+	}
+	for _, m := range nameIn.FindAllStringSubmatch(page, -1) {
+		if !contains(func(name string) bool { return names(m[2], name) }, regexp.MustCompile(`\b`+m[1]+`\b`)) {
+			find("there is no %s in %s", m[1], m[2])
+		}
+	}
+	for _, m := range fileIn.FindAllStringSubmatch(page, -1) {
+		if !slices.ContainsFunc(r.texts, func(f textFile) bool { return names(m[2]+"/"+m[1], f.name) }) {
+			find("there is no %s in %s", m[1], m[2])
+		}
+	}
 	return findings
 }
 
@@ -110,10 +149,11 @@ func names(word, file string) bool {
 // TestPictureBites shows that checkPicture finds each fault.
 func TestPictureBites(t *testing.T) {
 	r := tree(t, map[string]string{
-		"m.go":         "package m\n\nimport _ \"example.org/m/leaf\"\n",
-		"leaf/leaf.go": "package leaf\n",
-		"kit/kit.go":   "package kit\n",
-		"up/up.go":     "package up\n\nimport (\n\t_ \"example.org/m\"\n\t_ \"example.org/m/kit\"\n)\n",
+		"m.go":          "package m\n\nimport _ \"example.org/m/leaf\"\n",
+		"leaf/leaf.go":  "package leaf\n",
+		"kit/kit.go":    "package kit\n",
+		"up/up_test.go": "package up\n\nfunc TestUpwards() {}\n",
+		"up/up.go":      "package up\n\nimport (\n\t_ \"example.org/m\"\n\t_ \"example.org/m/kit\"\n)\n",
 	})
 	const tests = "\nTests alone use `kit`, `internal/leaf`, `middle`, `middletest`, `server/cmd/tool` and `server/gen`.\n\n"
 	for _, test := range []struct{ page, want string }{
@@ -124,6 +164,8 @@ func TestPictureBites(t *testing.T) {
 		{"```packages\nup  up\n.\nleaf\n```\n" + tests, "up twice"},
 		{"```packages\n.\nleaf\n```\n" + tests, "package up is not in the picture"},
 		{"```packages\nup\n.\nleaf\n```\n" + tests + "See `m.go`, `gone.go` and `away/from`.", "there is no away/from\nARCHITECTURE.md: there is no gone.go"},
+		{"```packages\nup\n.\nleaf\n```\n" + tests + "`TestX`, `TestUp…` and `FuzzY`", "there is no test FuzzY\nARCHITECTURE.md: there is no test TestX"},
+		{"```packages\nup\n.\nleaf\n```\n" + tests + "`kit` and `gone` in\n`up/up.go`; `up.go` and\n`leaf.go` (a leaf) in `up`.", "there is no gone in up/up.go\nARCHITECTURE.md: there is no leaf.go in up"},
 		{"```packages\nup\n.\nleaf\n```\n\nTests alone use `kit` and `other`.\n\n", "other is not a package"},
 	} {
 		if got := strings.Join(checkPicture(r, test.page), "\n"); !strings.Contains(got, test.want) {

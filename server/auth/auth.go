@@ -20,7 +20,6 @@ import (
 	"math/big"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,19 +27,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/readfile"
-)
-
-// A Role is what a client may do. Read and Generate do not include each other;
-// Admin includes both.
-type Role string
-
-// The roles.
-const (
-	Generate Role = "generate" // take and inspect IDs; not see the fleet
-	Read     Role = "read"     // see sequencers, members and metrics, inspect IDs; not take them
-	Admin    Role = "admin"    // everything
 )
 
 // prefix begins every token, so that secret scanners find tokens that were
@@ -101,31 +88,6 @@ const maxCreates = 100_000
 
 // Ends reports whether the principal has an expiry time.
 func (p *Principal) Ends() bool { return !p.expires.IsZero() }
-
-// May reports whether the principal may perform an action on the named
-// sequencer; "" names no sequencer.
-func (p *Principal) May(do Action, sequencer string) bool {
-	switch do {
-	case Take:
-		return p.Role != Read && p.covers(sequencer)
-	case Create:
-		return p.Role != Read && p.creates > 0 && p.covers(sequencer)
-	case See:
-		return p.Role != Generate && (sequencer == "" || p.covers(sequencer))
-	case SeeAll:
-		return p.Role != Generate && (len(p.sequencers) == 0 || slices.Contains(p.sequencers, "*"))
-	case Change:
-		return p.Role == Admin && p.covers(sequencer)
-	}
-	return true
-}
-
-func (p *Principal) covers(sequencer string) bool {
-	return len(p.sequencers) == 0 || slices.ContainsFunc(p.sequencers, func(pattern string) bool {
-		_, ok, _ := config.Match([]string{pattern}, sequencer)
-		return ok
-	})
-}
 
 // A Set is a set of principals. It is immutable, and safe for concurrent use.
 type Set struct {

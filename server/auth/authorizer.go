@@ -11,7 +11,7 @@ import (
 // An Action is what a client asks to do.
 type Action int
 
-// The actions. Principal.May knows which role may do which.
+// The actions. Role.May knows which role may do which.
 const (
 	Anything Action = iota // what every known client may do
 	Take                   // IDs of the named sequencer
@@ -158,7 +158,7 @@ func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
 
 func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
 	switch {
-	case do == Create && p.Role != Read && p.creates == 0:
+	case do == Create && p.Role.May(Create) && p.creates == 0:
 		return errNoCreation
 	case !p.May(do, sequencer):
 		return ErrForbidden

@@ -3,6 +3,7 @@ package auth
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -121,7 +122,7 @@ func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
 			}
 		case "role":
 			p.Role = Role(v.Value)
-			if p.Role != Generate && p.Role != Read && p.Role != Admin {
+			if !slices.Contains(roles[:], p.Role) {
 				fault(v, "role is %q: it must be generate, read or admin", v.Value)
 			}
 		case "expires":

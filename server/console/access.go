@@ -49,10 +49,10 @@ func (v visitor) MayAdmin(name string) bool {
 }
 
 // Admin reports whether the visitor may change some sequencer.
-func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role == auth.Admin) }
+func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role.May(auth.Change)) }
 
 // Maker reports whether the visitor may take IDs of some sequencer.
-func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role != auth.Read) }
+func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role.May(auth.Take)) }
 
 // visitor identifies the sender of a request by session or certificate.
 func (k *Console) visitor(r *http.Request) visitor {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 type operation struct {
@@ -128,4 +131,26 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("%d examples of OpenAPI %s", examples, doc.OpenAPI)
 	}
 	_ = cluster.Close(context.Background())
+}
+
+// TestOpenAPISequencer: the description of a sequencer has the fields of its
+// JSON form, and no others.
+func TestOpenAPISequencer(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]yaml.Node }
+		}
+	}
+	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for f := range reflect.TypeFor[textfmt.SequencerJSON]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(doc.Components.Schemas["Sequencer"].Properties)); !slices.Equal(got, want) {
+		t.Errorf("openapi.yaml: a sequencer has the fields %q, want %q", got, want)
+	}
 }

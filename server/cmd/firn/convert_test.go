@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,5 +35,32 @@ func TestAppendGroups(t *testing.T) {
 				t.Fatalf("appendGroups(%s, %d) = %s: group %q", bits, group, text, part)
 			}
 		}
+	}
+}
+
+// TestFormatNames: completions, help and pages name each format that has a name
+// of its own.
+func TestFormatNames(t *testing.T) {
+	texts := map[string]string{"completions": strings.Join(formatNames(), " "), "firn convert --help": newConvert(new(app)).Long}
+	for _, file := range []string{"../../httpapi/openapi.yaml", "../../../docs/http.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil && !strings.Contains(file, "docs") { // the module may stand alone
+			t.Fatal(err)
+		}
+		if err == nil {
+			texts[file] = string(text)
+		}
+	}
+	n := 0
+	for f := firn.Format(0); f.Fits(128) == nil; f++ {
+		n++
+		for where, text := range texts {
+			if !regexp.MustCompile(`\b` + f.String() + `\b`).MatchString(text) {
+				t.Errorf("%s: no format %v", where, f)
+			}
+		}
+	}
+	if n < 9 {
+		t.Errorf("only %d formats have names of their own", n)
 	}
 }

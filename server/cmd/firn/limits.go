@@ -42,7 +42,7 @@ func newLimiting() limiting {
 // flags adds the flags of limits.
 func (l *limiting) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "maximum number of IDs per request, up to 100000")
+	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
 	sizeVar(cmd, &l.maxBody, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
 	sizeVar(cmd, &l.maxHeader, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
 	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")

@@ -23,6 +23,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/collector"
 	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/inspect"
@@ -482,6 +483,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	for i, p := range endpoints {
 		listeners[i] = server.Listener{Listener: p.listener, Only: p.only}
 	}
+	defer collector.Start().Stop()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)

@@ -1,0 +1,74 @@
+package collector
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestNext(t *testing.T) {
+	const mib = 1 << 20
+	for _, test := range []struct {
+		percent int
+		since   time.Duration
+		live    uint64
+		want    int
+	}{
+		{100, 10 * time.Millisecond, 4 * mib, 200},   // too often
+		{400, 10 * time.Millisecond, 4 * mib, 700},   // up to most
+		{700, 10 * time.Millisecond, 4 * mib, 700},   // and not beyond
+		{700, 500 * time.Millisecond, 4 * mib, 700},  // often enough
+		{700, 2 * time.Second, 4 * mib, 100},         // the load has ended
+		{700, 10 * time.Millisecond, 12 * mib, 166},  // more is live
+		{700, 10 * time.Millisecond, 500 * mib, 100}, // a large heap only doubles
+		{9900, 10 * time.Millisecond, 0, 9900},       // as far as it goes
+	} {
+		if got := next(test.percent, test.since, test.live); got != test.want {
+			t.Errorf("next(%d, %v, %d) = %d, want %d", test.percent, test.since, test.live, got, test.want)
+		}
+	}
+}
+
+// percent returns GOGC.
+func percent() int {
+	p := debug.SetGCPercent(usual)
+	debug.SetGCPercent(p)
+	return p
+}
+
+// TestStart: collections raise GOGC, and Stop restores it. What an operator has
+// set stays.
+func TestStart(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(usual))
+	p := Start()
+	for deadline := time.Now().Add(time.Minute); percent() == usual; {
+		if time.Now().After(deadline) {
+			t.Fatal("GOGC is not raised")
+		}
+		runtime.GC()
+	}
+	p.Stop()
+	p.Stop()
+	for range 5 {
+		runtime.GC()
+	}
+	if got := percent(); got != usual {
+		t.Errorf("GOGC is %d after Stop, want %d", got, usual)
+	}
+
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	limited := Start()
+	t.Setenv("GOMEMLIMIT", "")
+	debug.SetGCPercent(50)
+	set := Start()
+	for range 20 {
+		runtime.GC()
+	}
+	limited.Stop()
+	set.Stop()
+	if got := percent(); got != 50 {
+		t.Errorf("GOGC is %d, want the 50 that was set", got)
+	}
+}
