@@ -45,7 +45,7 @@ func Start() *Pacer {
 	if before != usual {
 		debug.SetGCPercent(before)
 	}
-	if before != usual || os.Getenv("GOMEMLIMIT") != "" {
+	if before != usual || os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		p.stopped = true
 		return p
 	}

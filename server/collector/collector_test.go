@@ -41,6 +41,7 @@ func percent() int {
 // set stays.
 func TestStart(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
+	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(usual))
 	p := Start()
 	for deadline := time.Now().Add(time.Minute); percent() == usual; {
@@ -58,6 +59,11 @@ func TestStart(t *testing.T) {
 		t.Errorf("GOGC is %d after Stop, want %d", got, usual)
 	}
 
+	t.Setenv("GOGC", "100")
+	if p := Start(); !p.stopped {
+		t.Error("GOGC=100 in the environment is not obeyed")
+	}
+	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "1GiB")
 	limited := Start()
 	t.Setenv("GOMEMLIMIT", "")
