@@ -477,8 +477,8 @@ func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 	})
 }
 
-// A call fetches itself, unless another call has given up its fetch and none has
-// succeeded since. That a call has given up is not a failure of the source.
+// A call fetches itself, unless another call has given up its fetch and none
+// has succeeded since. That a call has given up is not a failure of the source.
 func TestStartPrefetcherWhoFetches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("down")

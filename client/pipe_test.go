@@ -88,7 +88,8 @@ func TestPipeEndsDuringAnswer(t *testing.T) {
 	}
 }
 
-// An answer that came with the switch to RESP is not given to the first request.
+// An answer that came with the switch to RESP is not given to the first
+// request.
 func TestUnaskedWithTheSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

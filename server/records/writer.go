@@ -18,8 +18,8 @@ const (
 
 // A Writer collects records (lines, or IDs of 8 or 16 bytes) and writes as many
 // whole records at once as fit. Otherwise lines of several processes that write
-// into one pipe could be joined in the middle, and the result could be the ID of
-// another process. It must be made by NewWriter.
+// into one pipe could be joined in the middle, and the result could be the ID
+// of another process. It must be made by NewWriter.
 type Writer struct {
 	w      io.Writer
 	atOnce int
