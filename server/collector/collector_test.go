@@ -16,12 +16,12 @@ func TestNext(t *testing.T) {
 		want    int
 	}{
 		{100, 10 * time.Millisecond, 4 * mib, 200},   // too often
-		{400, 10 * time.Millisecond, 4 * mib, 700},   // up to most
-		{700, 10 * time.Millisecond, 4 * mib, 700},   // and not beyond
-		{700, 500 * time.Millisecond, 4 * mib, 700},  // often enough
-		{700, 2 * time.Second, 4 * mib, 100},         // the load has ended
-		{700, 10 * time.Millisecond, 12 * mib, 166},  // more is live
-		{700, 10 * time.Millisecond, 500 * mib, 100}, // a large heap only doubles
+		{200, 10 * time.Millisecond, 4 * mib, 300},   // up to most
+		{300, 10 * time.Millisecond, 4 * mib, 300},   // and not beyond
+		{300, 500 * time.Millisecond, 4 * mib, 300},  // often enough
+		{300, 2 * time.Second, 4 * mib, 100},         // the load has ended
+		{300, 10 * time.Millisecond, 6 * mib, 166},   // more is live
+		{300, 10 * time.Millisecond, 500 * mib, 100}, // a large heap only doubles
 		{9900, 10 * time.Millisecond, 0, 9900},       // as far as it goes
 	} {
 		if got := next(test.percent, test.since, test.live); got != test.want {

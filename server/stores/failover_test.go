@@ -438,7 +438,7 @@ func TestLogicalReplica(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	_, port, _ := strings.Cut(server.Address(), ":")
+	host, port, _ := strings.Cut(server.Address(), ":")
 	server.Exec(`CREATE DATABASE copy OWNER firn;
 \c ids
 CREATE PUBLICATION p FOR TABLE firn_grants;
@@ -447,7 +447,7 @@ CREATE ROLE feed SUPERUSER LOGIN PASSWORD 'feed';
 \c copy
 CREATE TABLE firn_grants (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL);
 ALTER TABLE firn_grants OWNER TO firn;
-CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port=` + port + ` user=feed password=feed dbname=ids' PUBLICATION p WITH (create_slot = false);
+CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed password=feed dbname=ids' PUBLICATION p WITH (create_slot = false);
 `)
 	url := strings.Replace(server.URL(), "/"+sqltest.Database, "/copy", 1)
 	eventually(t, "the copy has the table", func() bool {
