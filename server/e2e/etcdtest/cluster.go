@@ -126,10 +126,10 @@ func Start(t testing.TB) *Cluster {
 			c.rules[from][to] = newGate()
 		}
 	}
-	host := ownAddress()
+	free := freeAddresses(t, ownAddress(), 2*len(c.members))
 	for i := range c.members {
 		m := &c.members[i]
-		m.listenPeer, m.listenHTTP = free(t, host), free(t, host)
+		m.listenPeer, m.listenHTTP = free[2*i], free[2*i+1]
 		m.peer = c.listen(m.listenPeer, func(in net.Conn) (pipe, error) { return c.fromMember(in, i) })
 	}
 	c.Clients = c.NewLink()
@@ -153,15 +153,18 @@ func ownAddress() string {
 	return host
 }
 
-// free returns a free port.
-func free(t testing.TB, host string) string {
+// freeAddresses returns n different addresses of a host with free ports.
+func freeAddresses(t testing.TB, host string, n int) (all []string) {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // at the end: a port that is closed can be given out again
+		all = append(all, l.Addr().String())
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return all
 }
 
 // URL returns the URL of a store in the cluster, by way of Clients.
