@@ -35,16 +35,16 @@ func (p *PrefetcherOf[I]) takeSome(b *block[I], dst []I) int {
 		return 0
 	}
 	n := b.takeSome(dst)
-	if n > 0 && b.next.Load() > b.low.Load() {
+	if n > 0 {
 		p.fetchSoon(b)
 	}
 	return n
 }
 
-// fetchSoon fetches the next batch, because block b has reached its low.
+// fetchSoon fetches the next batch if block b has reached its low.
 func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
-	if low := b.low.Load(); low == never || !b.low.CompareAndSwap(low, never) {
-		return // another caller does it
+	if low := b.low.Load(); b.next.Load() <= low || !b.low.CompareAndSwap(low, never) {
+		return // enough is left, or another caller does it
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,9 +69,7 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 			n = p.run(ctx, f, dst)
 			switch {
 			case n > 0:
-				if b := f.block; b.next.Load() > b.low.Load() {
-					p.fetchSoon(b)
-				}
+				p.fetchSoon(f.block)
 				return n, nil
 			case !p.background:
 				return 0, f.err
@@ -108,9 +106,8 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 	p.mu.Lock()
 	b := p.block.Load()
 	defer func() {
-		low := n > 0 && b.next.Load() > b.low.Load()
 		p.mu.Unlock()
-		if low {
+		if n > 0 {
 			p.fetchSoon(b)
 		}
 	}()
