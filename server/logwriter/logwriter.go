@@ -52,17 +52,11 @@ func (w *Writer) Write(line []byte) (int, error) {
 		w.mu.Unlock()
 		return len(line), nil
 	}
-	if w.lost > 0 {
-		w.pending = append(w.pending, w.missing(w.lost)...)
-		w.lost = 0
-	}
+	w.reportLost()
 	w.pending = append(w.pending, line...)
 	written, stalled := w.written, w.stalled
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.signal()
 	if stalled {
 		return len(line), nil
 	}
@@ -76,6 +70,22 @@ func (w *Writer) Write(line []byte) (int, error) {
 		w.mu.Unlock()
 	}
 	return len(line), nil
+}
+
+// reportLost adds the line that reports missing ones. The caller holds mu.
+func (w *Writer) reportLost() {
+	if w.lost > 0 {
+		w.pending = append(w.pending, w.missing(w.lost)...)
+		w.lost = 0
+	}
+}
+
+// signal wakes run.
+func (w *Writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // run writes the pending lines.
@@ -107,15 +117,10 @@ func (w *Writer) run() {
 // dropped.
 func (w *Writer) Close() {
 	w.mu.Lock()
-	if w.lost > 0 {
-		w.pending = append(w.pending, w.missing(w.lost)...)
-	}
+	w.reportLost()
 	w.closed = true
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.signal()
 	select {
 	case <-w.ended:
 	case <-time.After(time.Second):
