@@ -108,7 +108,7 @@ func TestDenied(t *testing.T) {
 	}{
 		"another namespace":  {Options{Kubeconfig: kubeconfig, Namespace: "default"}, "permission denied: "},
 		"no namespace":       {Options{Kubeconfig: c.Kubeconfig("", "not-there", "")}, "namespace not-there not found: create it with kubectl create namespace not-there"},
-		"a token of nobody":  {Options{Kubeconfig: c.Kubeconfig("", namespace, "wrong")}, "does not recognize this user"},
+		"an unknown token":   {Options{Kubeconfig: c.Kubeconfig("", namespace, "wrong")}, "does not recognize this user"},
 		"nothing listens":    {Options{Kubeconfig: c.Kubeconfig("https://127.0.0.1:1", namespace, "")}, "connection refused"},
 		"no TLS":             {Options{Kubeconfig: c.Kubeconfig("http://"+c.Address, namespace, "")}, "is not a Kubernetes API server"},
 		"no such file":       {Options{Kubeconfig: "/nonexistent"}, "/nonexistent"},
