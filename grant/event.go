@@ -122,7 +122,21 @@ const (
 	Fenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
 	StoreClockOff                      // the store's clock differs by By from this one's, with which other members agree
 	MembersAhead                       // the clocks of other members are ahead by By of this one's, with which the store agrees
+	numAlarms
 )
+
+var alarmNames = [numAlarms]string{
+	Cloned: "cloned", RolledBack: "store-went-back", ClockJumped: "clock-step", TakenOver: "taken-over", Fenced: "fenced-span",
+	StoreClockOff: "store-clock-off", MembersAhead: "members-ahead",
+}
+
+// String returns the name of the kind, as in the metric firn_alarms_total.
+func (k AlarmKind) String() string {
+	if k == 0 || k >= numAlarms {
+		return fmt.Sprintf("AlarmKind(%d)", uint8(k))
+	}
+	return alarmNames[k]
+}
 
 // An AlarmInfo describes an alarm.
 type AlarmInfo struct {

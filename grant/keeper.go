@@ -93,17 +93,17 @@ type Keeper struct {
 
 // KeeperStats are statistics of a Keeper since it was made.
 type KeeperStats struct {
-	Requests uint64 // to the store
-	Failed   uint64 // requests that returned an error
-	Unknown  uint64 // failed compare-and-swaps whose result was unknown
-	Refused  uint64 // compare-and-swaps that were not applied because the record had changed
-	Applied  uint64 // compare-and-swaps that were applied
-	Acquired uint64 // node IDs
-	Renewed  uint64 // windows
-	Released uint64 // node IDs that were given back
-	Lost     uint64 // node IDs that another member took over
-	Expired  uint64 // windows that ended because they could not be renewed
-	Alarms   uint64
+	Requests uint64            // to the store
+	Failed   uint64            // requests that returned an error
+	Unknown  uint64            // failed compare-and-swaps whose result was unknown
+	Refused  uint64            // compare-and-swaps that were not applied because the record had changed
+	Applied  uint64            // compare-and-swaps that were applied
+	Acquired uint64            // node IDs
+	Renewed  uint64            // windows
+	Released uint64            // node IDs that were given back
+	Lost     uint64            // node IDs that another member took over
+	Expired  uint64            // windows that ended because they could not be renewed
+	Alarms   [numAlarms]uint64 // by AlarmKind
 }
 
 // NewKeeper returns a Keeper that holds nothing until Attach is called. ctx
@@ -271,7 +271,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 		}
 		k.count(func(s *KeeperStats) { s.Renewed++ })
 	case Alarm:
-		k.count(func(s *KeeperStats) { s.Alarms++ })
+		k.count(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
 		k.tell(a.Alarm)
 		if k.options.OnAlarm != nil {
 			k.options.OnAlarm(a.Alarm)

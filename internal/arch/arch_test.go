@@ -114,7 +114,7 @@ var imports = []importLine{
 	},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
-	{pattern: "server/metrics"},
+	{pattern: "server/metrics", imports: []string{"grant"}},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
 	{pattern: "server/collector"},
 	{pattern: "server/logwriter"},

@@ -188,7 +188,11 @@ func (j task) work() error {
 
 // statsOrder is how the counts stand in a file.
 func statsOrder(s *grant.KeeperStats) []*uint64 {
-	return []*uint64{&s.Requests, &s.Failed, &s.Unknown, &s.Refused, &s.Acquired, &s.Renewed, &s.Released, &s.Lost, &s.Alarms}
+	all := []*uint64{&s.Requests, &s.Failed, &s.Unknown, &s.Refused, &s.Acquired, &s.Renewed, &s.Released, &s.Lost}
+	for i := range s.Alarms {
+		all = append(all, &s.Alarms[i])
+	}
+	return all
 }
 
 func writeStats(f *os.File, s grant.KeeperStats) error {

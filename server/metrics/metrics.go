@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/firnid/firn/grant"
 )
 
 // A Sequencer has the statistics of one sequencer since this server opened it.
@@ -37,8 +39,11 @@ type Sequencer struct {
 	Released   uint64        // node IDs
 	Lost       uint64        // node IDs taken over by another process
 	Expired    uint64        // windows that could not be renewed in time
-	Alarms     uint64
+	Alarms     AlarmCounts
 }
+
+// AlarmCounts are numbers of alarms by grant.AlarmKind.
+type AlarmCounts = [len(grant.KeeperStats{}.Alarms)]uint64
 
 // MaxSequencers is how many sequencers have metrics of their own: the first
 // ones, and of those that appear at once the ones with the most IDs. The others
@@ -118,15 +123,25 @@ func All() []Metric {
 		{"firn_nodes_released_total", Counter, "node IDs", ofSequencer, "Node IDs given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) }), nil},
 		{"firn_nodes_lost_total", Counter, "node IDs", ofSequencer, "Node IDs that another process has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
 		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
-		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: this process was cloned, or the store went back to an earlier state. See the log.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
-		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, otherwise 0. Absent with a static node ID.", nil, nil},
+		{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"}, "Alarms by kind. After cloned, store-went-back and fenced-span, IDs may exist twice: see the log.", nil, ofAlarms()},
+		{"firn_store_up", Gauge, "", nil, "1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, nil},
 		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of the store's other servers; negative if behind. Absent without other servers, and in the first minutes.", nil, nil},
 		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls to another server for IDs because this one had no node ID, by result.", nil, nil},
-		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by outcome: ok, refused (the client's fault) or failed (the server's fault).", nil, nil},
+		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, nil},
 		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "Duration of requests.", nil, nil},
 		{"firn_connections", Gauge, "connections", ofProtocol, "Open connections.", nil, nil},
 		{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, nil},
 	}
+}
+
+// ofAlarms returns a series for each kind of alarm.
+func ofAlarms() (all []series) {
+	for kind := range len(AlarmCounts{}) {
+		if kind > 0 {
+			all = append(all, series{grant.AlarmKind(kind).String(), stored(func(s *Sequencer) float64 { return float64(s.Alarms[kind]) })})
+		}
+	}
+	return all
 }
 
 // An Outcome is how a request ended.
@@ -137,10 +152,11 @@ const (
 	OK Outcome = iota
 	Refused
 	Failed
+	Cancelled
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"ok", "refused", "failed"}
+var outcomeNames = [outcomes]string{"ok", "refused", "failed", "cancelled"}
 
 // A Set is the metrics of one server. It must be made by New, and is safe for
 // concurrent use.

@@ -7,9 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
 var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")
@@ -27,7 +30,7 @@ func scrape(t *testing.T, s *Set) string {
 func TestScrape(t *testing.T) {
 	all := []Sequencer{
 		{Name: "orders", IDs: 12, Batches: 3, Waits: 2, Waited: 1500 * time.Millisecond, Lead: 250 * time.Millisecond, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
-			Requests: 9, Failures: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: 13},
+			Requests: 9, Failures: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: AlarmCounts{grant.Cloned: 13, grant.ClockJumped: 16}},
 		{Name: "users", IDs: 1, Stored: true},
 		{Name: "static", IDs: 2},
 	}
@@ -49,7 +52,7 @@ func TestScrape(t *testing.T) {
 		`firn_cas_total{result="unknown",sequencer="orders"} 4`, `firn_cas_total{result="refused",sequencer="orders"} 5`,
 		`firn_cas_total{result="applied",sequencer="orders"} 14`, `firn_cas_total{result="unknown",sequencer="users"} 0`,
 		`firn_store_up 1`, `firn_clock_offset_seconds -0.02`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
-		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_windows_expired_total{sequencer="orders"} 15`, `firn_alarms_total{sequencer="orders"} 13`,
+		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_windows_expired_total{sequencer="orders"} 15`, `firn_alarms_total{kind="cloned",sequencer="orders"} 13`, `firn_alarms_total{kind="clock-step",sequencer="orders"} 16`, `firn_alarms_total{kind="fenced-span",sequencer="users"} 0`,
 		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 2`, `firn_requests_total{outcome="ok",protocol="resp"} 5`,
 		`firn_request_seconds_bucket{protocol="resp",le="5e-05"} 0`, `firn_request_seconds_bucket{protocol="resp",le="0.0001"} 5`, `firn_request_seconds_bucket{protocol="resp",le="10"} 5`,
 		`firn_request_seconds_bucket{protocol="resp",le="+Inf"} 7`, `firn_request_seconds_count{protocol="resp"} 7`, `firn_request_seconds_sum{protocol="resp"} 120.00035`,
@@ -223,6 +226,42 @@ func knownNames() map[string]bool {
 		}
 	}
 	return known
+}
+
+// TestAlarmRule: the critical alert fires for the kinds of alarms after which
+// IDs may exist twice, and for no other.
+func TestAlarmRule(t *testing.T) {
+	twice := map[grant.AlarmKind]bool{
+		grant.Cloned: true, grant.RolledBack: true, grant.Fenced: true,
+		grant.ClockJumped: false, grant.TakenOver: false, grant.StoreClockOff: false, grant.MembersAhead: false,
+	}
+	var kinds []string
+	for i := range len(AlarmCounts{}) - 1 {
+		kind := grant.AlarmKind(i + 1)
+		if is, known := twice[kind]; !known {
+			t.Errorf("may IDs exist twice after %s? Add it here, and if so to both alerts.yaml", kind)
+		} else if is {
+			kinds = append(kinds, kind.String())
+		}
+	}
+	for _, page := range []string{"../../deploy/prometheus/alerts.yaml", "../../deploy/helm/firn/alerts.yaml"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Skip("the module stands alone, without the repository's rules")
+		}
+		rules := regexp.MustCompile(`firn_alarms_total\{kind=~"([^"]*)"\}`).FindAllStringSubmatch(string(text), -1)
+		if len(rules) != strings.Count(string(text), "firn_alarms_total") {
+			t.Errorf("%s has a rule for alarms of every kind", page)
+		}
+		for _, r := range rules {
+			got := strings.Split(r[1], "|")
+			slices.Sort(got)
+			slices.Sort(kinds)
+			if !slices.Equal(got, kinds) {
+				t.Errorf("%s: the alert is about %s, want %s", page, got, kinds)
+			}
+		}
+	}
 }
 
 // TestDashboard: the dashboard asks for metrics that there are.
