@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/console"
 	"github.com/firnid/firn/server/forwarding"
@@ -17,6 +15,7 @@ import (
 	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tracing"
 )
 
@@ -60,7 +59,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 		Limit: s.c.Limit, Limits: s.c.Limits,
 		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
 		RESP: s.respOf, Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
-		Observe: func(status int, d time.Duration) { s.metrics.Observe("http", outcomeOf(status), d) },
+		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	})
 }
 
@@ -68,7 +67,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 	c := rpcapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, Limits: s.c.Limits,
 		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.c.Tracer.GRPCServer(),
-		Observe: func(_ string, code codes.Code, d time.Duration) { s.metrics.Observe("grpc", outcomeOfCode(code), d) },
+		Observe: func(_ string, k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	}
 	if s.source.cluster != nil {
 		c.Peer = forwarding.NewReceiver(s.source.cluster, s.source.announcer)
@@ -90,12 +89,8 @@ func (s *Server) newRESP() *respapi.Server {
 		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe,
 		Auth: s.authorizer(), TLSState: listen.StateOf,
 		Version: s.c.Version, Log: s.c.Log, Trace: trace,
-		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
-			o := metrics.OK
-			if failed {
-				o = metrics.Refused
-			}
-			s.metrics.ObserveMany("resp", o, d, n)
+		Observe: func(_ string, n, _ int, d time.Duration, k service.Kind) {
+			s.metrics.ObserveMany("resp", outcomeOf(k), d, n)
 		},
 	})
 }
@@ -170,23 +165,14 @@ func tlsState(r *http.Request) *tls.ConnectionState {
 	return state
 }
 
-// outcomeOf returns the outcome of a request that was answered with a status.
-func outcomeOf(status int) metrics.Outcome {
+// outcomeOf returns the outcome of a request, for all protocols.
+func outcomeOf(k service.Kind) metrics.Outcome {
 	switch {
-	case status >= http.StatusInternalServerError:
-		return metrics.Failed
-	case status >= http.StatusBadRequest:
-		return metrics.Refused
-	}
-	return metrics.OK
-}
-
-// outcomeOfCode returns the outcome of a call that ended with a code.
-func outcomeOfCode(code codes.Code) metrics.Outcome {
-	switch code {
-	case codes.OK:
+	case k == service.NoProblem:
 		return metrics.OK
-	case codes.Internal, codes.Unavailable, codes.Unknown, codes.DataLoss:
+	case k == service.Cancelled:
+		return metrics.Cancelled
+	case k.Status() >= http.StatusInternalServerError:
 		return metrics.Failed
 	}
 	return metrics.Refused

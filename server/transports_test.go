@@ -92,7 +92,7 @@ const fickleLimit = 5 * time.Second
 func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (address string, resp func() int64) {
 	t.Helper()
 	var commands atomic.Int64
-	observe := func(_ string, n, _ int, _ time.Duration, _ bool) { commands.Add(int64(n)) }
+	observe := func(_ string, n, _ int, _ time.Duration, _ service.Kind) { commands.Add(int64(n)) }
 	s := &Server{resp: respapi.NewServer(respapi.Config{Backend: f, Limit: fickleLimit, MaxCount: limits.WithDefaults().Count, Observe: observe})}
 	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Backend: f, Limit: fickleLimit, Limits: limits, RESP: s.respOf, AnyHost: anyHost}))
 	web.ConnContext = withConn

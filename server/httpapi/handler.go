@@ -41,8 +41,8 @@ type Config struct {
 	Metrics http.Handler
 
 	// Observe is called for every request except those for health and metrics,
-	// with the status and the duration of the answer. nil is allowed.
-	Observe func(status int, d time.Duration)
+	// with the kind of problem and the duration of the answer. nil is allowed.
+	Observe func(k service.Kind, d time.Duration)
 
 	// Trace is called at the beginning of every request that Observe is called
 	// for, with the path as a pattern. It returns the request's context, and a
@@ -190,7 +190,7 @@ func NewHandler(c Config) *Handler {
 				if what := recover(); what != nil {
 					h.panicked(w, req, what)
 					if observe != nil {
-						observe(http.StatusInternalServerError, time.Since(begin))
+						observe(service.Internal, time.Since(begin))
 					}
 					panic(http.ErrAbortHandler) // net/http closes the connection: part of an answer may have been sent
 				}
@@ -199,13 +199,13 @@ func NewHandler(c Config) *Handler {
 			if p == nil {
 				p = r.serve(h, w, req)
 			}
-			status := http.StatusOK
+			kind := service.NoProblem
 			if p != nil {
 				h.fail(w, req, p)
-				status = p.Kind.Status()
+				kind = p.Kind
 			}
 			if observe != nil {
-				observe(status, time.Since(begin))
+				observe(kind, time.Since(begin))
 			}
 		})
 	}

@@ -103,11 +103,12 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 // a failure of the server in traces and request logs too.
 func TestPanicIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	var observed, traced int
+	var traced int
+	observed := service.NoProblem
 	h := NewHandler(Config{
 		Backend: backendFunc(func(context.Context, string) (service.Sequencer, error) { panic("backend") }),
 		Log:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Observe: func(status int, _ time.Duration) { observed = status },
+		Observe: func(k service.Kind, _ time.Duration) { observed = k },
 		Trace: func(r *http.Request, _ string) (context.Context, func(int)) {
 			return r.Context(), func(status int) { traced = status }
 		},
@@ -115,8 +116,8 @@ func TestPanicIsLogged(t *testing.T) {
 	if _, what := recovered(h, "GET", "/v1/sequencers/orders/next"); what != http.ErrAbortHandler {
 		t.Errorf("it ends with %v, want ErrAbortHandler", what)
 	}
-	if observed != 500 || traced != 500 || strings.Count(log.String(), "status=500") != 1 {
-		t.Errorf("observed %d, traced %d, want 500; the log has %s", observed, traced, &log)
+	if observed != service.Internal || traced != 500 || strings.Count(log.String(), "status=500") != 1 {
+		t.Errorf("observed %s, traced %d, want internal and 500; the log has %s", observed, traced, &log)
 	}
 	if text := log.String(); strings.Count(text, "request panicked") != 1 || !strings.Contains(text, "panic=backend") || !strings.Contains(text, "panic_test.go") {
 		t.Errorf("the log has %s, want one line with the panic and its stack", text)

@@ -33,10 +33,10 @@ func (c *conn) may(do auth.Action, name string) error {
 // deny answers a command that the client is not authorized for.
 func (c *conn) deny(err error, text string) {
 	if errors.Is(err, auth.ErrForbidden) {
-		c.fail(service.Forbidden.RESP(), text)
+		c.failAs(service.Forbidden, service.Forbidden.RESP(), text)
 		return
 	}
-	c.fail(service.Unauthorized.RESP(), authRequired)
+	c.failAs(service.Unauthorized, service.Unauthorized.RESP(), authRequired)
 }
 
 // denyTake answers a command for IDs that the client is not authorized to take.
@@ -56,7 +56,7 @@ func (c *conn) login(secret []byte) bool {
 	who := &auth.Credentials{Token: string(secret), Given: true}
 	if c.s.c.Auth.Allow(who, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
-		c.fail("WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
+		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
 		return false
 	}
 	c.who = who

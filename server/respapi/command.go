@@ -148,7 +148,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		}
 	}
 	name, ids, n := "unknown", 0, 1
-	c.failed, c.request = false, ""
+	c.kind, c.request = service.NoProblem, ""
 	cmd := find(args[0])
 	c.last = cmd
 	switch {
@@ -157,7 +157,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		return
 	// Commands with a key check access to it, which includes this.
 	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || !cmd.key) && c.may(auth.Anything, "") != nil):
-		c.fail(service.Unauthorized.RESP(), authRequired)
+		c.failAs(service.Unauthorized, service.Unauthorized.RESP(), authRequired)
 	case cmd == nil:
 		c.fail(codeErr, unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
@@ -169,7 +169,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	default:
 		ids, n = c.do(cmd.op, args, raw)
 	}
-	if c.tx != nil && c.failed {
+	if c.tx != nil && c.kind != service.NoProblem {
 		c.tx.abort()
 	}
 	c.counted.commands += uint64(n)
@@ -182,13 +182,13 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	}
 	if debug {
 		c.s.c.Log.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"), slog.String("command", name),
-			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.failed), slog.Duration("took", time.Since(began)))
+			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem), slog.Duration("took", time.Since(began)))
 	}
 	if observe == nil {
 		return
 	}
 	c.ended = time.Now()
-	observe(name, n, ids/n, c.ended.Sub(began)/time.Duration(n), c.failed)
+	observe(name, n, ids/n, c.ended.Sub(began)/time.Duration(n), c.kind)
 }
 
 // do answers an allowed command. It returns how many IDs it gave and how many
@@ -320,7 +320,7 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	if c.may(auth.Anything, "") != nil {
-		c.fail(service.Unauthorized.RESP(), "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.failAs(service.Unauthorized, service.Unauthorized.RESP(), "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
 	c.resp3, c.name = resp3, name

@@ -399,12 +399,12 @@ func TestManyNames(t *testing.T) {
 // TestObserve: Observe gets the names of commands and what they gave.
 func TestObserve(t *testing.T) {
 	var got []string
-	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, d time.Duration, err bool) {
+	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, d time.Duration, k service.Kind) {
 		if d < 0 {
 			t.Errorf("%s took %v", command, d)
 		}
 		for range n {
-			got = append(got, fmt.Sprintf("%s %d %t", command, ids, err))
+			got = append(got, fmt.Sprintf("%s %d %t", command, ids, k != service.NoProblem))
 		}
 	}})
 	talk(s, line("NEXT a")+strings.Repeat(line("NEXT a"), 6)+line("NEXTB a 9")+line("NEXT a/b")+line("GET a")+line("PING")+line("NEXT a 100000")+"*x\r\n")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/requestid"
+	"github.com/firnid/firn/server/service"
 )
 
 // Buffers of a connection.
@@ -56,8 +57,8 @@ type conn struct {
 	began   bool // part of a command has arrived, and its deadline is set
 	timed   bool // a read deadline is set
 	args    [][]byte
-	failed  bool      // the answer of the current command is an error
-	ids     [128]byte // scratch: one ID as text
+	kind    service.Kind // of the answer to the current command
+	ids     [128]byte    // scratch: one ID as text
 	known   map[string]*known
 	counted struct{ commands, ids uint64 } // since the last flush
 
@@ -162,7 +163,7 @@ func (c *conn) refuse(err error) {
 	c.ending, c.linger = true, true
 	c.note("invalid", 0, 1)
 	if c.s.c.Observe != nil {
-		c.s.c.Observe("invalid", 1, 0, 0, true)
+		c.s.c.Observe("invalid", 1, 0, 0, c.kind)
 	}
 }
 
@@ -173,7 +174,7 @@ func (c *conn) note(name string, ids, n int) {
 	}
 	c.traced.Commands += n
 	c.traced.IDs += ids
-	if c.failed {
+	if c.kind != service.NoProblem {
 		c.traced.Errors += n
 	}
 }
@@ -191,10 +192,13 @@ func (c *conn) requestContext() context.Context {
 	return requestid.WithID(ctx, c.request)
 }
 
-// fail appends an error to the answers.
-func (c *conn) fail(code, text string) {
+// fail answers with an error about the command or its client.
+func (c *conn) fail(code, text string) { c.failAs(service.BadParameter, code, text) }
+
+// failAs answers with an error of a kind; code is its first word.
+func (c *conn) failAs(k service.Kind, code, text string) {
 	c.out = appendError(c.out, code, text)
-	c.failed = true
+	c.kind = k
 }
 
 // flush sends the pending answers with one write.

@@ -221,7 +221,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 	if f.Cause != nil {
 		c.s.c.Log.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("err", f.Cause))
 	}
-	c.fail(f.Kind.RESP(), f.Kind.String()+": "+f.Detail)
+	c.failAs(f.Kind, f.Kind.RESP(), f.Kind.String()+": "+f.Detail)
 	return 0
 }
 

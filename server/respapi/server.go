@@ -85,9 +85,9 @@ type Config struct {
 	// Observe is called for all commands: with the name in lower case ("unknown"
 	// for unknown commands, "invalid" for protocol errors), how many equal ones
 	// were served together, how many IDs each gave, how long each took as its
-	// share of the time, and whether the answer was an error. It must be fast and
-	// safe for concurrent use; nil is allowed.
-	Observe func(command string, n, ids int, d time.Duration, err bool)
+	// share of the time, and the kind of problem. It must be fast and safe for
+	// concurrent use; nil is allowed.
+	Observe func(command string, n, ids int, d time.Duration, k service.Kind)
 }
 
 // An Answered is a group of commands that arrived and were answered together.
@@ -207,6 +207,9 @@ func (s *Server) ServeConn(nc net.Conn) {
 		// As in net/http, a panic ends only its own connection.
 		if what := recover(); what != nil {
 			s.c.Log.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
+			if s.c.Observe != nil {
+				s.c.Observe("panic", 1, 0, 0, service.Internal)
+			}
 		}
 	}()
 	c.who = s.firstWho(nc)

@@ -126,7 +126,7 @@ func (c *conn) exec() {
 		}
 	}
 	c.replay = nil
-	c.failed = false // EXEC itself succeeded, whatever the commands did
+	c.kind = service.NoProblem // EXEC itself succeeded, whatever the commands did
 }
 
 // discardQueue answers DISCARD.

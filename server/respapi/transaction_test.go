@@ -9,6 +9,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/service"
 )
 
 // script sends commands on one connection and compares the beginnings of the
@@ -137,8 +138,8 @@ func TestTransactionOfStrangers(t *testing.T) {
 // executes, not for queued ones.
 func TestObserveTransaction(t *testing.T) {
 	var got []string
-	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, _ time.Duration, err bool) {
-		got = append(got, fmt.Sprintf("%s*%d %d %t", command, n, ids, err))
+	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, _ time.Duration, k service.Kind) {
+		got = append(got, fmt.Sprintf("%s*%d %d %t", command, n, ids, k != service.NoProblem))
 	}})
 	talk(s, line("MULTI")+strings.Repeat(line("INCR a"), 10)+line("NEXT a/")+line("EXEC")+line("MULTI")+line("INCR a")+strings.Repeat(line("INCR a"), 9)+line("EXEC"))
 	want := "multi*1 0 false, next*1 0 true, exec*1 0 true, multi*1 0 false, incr*1 1 false, incr*9 1 false, exec*1 0 false"

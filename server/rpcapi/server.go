@@ -62,9 +62,9 @@ type Config struct {
 	// no TLS.
 	TLSState func(net.Conn) *tls.ConnectionState
 
-	// Observe is called for every call, with its result and duration. nil is
-	// allowed.
-	Observe func(method string, code codes.Code, d time.Duration)
+	// Observe is called for every call, with the kind of problem and the duration.
+	// nil is allowed.
+	Observe func(method string, k service.Kind, d time.Duration)
 
 	// Log receives the server's own failures, and every call at level debug; nil
 	// discards them. The context of a line has the request ID, see package
@@ -236,14 +236,34 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	if *err != nil && !open(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
-	took, code := time.Since(begin), status.Code(*err)
+	took := time.Since(begin)
 	if s.c.Observe != nil && !open(method) {
-		s.c.Observe(method, code, took)
+		s.c.Observe(method, kindOf(*err), took)
 	}
 	if s.c.Log.Enabled(ctx, slog.LevelDebug) {
 		s.c.Log.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
-			slog.String("status", code.String()), slog.Duration("took", took))
+			slog.String("status", status.Code(*err).String()), slog.Duration("took", took))
 	}
+}
+
+// kindOf returns the kind of a call's error. An error without a kind comes from
+// gRPC: the client has left, or has sent an invalid message.
+func kindOf(err error) service.Kind {
+	if err == nil {
+		return service.NoProblem
+	}
+	st := status.Convert(err)
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			if k, ok := service.ParseKind(info.GetReason()); ok && (k != service.Busy || st.Code() != codes.DeadlineExceeded) {
+				return k // unless the client's deadline was merely too early
+			}
+		}
+	}
+	if c := st.Code(); c == codes.Canceled || c == codes.DeadlineExceeded {
+		return service.Cancelled
+	}
+	return service.BadParameter
 }
 
 // withRequest adds the request ID to the details of an error.

@@ -12,6 +12,10 @@ import (
 // protocol. docs/http.md lists all kinds that clients see.
 type Kind int
 
+// NoProblem is the Kind of a request that succeeded. It has no row in kinds:
+// only its value may be used.
+const NoProblem Kind = -1
+
 // The kinds. Their names are a contract.
 const (
 	BadParameter Kind = iota

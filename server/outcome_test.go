@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
+)
+
+// A moody store answers reads with a kind of problem, panics, or hangs.
+type moody struct {
+	memstore.Store
+	kind   service.Kind
+	panics bool
+	asked  chan struct{} // if not nil: reads hang, after a value is sent
+}
+
+func (s *moody) Get(ctx context.Context, key string) ([]byte, error) {
+	switch {
+	case !strings.Contains(key, "orders"): // servers announce themselves
+	case s.asked != nil:
+		s.asked <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case s.panics:
+		panic("store")
+	case s.kind != service.NoProblem:
+		return nil, &service.PeerError{Kind: s.kind, Detail: "no"}
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// TestOutcomes: a request has the same outcome in the metrics over every
+// protocol, and a failure of the server is never counted as refused.
+func TestOutcomes(t *testing.T) {
+	// check fails if the requests of f are not counted as want.
+	check := func(t *testing.T, store *moody, want string, f func(t *testing.T, address string)) {
+		t.Helper()
+		c := Config{Store: store, Limit: 10 * time.Second}
+		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
+		s, address := attacked(t, c)
+		f(t, address)
+		counted := ""
+		for deadline := time.Now().Add(20 * time.Second); counted != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("counted %s, want %s", counted, want)
+			}
+			counted = outcomes(s)
+		}
+	}
+	next := func(ctx context.Context, t *testing.T, address, name string) {
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
+	}
+	all := func(t *testing.T, store *moody, outcome string) {
+		t.Helper()
+		check(t, store, fmt.Sprintf("grpc %s, http %[1]s, resp %[1]s", outcome), func(t *testing.T, address string) {
+			next(t.Context(), t, address, "orders")
+			for _, request := range []string{"POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n", "NEXT orders\r\n"} {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				fmt.Fprint(conn, request)
+				_, _ = conn.Read(make([]byte, 100)) // an answer, or the end after a panic
+			}
+		})
+	}
+	refused := map[service.Kind]bool{service.Detached: true, service.Destroyed: true, service.BatchTooLarge: true, service.NoSequencer: true}
+	for k := range service.Kinds() {
+		t.Run(k.String(), func(t *testing.T) {
+			want := "failed" // an error of the store without a kind of its own is a failure of the store
+			if refused[k] {
+				want = "refused"
+			}
+			all(t, &moody{kind: k}, want)
+		})
+	}
+	t.Run("panic", func(t *testing.T) { all(t, &moody{kind: service.NoProblem, panics: true}, "failed") })
+	t.Run("ok", func(t *testing.T) { all(t, &moody{kind: service.NoProblem}, "ok") })
+	t.Run("the client leaves", func(t *testing.T) {
+		store := &moody{kind: service.NoProblem, asked: make(chan struct{}, 100)}
+		check(t, store, "grpc cancelled, http cancelled", func(t *testing.T, address string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-store.asked; cancel() }()
+			next(ctx, t, address, "orders-1")
+
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(conn, "POST /v1/sequencers/orders-2/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			<-store.asked
+			_ = conn.Close()
+		})
+	})
+	t.Run("a deadline passes", func(t *testing.T) {
+		store := &moody{kind: service.NoProblem, asked: make(chan struct{}, 100)}
+		check(t, store, "grpc cancelled", func(t *testing.T, address string) {
+			for d, asked := 10*time.Millisecond, false; !asked; d *= 2 { // until the call arrives in time
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				next(ctx, t, address, fmt.Sprintf("orders-%d", d))
+				cancel()
+				select {
+				case <-store.asked:
+					asked = true
+				default:
+				}
+			}
+		})
+	})
+}
+
+// outcomes returns the outcomes that a server has counted, such as
+// "grpc failed, http ok".
+func outcomes(s *Server) string {
+	w := httptest.NewRecorder()
+	s.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var found []string
+	for line := range strings.Lines(w.Body.String()) {
+		var outcome, protocol string
+		var n int
+		line = strings.NewReplacer("{", " ", "}", " ", `"`, " ", ",", " ").Replace(line)
+		if _, err := fmt.Sscanf(line, "firn_requests_total outcome= %s protocol= %s %d", &outcome, &protocol, &n); err == nil && n > 0 {
+			found = append(found, protocol+" "+outcome)
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(found, ", ")
+}
