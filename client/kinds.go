@@ -26,7 +26,7 @@ var problemKinds = map[string]problemKind{
 	"foreign-host":       {hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure", ofServer: true},
 	"bad-config":         {hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
 	"internal":           {hint: "see the server's log", ofServer: true},
-	"time-over":          {hint: "create another sequencer, with a layout whose time range has not ended", is: firn.ErrTimeOver},
+	"time-over":          {hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat", is: firn.ErrTimeOver},
 	"busy":               {hint: "clients ask for more IDs than one node ID can make: add servers", is: firn.ErrExhausted},
 	"cancelled":          {},
 	"clock":              {hint: "correct the server's clock"},

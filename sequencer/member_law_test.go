@@ -194,7 +194,7 @@ func TestKeeperCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := q.Stats().Keeper
-		if got.Applied != 1 || got.Acquired != 1 || got.Refused != 0 || got.Lost != 0 || got.Alarms != grant.KeeperStats{}.Alarms {
+		if got.Applied != 1 || got.Acquired != 1 || got.Refused != 0 || got.Lost != 0 || got.Alarms != (grant.KeeperStats{}).Alarms {
 			t.Errorf("attached: %+v", got)
 		}
 		// An operator takes the node ID from it, because its window has ended.

@@ -17,9 +17,10 @@ var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("sequencer: the sequencer is closed")
 
-	// ErrUnavailable means that the store did not answer in time. Trying again
+	// ErrUnavailable means that the store did not answer in time, or refused the
+	// request, for example because its disk is full. Trying again
 	// later may help.
-	ErrUnavailable = errors.New("sequencer: the store does not answer")
+	ErrUnavailable = errors.New("sequencer: the store is unavailable")
 
 	// ErrNotYet is returned by TryNext if an ID first needs an answer of the
 	// store. The store was asked; trying again a moment later may help.

@@ -472,7 +472,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("within the window: %s", answers)
 	}
 	ok, answers := ask("new")
-	if ok != 0 || strings.Count(answers, "store-unavailable") < 2 || strings.Contains(answers, "/var/lib") {
+	if ok != 0 || strings.Count(answers, "store-unavailable") < 2 || strings.Count(answers, "refuses calls (permission denied)") != 3 || strings.Contains(answers, "/var/lib") {
 		t.Errorf("a new sequencer: %d are answered: %s", ok, answers)
 	}
 	store.is.Store(false)

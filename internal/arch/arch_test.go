@@ -110,7 +110,7 @@ var imports = []importLine{
 	{
 		pattern: "server/doctor",
 		imports: []string{"grant", "server/members", "server/readfile"},
-		tests:   []string{"grant/memstore"},
+		tests:   []string{".", "grant/memstore"},
 	},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},

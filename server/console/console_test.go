@@ -481,7 +481,7 @@ func TestSlowStore(t *testing.T) {
 		k := New(Config{Backend: cluster})
 		defer k.Close()
 		store.Hangs.Store(true)
-		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store does not answer.") || strings.Contains(w.Body.String(), "No sequencers yet") {
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store is unavailable.") || strings.Contains(w.Body.String(), "No sequencers yet") {
 			t.Errorf("nothing is known yet: %s", w.Body)
 		}
 		store.Hangs.Store(false)
@@ -490,7 +490,7 @@ func TestSlowStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * keepFor)
-		if w := get(k, "/"); !strings.Contains(w.Body.String(), "/sequencers/orders") || strings.Contains(w.Body.String(), "does not answer") {
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "/sequencers/orders") || strings.Contains(w.Body.String(), "is unavailable") {
 			t.Errorf("when it answers: %s", w.Body)
 		}
 		store.Hangs.Store(true)
@@ -500,7 +500,7 @@ func TestSlowStore(t *testing.T) {
 		if took := time.Since(begin); took > loadPatience {
 			t.Errorf("the page took %v, want %v", took, loadPatience)
 		}
-		if !strings.Contains(w.Body.String(), "/sequencers/orders") || !strings.Contains(w.Body.String(), "The store does not answer.") {
+		if !strings.Contains(w.Body.String(), "/sequencers/orders") || !strings.Contains(w.Body.String(), "The store is unavailable.") {
 			t.Errorf("when it does not answer again: %s", w.Body)
 		}
 	})

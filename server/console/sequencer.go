@@ -148,7 +148,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	if err != nil {
 		if !errors.Is(err, errNoSequencer) {
 			p.StoreFault, p.StoreAt = storeFault(err), v.now
-			p.State = state{"unknown", "bad", "The store does not answer."}
+			p.State = state{"unknown", "bad", "The store is unavailable."}
 		}
 		return p, err
 	}

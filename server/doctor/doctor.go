@@ -40,7 +40,7 @@ const (
 
 // A Finding is the result of one check.
 type Finding struct {
-	Check string `json:"check"` // clock, store, members, file system, limits, address, TLS
+	Check string `json:"check"` // clock, store, records, members, file system, limits, address, TLS
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Fix   string `json:"fix,omitempty"` // what to do if Level is Fix
@@ -165,7 +165,7 @@ func (r *report) store(ctx context.Context) {
 	for range requests {
 		begin := time.Now()
 		if _, err := r.c.Store.Get(ctx, "doctor/latency"); err != nil {
-			r.add("store", Fix, "check the store's own log, and the network", "the store does not answer: %v", err)
+			r.add("store", Fix, "check the store's own log, and the network", "cannot read from the store: %v", err)
 			return
 		}
 		took = append(took, time.Since(begin))
@@ -182,7 +182,49 @@ func (r *report) store(ctx context.Context) {
 		r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", w)
 	}
 	r.storeClock(ctx)
+	r.records(ctx)
 	r.members(ctx)
+}
+
+// records reads all records of sequencers.
+func (r *report) records(ctx context.Context) {
+	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/operations.md"
+	fine := 0
+	found := func(what string, err error) {
+		hint := damaged
+		if errors.Is(err, grant.ErrNewerVersion) {
+			hint = "use a newer firn"
+		}
+		r.add("records", Fix, hint, "%s: %v", what, err)
+	}
+	var names []string
+	err := grant.Sequencers(ctx, r.c.Store, func(name string, _ grant.Info, err error) bool {
+		if err != nil {
+			found("sequencer "+name+" cannot be used", err)
+			return true
+		}
+		fine++
+		names = append(names, name)
+		return true
+	})
+	for _, name := range names {
+		if err == nil {
+			err = grant.Nodes(ctx, r.c.Store, name, func(n grant.NodeInfo, err error) bool {
+				if err != nil {
+					found(fmt.Sprintf("node ID %d of sequencer %s cannot be used", n.Node, name), err)
+				} else {
+					fine++
+				}
+				return true
+			})
+		}
+	}
+	switch {
+	case err != nil:
+		r.add("records", Unknown, "", "cannot list the records of the store: %v", err)
+	case fine > 0:
+		r.add("records", OK, "", "%d records of sequencers can be read", fine)
+	}
 }
 
 // storeClock compares this machine's clock with the store's.

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/members"
@@ -102,6 +103,30 @@ func TestStore(t *testing.T) {
 			}
 			want(t, found, "store", "fsync is off", Fix)
 		})
+	}
+}
+
+// TestRecords: records that cannot be read are named, with what to do.
+func TestRecords(t *testing.T) {
+	s := new(memstore.Store)
+	config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, Run(t.Context(), Config{Store: s}), "records", "1 records", OK)
+	for key, value := range map[string]string{"v1/orders/n/0007": "{", "v1/users/config": "{", "v1/items/config": `{"v":99}`} {
+		if _, err := s.CAS(t.Context(), key, nil, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := Run(t.Context(), Config{Store: s})
+	for words, remedy := range map[string]string{"node ID 7 of sequencer orders": "do not delete", "v1/users/config": "do not delete", "v1/items/config": "newer firn"} {
+		if f := find(t, found, "records", words); f.Level != Fix || !strings.Contains(f.Fix, remedy) {
+			t.Errorf("%s: %+v, want %q", words, f, remedy)
+		}
 	}
 }
 

@@ -398,3 +398,59 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("it was created: %s", w.Body)
 	}
 }
+
+// TestUnreadableConfiguration: a server is unready if the configuration of no
+// sequencer can be read, and the answer names the record; it is ready again
+// once the record is restored. One unreadable configuration among others leaves
+// it ready.
+func TestUnreadableConfiguration(t *testing.T) {
+	for what, broken := range map[string]string{"damaged": "{", "newer": `{"v":99}`} {
+		t.Run(what, func(t *testing.T) {
+			store := new(memstore.Store)
+			put := func(name, value string) {
+				t.Helper()
+				key := "v1/" + name + "/config"
+				old, err := store.Get(t.Context(), key)
+				if err == nil {
+					_, err = store.CAS(t.Context(), key, old, []byte(value))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			config, err := grant.DefaultConfig(store, firn.Default(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			create := func(name string) {
+				t.Helper()
+				if _, err := grant.Create(t.Context(), store, name, config, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			create("orders")
+			good, err := store.Get(t.Context(), "v1/orders/config")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+			defer c.Close(t.Context())
+			h := NewHandler(Config{Backend: c})
+			ready := func(what string, code int) {
+				t.Helper()
+				if w := do(h, "GET", "/readyz"); w.Code != code || code != 200 && !strings.Contains(w.Body.String(), "v1/orders/config") {
+					t.Errorf("%s: %d %s, want %d", what, w.Code, w.Body, code)
+				}
+			}
+			put("orders", broken)
+			ready("idle, and unreadable", 503)
+			put("orders", string(good))
+			ready("restored", 200)
+			put("orders", broken)
+			wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.BadRecord)
+			ready("unreadable when it was used", 503)
+			create("users")
+			ready("one among others", 200)
+		})
+	}
+}

@@ -363,6 +363,7 @@ func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
 	p.Cause = nil // already logged
+	p.status = http.StatusServiceUnavailable
 	return p
 }
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,7 +16,8 @@ import (
 // A problem is the answer to a failed request (RFC 9457).
 type problem struct {
 	service.Fault
-	allow string // value of the Allow header
+	allow  string // value of the Allow header
+	status int    // instead of that of the kind, if not 0
 }
 
 // problemf returns a problem with a formatted detail.
@@ -30,7 +32,7 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 
 // write answers with the problem.
 func (p *problem) write(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+	h, status := w.Header(), cmp.Or(p.status, p.Kind.Status())
 	h.Set("Content-Type", "application/problem+json")
 	if p.Retry > 0 {
 		seconds := (p.Retry + time.Second - 1) / time.Second
@@ -52,10 +54,10 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 		Detail    string `json:"detail"`
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
-	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), p.Kind.Status(), p.Detail, r.URL.EscapedPath(), requestid.Of(r.Context())})
+	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), status, p.Detail, r.URL.EscapedPath(), requestid.Of(r.Context())})
 	if body.Len() > 2048 { // net/http sets the length of shorter ones
 		h.Set("Content-Length", strconv.Itoa(body.Len()))
 	}
-	w.WriteHeader(p.Kind.Status())
+	w.WriteHeader(status)
 	w.Write(body.Bytes())
 }

@@ -110,7 +110,7 @@ func All() []Metric {
 			return 0
 		}), nil},
 		{"firn_node", Gauge, "", ofSequencer, "The node ID, if this server holds one.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
-		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
+		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, renewals fail.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
 		{"firn_store_requests_total", Counter, "requests", ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) }), nil},
 		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that failed.", stored(func(s *Sequencer) float64 { return float64(s.Failures) }), nil},
 		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown (no answer).", nil, []series{

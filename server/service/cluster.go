@@ -30,6 +30,7 @@ type Cluster struct {
 	byName map[string]*opening
 	closed bool
 	lack   *lack // of the last name that could not be opened; nil if none
+	sound  bool  // no configuration was found unreadable since Ready has looked
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
@@ -488,6 +489,7 @@ func lackOf(name string, err error) *lack {
 func (c *Cluster) noteLack(name string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.sound = c.sound && !isUnreadable(err)
 	if l := lackOf(name, err); l != nil {
 		c.lack = l
 	} else if c.lack != nil && c.lack.name == name {
@@ -496,9 +498,12 @@ func (c *Cluster) noteLack(name string, err error) {
 }
 
 // Ready returns nil if this server can make IDs as far as it knows: a sequencer
-// has its node ID, or the store answers reads and writes and no sequencer
-// lacked a node ID. Otherwise the error is that of the store, or says which
-// node IDs are held or why the clock is refused.
+// has its node ID, or the store answers reads and writes, some configuration
+// can be read if there are any, and no sequencer lacked a node ID. Otherwise
+// the error is that of the store, or says which record cannot be read, which
+// node IDs are held or why the clock is refused. One unreadable configuration
+// among others does not make a server unready: no other server can read it
+// either.
 //
 // After a lack Ready tries again, because clients do not ask a server that is
 // not ready. If no node ID was free, another server that can be asked
@@ -507,6 +512,9 @@ func (c *Cluster) noteLack(name string, err error) {
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
 	all, last := c.opened()
+	c.mu.RLock()
+	sound := c.sound
+	c.mu.RUnlock()
 	isOpen := false
 	for name, o := range all { // not under the lock: statistics read the clock
 		s := o.stats().State
@@ -516,13 +524,19 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		if l := lackOf(name, s.Err); l != nil {
 			last, isOpen = l, true // it keeps trying by itself
 		}
+		sound = sound && !isUnreadable(s.Err)
 	}
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
 	if c.patience.silent != nil { // the store may answer reads and refuse writes
-		if silent := (need{writes: true}).vain(c.patience.silent()); silent > 0 {
-			return &silentError{silent}
+		if silent := (need{writes: true}).vain(c.patience.silent()); silent != nil {
+			return silent
+		}
+	}
+	if !sound {
+		if err := c.checkConfigs(ctx); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -545,6 +559,35 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		c.noteLack(last.name, nil)
 	}
 	return nil
+}
+
+// isUnreadable reports whether an error means that a record cannot be read.
+func isUnreadable(err error) bool {
+	return errors.Is(err, grant.ErrDamaged) || errors.Is(err, grant.ErrNewerVersion)
+}
+
+// checkConfigs returns an error if the store has configurations that cannot be
+// read, and none of a sequencer that could be used.
+func (c *Cluster) checkConfigs(ctx context.Context) error {
+	var first error
+	usable := false
+	err := grant.Sequencers(ctx, c.store, func(_ string, info grant.Info, err error) bool {
+		first = cmp.Or(first, err)
+		usable = err == nil && info.State == grant.Attached
+		return !usable
+	})
+	switch {
+	case err != nil:
+		return storeError(ctx, err)
+	case usable || first == nil:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.sound = true
+		return nil
+	case errors.Is(first, grant.ErrDamaged):
+		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/operations.md)", first)
+	}
+	return first
 }
 
 // stillLacks returns nil if a node ID that was not free may be free now.

@@ -49,10 +49,9 @@ type Fleet struct {
 
 var _ Administrator = (*Fleet)(nil)
 
-// NewFleet makes a Fleet. silent returns how long the store has answered no
-// read and no write, 0 if it answers; nil means that this is unknown, so that
-// calls wait until their contexts are done.
-func NewFleet(s grant.Store, silent func() (reads, writes time.Duration)) *Fleet {
+// NewFleet makes a Fleet. silent is nil if it is unknown whether the store
+// answers: then calls wait until their contexts are done.
+func NewFleet(s grant.Store, silent Silence) *Fleet {
 	return &Fleet{store: s, members: members.NewLister(s), patience: newPatience(s, silent)}
 }
 

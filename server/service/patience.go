@@ -24,12 +24,18 @@ const (
 	probeEvery = time.Second
 )
 
-// A silentError means that the store has been silent for so long that waiting
-// is pointless. It matches sequencer.ErrUnavailable.
-type silentError struct{ silent time.Duration }
+// A silentError means that the store has not answered, or has refused calls,
+// for so long that waiting is pointless. It matches sequencer.ErrUnavailable.
+type silentError struct {
+	silent time.Duration
+	why    error // with which it refuses calls; nil if it does not answer
+}
 
 func (e *silentError) Error() string {
-	return fmt.Sprintf("%v: it has been silent for %v", sequencer.ErrUnavailable, e.silent.Round(time.Second))
+	if e.why != nil {
+		return fmt.Sprintf("%v: it has refused calls for %v: %v", sequencer.ErrUnavailable, e.silent.Round(time.Second), e.why)
+	}
+	return fmt.Sprintf("%v: it has not answered for %v", sequencer.ErrUnavailable, e.silent.Round(time.Second))
 }
 
 func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
@@ -41,8 +47,8 @@ func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnav
 // close.
 type patience struct {
 	store  grant.Store
-	silent func() (reads, writes time.Duration) // nil if unknown: then calls wait
-	ctx    context.Context                      // of the goroutine
+	silent Silence         // nil if unknown: then calls wait
+	ctx    context.Context // of the goroutine
 	end    context.CancelFunc
 	ended  sync.WaitGroup
 
@@ -50,6 +56,10 @@ type patience struct {
 	waits    map[*wait]struct{}
 	watching bool
 }
+
+// A Silence returns how long a store has answered no read and no write, 0 if it
+// answers, and the error with which it refuses them, nil if it is silent.
+type Silence func() (reads, writes time.Duration, why error)
 
 // A wait is a waiting call.
 type wait struct {
@@ -64,20 +74,20 @@ type need struct {
 	over   func() bool // reports whether the call is useless without the store; nil: always
 }
 
-// vain returns how long the store has been silent if that makes waiting
-// pointless, otherwise 0.
-func (n need) vain(reads, writes time.Duration) time.Duration {
+// vain returns an error if the store has been silent for so long that waiting is
+// pointless, otherwise nil.
+func (n need) vain(reads, writes time.Duration, why error) *silentError {
 	silent := reads
 	if n.writes {
 		silent = max(silent, writes)
 	}
 	if silent < silentMost || n.over != nil && !n.over() {
-		return 0
+		return nil
 	}
-	return silent
+	return &silentError{silent, why}
 }
 
-func newPatience(s grant.Store, silent func() (reads, writes time.Duration)) *patience {
+func newPatience(s grant.Store, silent Silence) *patience {
 	p := &patience{store: s, silent: silent, waits: make(map[*wait]struct{})}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
@@ -96,9 +106,9 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 	if p.silent == nil {
 		return call(ctx)
 	}
-	if silent := n.vain(p.silent()); silent > 0 {
+	if silent := n.vain(p.silent()); silent != nil {
 		p.watch(nil)
-		return &silentError{silent}
+		return silent
 	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -137,7 +147,7 @@ func (p *patience) run() {
 	probes := make(chan struct{}, 1) // holds the probe under way
 	var probed time.Time
 	for {
-		reads, writes := p.silent()
+		reads, writes, why := p.silent()
 		if reads >= probeEvery && time.Since(probed) >= probeEvery {
 			select {
 			case probes <- struct{}{}:
@@ -151,8 +161,8 @@ func (p *patience) run() {
 		}
 		p.mu.Lock()
 		for w := range p.waits {
-			if silent := w.need.vain(reads, writes); silent > 0 {
-				w.stop(&silentError{silent})
+			if silent := w.need.vain(reads, writes, why); silent != nil {
+				w.stop(silent)
 				delete(p.waits, w)
 			}
 		}

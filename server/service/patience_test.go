@@ -59,6 +59,20 @@ func TestPatienceEnds(t *testing.T) {
 		if took := time.Since(asked); took > silentMost+time.Second+lookEvery {
 			t.Errorf("it took %v", took)
 		}
+		if err := p.during(t.Context(), need{writes: true}, func(ctx context.Context) error { return nil }); err == nil {
+			t.Error("a call begins while the store is silent")
+		}
+		began := time.Now()
+		m.hangs.Store(false)
+		_, _ = store.Get(t.Context(), "k")
+		m.hangs.Store(true)
+		err = p.during(t.Context(), need{}, func(ctx context.Context) error {
+			_, _ = store.Get(ctx, "k") // until it is ended
+			return nil
+		})
+		if took := time.Since(began); err != nil || took < silentMost {
+			t.Errorf("a call that succeeds as it is ended, after %v: %v", took, err)
+		}
 		over := false
 		ran := false
 		err = p.during(t.Context(), need{over: func() bool { return over }}, func(context.Context) error { ran = true; return grant.ErrDetached })

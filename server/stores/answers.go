@@ -14,7 +14,7 @@ import (
 // use.
 type Answers struct {
 	mu            sync.Mutex // guards the fields below
-	up, known     bool
+	known         bool
 	reads, writes silence
 }
 
@@ -23,6 +23,7 @@ type silence struct {
 	answered time.Time // when the last answered call ended
 	since    time.Time // when the first call that failed after that began; zero if none failed
 	failed   time.Time // when the last failed call ended
+	why      error     // of that call; nil if it had no answer in time
 
 	pending int       // calls in progress
 	waiting time.Time // since when some call is in progress and none was answered
@@ -54,11 +55,11 @@ func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (co
 		if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return
 		}
-		a.up, a.known = err == nil, true
+		a.known = true
 		now := time.Now()
 		switch {
 		case err != nil:
-			s.fail(begin, now)
+			s.fail(begin, now, err)
 		case s == &a.writes || !a.reads.since.IsZero():
 			// A Store that can write can also read. After a complete silence, one that
 			// can read again may be able to write again.
@@ -72,26 +73,29 @@ func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (co
 
 // end records a call that was answered.
 func (s *silence) end(now time.Time) {
-	s.answered, s.since, s.waiting = now, time.Time{}, now
+	s.answered, s.since, s.why, s.waiting = now, time.Time{}, nil, now
 }
 
 // fail records a call that was not.
-func (s *silence) fail(begin, now time.Time) {
+func (s *silence) fail(begin, now time.Time, err error) {
 	if s.since.IsZero() || begin.Sub(s.failed) > silentFor {
 		s.since = begin
 		if s.answered.After(begin) { // other calls were answered in the meantime
 			s.since = s.answered
 		}
 	}
-	s.failed = now
+	s.failed, s.why = now, err
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.why = nil
+	}
 }
 
-// Up reports whether the last call was answered; known is false before the
-// first call.
+// Up reports whether the last read and the last write succeeded; known is false
+// before the first call.
 func (a *Answers) Up() (up, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.up, a.known
+	return a.known && a.reads.since.IsZero() && a.writes.since.IsZero(), a.known
 }
 
 // silentFor is how long the result of a call is used if no other call follows.
@@ -101,12 +105,16 @@ const silentFor = 15 * time.Second
 // as calls were made: from the beginning of the first failed call to the end of
 // the last, or until now if one is in progress. A Store that cannot write, such
 // as a database without its standby, may answer reads. A time is 0 if the last
-// such call was answered, or was long ago.
-func (a *Answers) Silent() (reads, writes time.Duration) {
+// such call was answered, or was long ago. why is the error of the last failed
+// call, such as a full disk; nil if the Store did not answer it in time.
+func (a *Answers) Silent() (reads, writes time.Duration, why error) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.reads.lasts(now), a.writes.lasts(now)
+	if why = a.writes.why; why == nil {
+		why = a.reads.why
+	}
+	return a.reads.lasts(now), a.writes.lasts(now), why
 }
 
 func (s *silence) lasts(now time.Time) (d time.Duration) {

@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,17 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("step %d: up %t, known %t", i, up, known)
 		}
 	}
+	for i, step := range []struct {
+		what grant.Request
+		err  error
+		up   bool
+	}{{grant.RequestCAS, fail, false}, {grant.RequestGet, nil, false}, {grant.RequestCAS, nil, true}, {grant.RequestGet, fail, false}, {grant.RequestCAS, nil, true}} {
+		_, end := a.Observe(t.Context(), step.what, "k")
+		end(false, step.err)
+		if up, _ := a.Up(); up != step.up {
+			t.Errorf("%s, step %d: up %t", step.what, i, up)
+		}
+	}
 }
 
 // TestSilent: how long a store has been silent is what calls have shown, apart
@@ -48,7 +60,7 @@ func TestSilent(t *testing.T) {
 		}
 		want := func(what string, reads, writes time.Duration) {
 			t.Helper()
-			if r, w := a.Silent(); r != reads || w != writes {
+			if r, w, _ := a.Silent(); r != reads || w != writes {
 				t.Errorf("%s: silent for %v and %v, want %v and %v", what, r, w, reads, writes)
 			}
 		}
@@ -60,6 +72,14 @@ func TestSilent(t *testing.T) {
 		call(grant.RequestCAS, 2*time.Second, fail)
 		call(grant.RequestLineage, time.Second, fail)
 		want("three", 8*time.Second, 2*time.Second)
+		if _, _, why := a.Silent(); why != fail {
+			t.Errorf("it refuses calls because of %v, want %v", why, fail)
+		}
+		call(grant.RequestGet, time.Second, context.DeadlineExceeded)
+		call(grant.RequestCAS, time.Second, fmt.Errorf("no answer: %w", context.DeadlineExceeded))
+		if _, _, why := a.Silent(); why != nil {
+			t.Errorf("a silent store refuses calls because of %v", why)
+		}
 		call(grant.RequestGet, 0, nil)
 		want("it is there again, and may take writes", 0, 0)
 		call(grant.RequestCAS, 2*time.Second, fail)

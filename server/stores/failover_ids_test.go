@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 )
 

@@ -373,7 +373,7 @@ func TestSilentStore(t *testing.T) {
 	}
 	begin := time.Now()
 	for range 20 {
-		for i, want := range []string{"503 The store does not answer", "UNAVAILABLE", codes.Unavailable.String()} {
+		for i, want := range []string{"503 The store is unavailable", "UNAVAILABLE", codes.Unavailable.String()} {
 			if o := ask[i](t); o.kind != "store-unavailable" || o.code != want {
 				t.Fatalf("%+v, want %s", o, want)
 			}

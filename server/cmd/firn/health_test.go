@@ -62,7 +62,7 @@ func TestHealth(t *testing.T) {
 // TestUnhealthy: a server that is not ready exits with 1, and so does one that
 // is not Firn.
 func TestUnhealthy(t *testing.T) {
-	answer := `{"title":"The store does not answer","detail":"more is in the log"}`
+	answer := `{"title":"The store is unavailable","detail":"more is in the log"}`
 	status := http.StatusServiceUnavailable
 	l := nettest.Listen(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func TestUnhealthy(t *testing.T) {
 	defer server.Close()
 	a, _, stderr := serveApp(t)
 	address := l.Addr().String()
-	if code := run(t.Context(), a, []string{"health", address}); code != exitNo || !strings.Contains(stderr.String(), "is not ready: The store does not answer: more is in the log") {
+	if code := run(t.Context(), a, []string{"health", address}); code != exitNo || !strings.Contains(stderr.String(), "is not ready: The store is unavailable: more is in the log") {
 		t.Errorf("health of a server that is not ready exits with %d and %s", code, stderr)
 	}
 	if code := run(t.Context(), a, []string{"health", "--live", address}); code != 0 {

@@ -271,14 +271,14 @@ func TestStoreAway(t *testing.T) {
 	b.open("/")
 	b.has("orders")
 	store.Cut.Store(true)
-	b.has("The store does not answer.")
+	b.has("The store is unavailable.")
 	b.has("Its data below is from")
 	b.looks("store-away")
 	b.open("/sequencers/orders")
-	b.has("The store does not answer.")
+	b.has("The store is unavailable.")
 	store.Cut.Store(false)
 	b.has("attached")
-	b.wait("the note to go", `!document.body.innerText.includes("The store does not answer.")`)
+	b.wait("the note to go", `!document.body.innerText.includes("The store is unavailable.")`)
 }
 
 // TestLifeOfASequencer creates one, detaches and attaches it, destroys it, and
