@@ -22,7 +22,7 @@ var (
 	ErrGrantOver = errors.New("firn: the grant has ended; it must be extended before the next ID")
 
 	// ErrTimeOver is returned when the layout's last tick is used up.
-	ErrTimeOver = errors.New("firn: the layout has no time left: it needs more time bits, a coarser unit or a later epoch")
+	ErrTimeOver = errors.New("firn: the layout has no time left: it needs more time bits or, if IDs may repeat, a coarser unit or a later epoch")
 
 	// ErrBatchTooLarge is returned for a batch that would take longer than the
 	// context's deadline allows even if the generator were idle, or that spans

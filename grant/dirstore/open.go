@@ -141,7 +141,7 @@ func (s *Store) readMarker() (found bool, err error) {
 	number, ok := strings.CutPrefix(string(line), markerForm)
 	version, err := strconv.ParseUint(number, 10, 31)
 	if !ok || err != nil || version == 0 {
-		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q", ErrNotStore, s.path, markerName, markerForm+"1")
+		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q. If this was a store, a new one would repeat IDs: restore the whole directory from a backup, and fence its sequencers (firn node fence)", ErrNotStore, s.path, markerName, markerForm+"1")
 	}
 	if version > markerVersion {
 		return false, fmt.Errorf("%w: %s has format %d, and this version only knows format %d: use the newer version",
@@ -160,6 +160,9 @@ func (s *Store) mayCreate(create bool) error {
 		switch {
 		case f == lockPrefix, f == tempPrefix: // left by a process that creates it, or died doing so
 		case f == "lost+found", strings.HasPrefix(f, "."): // of the operating system
+		case strings.HasPrefix(f, recordPrefix), strings.HasPrefix(f, lockPrefix), strings.HasPrefix(f, tempPrefix):
+			return fmt.Errorf("%w: %s has lost its file %s but has others of a store, such as %s. A new store, here or elsewhere, would repeat IDs: stop all processes, restore the whole directory from a backup, and fence its sequencers (firn node fence)",
+				ErrNotStore, s.path, markerName, f)
 		default:
 			return fmt.Errorf("%w: %s has no file %s but contains others, such as %s: choose another directory, or an empty subdirectory",
 				ErrNotStore, s.path, markerName, f)

@@ -168,7 +168,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	info, err := a.Create(ctx, name, c)
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
-		return problemf(service.Different, "%s: the settings of a sequencer never change; choose another name, or use the existing one", service.Detail(err))
+		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs can equal those of this one", service.Detail(err))
 	case errors.Is(err, firn.ErrTimeOver):
 		return problemf(service.BadBody, "%s", service.Detail(err))
 	case err != nil:

@@ -69,7 +69,7 @@ func openDirURL(rest string, create bool) (grant.Store, error) {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, dirstore.ErrNoStore):
-		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("check the path and that it is mounted; to create a new store: 'dir:%s?create=true'", path)}
+		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: 'dir:%s?create=true'", path)}
 	}
 	return nil, &Error{Err: err, Dir: true}
 }

@@ -59,7 +59,7 @@ func (a *app) openOwn(news storeNews) (grant.Store, error) {
 	s, err := stores.OpenDir(path, stores.DirOptions{Create: true, Created: news.created})
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, failed("name a store that this user can write: --store machine, or --store dir:PATH", "%w", err)
+		return nil, failed("make it writable for this user again. If it was never used, another store will do: --store machine, or --store dir:PATH; otherwise that would repeat IDs", "%w", err)
 	case errors.Is(err, dirstore.ErrFileSystem):
 		return nil, failed("name a store on a local disk: --store machine, or --store dir:PATH", "%w", err)
 	case err != nil:

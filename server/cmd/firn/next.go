@@ -306,7 +306,7 @@ func generatorError(err error) error {
 	case errors.Is(err, firn.ErrBeforeEpoch):
 		return failed("correct the clock, or choose a layout with an earlier epoch", "%w", err)
 	case errors.Is(err, firn.ErrTimeOver):
-		return failed("choose a layout with a later epoch; firn layout shows the last date", "%w", err)
+		return failed("choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat", "%w", err)
 	}
 	return failed("", "%w", err)
 }

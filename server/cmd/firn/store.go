@@ -144,7 +144,7 @@ func storeError(err error) error {
 	case errors.Is(err, grant.ErrNotFound):
 		return no("run firn sequencer list for all sequencers, or create it with firn sequencer create")
 	case errors.As(err, &mismatch):
-		return no(fmt.Sprintf("the %s of a sequencer never changes: use the existing one (firn sequencer show %s), or choose another name", mismatch.Field, mismatch.Sequencer))
+		return no(fmt.Sprintf("the %s of a sequencer never changes: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer))
 	case errors.Is(err, grant.ErrDestroyed):
 		return no("create it again with firn sequencer create: its IDs continue above the old ones")
 	case errors.Is(err, grant.ErrDetached):
@@ -170,7 +170,7 @@ func storeError(err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return failed("free some space on that disk; nothing was changed", "%w", err)
 	case errors.Is(err, fs.ErrPermission):
-		return failed("it belongs to another user: run firn as that user, share the directory with a group (see docs/operations.md), or name another one with --store", "%w", err)
+		return failed("it belongs to another user: run firn as that user, or share the directory with a group (see docs/operations.md)", "%w", err)
 	case errors.Is(err, sequencer.ErrUnavailable):
 		return failed("check that it is running and that the URL is right; firn sequencer list contacts it too", "%w", err)
 	}
