@@ -23,6 +23,8 @@ func TestWho(t *testing.T) {
 	guard := NewGuard(func() *Set { return set }, nil)
 	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
 	shown := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+	old := &x509.Certificate{Subject: cert.Subject, NotAfter: time.Now().Add(-time.Hour)}
+	expired := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{old}, VerifiedChains: [][]*x509.Certificate{{old}}}
 	for _, test := range []struct {
 		values []string
 		state  *tls.ConnectionState
@@ -33,6 +35,8 @@ func TestWho(t *testing.T) {
 		{nil, verified, "b"},
 		{[]string{"Bearer " + token}, nil, "a"},
 		{[]string{"bearer  " + token + " "}, verified, "a"},
+		{nil, expired, ""},
+		{[]string{"Bearer " + token}, expired, "a"},
 		{[]string{"Bearer x"}, verified, ""},
 		{[]string{"Bearer "}, verified, ""},
 		{[]string{""}, verified, ""},
@@ -51,6 +55,21 @@ func TestWho(t *testing.T) {
 		}
 		if _, ok := NewGuard(func() *Set { return new(Set) }, nil).Who(c, time.Now()); ok {
 			t.Errorf("%q: known to another set", test.values)
+		}
+	}
+	// A connection can outlast its token.
+	ends := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	set, err = Parse([]byte("tokens:\n- {name: a, role: generate, expires: "+ends.Format(time.RFC3339)+", sha256: "+hash+"}\n"), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := FromHeader([]string{"Bearer " + token}, nil)
+	for at, want := range map[time.Duration]bool{-time.Second: true, 0: false} {
+		if _, ok := guard.Who(c, ends.Add(-time.Second)); !ok {
+			t.Fatal("the token is unknown")
+		}
+		if _, ok := guard.Who(c, ends.Add(at)); ok != want {
+			t.Errorf("the token is known %v after it expired: %t, want %t", at, ok, want)
 		}
 	}
 }

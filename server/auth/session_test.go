@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -122,6 +124,19 @@ func TestSessionEnds(t *testing.T) {
 	s.End(requestWith(&http.Cookie{Name: stolen.Name, Value: "forged"}), set, true, now)
 	if len(s.ended) != 1 {
 		t.Errorf("%d ended sessions are remembered, want 1", len(s.ended))
+	}
+	// If too many have been ended to remember one more, all sessions end.
+	for i := 0; len(s.ended) < maxEnded; i++ {
+		s.ended[sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(i)))] = now.Add(time.Hour)
+	}
+	s.End(requestWith(other), set, true, now)
+	for _, c := range []*http.Cookie{stolen, other} {
+		if _, ok := s.Principal(requestWith(c), set, true, now); ok {
+			t.Error("a cookie is valid, though its session was ended")
+		}
+	}
+	if len(s.ended) > maxEnded {
+		t.Errorf("%d ended sessions are remembered, want at most %d", len(s.ended), maxEnded)
 	}
 }
 
