@@ -142,14 +142,14 @@ func startCode(err error) int {
 // prepare looks up or creates the sequencer, and completes the durations of c.
 func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	if err := grant.CheckName(c.Sequencer); err != nil {
-		return grant.Info{}, err
+		return grant.Info{}, &RangeError{err.Error()}
 	}
 	info, err := grant.Lookup(ctx, c.Store, c.Sequencer)
 	if errors.Is(err, grant.ErrNotFound) {
 		var ahead time.Duration
 		config, err := grant.DefaultConfig(c.Store, layout, &ahead, &c.Window)
 		if err != nil {
-			return info, err
+			return info, &RangeError{err.Error()}
 		}
 		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, c.Now()); errors.Is(err, grant.ErrMismatch) {
 			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process created it meanwhile
@@ -175,7 +175,8 @@ func prepare(ctx context.Context, c *Config) (grant.Info, error) {
 	return info, nil
 }
 
-// A RangeError means that a field of a Config does not fit the sequencer.
+// A RangeError means that a field of a Config is invalid, or does not fit the
+// sequencer.
 type RangeError struct{ text string }
 
 func (e *RangeError) Error() string { return e.text }
@@ -374,13 +375,23 @@ func (r *runner) start() (p *process, code int, err error) {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value.expand(node))
 	}
 	r.latest = r.c.Now().Round(0)
-	if p, err = startProcess(cmd, r.ended); err != nil {
+	if p, err = startProcess(cmd, r.left, r.ended); err != nil {
 		return nil, startCode(err), err
 	}
 	r.process = p
 	r.log = r.log.With("node", node)
 	r.log.Info("command started", "pid", cmd.Process.Pid, "window_until", r.grant.Until.UTC())
 	return p, 0, nil
+}
+
+// left logs that processes of the command's group outlive it, unless Run is
+// stopping them all.
+func (r *runner) left() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.sealed {
+		r.log.Warn("the command has ended: ending the processes that it left in its group")
+	}
 }
 
 // ended records the clock when no process of the command's group is left,

@@ -61,14 +61,22 @@ type stamp struct {
 	mtime time.Time
 }
 
+// Check returns an error if a file is missing that the others need.
+func (f Files) Check() error {
+	switch {
+	case f.Cert == "" || f.Key == "":
+		return errors.New("TLS needs both a certificate and its key: one of them is missing")
+	case f.Require && f.ClientCA == "":
+		return errors.New("requiring client certificates needs the authorities that sign them (client-ca)")
+	}
+	return nil
+}
+
 // Load reads the files. It calls warn, now and at each change, with a sentence
 // about anything usable but dangerous; warn may be nil.
 func Load(f Files, warn func(string)) (*Loader, error) {
-	switch {
-	case f.Cert == "" || f.Key == "":
-		return nil, errors.New("TLS needs both a certificate and its key: one of them is missing")
-	case f.Require && f.ClientCA == "":
-		return nil, errors.New("requiring client certificates needs the authorities that sign them (client-ca)")
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	l := &Loader{files: f, warn: warn}
 	l.mu.Lock()

@@ -158,6 +158,9 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return failed(b.hint(servers[0], err), "no IDs: %w", err)
 	}
 	if err := b.report(a, l); err != nil {

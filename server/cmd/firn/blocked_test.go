@@ -10,9 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // fullPipe returns the write end of a pipe that is full and not read.
@@ -139,5 +142,54 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("the program runs, long after its window")
+	}
+}
+
+// TestInterrupted: a signal that arrives while a command waits for a node ID
+// ends it with 128 and the number of the signal, however its handlers
+// race.
+func TestInterrupted(t *testing.T) {
+	notInProcess(t)
+	held := "node run --nodes 5..5 --store dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true -- "
+	holder := firnCommand(context.Background(), held+"cat")
+	holds, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var output nettest.Output
+	holder.Stderr = &output
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = holds.Close()
+		_ = holder.Wait()
+	}()
+	waitFor := func(o *nettest.Output, text string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(o.String(), text); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it has not logged %q: %s", text, o)
+			}
+		}
+	}
+	waitFor(&output, "command started")
+	for range 10 {
+		for _, c := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			cmd := firnCommand(context.Background(), held+"true")
+			var log nettest.Output
+			cmd.Stderr = &log
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(&log, "waiting for a node ID")
+			if err := cmd.Process.Signal(c); err != nil {
+				t.Fatal(err)
+			}
+			want := 128 + int(c)
+			if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != want {
+				t.Errorf("it ends with %d after %v, want %d: %s", cmd.ProcessState.ExitCode(), c, want, &log)
+			}
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -72,12 +71,16 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 		Version: buildOf().Version, Connections: s.maxConns, Now: a.now,
 		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
+	if s.store != "" {
+		if err := checkStoreURL(s.store); err != nil {
+			return err
+		}
+	}
 	if s.node == "" || s.store != "" {
 		var makes bool
 		c.Directory, makes = a.directoryOf(s.store)
-		if _, err := os.Lstat(filepath.Join(c.Directory, "firn-store")); makes && errors.Is(err, fs.ErrNotExist) {
-			c.Missing = true
-		}
+		files, err := os.ReadDir(c.Directory)
+		c.Missing = makes && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 	}
 	if (s.node == "" || s.store != "") && !c.Missing {
 		c.Store, c.StoreError = a.openStore(ctx, s.store, false, storeNews{
@@ -93,6 +96,9 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 		}
 	}
 	found := doctor.Run(ctx, c)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Cause(ctx)
+	}
 	if err := a.printFindings(found, asJSON); err != nil {
 		return err
 	}

@@ -33,7 +33,11 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 			default:
 				flag = "require-client-cert"
 			}
-			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: "--tls-cert, --tls-key, --client-ca and --member-ca must be PEM files"})
+			code, hint := exitFailed, "--tls-cert, --tls-key, --client-ca and --member-ca must be PEM files"
+			if s.tls.Check() != nil {
+				code, hint = exitMisuse, "give --tls-cert and --tls-key, and --client-ca with --require-client-cert"
+			}
+			all = append(all, fault{flag: flag, err: err, code: code, hint: hint})
 		}
 	}
 	if s.tokens != "" {

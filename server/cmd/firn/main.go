@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -33,7 +34,7 @@ func execute(container func() string, machine string, clock func() time.Time) (c
 	if now == nil {
 		now = time.Now
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background(), nil, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, &app{
 		stdin:  os.Stdin,
@@ -72,8 +73,56 @@ const (
 	exitNo          = 1   // the answer is no: not an ID, duplicates found
 	exitMisuse      = 2   // invalid flags or arguments
 	exitFailed      = 3   // failed: a file, the network, a store
-	exitInterrupted = 130 // as in shells, after an interrupt
+	exitSignal      = 128 // + the signal that interrupted the command, as in shells
+	exitInterrupted = exitSignal + 2
 )
+
+// An interruption is a signal that ended a command's context. It matches
+// context.Canceled.
+type interruption struct{ os.Signal }
+
+func (i *interruption) Error() string { return "signal: " + i.String() }
+
+func (i *interruption) Is(target error) bool { return target == context.Canceled }
+
+// code returns the exit code of a command that the signal interrupted.
+func (i *interruption) code() int {
+	if s, ok := i.Signal.(syscall.Signal); ok {
+		return exitSignal + int(s)
+	}
+	return exitInterrupted
+}
+
+// untilSignal returns a context that ends at the first of the signals; its
+// cause is then an interruption. Later, each signal is sent to next, which may
+// be nil.
+func untilSignal(parent context.Context, next chan<- os.Signal, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	arrived := make(chan os.Signal, 16)
+	signal.Notify(arrived, signals...)
+	stopped := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			select {
+			case s := <-arrived:
+				cancel(&interruption{s})
+				select {
+				case next <- s:
+				case <-stopped:
+				}
+			case <-stopped:
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		signal.Stop(arrived)
+		close(stopped)
+		ended.Wait()
+		cancel(nil)
+	}
+}
 
 // run runs one command and returns the exit code.
 func run(ctx context.Context, a *app, args []string) int {
@@ -85,7 +134,9 @@ func run(ctx context.Context, a *app, args []string) int {
 		err = a.help.err
 	}
 	code := exitCode(err)
-	if code == exitInterrupted && ctx.Err() == nil {
+	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) && (code == exitFailed || code == exitInterrupted) {
+		code = by.code()
+	} else if exit := (*exitError)(nil); code == exitInterrupted && ctx.Err() == nil && !errors.As(err, &exit) {
 		code = exitFailed
 	}
 	a.report(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +58,7 @@ processes that COMMAND has started; Windows kills all; on other systems COMMAND 
 Run passes signals on to COMMAND. The exit code is that of COMMAND, or 128 plus the number
 of the signal that ended it. It is 124 if COMMAND was stopped because of its window, 126 if
 it cannot be run, and 127 if it is not found. Before COMMAND starts, firn's own exit codes
-apply.
+apply: 128 plus the number of the signal if one interrupts it.
 
 ` + storeHelp,
 		Example: `  firn node run --store dir:/srv/firn -- ./server
@@ -120,11 +119,12 @@ func (n *nodeRunning) run(ctx context.Context, args []string) error {
 	case n.grace < 0:
 		return misuse("", "--grace %v: it cannot be negative", n.grace)
 	}
+	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, noderun.Signals()...)
-	defer signal.Stop(signals)
 	c.Signals = signals
-	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error {
+	ctx, stop := untilSignal(ctx, signals, noderun.Signals()...)
+	defer stop()
+	err := n.a.withStore(ctx, n.store, false, func(s grant.Store) error {
 		c.Store = s
 		code, err := noderun.Run(ctx, c)
 		var misfit *noderun.RangeError
@@ -136,4 +136,10 @@ func (n *nodeRunning) run(ctx context.Context, args []string) error {
 		}
 		return err
 	})
+	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && err != nil {
+		if exit, ok := errors.AsType[*exitError](err); !ok || exit.code == exitFailed && exit.err != nil { // not the command's own code
+			return &exitError{code: by.code(), err: context.Canceled}
+		}
+	}
+	return err
 }
