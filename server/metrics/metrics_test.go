@@ -168,6 +168,8 @@ func TestOtherDoesNotFall(t *testing.T) {
 	check("one is gone, and one is new", `"_other"} 1.048576e+06`, `"new"} 7`)
 	ids["late"] = 1 << 20
 	check("another one is new", `"_other"} 2.097152e+06`, `"new"} 7`)
+	delete(ids, "s2")
+	check("a place is free, and none is new", `"_other"} 2.097152e+06`, `"new"} 7`)
 }
 
 func TestObserveDoesNotAllocate(t *testing.T) {
