@@ -336,9 +336,7 @@ func (h helping) NextBatch128(_ context.Context, _ string, _ firn.Layout, _ int,
 	return firn.Batch128{}, lacks
 }
 
-func (h helping) CanHelp(_ context.Context, name string) bool {
-	return name == "orders" && h.can.Load()
-}
+func (h helping) CanHelp() bool { return h.can.Load() }
 
 // TestReadyCreatesNothing: a readiness probe does not recreate a sequencer that
 // is gone.

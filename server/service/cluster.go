@@ -463,6 +463,16 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 	return s, false
 }
 
+// Owner returns the owner of this server's node ID of a sequencer, as in its
+// record; "" if it holds none.
+func (c *Cluster) Owner(name string) string {
+	s, ok := c.State(name)
+	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {
+		return ""
+	}
+	return s.Owner
+}
+
 // A lack is the reason why this server could acquire no node ID of a sequencer:
 // no node ID is free, or the server's clock is refused.
 type lack struct {
@@ -526,7 +536,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		}
 	}
 	switch {
-	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp(ctx, last.name):
+	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp():
 		return nil
 	case isOpen:
 		return last.err
