@@ -269,11 +269,11 @@ var scenarios = map[string]struct {
 		l.start("default")
 		c := l.client(client.Config{Patience: 10 * time.Second})
 		// It returns at once: the server is not available within Patience.
-		var err error = &grant.ExhaustedError{Sequencer: "orders", Ahead: true, Free: time.Now().Add(time.Minute)}
+		var err error = &firn.WaitError{Wait: time.Minute}
 		l.backend.err.Store(&err)
 		l.ask(c, "orders", 3)
 		l.note("stats", int(c.Sequencer("orders").Stats().Failures), c.Sequencer("orders").Stats().Err)
-	}, []string{"no server gives IDs of orders", `503 "not-yet"`, "stats: 1 IDs"}},
+	}, []string{"no server gives IDs of orders", `503 "busy"`, "stats: 1 IDs"}},
 	"timeout": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after
