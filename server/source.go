@@ -54,10 +54,6 @@ func newSource(c Config) (s source, err error) {
 		s.peers = forwarding.New(cluster.Fleet, f)
 		cluster.Peers = s.peers
 	}
-	cluster.Alike = func(name, other string) {
-		c.Log.Warn("new sequencer has a name similar to another's", "sequencer", name, "like", other,
-			"hint", "if the name is mistyped, its IDs may equal those of "+other+"; create-on-first-use: false refuses unknown names")
-	}
 	s.cluster = service.NewCluster(cluster)
 	return s, nil
 }

@@ -389,7 +389,7 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s has no %s", w.Body, want)
 		}
 	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "did you mean orders?")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "create it first")
 	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "create it first")
 	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), service.BadConfig)
 	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {

@@ -372,7 +372,7 @@ func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
 		return nil
 	}
 	switch c.Token {
-	case strings.TrimSpace(map[auth.Action]string{auth.Take: "generate ", auth.Create: "generate ", auth.Look: "generate ", auth.See: "read ", auth.Change: "admin "}[do] + name):
+	case strings.TrimSpace(map[auth.Action]string{auth.Take: "generate ", auth.Create: "generate ", auth.See: "read ", auth.Change: "admin "}[do] + name):
 		return nil
 	}
 	return auth.ErrForbidden

@@ -33,8 +33,8 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
-	near  suggestions
-	alike namesakes
+	created pace // sequencers created by use
+	missed  pace // reads of the store for names that it does not have
 
 	retiring sync.WaitGroup  // retired sequencers that are not closed yet
 	openings sync.WaitGroup  // sequencers that are being opened
@@ -60,11 +60,6 @@ type ClusterConfig struct {
 	// Acquired is called when a sequencer was opened and has a node ID. It must
 	// return at once; nil is allowed.
 	Acquired func()
-
-	// Alike is called in the background, once per name, if a sequencer that was
-	// created by its first use has a name that may be a typo of another's; nil is
-	// allowed.
-	Alike func(name, other string)
 
 	// MaxNames is how many sequencers may be open at once; 0 means
 	// DefaultMaxNames. Opening one more that exists closes the least recently used
@@ -324,8 +319,8 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			open.Nodes = t.Nodes
 		}
 	}
-	if err := mayLook(ctx, name); err != nil {
-		return err
+	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
+		return fmt.Errorf("sequencer %s was not looked up: %w", name, &PaceError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -336,14 +331,18 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	case !errors.Is(err, grant.ErrNotFound):
 		return storeError(ctx, err)
 	case existing:
-		missed(ctx, name)
-		return c.noSequencer(ctx, name)
+		c.missed.note(missEvery)
+		return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
 		if err := mayCreate(ctx, name); err != nil {
-			missed(ctx, name)
+			c.missed.note(missEvery)
 			return err
 		}
-		c.created(name)
+		if wait := c.created.wait(createBurst, createEvery); wait > 0 {
+			c.missed.note(missEvery)
+			return &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
+		}
+		c.created.note(createEvery)
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
 		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())

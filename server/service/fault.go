@@ -77,7 +77,7 @@ func knownKind(err error) (Kind, bool) {
 		none  *grant.ExhaustedError
 		clock *firn.ClockError
 		made  *CreateError
-		pace  *auth.PaceError
+		pace  *PaceError
 	)
 	switch {
 	case errors.As(err, &pace):
@@ -113,7 +113,7 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		none  *grant.ExhaustedError
 		ahead *grant.ClockAheadError
 	)
-	var pace *auth.PaceError
+	var pace *PaceError
 	switch {
 	case errors.As(err, &pace):
 		f.Retry = pace.Wait

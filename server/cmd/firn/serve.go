@@ -107,9 +107,8 @@ and however servers end.
 
 A sequencer is created when its name is first used, with --layout and --max-ahead; an
 existing one keeps its settings. A mistyped name creates a sequencer too, whose IDs may
-equal those of the intended one: the log warns if the name is similar to another.
---create-on-first-use=false refuses unknown names; create sequencers with firn sequencer
-create.
+equal those of the intended one. --create-on-first-use=false refuses unknown names;
+create sequencers with firn sequencer create.
 
 ` + storeHelp + `
 
