@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,15 +16,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
 
-// A moody store answers reads with a kind of problem, panics, or hangs.
+// A moody store answers reads with an error, panics, or hangs.
 type moody struct {
 	memstore.Store
-	kind   service.Kind
+	err    error
 	panics bool
 	asked  chan struct{} // if not nil: reads hang, after a value is sent
 }
@@ -37,8 +40,8 @@ func (s *moody) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, ctx.Err()
 	case s.panics:
 		panic("store")
-	case s.kind != service.NoProblem:
-		return nil, &service.PeerError{Kind: s.kind, Detail: "no"}
+	case s.err != nil:
+		return nil, s.err
 	}
 	return s.Store.Get(ctx, key)
 }
@@ -84,20 +87,21 @@ func TestOutcomes(t *testing.T) {
 			}
 		})
 	}
-	refused := map[service.Kind]bool{service.Detached: true, service.Destroyed: true, service.BatchTooLarge: true, service.NoSequencer: true}
-	for k := range service.Kinds() {
-		t.Run(k.String(), func(t *testing.T) {
-			want := "failed" // an error of the store without a kind of its own is a failure of the store
-			if refused[k] {
-				want = "refused"
-			}
-			all(t, &moody{kind: k}, want)
-		})
+	for want, errs := range map[string][]error{
+		"refused": {grant.ErrDetached, grant.ErrDestroyed, firn.ErrBatchTooLarge, service.ErrNoSequencer},
+		"failed": {
+			&firn.WaitError{Wait: time.Minute}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged,
+			sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrTemplate, errors.New("unknown"),
+		},
+	} {
+		for _, err := range errs {
+			t.Run(service.FaultOf(err, time.Second, false).Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want) })
+		}
 	}
-	t.Run("panic", func(t *testing.T) { all(t, &moody{kind: service.NoProblem, panics: true}, "failed") })
-	t.Run("ok", func(t *testing.T) { all(t, &moody{kind: service.NoProblem}, "ok") })
+	t.Run("panic", func(t *testing.T) { all(t, &moody{panics: true}, "failed") })
+	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok") })
 	t.Run("the client leaves", func(t *testing.T) {
-		store := &moody{kind: service.NoProblem, asked: make(chan struct{}, 100)}
+		store := &moody{asked: make(chan struct{}, 100)}
 		check(t, store, "grpc cancelled, http cancelled", func(t *testing.T, address string) {
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { <-store.asked; cancel() }()
@@ -113,7 +117,7 @@ func TestOutcomes(t *testing.T) {
 		})
 	})
 	t.Run("a deadline passes", func(t *testing.T) {
-		store := &moody{kind: service.NoProblem, asked: make(chan struct{}, 100)}
+		store := &moody{asked: make(chan struct{}, 100)}
 		check(t, store, "grpc cancelled", func(t *testing.T, address string) {
 			for d, asked := 10*time.Millisecond, false; !asked; d *= 2 { // until the call arrives in time
 				ctx, cancel := context.WithTimeout(t.Context(), d)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/console"
-	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/metrics"
@@ -32,7 +31,7 @@ func (s *Server) shown() metrics.Config {
 	}
 	m.Connections = func(protocol string) int64 { return s.open(byName[protocol]) }
 	if s.source.cluster != nil {
-		m.StoreUp, m.ClockOffset = s.source.answers.Up, s.source.clock.Offset
+		m.StoreUp = s.source.answers.Up
 	}
 	if s.source.peers != nil {
 		m.Forwards = s.source.peers.Forwards
@@ -54,25 +53,25 @@ func (s *Server) newConsole() *console.Console {
 }
 
 func (s *Server) newHandler() *httpapi.Handler {
-	return httpapi.NewHandler(httpapi.Config{
+	c := httpapi.Config{
 		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: s.c.Limits,
 		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
 		RESP: s.respOf, Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
-	})
+	}
+	if s.source.cluster != nil {
+		c.Owner = s.source.cluster.Owner
+	}
+	return httpapi.NewHandler(c)
 }
 
 func (s *Server) newRPC() *rpcapi.Server {
-	c := rpcapi.Config{
+	return rpcapi.NewServer(rpcapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, Limits: s.c.Limits,
 		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.c.Tracer.GRPCServer(),
 		Observe: func(_ string, k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
-	}
-	if s.source.cluster != nil {
-		c.Peer = forwarding.NewReceiver(s.source.cluster, s.source.announcer)
-	}
-	return rpcapi.NewServer(c)
+	})
 }
 
 func (s *Server) newRESP() *respapi.Server {

@@ -23,7 +23,6 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/console"
-	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/metrics"
@@ -59,14 +58,18 @@ type Config struct {
 	// called when a name is first used; nil means that none differs.
 	Template func(name string) (service.Template, error)
 
-	// Forward configures how to ask other servers of the Store while this one
-	// holds no node ID; nil asks none. The Server sets its Log, and its TLS if
-	// that is nil: it then asks servers without TLS, or with a certificate that
-	// Config.TLS trusts.
-	Forward *forwarding.ForwarderConfig
+	// ForwardTo are other servers of the Store, as http or https URLs without a
+	// path, to ask for IDs while this one holds no node ID. Their certificates
+	// must be signed by an authority of client certificates in TLS if it has one,
+	// and otherwise by one that the system trusts.
+	ForwardTo []string
 
-	// Advertise is the HOST:PORT at which other servers reach this one; "" means
-	// the address of a listener.
+	// ForwardToken returns the token for servers in ForwardTo; nil or "" sends
+	// none.
+	ForwardToken func() string
+
+	// Advertise is the HOST:PORT of this server that lists of servers show; ""
+	// means the address of a listener.
 	Advertise string
 
 	// Tokens decide what each client may do. nil allows everything to everyone,
@@ -253,7 +256,6 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	s.watched.Go(func() { s.watchFiles(s.watching) })
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
-		s.watched.Go(func() { s.source.clock.Run(s.watching) })
 		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
 	}
 	return done, nil

@@ -28,10 +28,8 @@ type source struct {
 
 	cluster   *service.Cluster
 	announcer *members.Announcer
-	clock     *members.Comparer
 	answers   *stores.Answers
-	forwarder *forwarding.Forwarder // nil if no other server is asked
-	peers     *forwarding.Peers     // nil if no other server is asked
+	peers     *forwarding.Peers // nil if no other server is asked
 }
 
 // newSource makes the source of a complete Config.
@@ -43,25 +41,18 @@ func newSource(c Config) (s source, err error) {
 	s.answers = new(stores.Answers)
 	store := grant.Observe(c.Tracer.Store(c.Store), stores.Tell(c.Log, s.answers.Observe))
 	s.announcer = members.New(store, members.Options{Log: c.Log})
-	s.clock = members.NewComparer(store, s.announcer.ID, nil)
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
 		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames, Template: c.Template,
 		Acquired: s.announcer.Update,
 	}
-	if c.Forward != nil {
-		f := *c.Forward
-		f.Log, f.Options = c.Log, append(slices.Clip(f.Options), c.Tracer.GRPCClient()...)
-		if f.TLS == nil && c.TLS != nil {
+	if len(c.ForwardTo) > 0 {
+		f := forwarding.Config{URLs: c.ForwardTo, Token: c.ForwardToken, Trace: c.Tracer.Inject(), Log: c.Log}
+		if c.TLS != nil {
 			f.TLS = c.TLS.Client()
 		}
-		s.forwarder = forwarding.NewForwarder(f)
-		s.peers = forwarding.New(cluster.Fleet, s.forwarder, s.announcer, c.Log)
+		s.peers = forwarding.New(cluster.Fleet, f)
 		cluster.Peers = s.peers
-	}
-	cluster.Alike = func(name, other string) {
-		c.Log.Warn("new sequencer has a name similar to another's", "sequencer", name, "like", other,
-			"hint", "if the name is mistyped, its IDs may equal those of "+other+"; create-on-first-use: false refuses unknown names")
 	}
 	s.cluster = service.NewCluster(cluster)
 	return s, nil
@@ -84,8 +75,8 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	if s.cluster == nil {
 		return
 	}
-	if s.forwarder != nil {
-		_ = s.forwarder.Close()
+	if s.peers != nil {
+		s.peers.Close()
 	}
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

@@ -19,6 +19,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
@@ -246,29 +248,32 @@ var scenarios = map[string]struct {
 	"kinds": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Patience: -1})
-		for kind := range service.Kinds() {
-			var err error = &service.PeerError{Kind: kind, Detail: "the reason of " + kind.String(), Retry: 7 * time.Second}
+		for _, err := range []error{
+			&firn.WaitError{Wait: 7 * time.Second}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed,
+			grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged, sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrBatchTooLarge,
+			firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrNoSequencer, service.ErrTemplate, errors.New("unknown"),
+		} {
 			l.backend.err.Store(&err)
 			// Another sequencer each time, because the pauses of one do not end here.
-			l.ask(c, "of-"+kind.String(), 3)
+			l.ask(c, "of-"+service.FaultOf(err, time.Second, false).Kind.String(), 3)
 		}
 		l.backend.err.Store(nil)
 		l.ask(c, "orders", 3)
 		st := c.Servers()[0]
 		l.note(fmt.Sprintf("%d failures", st.Failures), 0, st.Err)
 	}, []string{
-		`503 "busy" "answer of another server`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
+		`503 "busy"`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
 		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "0 failures: 0 IDs, <nil>",
 	}},
 	"patience": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Patience: 10 * time.Second})
 		// It returns at once: the server is not available within Patience.
-		var err error = &service.PeerError{Kind: service.NoGrant, Detail: "no", Retry: time.Minute}
+		var err error = &firn.WaitError{Wait: time.Minute}
 		l.backend.err.Store(&err)
 		l.ask(c, "orders", 3)
 		l.note("stats", int(c.Sequencer("orders").Stats().Failures), c.Sequencer("orders").Stats().Err)
-	}, []string{"no server gives IDs of orders", "is no grant", "stats: 1 IDs"}},
+	}, []string{"no server gives IDs of orders", `503 "busy"`, "stats: 1 IDs"}},
 	"timeout": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after

@@ -112,7 +112,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 		switch {
 		case h.foreign != nil:
 			w.fault(foreignAddress)
-			if !mutant.On(mutant.TargetUnchecked) {
+			if !mutant.On(mutant.OwnerUnchecked) { // no record of this store names it
 				next()
 				return
 			}
@@ -134,10 +134,6 @@ func (w *world) hop(p *member, all []entry, n int) {
 func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 	if q.self != to.member {
 		w.fault(reusedAddress)
-		if !mutant.On(mutant.TargetUnchecked) {
-			next()
-			return
-		}
 	}
 	if q.g == nil {
 		next()

@@ -185,7 +185,7 @@ type mistake struct {
 //
 // Two are made in the generator's part of the simulator. "tick at until" moves
 // the limit by a tick, like a term with the test slot's tick <= until; "slot
-// across terms" composes an earlier slot again. "target unchecked", "lineage
+// across terms" composes an earlier slot again. "owner unchecked", "lineage
 // ignored" and "revision on read" are made in the simulator's model of a server
 // and of a Keeper, the latter two also in the Keeper.
 var mistakes = map[mutant.Mutant]mistake{
@@ -274,7 +274,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
 	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor continues with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
-	mutant.TargetUnchecked:  {breaks: "forwarding: a server answers a hop that is for another"},
+	mutant.OwnerUnchecked:   {breaks: "forwarding: IDs are passed on without a look at their owner"},
 }
 
 // TestFocuses: faults that make mistakes show sooner are not mistakes

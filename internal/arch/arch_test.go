@@ -81,8 +81,8 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/rpcapi",
-		imports: []string{".", "grant", "server/auth", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service"},
-		tests:   []string{"grant/memstore", "sequencer", "server/forwarding", "server/nettest"},
+		imports: []string{".", "grant", "server/auth", "server/requestid", "server/rpcapi/firnv1", "server/service"},
+		tests:   []string{"grant/memstore", "sequencer", "server/nettest"},
 	},
 	{pattern: "server/rpcapi/firnv1"},
 	{
@@ -94,11 +94,11 @@ var imports = []importLine{
 		pattern: "server/console/e2e",
 		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/auth", "server/console", "server/httpapi", "server/members", "server/metrics", "server/nettest", "server/service"},
 	},
-	// The Peers of a service, over gRPC.
+	// The Peers of a service, over HTTP.
 	{
 		pattern: "server/forwarding",
-		imports: []string{".", "grant", "sequencer", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service", "server/textfmt"},
-		tests:   []string{"grant/memstore", "server/auth", "server/nettest", "server/rpcapi"},
+		imports: []string{".", "grant", "sequencer", "server/requestid", "server/service", "server/textfmt"},
+		tests:   []string{"grant/memstore", "server/auth", "server/httpapi", "server/nettest"},
 	},
 	// Building blocks of the protocols and of service.
 	{pattern: "server/auth", imports: []string{"server/config", "server/readfile"}},

@@ -41,7 +41,7 @@ const (
 	ClaimAhead              // a claim ignores that the clock is ahead of the store's time
 	CursorKeepsBlock        // a cursor keeps its block after it waited in the line
 	FenceUnheard            // a window that ends above the floor of a fence is used on
-	TargetUnchecked         // a server answers a hop meant for another member or store
+	OwnerUnchecked          // IDs of another server are passed on without a look at their owner in the store
 	RevisionOnRead          // a store's revision that a read has shown must never fall
 	ofProtocol              // the mistakes above are in the protocol
 
@@ -60,7 +60,7 @@ var names = [count]string{
 	"takeover held", "range ignored",
 	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero means no time",
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
-	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
+	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "owner unchecked",
 	"revision on read",
 	"", "always fresh", "end forgotten", "still is fresh", "back is fresh", "rate believed",
 }

@@ -66,7 +66,7 @@ type Principal struct {
 	Name       string
 	Role       Role
 	sequencers []string // patterns; empty means all
-	creates    int      // how many sequencers it may create by using them
+	noCreate   bool     // it may not create sequencers by using them
 	sum        [sha256.Size]byte
 	subject    subject // of a certificate, if there is no token
 	expires    time.Time
@@ -78,13 +78,6 @@ type subject struct {
 	kind string // uri, dns or cn, as in the token file
 	name string
 }
-
-// defaultCreates is how many sequencers an entry without create may create by
-// using them: more than an application names, and too few to fill a server.
-const defaultCreates = 1000
-
-// maxCreates bounds create: the server remembers every name.
-const maxCreates = 100_000
 
 // Ends reports whether the principal has an expiry time.
 func (p *Principal) Ends() bool { return !p.expires.IsZero() }
@@ -175,7 +168,7 @@ func subjectsOf(c *x509.Certificate) iter.Seq[subject] {
 
 // certified returns the principal of a certificate if there is no token file.
 func certified(c *x509.Certificate) *Principal {
-	p := &Principal{Name: "certificate", Role: Generate, creates: defaultCreates}
+	p := &Principal{Name: "certificate", Role: Generate}
 	for of := range subjectsOf(c) {
 		p.Name, p.subject = of.name, of
 		break
@@ -208,7 +201,7 @@ const maxFaults = 50
 //	    role: generate
 //	    sequencers: ["orders", "invoices-*"]   # default: all
 //	    expires: 2027-01-01T00:00:00Z          # default: never
-//	    create: 20                             # may create so many; default: 1000
+//	    create: false                          # by taking IDs of unknown names; default: true
 //	  - name: web
 //	    sha256: [2c26…, fcde…]                 # old and new token, during rotation
 //	    role: generate

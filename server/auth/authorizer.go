@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -15,9 +16,7 @@ type Action int
 const (
 	Anything Action = iota // what every known client may do
 	Take                   // IDs of the named sequencer
-	Create                 // the named sequencer, by using it; Allow counts it
-	Look                   // for the named sequencer, in the store
-	Missed                 // nothing: the named sequencer did not exist; Allow counts it
+	Create                 // the named sequencer, by using it
 	Inspect                // an ID
 	See                    // the fleet, or the named sequencer
 	SeeAll                 // the fleet, with every sequencer
@@ -35,7 +34,7 @@ var (
 type Authorizer interface {
 	// Allow returns nil if a client with these credentials may perform an action
 	// on the named sequencer; "" names no sequencer. Otherwise the error matches
-	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create and Look.
+	// ErrUnauthorized or ErrForbidden.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
@@ -119,8 +118,6 @@ type Guard struct {
 	set     func() *Set
 	trusted func(*x509.Certificate) bool
 	now     func() time.Time
-	created creations
-	missed  misses
 }
 
 // NewGuard makes a Guard. set returns the current principals; nil gives the
@@ -153,34 +150,26 @@ func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
 	if !ok {
 		return ErrUnauthorized
 	}
-	return g.allow(p, do, sequencer)
+	return p.allow(do, sequencer)
 }
 
-func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
+// errNoCreation is the error for a principal that may not create sequencers.
+var errNoCreation = fmt.Errorf("%w: this token cannot create sequencers by using them; create the sequencer first (firn sequencer create)", ErrForbidden)
+
+func (p *Principal) allow(do Action, sequencer string) error {
 	switch {
-	case do == Create && p.Role.May(Create) && p.creates == 0:
+	case do == Create && p.Role.May(Create) && p.noCreate:
 		return errNoCreation
 	case !p.May(do, sequencer):
 		return ErrForbidden
-	case do == Create:
-		return g.created.note(p, sequencer, g.now())
-	case do == Look:
-		return g.missed.wait(p, g.now())
-	case do == Missed:
-		g.missed.note(p, g.now())
 	}
 	return nil
 }
 
 // As returns an Authorizer that ignores the credentials and decides for the
 // principal p.
-func (g *Guard) As(p *Principal) Authorizer { return as{g, p} }
+func (g *Guard) As(p *Principal) Authorizer { return as{p} }
 
-type as struct {
-	g *Guard
-	p *Principal
-}
+type as struct{ p *Principal }
 
-func (a as) Allow(_ *Credentials, do Action, sequencer string) error {
-	return a.g.allow(a.p, do, sequencer)
-}
+func (a as) Allow(_ *Credentials, do Action, sequencer string) error { return a.p.allow(do, sequencer) }

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"fmt"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -127,91 +126,23 @@ func TestCertificateAlone(t *testing.T) {
 	}
 }
 
-// TestCreate: an entry creates as many sequencers by using them as it may, at a
-// pace, and what others do is not its business.
+// TestCreate: an entry creates sequencers by using them unless that is off.
 func TestCreate(t *testing.T) {
 	one, oneHash := NewToken()
 	none, noneHash := NewToken()
 	reader, readerHash := NewToken()
-	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, create: 60, sequencers: ['a-*'], sha256: "+oneHash+"}\n- {name: b, role: admin, create: 0, sha256: "+noneHash+"}\n- {name: c, role: read, sha256: "+readerHash+"}\n"), "tokens")
+	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, create: true, sequencers: ['a-*'], sha256: "+oneHash+"}\n- {name: b, role: admin, create: false, sha256: "+noneHash+"}\n- {name: c, role: read, sha256: "+readerHash+"}\n"), "tokens")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := now
 	g := NewGuard(func() *Set { return set }, nil)
-	g.now = func() time.Time { return at }
-	create := func(token, name string) error {
-		return g.Allow(&Credentials{Token: token, Given: true}, Create, name)
-	}
-	for token, name := range map[string]string{none: "x", reader: "x", one: "b-1"} {
-		if err := create(token, name); !errors.Is(err, ErrForbidden) {
-			t.Errorf("%s: %v, want forbidden", name, err)
+	for _, row := range []struct {
+		token, name string
+		want        error
+	}{{one, "a-1", nil}, {one, "b-1", ErrForbidden}, {none, "x", errNoCreation}, {reader, "x", ErrForbidden}} {
+		if err := g.Allow(&Credentials{Token: row.token, Given: true}, Create, row.name); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, err, row.want)
 		}
-	}
-	var pace *PaceError
-	for i := range createBurst {
-		if err := create(one, fmt.Sprint("a-", i)); err != nil {
-			t.Fatalf("sequencer %d: %v", i, err)
-		}
-	}
-	if err := create(one, "a-x"); !errors.As(err, &pace) || pace.Wait <= 0 || pace.Wait > createEvery {
-		t.Fatalf("after a burst: %v", err)
-	}
-	if err := create(one, "a-1"); err != nil {
-		t.Errorf("one that was counted before: %v", err)
-	}
-	for i := createBurst; i < 60; i++ {
-		at = at.Add(createEvery)
-		if err := create(one, fmt.Sprint("a-", i)); err != nil {
-			t.Fatalf("sequencer %d: %v", i, err)
-		}
-	}
-	at = at.Add(24 * time.Hour)
-	if err := create(one, "a-60"); !errors.Is(err, ErrForbidden) {
-		t.Errorf("one more than it may: %v", err)
-	}
-}
-
-// TestMisses: a principal that uses many unknown names is slowed down, and no
-// other one; existing names cost nothing.
-func TestMisses(t *testing.T) {
-	one, oneHash := NewToken()
-	two, twoHash := NewToken()
-	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+oneHash+"}\n- {name: b, role: generate, sha256: "+twoHash+"}\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := now
-	g := NewGuard(func() *Set { return set }, nil)
-	g.now = func() time.Time { return at }
-	look := func(token string) error { return g.Allow(&Credentials{Token: token, Given: true}, Look, "x") }
-	miss := func(token string) {
-		if err := g.Allow(&Credentials{Token: token, Given: true}, Missed, "x"); err != nil {
-			t.Error(err)
-		}
-	}
-	for i := range missBurst {
-		if err := look(one); err != nil {
-			t.Fatalf("name %d: %v", i, err)
-		}
-		miss(one)
-	}
-	var pace *PaceError
-	if err := look(one); !errors.As(err, &pace) || pace.Wait != missEvery || errors.Is(err, ErrForbidden) {
-		t.Errorf("after a burst: %v, want a wait of %v", err, missEvery)
-	}
-	for range 10 * missBurst {
-		if err := look(two); err != nil {
-			t.Fatalf("another principal: %v", err)
-		}
-	}
-	at = at.Add(missEvery)
-	if err := look(one); err != nil {
-		t.Errorf("a pace later: %v", err)
-	}
-	miss(one)
-	if err := look(one); err == nil {
-		t.Error("and directly after that: no error")
 	}
 }
 

@@ -24,7 +24,7 @@ type Entry struct {
 	Hashes      []string // of its tokens, the newest last; empty for a certificate
 	Certificate string   // a name in the certificate, such as "dns ops.example.com"; "" for tokens
 	Sequencers  []string // empty means all
-	Creates     int      // how many sequencers it may create by using them
+	NoCreate    bool     // it may not create sequencers by using them
 	Expires     time.Time
 }
 
@@ -53,7 +53,7 @@ func Entries(data []byte, file string) ([]Entry, error) {
 func entriesOf(read []*entry) []Entry {
 	all := make([]Entry, len(read))
 	for i, e := range read {
-		all[i] = Entry{Name: e.Name, Role: e.Role, Sequencers: e.sequencers, Creates: e.creates, Expires: e.expires}
+		all[i] = Entry{Name: e.Name, Role: e.Role, Sequencers: e.sequencers, NoCreate: e.noCreate, Expires: e.expires}
 		for _, sum := range e.sums {
 			all[i].Hashes = append(all[i].Hashes, hex.EncodeToString(sum[:]))
 		}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -88,7 +87,6 @@ func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
 	}
 	e := &entry{node: n}
 	p := &e.Principal
-	p.creates = defaultCreates
 	given := make(map[string]bool)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -116,9 +114,9 @@ func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
 		case "certificate":
 			fault(k, "certificate was replaced by uri, dns and cn: use the one that %q is in the certificate", v.Value)
 		case "create":
-			var err error
-			if p.creates, err = strconv.Atoi(v.Value); err != nil || p.creates < 0 || p.creates > maxCreates {
-				fault(v, "create is %q: it must be the number of sequencers that the entry may create by using them, 0 to %d", v.Value, maxCreates)
+			p.noCreate = v.Value == "false"
+			if v.Value != "true" && v.Value != "false" {
+				fault(v, "create is %q: it must be true or false, whether the entry may create sequencers by using them", v.Value)
 			}
 		case "role":
 			p.Role = Role(v.Value)

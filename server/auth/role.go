@@ -43,7 +43,7 @@ func (p *Principal) May(do Action, sequencer string) bool {
 	case Take, Change:
 		return p.covers(sequencer)
 	case Create:
-		return p.creates > 0 && p.covers(sequencer)
+		return !p.noCreate && p.covers(sequencer)
 	case See:
 		return sequencer == "" || p.covers(sequencer)
 	case SeeAll:

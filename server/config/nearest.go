@@ -23,36 +23,6 @@ func Nearest(word string, words []string) string {
 	return best
 }
 
-// IsNear reports whether w is similar enough to word for Nearest.
-func IsNear(word, w string) bool {
-	far := tooFar(word)
-	return edits(strings.ToLower(word), strings.ToLower(w), far) < far
-}
-
-// IsTypo reports whether a name may be a typo of another: they differ in case,
-// in one letter, or in two if they are long. Names that differ only in numbers
-// are a series.
-func IsTypo(name, other string) bool {
-	most := 1 + 1
-	switch n := min(len(name), len(other)); {
-	case name == other, n < 3, withoutDigits(name) == withoutDigits(other):
-		return false
-	case n >= 6:
-		most = 2 + 1
-	}
-	return edits(strings.ToLower(name), strings.ToLower(other), most) < most
-}
-
-// withoutDigits returns a name without its digits.
-func withoutDigits(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, name)
-}
-
 // tooFar is the distance from which words are not similar.
 func tooFar(word string) int { return max(2, len(word)/3) + 1 }
 

@@ -336,9 +336,7 @@ func (h helping) NextBatch128(_ context.Context, _ string, _ firn.Layout, _ int,
 	return firn.Batch128{}, lacks
 }
 
-func (h helping) CanHelp(_ context.Context, name string) bool {
-	return name == "orders" && h.can.Load()
-}
+func (h helping) CanHelp() bool { return h.can.Load() }
 
 // TestReadyCreatesNothing: a readiness probe does not recreate a sequencer that
 // is gone.
@@ -391,7 +389,7 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s has no %s", w.Body, want)
 		}
 	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "did you mean orders?")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "create it first")
 	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "create it first")
 	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), service.BadConfig)
 	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {

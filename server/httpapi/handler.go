@@ -58,6 +58,10 @@ type Config struct {
 	// function means that none may.
 	RESP func(*http.Request) (serve func(net.Conn))
 
+	// Owner returns the owner of this server's node ID of a sequencer, for the
+	// answer to a forwarded request; nil means that it has no owner to show.
+	Owner func(name string) string
+
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
@@ -94,6 +98,7 @@ type Handler struct {
 	tls      func(*http.Request) *tls.ConnectionState
 	console  Console
 	resp     func(*http.Request) func(net.Conn)
+	owner    func(name string) string
 	log      *slog.Logger
 	newID    func() string
 	mux      *http.ServeMux
@@ -136,7 +141,7 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, resp: c.RESP, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, resp: c.RESP, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	h.limit = cmp.Or(h.limit, service.DefaultLimit)
 	h.ready = service.NewReadiness(h.backend, h.limit)
 	if h.resp == nil {

@@ -25,6 +25,7 @@ type nextRequest struct {
 	hasFormat bool
 	runs      bool
 	media     media
+	taken     func() // called when the IDs were taken, before the answer; nil for nothing
 }
 
 // parseNext parses a request for up to most IDs.
@@ -118,6 +119,15 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
+	if r.Header[service.ForwardedHeader] != nil {
+		r = r.WithContext(service.WithForwarded(r.Context()))
+		if h.owner != nil {
+			// If the node ID is lost meanwhile, the owner does not match the IDs, and
+			// the other server notices.
+			q.taken = func() { w.Header().Set(service.OwnerHeader, h.owner(name)) }
+		}
+	}
+
 	// IDs that are available without waiting need neither a timer nor a request
 	// ID.
 	if s, ok := h.backend.Opened(name); ok && r.Context().Err() == nil {
@@ -175,6 +185,9 @@ func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s servi
 func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.Layout, b firn.BatchOf[I], err error, size int, appendID func([]byte, I) []byte) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
+	}
+	if q.taken != nil {
+		q.taken()
 	}
 	if q.media == mediaOctets {
 		writePacked(w, b, size)

@@ -2,10 +2,9 @@
 // them regularly writes a record about itself into the store, which anyone can
 // read.
 //
-// The records are for people, for finding a server to ask, and for proving that
-// two servers use the same store. A member may exist without being listed, or
-// be listed up to half a minute after it has gone, when another program may
-// already have its address: an address proves nothing.
+// The records are for people. A member may exist without being listed, or be
+// listed up to half a minute after it has gone, when another program may
+// already have its address.
 package members
 
 import (
@@ -160,21 +159,15 @@ type Announcer struct {
 	store grant.Store
 	o     Options
 	id    string
-	tried chan struct{} // closed after the first attempt to write
 	left  chan struct{} // closed by Leave
 	leave sync.Once
 	news  chan struct{} // of size 1: Update was called
 
 	// Used by Run only.
-	slot   int // -1 if none
-	value  []byte
-	ids    uint64
-	wrote  time.Time
-	nonces nonces
-
-	mu     sync.Mutex // guards the fields below
-	proof  Proof      // last written
-	proved time.Time  // when, by the monotonic clock
+	slot  int // -1 if none
+	value []byte
+	ids   uint64
+	wrote time.Time
 }
 
 // New makes an Announcer, which writes nothing before Run.
@@ -186,15 +179,13 @@ func New(s grant.Store, o Options) *Announcer {
 		o.Now = time.Now
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), left: make(chan struct{}), news: make(chan struct{}, 1), slot: -1}
 }
 
 // ID returns the ID under which the member is listed.
 func (a *Announcer) ID() string { return a.id }
 
-// Leave makes Run write at once that the member is gone, so that no other
-// server asks it. Run still continues: this server may ask others, which look
-// for its proof, and no other member reuses its record before Run ends.
+// Leave makes Run write at once that the member is gone, and nothing more.
 func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
 
 // Update makes Run write soon because describe returns something new: within a
@@ -213,14 +204,10 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	var failing time.Time // since when writing fails; zero if it does not
-	long, left := 3*a.o.Every, a.left
-	for first := true; ; first = false {
+	for {
 		call, cancel := context.WithTimeout(ctx, a.o.Every)
-		err := a.write(call, describe(), long, 3*a.o.Every)
+		err := a.write(call, describe(), 3*a.o.Every)
 		cancel()
-		if first {
-			close(a.tried)
-		}
 		switch {
 		case err == nil && !failing.IsZero():
 			a.o.Log.Info("server listed in the store again", "after", time.Since(failing).Round(time.Millisecond).String())
@@ -229,44 +216,40 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 			failing = time.Now()
 			a.o.Log.Warn("server not listed: writing its record to the store failed", "error", err)
 		}
-		var again <-chan time.Time // nil if all is well
-		if !failing.IsZero() {
-			again = time.After(a.o.Every / 5) // other servers do not answer an unlisted one
-		}
-		for news, wait := a.news, true; wait; {
+		for news, again, wait := a.news, (<-chan time.Time)(nil), true; wait; {
 			wait = false
 			select {
 			case <-tick.C:
 			case <-again:
 			case <-news:
 				news, wait = nil, true
-				if again == nil {
-					again = time.After(a.o.Every / 10)
-				}
-			case <-left:
-				long, left = 0, nil
+				again = time.After(a.o.Every / 10)
+			case <-a.left:
+				a.end(ctx, describe())
+				<-ctx.Done()
+				return
 			case <-ctx.Done():
-				if a.slot >= 0 {
-					last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-					_ = a.write(last, describe(), 0, 0) // otherwise the record expires a little later
-					cancel()
-				}
+				a.end(ctx, describe())
 				return
 			}
 		}
 	}
 }
 
-// write writes the record, which is valid for long. No other member may reuse
-// it for kept.
-func (a *Announcer) write(ctx context.Context, described Member, long, kept time.Duration) error {
-	begin := time.Now()
-	next := a.nonces.next(begin)
-	m := record{Member: described, Nonce: next.now, Before: next.before}
-	now := a.o.Now().Truncate(time.Millisecond)
-	if kept > long {
-		m.Kept = now.Add(kept)
+// end writes that the member is gone. If that fails, its record expires a
+// little later.
+func (a *Announcer) end(ctx context.Context, described Member) {
+	if a.slot < 0 {
+		return
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = a.write(last, described, 0)
+}
+
+// write writes the record, which is valid for long.
+func (a *Announcer) write(ctx context.Context, m Member, long time.Duration) error {
+	now := a.o.Now().Truncate(time.Millisecond)
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(long)
 	if len(m.Holds) > MaxHeld {
 		m.Holds = m.Holds[:MaxHeld]
@@ -297,22 +280,18 @@ func (a *Announcer) write(ctx context.Context, described Member, long, kept time
 			a.slot = -1 // another member took this one for gone
 		}
 	}
-	if a.slot < 0 {
+	if a.slot < 0 && long > 0 {
 		if err := a.take(ctx, now, value); err != nil {
 			return err
 		}
 	}
-	a.value, a.ids, a.wrote, a.nonces = value, m.IDs, now, next
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.proof, a.proved = Proof{Member: a.id, Record: a.slot, Nonce: next.now}, begin
+	a.value, a.ids, a.wrote = value, m.IDs, now
 	return nil
 }
 
 // take finds a free record and writes into it. If the store reports its time,
 // the record must be free by that too: otherwise a clock that is ahead would
-// take the records of live members, and other servers would refuse these until
-// they notice.
+// take the records of live members.
 func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
 	if c, ok := grant.As[grant.Clock](a.store); ok {
 		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {
@@ -332,8 +311,8 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 				return true
 			}
 			last = n
-			var m record
-			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) && !m.Kept.After(now) || m.ID == a.id {
+			var m Member
+			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) || m.ID == a.id {
 				found = append(found, free{n, slices.Clone(old)})
 			}
 			return true

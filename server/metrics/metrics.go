@@ -125,7 +125,6 @@ func All() []Metric {
 		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
 		{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"}, "Alarms by kind. After cloned, store-went-back and fenced-span, IDs may exist twice: see the log.", nil, ofAlarms()},
 		{"firn_store_up", Gauge, "", nil, "1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, nil},
-		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of the store's other servers; negative if behind. Absent without other servers, and in the first minutes.", nil, nil},
 		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls to another server for IDs because this one had no node ID, by result.", nil, nil},
 		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, nil},
 		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "Duration of requests.", nil, nil},
@@ -186,10 +185,6 @@ type Config struct {
 	// StoreUp reports whether the store answered last; known is false before the
 	// first answer. nil means no store.
 	StoreUp func() (up, known bool)
-
-	// ClockOffset returns how far the clock is ahead of others; known is false
-	// until they were compared. nil means that they never are.
-	ClockOffset func() (offset time.Duration, known bool)
 }
 
 // New makes a Set.
@@ -212,14 +207,6 @@ func New(c Config) *Set {
 					return 1, known
 				}
 				return 0, known
-			}})
-		case m.Name == "firn_clock_offset_seconds":
-			if c.ClockOffset == nil {
-				continue
-			}
-			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) {
-				offset, known := c.ClockOffset()
-				return offset.Seconds(), known
 			}})
 		case m.Name == "firn_requests_total":
 			v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)

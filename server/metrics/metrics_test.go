@@ -35,9 +35,8 @@ func TestScrape(t *testing.T) {
 		{Name: "static", IDs: 2},
 	}
 	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) },
-		Forwards:    func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
-		StoreUp:     func() (bool, bool) { return true, true },
-		ClockOffset: func() (time.Duration, bool) { return -20 * time.Millisecond, true },
+		Forwards: func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
+		StoreUp:  func() (bool, bool) { return true, true },
 	})
 	s.Observe("http", OK, 30*time.Microsecond)
 	s.Observe("http", Refused, time.Millisecond)
@@ -51,7 +50,7 @@ func TestScrape(t *testing.T) {
 		`firn_store_requests_total{sequencer="orders"} 9`, `firn_store_failures_total{sequencer="orders"} 1`,
 		`firn_cas_total{result="unknown",sequencer="orders"} 4`, `firn_cas_total{result="refused",sequencer="orders"} 5`,
 		`firn_cas_total{result="applied",sequencer="orders"} 14`, `firn_cas_total{result="unknown",sequencer="users"} 0`,
-		`firn_store_up 1`, `firn_clock_offset_seconds -0.02`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
+		`firn_store_up 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
 		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_windows_expired_total{sequencer="orders"} 15`, `firn_alarms_total{kind="cloned",sequencer="orders"} 13`, `firn_alarms_total{kind="clock-step",sequencer="orders"} 16`, `firn_alarms_total{kind="fenced-span",sequencer="users"} 0`,
 		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 2`, `firn_requests_total{outcome="ok",protocol="resp"} 5`,
 		`firn_request_seconds_bucket{protocol="resp",le="5e-05"} 0`, `firn_request_seconds_bucket{protocol="resp",le="0.0001"} 5`, `firn_request_seconds_bucket{protocol="resp",le="10"} 5`,
@@ -90,10 +89,10 @@ func TestUnknown(t *testing.T) {
 	none := func() []Sequencer { return nil }
 	for what, c := range map[string]Config{
 		"nothing": {Sequencers: none},
-		"not yet": {Sequencers: none, StoreUp: func() (bool, bool) { return false, false }, ClockOffset: func() (time.Duration, bool) { return 0, false }},
+		"not yet": {Sequencers: none, StoreUp: func() (bool, bool) { return false, false }},
 	} {
 		text := scrape(t, New(c))
-		for _, not := range []string{"firn_store_up", "firn_clock_offset_seconds", "firn_forwards_total", "firn_connections"} {
+		for _, not := range []string{"firn_store_up", "firn_forwards_total", "firn_connections"} {
 			if strings.Contains(text, "\n"+not) {
 				t.Errorf("%s: there is %s", what, not)
 			}

@@ -38,7 +38,7 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 
 // services returns the services that can be checked; "" is the server.
 func services() []string {
-	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName, firnv1.Forwarding_ServiceDesc.ServiceName}
+	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName}
 }
 
 // Check reports whether a service accepts calls.

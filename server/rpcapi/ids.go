@@ -43,13 +43,9 @@ type want struct {
 	s    service.Sequencer
 }
 
-// mayTake checks that the caller may take IDs of a sequencer, and is not
-// another server.
+// mayTake checks that the caller may take IDs of a sequencer.
 func (s *Server) mayTake(ctx context.Context, name string) error {
-	if err := s.check(ctx, auth.Take, name); err != nil {
-		return err
-	}
-	return refuseOld(ctx)
+	return s.check(ctx, auth.Take, name)
 }
 
 // limited returns the context of a call with the server's limit.

@@ -11,15 +11,17 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
@@ -31,7 +33,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	s := NewServer(Config{Backend: static(t, "default")})
 	l := nettest.Listen(t)
 	go s.Serve(l)
-	stream, err := firnv1.NewIDsClient(dialTo(t, forwarding.Target{Address: l.Addr().String()})).Stream(t.Context())
+	stream, err := firnv1.NewIDsClient(dialTo(t, l.Addr().String())).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func TestShutdownWaits(t *testing.T) {
 	})})
 	l := nettest.Listen(t)
 	go s.Serve(l)
-	conn := dialTo(t, forwarding.Target{Address: l.Addr().String()})
+	conn := dialTo(t, l.Addr().String())
 	go firnv1.NewIDsClient(conn).Next(context.WithoutCancel(t.Context()), &firnv1.NextRequest{})
 	for b.calls.Load() == 0 {
 		time.Sleep(time.Millisecond)
@@ -258,7 +260,7 @@ func TestHealth(t *testing.T) {
 	l := nettest.Listen(t)
 	go s.Serve(l)
 	defer s.Shutdown(context.Background())
-	h := healthpb.NewHealthClient(dialTo(t, forwarding.Target{Address: l.Addr().String()}))
+	h := healthpb.NewHealthClient(dialTo(t, l.Addr().String()))
 	want := func(when string, want healthpb.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		for _, service := range []string{"", "firn.v1.IDs", "firn.v1.Sequencers"} {
@@ -343,3 +345,33 @@ func TestBadRequest(t *testing.T) {
 		}
 	}
 }
+
+func dialTo(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+type guardFunc func(token string, state *tls.ConnectionState) error
+
+func (g guardFunc) Allow(c *auth.Credentials, _ auth.Action, _ string) error {
+	return g(c.Token, c.TLS)
+}
+
+type sourceFunc func(context.Context, int) (firn.Batch, error)
+
+func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
+
+type sourceBackend struct{ s sourceFunc }
+
+func (b sourceBackend) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: b.s}, nil
+}
+
+func (sourceBackend) Ready(context.Context) error             { return nil }
+func (sourceBackend) Admin() service.Administrator            { return nil }
+func (sourceBackend) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }

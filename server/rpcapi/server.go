@@ -1,6 +1,5 @@
-// Package rpcapi serves IDs over gRPC: the services firn.v1.IDs,
-// firn.v1.Sequencers and firn.v1.Forwarding of server/proto, health and
-// reflection.
+// Package rpcapi serves IDs over gRPC: the services firn.v1.IDs and
+// firn.v1.Sequencers of server/proto, health and reflection.
 //
 // It makes no IDs itself and knows no store: it calls package service.
 package rpcapi
@@ -40,10 +39,6 @@ import (
 type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
-
-	// Peer accepts calls that other servers of the store forward; nil refuses all
-	// of them, as a server without a store must.
-	Peer service.Receiver
 
 	// Limit is how long a call may wait for its IDs, unless its deadline is
 	// earlier; 0 means service.DefaultLimit.
@@ -89,7 +84,6 @@ const (
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
-	firnv1.UnimplementedForwardingServer
 	c     Config
 	h     healthy
 	calls atomic.Int64 // concurrent calls over all connections
@@ -132,7 +126,6 @@ func (s *Server) newGRPC() *grpc.Server {
 	}, c.Options...)...)
 	firnv1.RegisterIDsServer(g, s)
 	firnv1.RegisterSequencersServer(g, s)
-	firnv1.RegisterForwardingServer(g, s)
 	healthpb.RegisterHealthServer(g, &s.h)
 	reflection.Register(g)
 	return g

@@ -372,7 +372,7 @@ func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
 		return nil
 	}
 	switch c.Token {
-	case strings.TrimSpace(map[auth.Action]string{auth.Take: "generate ", auth.Create: "generate ", auth.Look: "generate ", auth.See: "read ", auth.Change: "admin "}[do] + name):
+	case strings.TrimSpace(map[auth.Action]string{auth.Take: "generate ", auth.Create: "generate ", auth.See: "read ", auth.Change: "admin "}[do] + name):
 		return nil
 	}
 	return auth.ErrForbidden
@@ -508,27 +508,12 @@ func TestReflection(t *testing.T) {
 	for _, s := range r.GetListServicesResponse().GetService() {
 		names = append(names, s.Name)
 	}
-	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "firn.v1.Forwarding", "grpc.health.v1.Health"} {
+	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "grpc.health.v1.Health"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%v has no %s", names, want)
 		}
 	}
 	_ = stream.CloseSend()
-}
-
-// TestForwarded: a call of another server is known, and a client's is not taken
-// for one.
-func TestForwarded(t *testing.T) {
-	var known atomic.Bool
-	conn := serve(t, Config{Peer: lenient{}, Backend: seeing(func(ctx context.Context) { known.Store(service.Forwarded(ctx)) })})
-	_, _ = firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{})
-	if known.Load() {
-		t.Error("a client's call is taken for a server's")
-	}
-	_, _ = firnv1.NewForwardingClient(conn).Forward(t.Context(), &firnv1.ForwardRequest{Version: service.HopProtocol, Sequencer: "orders", Count: 1})
-	if !known.Load() {
-		t.Error("a server's call is not known")
-	}
 }
 
 type seeing func(ctx context.Context)

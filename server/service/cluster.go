@@ -34,8 +34,8 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
-	near  suggestions
-	alike namesakes
+	created pace // sequencers created by use
+	missed  pace // reads of the store for names that it does not have
 
 	retiring sync.WaitGroup  // retired sequencers that are not closed yet
 	openings sync.WaitGroup  // sequencers that are being opened
@@ -61,11 +61,6 @@ type ClusterConfig struct {
 	// Acquired is called when a sequencer was opened and has a node ID. It must
 	// return at once; nil is allowed.
 	Acquired func()
-
-	// Alike is called in the background, once per name, if a sequencer that was
-	// created by its first use has a name that may be a typo of another's; nil is
-	// allowed.
-	Alike func(name, other string)
 
 	// MaxNames is how many sequencers may be open at once; 0 means
 	// DefaultMaxNames. Opening one more that exists closes the least recently used
@@ -325,8 +320,8 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			open.Nodes = t.Nodes
 		}
 	}
-	if err := mayLook(ctx, name); err != nil {
-		return err
+	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
+		return fmt.Errorf("sequencer %s was not looked up: %w", name, &PaceError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
 	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
@@ -337,14 +332,18 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	case !errors.Is(err, grant.ErrNotFound):
 		return storeError(ctx, err)
 	case existing:
-		missed(ctx, name)
-		return c.noSequencer(ctx, name)
+		c.missed.note(missEvery)
+		return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
 		if err := mayCreate(ctx, name); err != nil {
-			missed(ctx, name)
+			c.missed.note(missEvery)
 			return err
 		}
-		c.created(name)
+		if wait := c.created.wait(createBurst, createEvery); wait > 0 {
+			c.missed.note(missEvery)
+			return &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
+		}
+		c.created.note(createEvery)
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
 		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
@@ -464,6 +463,16 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 	return s, false
 }
 
+// Owner returns the owner of this server's node ID of a sequencer, as in its
+// record; "" if it holds none.
+func (c *Cluster) Owner(name string) string {
+	s, ok := c.State(name)
+	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {
+		return ""
+	}
+	return s.Owner
+}
+
 // A lack is the reason why this server could acquire no node ID of a sequencer:
 // no node ID is free, or the server's clock is refused.
 type lack struct {
@@ -540,7 +549,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		}
 	}
 	switch {
-	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp(ctx, last.name):
+	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp():
 		return nil
 	case isOpen:
 		return last.err

@@ -75,10 +75,9 @@ func kindOf(err error) Kind {
 func knownKind(err error) (Kind, bool) {
 	var (
 		none  *grant.ExhaustedError
-		peer  *PeerError
 		clock *firn.ClockError
 		made  *CreateError
-		pace  *auth.PaceError
+		pace  *PaceError
 	)
 	switch {
 	case errors.As(err, &pace):
@@ -91,8 +90,6 @@ func knownKind(err error) (Kind, bool) {
 		return Cancelled, true
 	case errors.As(err, &none) && none.Ahead:
 		return NotYet, true
-	case errors.As(err, &peer) && peer.Kind == NotYet:
-		return NotYet, true
 	}
 	for _, c := range causes {
 		if errors.Is(err, c.err) {
@@ -100,29 +97,6 @@ func knownKind(err error) (Kind, bool) {
 		}
 	}
 	return ClockWrong, errors.As(err, &clock)
-}
-
-// A PeerError is the answer of another server. errors.Is matches the error that
-// it was at that server, so that clients read it like one of this server. A
-// problem between the two servers, such as with tokens, cannot be solved by
-// clients: to them it is Internal.
-type PeerError struct {
-	Kind   Kind
-	Detail string        // what is wrong, and what to do; it names no server
-	Retry  time.Duration // when to retry; 0 if unknown
-}
-
-func (e *PeerError) Error() string { return "answer of another server: " + e.Detail }
-
-// Is reports whether the other server had an error of this kind. That it is
-// shutting down does not mean that this one is.
-func (e *PeerError) Is(target error) bool {
-	for _, c := range causes {
-		if c.err == target {
-			return e.Kind != Draining && c.kind == e.Kind || c.kind == NodesExhausted && e.Kind == NotYet
-		}
-	}
-	return false
 }
 
 // FaultOf returns the Fault of an error of a Backend or its sources. limit is
@@ -138,14 +112,11 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
 		ahead *grant.ClockAheadError
-		peer  *PeerError
 	)
-	var pace *auth.PaceError
+	var pace *PaceError
 	switch {
 	case errors.As(err, &pace):
 		f.Retry = pace.Wait
-	case errors.As(err, &peer) && f.Kind != Internal:
-		f.Retry = peer.Retry
 	case f.Kind == NotYet && errors.As(err, &none):
 		f.Retry = max(time.Until(none.Free), time.Second)
 	case f.Kind == ClockAhead && errors.As(err, &ahead) && ahead.Comparing:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -127,28 +126,51 @@ func TestNamesOfOthers(t *testing.T) {
 	})
 }
 
-// creators allows creation to clients with a token for it, and counts uses of
-// unknown names.
-type creators struct{ asked, missed atomic.Int64 }
+// creators allows creation to clients with a token for it.
+type creators struct{ asked atomic.Int64 }
 
-func (a *creators) Allow(c *auth.Credentials, do auth.Action, name string) error {
-	switch {
-	case do == auth.Look && c.Token == "hasty":
-		return &auth.PaceError{Wait: 2 * time.Second}
-	case do == auth.Missed:
-		a.missed.Add(1)
-	case do == auth.Create:
+func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
+	if do == auth.Create {
 		a.asked.Add(1)
-		if c.Token == "slow" {
-			return &auth.PaceError{Wait: time.Second}
-		}
 		if c.Token != "create" {
 			return auth.ErrForbidden
 		}
-	case do == auth.Take && !strings.HasPrefix(name, "a-"):
-		return auth.ErrForbidden
 	}
 	return nil
+}
+
+// TestPace: a server creates sequencers by use at a pace, and reads its store
+// for unknown names at a pace. Neither affects names that are open.
+func TestPace(t *testing.T) {
+	inCluster(t, ClusterConfig{MaxNames: 10 * createBurst}, new(memstore.Store), func(t *testing.T, c *Cluster) {
+		for i := range createBurst {
+			takeOne(t, c, fmt.Sprint("a-", i))
+		}
+		_, err := c.Sequencer(t.Context(), "b")
+		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > createEvery {
+			t.Errorf("after a burst: %+v, want busy for up to %v", f, createEvery)
+		}
+		takeOne(t, c, "a-1")
+		time.Sleep(createEvery)
+		takeOne(t, c, "b")
+		time.Sleep(time.Minute)
+		exists := func(string) (Template, error) { return Template{Existing: true}, nil }
+		c.c.Template = exists
+		for i := range missBurst {
+			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i)); !errors.Is(err, ErrNoSequencer) {
+				t.Fatalf("unknown name %d: %v", i, err)
+			}
+		}
+		_, err = c.Sequencer(t.Context(), "no")
+		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > missEvery {
+			t.Errorf("after many unknown names: %+v, want busy for up to %v", f, missEvery)
+		}
+		takeOne(t, c, "a-1")
+		time.Sleep(missEvery)
+		if _, err := c.Sequencer(t.Context(), "no"); !errors.Is(err, ErrNoSequencer) {
+			t.Errorf("a pace later: %v", err)
+		}
+	})
 }
 
 // TestCreateIsARight: a client without the right creates nothing, whatever it
@@ -169,19 +191,8 @@ func TestCreateIsARight(t *testing.T) {
 			if err := find("x", "a-1"); FaultOf(err, time.Second, false).Kind != Forbidden {
 				t.Errorf("%s: %v, want forbidden", what, err)
 			}
-			if f := FaultOf(find("slow", "a-1"), time.Second, false); f.Kind != Busy || f.Retry != time.Second {
-				t.Errorf("%s: %+v, want busy for a second", what, f)
-			}
-			if what == "cluster" {
-				if f := FaultOf(find("hasty", "a-1"), time.Second, false); f.Kind != Busy || f.Retry != 2*time.Second || a.asked.Load() != 2 {
-					t.Errorf("%s: %+v, want busy for two seconds, before the store is asked", what, f)
-				}
-				if n := a.missed.Load(); n != 2 {
-					t.Errorf("%s: %d names that do not exist were counted, want 2", what, n)
-				}
-			}
-			if err := find("create", "a-1"); err != nil || a.missed.Load() > 2 {
-				t.Errorf("%s: %v, %d counted", what, err, a.missed.Load())
+			if err := find("create", "a-1"); err != nil {
+				t.Errorf("%s: %v", what, err)
 			}
 			asked := a.asked.Load()
 			if err := find("x", "a-1"); err != nil || a.asked.Load() != asked {
@@ -192,52 +203,6 @@ func TestCreateIsARight(t *testing.T) {
 		_ = grant.Sequencers(t.Context(), store, func(string, grant.Info, error) bool { n++; return true })
 		if n != 1 {
 			t.Errorf("the store has %d sequencers, want 1", n)
-		}
-	})
-}
-
-// A listed store counts how often it is listed.
-type listed struct {
-	memstore.Store
-	lists atomic.Int64
-}
-
-func (l *listed) List(ctx context.Context, prefix string, each func(string, []byte) bool) error {
-	l.lists.Add(1)
-	return l.Store.List(ctx, prefix, each)
-}
-
-// TestSuggestions: the error for a name that does not exist suggests only a
-// name that the client may use. Misses cost few lists of the store, however
-// many there are.
-func TestSuggestions(t *testing.T) {
-	store := new(listed)
-	exists := func(name string) (Template, error) {
-		return Template{Existing: !strings.HasSuffix(name, "orders")}, nil
-	}
-	inCluster(t, ClusterConfig{Template: exists}, store, func(t *testing.T, c *Cluster) {
-		takeOne(t, c, "a-orders")
-		takeOne(t, c, "b-orders")
-		miss := func(name string) string {
-			time.Sleep(suggestEvery)
-			_, err := Find(t.Context(), c, name, new(creators), func() *auth.Credentials { return &auth.Credentials{Token: "create"} })
-			if !errors.Is(err, ErrNoSequencer) {
-				t.Fatalf("%s: %v", name, err)
-			}
-			return err.Error()
-		}
-		if text := miss("a-orderz"); !strings.Contains(text, "did you mean a-orders") {
-			t.Errorf("no suggestion: %s", text)
-		}
-		if text := miss("b-orderz"); strings.Contains(text, "b-orders") {
-			t.Errorf("another tenant's name: %s", text)
-		}
-		before := store.lists.Load()
-		for range 4 * int(namesEvery/suggestEvery) {
-			miss("a-orderz")
-		}
-		if n := store.lists.Load() - before; n > 6 {
-			t.Errorf("misses in 40 s listed the store %d times", n)
 		}
 	})
 }

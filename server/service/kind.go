@@ -55,11 +55,6 @@ const (
 	Draining
 	TooManyNames
 
-	// Between servers of a store. No client sees them.
-	HopVersion
-	OtherMember
-	OtherStore
-
 	numKinds
 )
 
@@ -157,16 +152,12 @@ var kinds = [numKinds]struct {
 	Draining: {name: "draining", title: "The server is shutting down", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, scope: OfServer},
 	TooManyNames: {name: "too-many-names", title: "Too many sequencers", status: http.StatusInsufficientStorage, resp: respErr, code: codes.ResourceExhausted,
 		scope: OfMember, hint: "start the server with a higher --max-sequencers, or use fewer names"},
-
-	HopVersion:  {name: "hop-version", title: "The servers run different releases", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition, scope: OfServer},
-	OtherMember: {name: "other-member", title: "The call was meant for another server", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition, scope: OfServer},
-	OtherStore:  {name: "other-store", title: "The servers use different stores", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition, scope: OfServer},
 }
 
-// Kinds returns all kinds that clients see, in the order of their constants.
+// Kinds returns all kinds, in the order of their constants.
 func Kinds() iter.Seq[Kind] {
 	return func(yield func(Kind) bool) {
-		for k := range HopVersion {
+		for k := range numKinds {
 			if !yield(k) {
 				return
 			}

@@ -56,22 +56,11 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestCauses: each error has one kind, also as the error of another server.
+// TestCauses: each error has one kind.
 func TestCauses(t *testing.T) {
 	for _, c := range causes {
 		if got := kindOf(fmt.Errorf("x: %w", c.err)); got != c.kind {
 			t.Errorf("%v is %s, want %s", c.err, got, c.kind)
-		}
-		if c.kind == Draining {
-			continue
-		}
-		if got := kindOf(fmt.Errorf("x: %w", &PeerError{Kind: c.kind})); got != c.kind {
-			t.Errorf("%s of another server is %s", c.kind, got)
-		}
-	}
-	for _, k := range []Kind{Unauthorized, BadParameter, HopVersion, Draining} {
-		if got := kindOf(&PeerError{Kind: k}); got != Internal {
-			t.Errorf("%s of another server is %s, want %s", k, got, Internal)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/members"
 )
 
 // Peers are the other servers of a store. A Cluster asks them for IDs of a
@@ -22,37 +21,20 @@ type Peers interface {
 	NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error)
 	NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error)
 
-	// CanHelp reports whether another server may have a node ID of a sequencer and
-	// can be asked for IDs.
-	CanHelp(ctx context.Context, name string) bool
+	// CanHelp reports whether another server can be expected to give IDs.
+	CanHelp() bool
 }
 
-// HopProtocol is the version of the calls between servers. A server refuses
-// calls of another version.
-const HopProtocol = 2
+// HTTP headers of a forwarded request and its answer.
+const (
+	// ForwardedHeader marks a request that another server forwards for one of its
+	// clients. Any value forbids to forward it again.
+	ForwardedHeader = "Firn-Forwarded"
 
-// A Hop identifies the two servers of a forwarded call.
-type Hop struct {
-	Member string        // member ID of the server that is called
-	Proof  members.Proof // that the caller has the same store
-}
-
-// A Receiver accepts hops between servers of one store. It must be safe for
-// concurrent use.
-type Receiver interface {
-	// Admit returns nil if the call is for this member and the proof is found in
-	// its store. Otherwise it returns ErrOtherMember or members.ErrOtherStore, or
-	// another error if the store does not answer.
-	Admit(ctx context.Context, h Hop) error
-
-	// Owner returns the owner that the store records for this server's node ID of
-	// a sequencer; "" if it holds none.
-	Owner(name string) string
-}
-
-// ErrOtherMember means that a hop was meant for another server: one that had
-// this address before, or one behind the same proxy.
-var ErrOtherMember = errors.New("the call was meant for another server: this one has another member ID")
+	// OwnerHeader is the owner of the node ID of the IDs in the answer, as in the
+	// record of that node ID.
+	OwnerHeader = "Firn-Owner"
+)
 
 type forwarded struct{}
 

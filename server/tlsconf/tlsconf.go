@@ -29,11 +29,6 @@ type Files struct {
 
 	// Require refuses clients without a certificate. It requires ClientCA.
 	Require bool
-
-	// MemberCA has the authorities of other servers of the store. Empty means
-	// those of ClientCA, or none without it: an authority that the system trusts
-	// vouches for any server in the world.
-	MemberCA string
 }
 
 // A Loader is a TLS configuration that can be reloaded when its files have
@@ -44,7 +39,7 @@ type Loader struct {
 	now   atomic.Pointer[state]
 
 	mu     sync.Mutex // guards the fields below
-	stamps [4]stamp
+	stamps [3]stamp
 	gone   bool // the caller knows that a file cannot be read
 }
 
@@ -52,7 +47,7 @@ type Loader struct {
 type state struct {
 	server  *tls.Config
 	clients map[string]struct{} // the authorities of clients, in DER
-	members *x509.CertPool      // the authorities of other servers
+	members *x509.CertPool      // the authorities of other servers; nil for those of the system
 }
 
 // A stamp shows whether a file has changed.
@@ -89,10 +84,10 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	return l, nil
 }
 
-// Client returns the configuration for connections to other servers of the
-// store, whose certificates must be signed by the authorities in MemberCA or
-// ClientCA. Each connection uses the authorities and the certificate that were
-// read last.
+// Client returns the configuration for connections to other servers, whose
+// certificates must be signed by the authorities in ClientCA, or without these
+// by one that the system trusts. Each connection uses the authorities and the
+// certificate that were read last.
 func (l *Loader) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -105,7 +100,7 @@ func (l *Loader) Client() *tls.Config {
 			}
 			_, err := c.PeerCertificates[0].Verify(o)
 			if err != nil {
-				return fmt.Errorf("%w: other servers need a certificate signed by --member-ca, or by --client-ca without it", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
+				return fmt.Errorf("%w: other servers need a certificate signed by --client-ca, or without it by an authority that the system trusts", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
 			}
 			return nil
 		},
@@ -124,9 +119,6 @@ func (l *Loader) Trusts(authority *x509.Certificate) bool {
 
 // Requires reports whether clients without a certificate are refused.
 func (l *Loader) Requires() bool { return l.files.Require }
-
-// KnowsMembers reports whether there are authorities for other servers.
-func (l *Loader) KnowsMembers() bool { return l.files.MemberCA != "" || l.files.ClientCA != "" }
 
 // judge warns of what is usable but dangerous. Windows has no file modes.
 func (l *Loader) judge(leaf *x509.Certificate) {
@@ -163,7 +155,7 @@ func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	defer l.mu.Unlock()
 	stamps, err := l.readStamps()
 	if err != nil {
-		changed, l.gone, l.stamps = !l.gone, true, [4]stamp{}
+		changed, l.gone, l.stamps = !l.gone, true, [3]stamp{}
 		return nil, changed, err
 	}
 	l.gone = false
@@ -174,8 +166,8 @@ func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	return leaf, true, err
 }
 
-func (l *Loader) readStamps() (stamps [4]stamp, err error) {
-	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA, l.files.MemberCA} {
+func (l *Loader) readStamps() (stamps [3]stamp, err error) {
+	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA} {
 		if path == "" {
 			continue
 		}
@@ -203,7 +195,7 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 		return nil, fmt.Errorf("%s: %w", l.files.Cert, err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	next := &state{server: c, clients: make(map[string]struct{}), members: x509.NewCertPool()}
+	next := &state{server: c, clients: make(map[string]struct{})}
 	if l.files.ClientCA != "" {
 		all, err := authorities(l.files.ClientCA)
 		if err != nil {
@@ -218,13 +210,6 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 		if l.files.Require {
 			c.ClientAuth = tls.RequireAndVerifyClientCert
 		}
-	}
-	if l.files.MemberCA != "" {
-		all, err := authorities(l.files.MemberCA)
-		if err != nil {
-			return nil, err
-		}
-		next.members = poolOf(all)
 	}
 	l.now.Store(next)
 	return leaf, nil

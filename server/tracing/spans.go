@@ -113,13 +113,13 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	}
 }
 
-// GRPCClient returns options of connections to other servers: a span for each
-// call, whose context is sent along.
-func (t *Tracer) GRPCClient() []grpc.DialOption {
+// Inject returns a function that adds the trace of a context to the header of
+// an HTTP request.
+func (t *Tracer) Inject() func(context.Context, http.Header) {
 	if t == nil {
 		return nil
 	}
-	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(t.otelgrpc()...))}
+	return func(ctx context.Context, h http.Header) { t.propagate.Inject(ctx, propagation.HeaderCarrier(h)) }
 }
 
 // hasSpan reports whether a gRPC call has a span. A client may send any text as

@@ -55,7 +55,7 @@ func TestOff(t *testing.T) {
 	}
 	var off *Tracer
 	s := new(memstore.Store)
-	if off.HTTP(true) != nil || off.RESP() != nil || off.GRPCServer() != nil || off.GRPCClient() != nil || off.Store(s) != grant.Store(s) || off.Shutdown(t.Context()) != nil {
+	if off.HTTP(true) != nil || off.RESP() != nil || off.GRPCServer() != nil || off.Inject() != nil || off.Store(s) != grant.Store(s) || off.Shutdown(t.Context()) != nil {
 		t.Error("a Tracer of nothing does something")
 	}
 }

@@ -37,7 +37,7 @@ func TestServeClockAhead(t *testing.T) {
 	store := "dir:" + filepath.Join(t.TempDir(), "store") + "?volatile=true"
 	ahead := map[string]string{clockEnv: "8760h"}
 	serve := func(env map[string]string, more ...string) *running {
-		return startServe(t, env, append([]string{"--store", store + "&create=true", "--nodes", "3..3", "--forward=false"}, more...)...)
+		return startServe(t, env, append([]string{"--store", store + "&create=true", "--nodes", "3..3"}, more...)...)
 	}
 	made := make(map[string]bool)
 	take := func(what string, r *running) {

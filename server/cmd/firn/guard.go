@@ -10,9 +10,9 @@ import (
 
 // A guard is the contents of the token and certificate files.
 type guard struct {
-	tokens      *auth.File      // nil if everyone may do everything
-	tls         *tlsconf.Loader // nil without TLS
-	memberToken *auth.Bearer    // this server's token for other servers; nil for none
+	tokens       *auth.File      // nil if everyone may do everything
+	tls          *tlsconf.Loader // nil without TLS
+	forwardToken *auth.Bearer    // this server's token for other servers; nil for none
 }
 
 // readGuard reads the token and certificate files, and returns their faults.
@@ -28,12 +28,10 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 				flag = "tls-key"
 			case s.tls.ClientCA != "":
 				flag = "client-ca"
-			case s.tls.MemberCA != "":
-				flag = "member-ca"
 			default:
 				flag = "require-client-cert"
 			}
-			code, hint := exitFailed, "--tls-cert, --tls-key, --client-ca and --member-ca must be PEM files"
+			code, hint := exitFailed, "--tls-cert, --tls-key and --client-ca must be PEM files"
 			if s.tls.Check() != nil {
 				code, hint = exitMisuse, "give --tls-cert and --tls-key, and --client-ca with --require-client-cert"
 			}
@@ -45,8 +43,8 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "run firn token new to add an entry, and firn token --help for the format"})
 		}
 	}
-	if g.memberToken, err = auth.OpenBearer(s.memberToken, func(text string) { warn("--member-token: " + text) }); err != nil {
-		all = append(all, fault{flag: "member-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
+	if g.forwardToken, err = auth.OpenBearer(s.forwardToken, func(text string) { warn("--forward-token: " + text) }); err != nil {
+		all = append(all, fault{flag: "forward-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
 	}
 	return g, all
 }

@@ -20,9 +20,9 @@ func TestFilesThatBlock(t *testing.T) {
 	}
 	const want = "nothing writes to this pipe"
 	for name, s := range map[string]*serving{
-		"tokens":       {tokens: pipe},
-		"tls-cert":     {tls: tlsconf.Files{Cert: pipe, Key: pipe}},
-		"member-token": {memberToken: pipe},
+		"tokens":        {tokens: pipe},
+		"tls-cert":      {tls: tlsconf.Files{Cert: pipe, Key: pipe}},
+		"forward-token": {forwardToken: pipe},
 	} {
 		_, wrong := s.readGuard(nil)
 		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -25,7 +26,6 @@ import (
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/collector"
 	"github.com/firnid/firn/server/config"
-	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
@@ -49,8 +49,8 @@ type serving struct {
 	from           origin                      // of values that no flag sets
 	said           map[string]bool             // flags that the command line or a variable sets
 	create         bool
-	forward        bool
-	memberToken    string // path of the file
+	forwardTo      []string
+	forwardToken   string // path of the file
 	layout         firn.Layout
 	anyLayout      bool // the given layout could not be read
 	store          string
@@ -85,7 +85,6 @@ func newServing() *serving {
 		traced:         newTraced(),
 		create:         true,
 		waitForStore:   true,
-		forward:        true,
 	}
 }
 
@@ -108,9 +107,8 @@ and however servers end.
 
 A sequencer is created when its name is first used, with --layout and --max-ahead; an
 existing one keeps its settings. A mistyped name creates a sequencer too, whose IDs may
-equal those of the intended one: the log warns if the name is similar to another.
---create-on-first-use=false refuses unknown names; create sequencers with firn sequencer
-create.
+equal those of the intended one. --create-on-first-use=false refuses unknown names;
+create sequencers with firn sequencer create.
 
 ` + storeHelp + `
 
@@ -167,9 +165,8 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate signed by --client-ca")
-	f.StringVar(&s.tls.MemberCA, "member-ca", "", "PEM `FILE` with the authorities of the store's other servers (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
-	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach exactly this one (default the host's name and port)")
+	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` of this server in lists of servers (default the host's name and port)")
 	numberVar(cmd, &s.maxConns, "max-connections", "", "maximum number of connections per address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
@@ -187,8 +184,8 @@ func (s *serving) flags(cmd *cobra.Command) {
 	s.logging.flags(cmd)
 	s.traced.flags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
-	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store if this one has no node ID")
-	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with this server's token for the store's other servers")
+	f.StringSliceVar(&s.forwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
+	f.StringVar(&s.forwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
 }
@@ -315,19 +312,9 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 	}
 	c.Sequencers, c.MaxNames, c.Template = s.usual(node), int(s.maxNames), s.template
 	c.Sequencers.Now = a.clock
-	if s.forward {
-		switch {
-		case s.memberToken != "" && guard.tls == nil && !s.insecure:
-			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or use --insecure on a private network")
-		case guard.tls != nil && !guard.tls.KnowsMembers():
-			log.Warn("cannot forward to other servers: no authority for their certificates", "hint", "name its file with --member-ca, or use --forward=false")
-		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
-			log.Warn("cannot forward to other servers: they require a token", "hint", "name a file with a token with --member-token, or use --forward=false")
-		}
-		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
-		if guard.memberToken != nil {
-			c.Forward.Token = guard.memberToken.Token
-		}
+	c.ForwardTo = s.forwardTo
+	if guard.forwardToken != nil {
+		c.ForwardToken = guard.forwardToken.Token
 	}
 	open := func(ctx context.Context) (grant.Store, error) {
 		return a.openStore(ctx, s.store, false, newsOf(log))
@@ -393,7 +380,22 @@ func (s *serving) checkValues() (all faults) {
 		all.add("layout", s.layout.String(), "", "%w", err)
 	}
 	if s.advertise != "" && !isHostPort(s.advertise) {
-		all.add("advertise", s.advertise, "", "it must be HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
+		all.add("advertise", s.advertise, "", "it must be HOST:PORT, such as ids-1.example:3476")
+	}
+	for _, text := range s.forwardTo {
+		u, err := url.Parse(text)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHostPort(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host:
+			all.add("forward-to", text, "", "it must be a URL of a server, such as https://ids-1.example:3476")
+		case u.Scheme == "http" && s.forwardToken != "" && !s.insecure:
+			all.add("forward-to", text, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
+		}
+	}
+	switch {
+	case len(s.forwardTo) > 0 && s.node != "" && s.store == "":
+		all.add("forward-to", s.forwardTo[0], "add --store", "with a static node ID, no store knows the windows of other servers")
+	case len(s.forwardTo) == 0 && s.forwardToken != "":
+		all.add("forward-token", s.forwardToken, "", "it needs --forward-to")
 	}
 	return append(append(all, s.checkLimits()...), s.checkTraces()...)
 }

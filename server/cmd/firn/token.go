@@ -21,7 +21,7 @@ recovered, and is read again when it changes:
       sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
       role: generate
       sequencers: ["orders", "invoices-*"]   # default: all
-      create: 20                             # see below; default: 1000
+      create: false                          # see below; default: true
       expires: 2027-01-01T00:00:00Z          # default: never
     - name: web
       sha256: [2c26…, fcde…]                 # old and new token, during rotation
@@ -38,9 +38,8 @@ metrics, which have the names of all sequencers, are not available.
 uri, dns and cn each match one kind of name in a client certificate: a URI, a DNS name, or
 the common name. An entry for one kind is not matched by another.
 
-create is how many sequencers an entry may create by taking IDs of unknown names, counted
-by each server since it started; after 50 at once, one per second. With 0 the entry takes
-IDs only of existing sequencers.
+With create: false, an entry takes IDs only of existing sequencers. Otherwise taking IDs of
+an unknown name creates the sequencer.
 
 Over HTTP, send the token as Authorization: Bearer firn_…; over RESP as AUTH firn_….`
 

@@ -60,17 +60,17 @@ type tokenJSON struct {
 	SHA256      []string  `json:"sha256,omitempty"`
 	Certificate string    `json:"certificate,omitempty"`
 	Sequencers  []string  `json:"sequencers,omitempty"` // empty means all
-	Create      int       `json:"create"`
+	Create      bool      `json:"create"`
 	Expires     string    `json:"expires,omitempty"`
 	Expired     bool      `json:"expired"`
 }
 
 // printTokens prints entries.
 func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
-	t := table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}, right: map[int]bool{4: true}}
+	t := table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}}
 	for _, e := range all {
 		v := tokenJSON{
-			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: e.Creates,
+			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: !e.NoCreate,
 			Expired: !e.Expires.IsZero() && !e.Expires.After(a.now()),
 		}
 		expires := "never"
@@ -99,7 +99,7 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 		if len(e.Sequencers) > 0 {
 			names = strings.Join(e.Sequencers, ",")
 		}
-		t.add(e.Name, string(e.Role), credential, names, strconv.Itoa(e.Creates), expires)
+		t.add(e.Name, string(e.Role), credential, names, strconv.FormatBool(!e.NoCreate), expires)
 	}
 	switch {
 	case asJSON:
