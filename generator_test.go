@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // noon is the initial time of most tests' clocks.
@@ -572,6 +574,88 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 			cancel()
 		}
 	})
+}
+
+// TestStaticReference: a generator with a static grant begins MaxAhead and a
+// tick after its reference. If the clock was set back since, it says so, and
+// does not wait for longer than MaxLag.
+func TestStaticReference(t *testing.T) {
+	const ms = time.Millisecond
+	ref := time.Now() // with a monotonic part, as the system's clock has
+	ref = ref.Add(ref.Truncate(ms).Sub(ref))
+	open := func(now func() time.Time) *Generator {
+		g, err := NewGenerator(MustParseLayout("default,epoch=0"), StaticGrant(5), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.watch, g.clock.now = freshness.Watch{}, now
+		g.term.Load().reference = ref
+		return g
+	}
+	for _, test := range []struct {
+		clock time.Duration // from the reference
+		first time.Duration // the first ID, from the reference
+		wait  time.Duration // or until then
+		back  bool          // with a *ClockError
+	}{
+		{time.Hour, time.Hour, 0, false},
+		{7 * ms, 7 * ms, 0, false},
+		{2 * ms, 6 * ms, 0, false},
+		{ms, 6 * ms, 0, false},
+		{ms - 1, 0, 1, false},
+		{0, 0, ms, false},
+		{-1, 0, ms + 1, true},
+		{-time.Hour, 0, time.Hour + ms, true},
+	} {
+		g := open(func() time.Time { return ref.Add(test.clock) })
+		var wait *WaitError
+		var back *ClockError
+		switch _, err := g.TryNext(); {
+		case test.wait == 0:
+			if used, want := g.Used(), ref.Add(test.first+ms); err != nil || !used.Equal(want) {
+				t.Errorf("clock %v after the reference: used until %v, %v, want %v", test.clock, used, err, want)
+			}
+		case test.back:
+			last := ref.Add(5 * ms)
+			if !errors.As(err, &back) || back.Wait != test.wait || !back.Last.Equal(last) {
+				t.Errorf("clock %v after the reference: %v, want a ClockError of %v, with %v as the last time", test.clock, err, test.wait, last)
+			}
+			if test.clock < -defaultMaxLag {
+				if _, err := g.Next(t.Context()); !errors.As(err, &back) {
+					t.Errorf("Next with the clock %v after the reference: %v, want a ClockError", test.clock, err)
+				}
+			}
+		default:
+			if !errors.As(err, &wait) || wait.Wait != test.wait {
+				t.Errorf("clock %v after the reference: %v, want a WaitError of %v", test.clock, err, test.wait)
+			}
+		}
+	}
+
+	// In a bubble, which begins decades earlier, it is the first call.
+	synctest.Test(t, func(t *testing.T) {
+		g := open(time.Now)
+		begin := time.Now()
+		if _, err := g.Next(t.Context()); err != nil || time.Since(begin) != ms {
+			t.Errorf("the first ID in a bubble: %v after %v, want 1ms", err, time.Since(begin))
+		}
+	})
+
+	// One generator of a process has the start of the process.
+	startUsed.Store(false)
+	var firsts atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if newReference() == processStart {
+				firsts.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := firsts.Load(); n != 1 {
+		t.Errorf("%d generators begin after the start of the process, want 1", n)
+	}
 }
 
 func TestBackwardClock(t *testing.T) {
