@@ -669,6 +669,40 @@ func TestWindowOpens(t *testing.T) {
 	}
 }
 
+// TestMostIDsOfAReading: after 8,192 IDs, the clock is read again.
+func TestMostIDsOfAReading(t *testing.T) {
+	g, _, readings := open(t, "default", Options{MaxAhead: time.Hour})
+	before := readings.Load()
+	for range 10 * freshness.Most {
+		mustNext(t, g)
+	}
+	if n := readings.Load() - before; n < 9 || n > 11 {
+		t.Errorf("%d readings of the clock for %d IDs, want one for each %d", n, 10*freshness.Most, freshness.Most)
+	}
+}
+
+// TestIDsAreOfTheirTick: with the system's clock, an ID's time is that of its
+// tick or the previous one, even if a tick is shorter than a window usually is.
+func TestIDsAreOfTheirTick(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("its clock goes in steps that are longer than a tick")
+	}
+	for _, unit := range []string{"10us", "1ms"} {
+		l := MustParseLayout("bits=time:51.seq:13,unit=" + unit)
+		g, err := NewGenerator(l, Grant{From: time.Unix(1, 0)}, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 30_000 {
+			before := time.Now()
+			_, p := mustNext(t, g)
+			if lag := before.Sub(p.Time); lag >= 2*l.unit {
+				t.Fatalf("an ID lags by %v, want less than two ticks of %v", lag, l.unit)
+			}
+		}
+	}
+}
+
 // TestNoWindowWhileCallsWait: a call that takes a free ID while others are in
 // line opens no window, through which further calls would overtake them.
 func TestNoWindowWhileCallsWait(t *testing.T) {

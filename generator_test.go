@@ -709,6 +709,24 @@ func TestBackwardClock(t *testing.T) {
 		if _, err := g.Next(t.Context()); err != nil || time.Since(before) != 2*time.Second {
 			t.Errorf("Next while the clock is set right: %v after %v, want 2s", err, time.Since(before))
 		}
+
+		// Next waits for up to MaxLag.
+		for lag, most := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
+			for _, beyond := range []time.Duration{0, 1} {
+				begin := time.Now()
+				now := func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+				step.Store(0)
+				g, err := NewGenerator(Default(), Grant{Node: 1, From: begin}, &Options{Now: now, MaxAhead: time.Second, MaxLag: lag})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustNext(t, g)
+				step.Store(int64(-time.Second - most - beyond))
+				if _, err := g.Next(t.Context()); (err != nil) != (beyond > 0) {
+					t.Errorf("MaxLag %v: Next with the clock %v beyond MaxAhead: %v", lag, most+beyond, err)
+				}
+			}
+		}
 	})
 }
 
@@ -1356,6 +1374,21 @@ func TestStats(t *testing.T) {
 	if s := g.Stats(); s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
+
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := oneATick(t)
+		var total, longest time.Duration
+		for _, n := range []int{5, 20, 10} {
+			begin := time.Now()
+			if _, err := g.NextBatch(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			total, longest = total+time.Since(begin), max(longest, time.Since(begin))
+		}
+		if s := g.Stats(); s.Waits != 3 || s.TotalWait != total || s.LongestWait != longest || longest == 0 {
+			t.Errorf("got %+v, want 3 waits of %v in total and up to %v", s, total, longest)
+		}
+	})
 }
 
 func TestNextDoesNotAllocate(t *testing.T) {

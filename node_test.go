@@ -36,6 +36,9 @@ func TestParseNode(t *testing.T) {
 	if len(got) != 2 || got[0] != (NodePart{"datacenter", 9}) || got[1] != (NodePart{"worker", 7}) {
 		t.Errorf("NodeParts(295) = %v", got)
 	}
+	if got := flake.NodeParts(1024); got != nil {
+		t.Errorf("NodeParts(1024) = %v, want nil: the greatest node ID is 1023", got)
+	}
 	if got := Default().NodeParts(295); len(got) != 0 {
 		t.Errorf("NodeParts of default = %v", got)
 	}
