@@ -2,6 +2,7 @@ package firn
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +37,30 @@ func (c *clock) reading(now time.Time) (reading, error) {
 	}
 	return reading{tick, rest}, nil
 }
+
+// processStart is the time when the process initialized this package. An
+// earlier process that has ended made all its IDs before.
+var processStart = time.Now()
+
+// startUsed is set once a static grant has processStart as its reference. A
+// second generator may follow the first on the same node ID, and the first may
+// have run ahead.
+var startUsed atomic.Bool
+
+// newReference returns the time before which earlier holders of a static node
+// ID made their last IDs: the start of the process for its first generator with
+// a static grant, and now for a later one.
+func newReference() time.Time {
+	now := time.Now()
+	if isReal(now) && startUsed.CompareAndSwap(false, true) {
+		return processStart
+	}
+	return now
+}
+
+// isReal reports whether a time of time.Now was read outside a synctest bubble:
+// in a bubble, it has no monotonic part.
+func isReal(now time.Time) bool { return now != now.Round(0) }
 
 // span returns the length of n ticks of a unit, or the longest Duration.
 func span(n uint64, unit time.Duration) time.Duration {

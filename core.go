@@ -64,8 +64,8 @@ type Options struct {
 	// MaxAhead is how far the time of IDs may run ahead of the clock in a
 	// burst. It is taken literally, even in &Options{}: 0 means never ahead, so
 	// when the sequence of a tick is used up, the next ID waits for the next
-	// tick. With nil Options, it is the layout's MaxAhead. It cannot be
-	// negative.
+	// tick. With nil Options, it is 5 ms if the generator is made with a static
+	// grant, and otherwise the layout's MaxAhead. It cannot be negative.
 	MaxAhead time.Duration
 
 	// MaxLag is how far the clock may go back, beyond MaxAhead, with Next still
@@ -78,6 +78,12 @@ type Options struct {
 // defaultMaxLag is used if Options.MaxLag is 0. NTP steps of a running machine
 // are smaller, and a longer wait should be reported to the caller.
 const defaultMaxLag = 10 * time.Second
+
+// staticAhead is MaxAhead for a static grant with nil Options. A generator
+// starts this far ahead of its reference, so the layout's value would show in
+// the times of its IDs. It is enough to make IDs at full speed, although the
+// system wakes waiting calls a little late.
+const staticAhead = 5 * time.Millisecond
 
 // staticSpan is the maximum time that a batch may span under a static grant,
 // which has no end to bound it: the usual length of a sequencer's window. A
@@ -96,6 +102,9 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	}
 	if o == nil {
 		o = &Options{MaxAhead: layout.MaxAhead()}
+		if grant.From.IsZero() {
+			o.MaxAhead = staticAhead
+		}
 	}
 	if o.MaxAhead < 0 || o.MaxLag < 0 {
 		return fmt.Errorf("firn: MaxAhead is %v and MaxLag %v: neither can be negative", o.MaxAhead, o.MaxLag)
@@ -133,6 +142,9 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	t, err := c.newTerm(grant)
 	if err != nil {
 		return err
+	}
+	if t.static && o.Now == nil {
+		t.reference = newReference()
 	}
 	c.term.Store(t)
 	return nil
@@ -186,6 +198,7 @@ func (c *core) limit(until time.Time) uint64 {
 type view struct {
 	term  *term
 	now   reading
+	at    time.Time // the clock when it read now
 	word  uint64
 	slot  uint64 // the next slot: the word, or the clock if that is later
 	limit uint64 // exclusive: end of grant and layout
@@ -209,12 +222,13 @@ func (c *core) look() (v view, err error) {
 			return v, err
 		}
 		v.limit = v.term.limit.Load()
-		seqBits := c.layout.seqBits
-		clock := min(v.now.tick, c.lastTick) << seqBits
-		v.ahead = (min(c.aheadTick(v.now), c.lastTick-1) + 1) << seqBits
+		v.ahead = c.aheadSlot(v.now)
 		if v.word == 0 && v.term.static {
 			// The previous holder of the node ID may have been this far ahead.
 			start := max(v.term.first, v.ahead)
+			if r, ok := c.reference(&v); ok {
+				start = max(v.term.first, c.aheadSlot(r))
+			}
 			if start < v.limit {
 				if !v.term.swap(0, start, 0) {
 					continue
@@ -223,22 +237,40 @@ func (c *core) look() (v view, err error) {
 			}
 			v.word = start
 		}
-		v.slot = max(v.word, clock)
+		v.slot = max(v.word, c.clockSlot(v))
 		return v, nil
 	}
+}
+
+// reference returns the reference of a view's term as a reading of the clock.
+// ok is false if it has none, if the layout has no tick for it, and in a
+// synctest bubble: then it is the first reading of the clock.
+func (c *core) reference(v *view) (r reading, ok bool) {
+	ref := v.term.reference
+	if ref.IsZero() || !isReal(v.at) {
+		return r, false
+	}
+	r, err := c.clock.reading(ref)
+	return r, err == nil && r.tick < c.lastTick
 }
 
 // readClock reads the clock, and the counter before and after it.
 func (c *core) readClock(v *view) (err error) {
 	if !c.watch.On() {
-		v.now, err = c.clock.read()
-		return err
+		v.at = c.clock.now()
+	} else {
+		l := c.watch.Begin()
+		v.at = c.clock.now()
+		v.look = c.watch.End(l, v.at)
 	}
-	l := c.watch.Begin()
-	now := c.clock.now()
-	v.look = c.watch.End(l, now)
-	v.now, err = c.clock.reading(now)
+	v.now, err = c.clock.reading(v.at)
 	return err
+}
+
+// aheadSlot returns the exclusive end of the slots that the clock and MaxAhead
+// allow.
+func (c *core) aheadSlot(now reading) uint64 {
+	return (min(c.aheadTick(now), c.lastTick-1) + 1) << c.layout.seqBits
 }
 
 // aheadTick returns the last tick that the clock and MaxAhead allow.
@@ -448,6 +480,11 @@ func (c *core) notYet(v view, slot, n uint64) error {
 	switch d := v.term.debt.Load(); {
 	case reached == 0:
 		// No ID was made yet: the grant begins in the future.
+		if _, ok := c.reference(&v); ok {
+			// Or the clock went back since the reference.
+			reached = v.word
+			back = c.until((reached-1)>>c.layout.seqBits, v.now)
+		}
 	case d != nil && d.covers(reached):
 		// The last ID was reserved ahead of the clock.
 		if v.now.before(d.now) {

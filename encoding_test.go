@@ -156,6 +156,11 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 			if got, want := k.append(f, []byte("id="), id), "id="+text; string(got) != want {
 				t.Fatalf("%v: Append(%q) = %q, want %q", f, "id=", got, want)
 			}
+			if f.Fixed() == firn.Hex {
+				if got, err := k.parse(f, "0x"+text); err != nil || got != id {
+					t.Fatalf("%v: Parse(%q) = %v, %v, want %v", f, "0x"+text, got, err, id)
+				}
+			}
 			if digits != "" {
 				short := encBig(k.number(id), digits)
 				fixed := strings.Repeat(digits[:1], width-len(short)) + short

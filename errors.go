@@ -63,7 +63,7 @@ func (e *WaitError) Is(target error) bool { return target == ErrExhausted }
 // ID was made. IDs can be made again once the clock has caught up.
 type ClockError struct {
 	Now  time.Time     // the reading of the clock
-	Last time.Time     // the time of the last ID, or the epoch
+	Last time.Time     // the time of the last ID (before the first one of a static grant, that of its predecessor), or the epoch
 	Wait time.Duration // until the next ID can be made, if the clock runs at its usual rate
 
 	beforeEpoch bool

@@ -441,6 +441,116 @@ func TestReserveAgainstNext(t *testing.T) {
 	}
 }
 
+// TestWindowEnds: while a reading of the clock is fresh, calls of all kinds
+// together make every slot up to the end of the grant, or of what MaxAhead
+// allows, and none beyond.
+func TestWindowEnds(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // a call that would wait fails instead
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		base, passed, count := time.Now(), time.Duration(0), uint64(0)
+		base = base.Add(base.Truncate(time.Millisecond).Sub(base)) // keeps the monotonic part
+		now := func() time.Time { return base.Add(passed) }
+		counter := func() uint64 { count++; return 10*uint64(passed) + count }
+		layout := fmt.Sprintf("bits=time:44.node:10.seq:%d", r.IntN(6))
+		until, ahead := base.Add(time.Hour), time.Duration(r.IntN(20e6))
+		byGrant := seed%2 == 0
+		if byGrant {
+			until, ahead = base.Add(42*time.Millisecond+time.Duration(r.IntN(20e6))), time.Hour
+		}
+		g, err := newWatched(layout, Grant{Node: 1, From: base.Add(-time.Hour), Until: until}, Options{MaxAhead: ahead}, now, counter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 { // as in open
+			passed += 10 * time.Millisecond
+			mustNext(t, g)
+		}
+		end := g.aheadSlot(reading{tick: uint64(now().UnixMilli())})
+		if byGrant {
+			end = uint64(until.UnixMilli()) << g.layout.seqBits
+		}
+		slots := make(map[uint64]int)
+		take := func(id ID) {
+			p, err := g.layout.Decompose(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slots[uint64(p.Time.UnixMilli())<<g.layout.seqBits|p.Seq]++
+		}
+		one := func(id ID, err error) error {
+			if err == nil {
+				take(id)
+			}
+			return err
+		}
+		all := func(b Batch, err error) error {
+			for id := range b.All() {
+				take(id)
+			}
+			return err
+		}
+		first := g.term.Load().word.Load()
+		a, b := g.Cursor(), g.Cursor()
+		calls := []func(n int) error{
+			func(int) error { return one(g.TryNext()) },
+			func(int) error { return one(g.Next(ended)) },
+			func(int) error { return one(a.TryNext()) },
+			func(int) error { return one(b.Next(ended)) },
+			func(n int) error { return all(g.TryNextBatch(n)) },
+			func(n int) error { return all(g.NextBatch(ended, n)) },
+			func(n int) error {
+				if !byGrant {
+					return nil // it ignores MaxAhead
+				}
+				b, _, err := g.Reserve(n)
+				return all(b, err)
+			},
+			func(n int) error {
+				ids := make([]ID, n)
+				from := g.term.Load().word.Load()
+				err := g.Fill(ended, ids)
+				if err != nil { // it has taken the rest
+					for slot := from; slot < g.term.Load().word.Load(); slot++ {
+						slots[slot]++
+					}
+					return err
+				}
+				for _, id := range ids {
+					take(id)
+				}
+				return nil
+			},
+		}
+		over := func(err error) bool {
+			return byGrant && errors.Is(err, ErrGrantOver) || !byGrant && errors.Is(err, ErrExhausted)
+		}
+		for range 10_000 {
+			if err := calls[r.IntN(len(calls))](1 + r.IntN(9)); err != nil && !over(err) {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if word := g.term.Load().word.Load(); word > end {
+				t.Fatalf("seed %d: the next slot is %d, but %d is the end", seed, word, end)
+			} else if word == end && r.IntN(10) == 0 {
+				break
+			}
+		}
+		for _, call := range calls[:4] { // the rest of the cursors' blocks
+			for err = nil; err == nil; err = call(1) {
+			}
+		}
+		if first >= end || uint64(len(slots)) != end-first {
+			t.Errorf("seed %d: %d slots are used, want those from %d to %d", seed, len(slots), first, end)
+		}
+		for slot, n := range slots {
+			if n != 1 || slot < first || slot >= end {
+				t.Errorf("seed %d: slot %d is used %d times, want once each from %d to %d", seed, slot, n, first, end)
+			}
+		}
+	}
+}
+
 // TestSystemClockUnderLiars does the same with the system's clock, many
 // callers, and counters that return anything.
 func TestSystemClockUnderLiars(t *testing.T) {
@@ -555,6 +665,40 @@ func TestWindowOpens(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("no window was opened")
+		}
+	}
+}
+
+// TestMostIDsOfAReading: after 8,192 IDs, the clock is read again.
+func TestMostIDsOfAReading(t *testing.T) {
+	g, _, readings := open(t, "default", Options{MaxAhead: time.Hour})
+	before := readings.Load()
+	for range 10 * freshness.Most {
+		mustNext(t, g)
+	}
+	if n := readings.Load() - before; n < 9 || n > 11 {
+		t.Errorf("%d readings of the clock for %d IDs, want one for each %d", n, 10*freshness.Most, freshness.Most)
+	}
+}
+
+// TestIDsAreOfTheirTick: with the system's clock, an ID's time is that of its
+// tick or the previous one, even if a tick is shorter than a window usually is.
+func TestIDsAreOfTheirTick(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("its clock goes in steps that are longer than a tick")
+	}
+	for _, unit := range []string{"10us", "1ms"} {
+		l := MustParseLayout("bits=time:51.seq:13,unit=" + unit)
+		g, err := NewGenerator(l, Grant{From: time.Unix(1, 0)}, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 30_000 {
+			before := time.Now()
+			_, p := mustNext(t, g)
+			if lag := before.Sub(p.Time); lag >= 2*l.unit {
+				t.Fatalf("an ID lags by %v, want less than two ticks of %v", lag, l.unit)
+			}
 		}
 	}
 }

@@ -171,6 +171,7 @@ var scriptLayouts = []string{
 	"sonyflake",
 	"bits=time:16.const:7=5.seq:3,unit=1s,epoch=-1",
 	"bits=time:1.node:1.seq:1",
+	"bits=time:40.seq:8.node:60", // the sequence carries into the upper half
 }
 
 // runScript reads a script of bytes for the clock and for calls, and compares
@@ -391,9 +392,16 @@ func runScript(t *testing.T, script []byte) {
 			g = mustAny(t, l, first, &o)
 			last = 0
 		case 13:
-			if got := g.Stats().IDs; got != s.made {
-				t.Errorf("Stats().IDs of %s = %d, want %d", l, got, s.made)
+			got, lead := g.Stats(), time.Duration(0)
+			if s.reached() > 0 {
+				lead = s.timeOf((s.reached() - 1) >> m.width("seq")).Sub(now)
 			}
+			if got.IDs != s.made || got.Lead != lead {
+				t.Errorf("Stats() of %s at %v: %d IDs, lead %v, want %d, %v", l, now, got.IDs, got.Lead, s.made, lead)
+			}
+		}
+		if got, want := g.Used(), s.usedUntil(); !got.Equal(want) {
+			t.Errorf("Used() of %s = %v, want %v", l, got, want)
 		}
 	}
 }

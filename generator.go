@@ -22,8 +22,8 @@ import (
 // A Generator must be made by NewGenerator and must not be copied.
 type Generator struct{ core }
 
-// NewGenerator returns a generator for IDs of layout. It does not read the
-// clock.
+// NewGenerator returns a generator for IDs of layout. It does not call
+// Options.Now.
 //
 // It is an error if the layout does not have 64 bits or cannot be generated, if
 // the node ID does not fit, or if the grant is empty.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // noon is the initial time of most tests' clocks.
@@ -574,6 +576,88 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 	})
 }
 
+// TestStaticReference: a generator with a static grant begins MaxAhead and a
+// tick after its reference. If the clock was set back since, it says so, and
+// does not wait for longer than MaxLag.
+func TestStaticReference(t *testing.T) {
+	const ms = time.Millisecond
+	ref := time.Now() // with a monotonic part, as the system's clock has
+	ref = ref.Add(ref.Truncate(ms).Sub(ref))
+	open := func(now func() time.Time) *Generator {
+		g, err := NewGenerator(MustParseLayout("default,epoch=0"), StaticGrant(5), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.watch, g.clock.now = freshness.Watch{}, now
+		g.term.Load().reference = ref
+		return g
+	}
+	for _, test := range []struct {
+		clock time.Duration // from the reference
+		first time.Duration // the first ID, from the reference
+		wait  time.Duration // or until then
+		back  bool          // with a *ClockError
+	}{
+		{time.Hour, time.Hour, 0, false},
+		{7 * ms, 7 * ms, 0, false},
+		{2 * ms, 6 * ms, 0, false},
+		{ms, 6 * ms, 0, false},
+		{ms - 1, 0, 1, false},
+		{0, 0, ms, false},
+		{-1, 0, ms + 1, true},
+		{-time.Hour, 0, time.Hour + ms, true},
+	} {
+		g := open(func() time.Time { return ref.Add(test.clock) })
+		var wait *WaitError
+		var back *ClockError
+		switch _, err := g.TryNext(); {
+		case test.wait == 0:
+			if used, want := g.Used(), ref.Add(test.first+ms); err != nil || !used.Equal(want) {
+				t.Errorf("clock %v after the reference: used until %v, %v, want %v", test.clock, used, err, want)
+			}
+		case test.back:
+			last := ref.Add(5 * ms)
+			if !errors.As(err, &back) || back.Wait != test.wait || !back.Last.Equal(last) {
+				t.Errorf("clock %v after the reference: %v, want a ClockError of %v, with %v as the last time", test.clock, err, test.wait, last)
+			}
+			if test.clock < -defaultMaxLag {
+				if _, err := g.Next(t.Context()); !errors.As(err, &back) {
+					t.Errorf("Next with the clock %v after the reference: %v, want a ClockError", test.clock, err)
+				}
+			}
+		default:
+			if !errors.As(err, &wait) || wait.Wait != test.wait {
+				t.Errorf("clock %v after the reference: %v, want a WaitError of %v", test.clock, err, test.wait)
+			}
+		}
+	}
+
+	// In a bubble, which begins decades earlier, it is the first call.
+	synctest.Test(t, func(t *testing.T) {
+		g := open(time.Now)
+		begin := time.Now()
+		if _, err := g.Next(t.Context()); err != nil || time.Since(begin) != ms {
+			t.Errorf("the first ID in a bubble: %v after %v, want 1ms", err, time.Since(begin))
+		}
+	})
+
+	// One generator of a process has the start of the process.
+	startUsed.Store(false)
+	var firsts atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if newReference() == processStart {
+				firsts.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := firsts.Load(); n != 1 {
+		t.Errorf("%d generators begin after the start of the process, want 1", n)
+	}
+}
+
 func TestBackwardClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
@@ -624,6 +708,24 @@ func TestBackwardClock(t *testing.T) {
 		go func() { time.Sleep(1500 * time.Millisecond); step.Store(int64(0)) }()
 		if _, err := g.Next(t.Context()); err != nil || time.Since(before) != 2*time.Second {
 			t.Errorf("Next while the clock is set right: %v after %v, want 2s", err, time.Since(before))
+		}
+
+		// Next waits for up to MaxLag.
+		for lag, most := range map[time.Duration]time.Duration{0: 10 * time.Second, 3 * time.Second: 3 * time.Second} {
+			for _, beyond := range []time.Duration{0, 1} {
+				begin := time.Now()
+				now := func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+				step.Store(0)
+				g, err := NewGenerator(Default(), Grant{Node: 1, From: begin}, &Options{Now: now, MaxAhead: time.Second, MaxLag: lag})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustNext(t, g)
+				step.Store(int64(-time.Second - most - beyond))
+				if _, err := g.Next(t.Context()); (err != nil) != (beyond > 0) {
+					t.Errorf("MaxLag %v: Next with the clock %v beyond MaxAhead: %v", lag, most+beyond, err)
+				}
+			}
 		}
 	})
 }
@@ -1272,6 +1374,21 @@ func TestStats(t *testing.T) {
 	if s := g.Stats(); s != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
+
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := oneATick(t)
+		var total, longest time.Duration
+		for _, n := range []int{5, 20, 10} {
+			begin := time.Now()
+			if _, err := g.NextBatch(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			total, longest = total+time.Since(begin), max(longest, time.Since(begin))
+		}
+		if s := g.Stats(); s.Waits != 3 || s.TotalWait != total || s.LongestWait != longest || longest == 0 {
+			t.Errorf("got %+v, want 3 waits of %v in total and up to %v", s, total, longest)
+		}
+	})
 }
 
 func TestNextDoesNotAllocate(t *testing.T) {

@@ -17,12 +17,18 @@ type Grant struct {
 // StaticGrant returns the grant of a node ID that the caller keeps unique, for
 // example by configuration. It has no time limits.
 //
-// A generator with a static grant starts one tick after the clock at its first
-// call plus MaxAhead. So a process that restarts immediately repeats no ID, as
-// long as its MaxAhead is no smaller than before. This relies on the clock: IDs
-// can repeat if the clock is set back while the process is down, or if two
-// processes have the node ID at the same time. Only a node ID held through a
-// store is safe from both.
+// A generator with a static grant starts MaxAhead and one tick after a
+// reference time: the start of the process for the first such generator, and
+// the time when it was made for a later one. So TryNext can succeed from the
+// second tick of a process on, and a process that restarts immediately repeats
+// no ID. IDs can repeat if
+//   - the previous process, or generator, with the node ID still made IDs after
+//     the reference, or had a larger MaxAhead; or
+//   - the clock was set back since.
+//
+// Only a node ID held through a store is safe from that. With Options.Now, in a
+// synctest bubble and after Switch, the reference is the clock at the first
+// call.
 //
 // A batch under a static grant spans at most one minute, or what MaxAhead
 // allows at once if that is more, because the grant has no end to bound it. A

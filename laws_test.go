@@ -508,6 +508,37 @@ func TestBatchIsFixed(t *testing.T) {
 	}
 }
 
+// TestRandomBits: the random bits of IDs vary, all of them, however the IDs are
+// made.
+func TestRandomBits(t *testing.T) {
+	for _, text := range []string{"uuidv7", "ulid", "bits=time:42.seq:10.rand:12", "bits=time:42.seq:10.rand:76"} {
+		l := firn.MustParseLayout(text)
+		m := modelOf(t, l)
+		g := mustAny(t, l, firn.Grant{From: l.Epoch()}, &firn.Options{MaxAhead: time.Hour})
+		for name, call := range map[string]func() ([]wideID, error){
+			"TryNext":   func() ([]wideID, error) { id, err := g.tryNext(); return []wideID{id}, err },
+			"Next":      func() ([]wideID, error) { id, err := g.next(t.Context()); return []wideID{id}, err },
+			"Fill":      func() ([]wideID, error) { return g.fill(t.Context(), 5) },
+			"NextBatch": func() ([]wideID, error) { b, err := g.nextBatch(t.Context(), 5); return b.ids, err },
+		} {
+			anySet, allSet := new(big.Int), m.randomBits()
+			for range 100 {
+				ids, err := call()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range ids {
+					anySet.Or(anySet, id.big())
+					allSet.And(allSet, id.big())
+				}
+			}
+			if anySet.And(anySet, m.randomBits()); anySet.Cmp(m.randomBits()) != 0 || allSet.Sign() != 0 {
+				t.Errorf("%s of %s: random bits %x are set at times, and %x always, want %x and none", name, l, anySet, allSet, m.randomBits())
+			}
+		}
+	}
+}
+
 // TestGeneratorLaw drives generators of many layouts through random scripts,
 // compared with the model. FuzzGeneratorClock does the same with its own
 // scripts.

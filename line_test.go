@@ -404,54 +404,61 @@ func TestChangesInsideTheLine(t *testing.T) {
 			"shorter":           {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{2, time.Unix(1, 0), time.Now()}) }, 2, ErrGrantOver, 0},
 			"Seal":              {func(g *Generator) ([]ID, error) { g.Seal(); return nil, nil }, 0, ErrSealed, 0},
 		} {
-			synctest.Test(t, func(t *testing.T) {
-				var looks, at int
-				var within []ID
-				var g *Generator
-				now := func() time.Time {
-					if looks++; looks == at {
-						ids, err := test.do(g)
-						if err != nil {
-							t.Errorf("%s: %v", change, err)
+			for _, reading := range []int{2, 3} {
+				synctest.Test(t, func(t *testing.T) {
+					var looks, at int
+					var within []ID
+					var changed time.Time
+					var g *Generator
+					now := func() time.Time {
+						if looks++; looks == at {
+							ids, err := test.do(g)
+							if err != nil {
+								t.Errorf("%s: %v", change, err)
+							}
+							within = ids
+							time.Sleep(test.sleep)
+							changed = time.Now()
 						}
-						within = ids
-						time.Sleep(test.sleep)
+						return time.Now()
 					}
-					return time.Now()
-				}
-				// The word is at the beginning of a tick, where a new term
-				// begins.
-				g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{1, time.Unix(1, 0), time.Now().Add(100 * time.Millisecond)}, &Options{Now: now})
-				if err != nil {
-					t.Fatal(err)
-				}
-				before := make([]ID, 4)
-				if err := g.Fill(t.Context(), before); err != nil {
-					t.Fatal(err)
-				}
-				at = looks + 3 // two readings are refused, and then it waits
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				after, err := call(ctx, g)
-				if !errors.Is(err, test.want) {
-					t.Errorf("%s with %s inside: %v, want %v", name, change, err, test.want)
-				}
-				if err != nil {
-					return
-				}
-				for _, id := range after {
-					if p, _ := g.Layout().Decompose(id); p.Node != test.node {
-						t.Errorf("%s with %s inside: %v of node %d, want %d", name, change, id, p.Node, test.node)
+					// The word is at the beginning of a tick, where a new term
+					// begins.
+					g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{1, time.Unix(1, 0), time.Now().Add(100 * time.Millisecond)}, &Options{Now: now})
+					if err != nil {
+						t.Fatal(err)
 					}
-				}
-				every := slices.Concat(before, within, after)
-				if g.layout.Ordered() && !slices.IsSorted(every) || len(slices.Compact(every)) != len(before)+len(within)+len(after) {
-					t.Errorf("%s with %s inside: %v, then %v, then %v", name, change, before, within, after)
-				}
-				if looks < at {
-					t.Errorf("%s: %d looks at the clock, so nothing came in between", name, looks)
-				}
-			})
+					before := make([]ID, 4)
+					if err := g.Fill(t.Context(), before); err != nil {
+						t.Fatal(err)
+					}
+					at = looks + reading // the first two are refused, and then it waits
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					after, err := call(ctx, g)
+					if !errors.Is(err, test.want) {
+						t.Errorf("%s with %s inside: %v, want %v", name, change, err, test.want)
+					}
+					if late := time.Since(changed); err != nil && late > 0 {
+						t.Errorf("%s with %s inside: ends %v later, want at once", name, change, late)
+					}
+					if err != nil {
+						return
+					}
+					for _, id := range after {
+						if p, _ := g.Layout().Decompose(id); p.Node != test.node {
+							t.Errorf("%s with %s inside: %v of node %d, want %d", name, change, id, p.Node, test.node)
+						}
+					}
+					every := slices.Concat(before, within, after)
+					if g.layout.Ordered() && !slices.IsSorted(every) || len(slices.Compact(every)) != len(before)+len(within)+len(after) {
+						t.Errorf("%s with %s inside: %v, then %v, then %v", name, change, before, within, after)
+					}
+					if looks < at {
+						t.Errorf("%s: %d looks at the clock, so nothing came in between", name, looks)
+					}
+				})
+			}
 		}
 	}
 }

@@ -352,6 +352,7 @@ type anyGenerator interface {
 	Extend(time.Time) error
 	Switch(firn.Grant) error
 	Seal() time.Time
+	Used() time.Time
 	Stats() firn.Stats
 	Grant() firn.Grant
 	Layout() firn.Layout
@@ -747,6 +748,14 @@ func (s *slotModel) reached() uint64 {
 		return s.next
 	}
 	return s.floor
+}
+
+// usedUntil returns the end of the tick of the last ID made.
+func (s *slotModel) usedUntil() time.Time {
+	if s.reached() == 0 {
+		return time.Time{}
+	}
+	return s.timeOf((s.reached()-1)>>s.width("seq") + 1)
 }
 
 // used reports whether the grant has made an ID.

@@ -124,9 +124,11 @@ func NodeFromEnv(name string) (uint64, error) {
 //
 // NodeFromHostname is not safe if a pod is force-deleted from an unreachable
 // host, because two pods with one ordinal may then run. Nor is it safe if a pod
-// is rescheduled to a host whose clock is behind, or across two StatefulSets. A
-// name that ends in an address (ip-10-0-12-7) is rejected: its last number is
-// not an ordinal.
+// is rescheduled to a host whose clock is behind, or across two StatefulSets.
+// Names whose last number is not an ordinal are rejected: those that end in an
+// address (ip-10-0-12-7) and those that end in five digits, because the pods of
+// a Deployment, a DaemonSet or a Job end in five random characters
+// (ids-5f7d9c-12345).
 func NodeFromHostname(name string) (uint64, error) {
 	if name == "" {
 		var err error
@@ -139,9 +141,13 @@ func NodeFromHostname(name string) (uint64, error) {
 	if tail := parts[max(0, len(parts)-4):]; net.ParseIP(strings.Join(tail, ".")) != nil {
 		return 0, fmt.Errorf("firn: node ID: the host name %s ends in an address, not in the ordinal of a StatefulSet", quoteShort(name))
 	}
-	n, err := strconv.ParseUint(parts[len(parts)-1], 10, 64)
+	last := parts[len(parts)-1]
+	n, err := strconv.ParseUint(last, 10, 64)
 	if len(parts) < 2 || err != nil {
 		return 0, fmt.Errorf("firn: node ID: the host name %s does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)", quoteShort(name))
+	}
+	if len(last) == 5 {
+		return 0, fmt.Errorf("firn: node ID: the host name %s ends in five digits, which can be the random suffix of a pod: use a StatefulSet, or set the number itself", quoteShort(name))
 	}
 	return n, nil
 }

@@ -36,6 +36,9 @@ func TestParseNode(t *testing.T) {
 	if len(got) != 2 || got[0] != (NodePart{"datacenter", 9}) || got[1] != (NodePart{"worker", 7}) {
 		t.Errorf("NodeParts(295) = %v", got)
 	}
+	if got := flake.NodeParts(1024); got != nil {
+		t.Errorf("NodeParts(1024) = %v, want nil: the greatest node ID is 1023", got)
+	}
 	if got := Default().NodeParts(295); len(got) != 0 {
 		t.Errorf("NodeParts of default = %v", got)
 	}
@@ -59,13 +62,14 @@ func TestNodeFromEnv(t *testing.T) {
 
 func TestNodeFromHostname(t *testing.T) {
 	for host, want := range map[string]uint64{
-		"ids-0": 0, "ids-7.ids.default.svc.cluster.local": 7, "a-b-123": 123, "a-1-2-3": 3, "ids-300-0-0-1": 1,
+		"ids-0": 0, "ids-7.ids.default.svc.cluster.local": 7, "a-b-123": 123, "a-1-2-3": 3, "ids-300-0-0-1": 1, "ids-5f7d9c-7": 7, "ids-9999": 9999,
 	} {
 		if got, err := NodeFromHostname(host); err != nil || got != want {
 			t.Errorf("NodeFromHostname(%q) = %v, %v, want %v", host, got, err, want)
 		}
 	}
-	for _, host := range []string{"ids", "ids7", "17", "ids-", "ids-x7", "ids-7x", "ids--", "ids.example-7", "ip-10-0-12-7", "10-0-12-7"} {
+	for _, host := range []string{"ids", "ids7", "17", "ids-", "ids-x7", "ids-7x", "ids--", "ids.example-7", "ip-10-0-12-7", "10-0-12-7",
+		"ids-5f7d9c-12345", "ids-7d4b9c6f5d-24689.ids.svc", "ids-bcdfghjklm-24568", "ids-00042"} {
 		if got, err := NodeFromHostname(host); err == nil || !strings.Contains(err.Error(), host) {
 			t.Errorf("NodeFromHostname(%q) = %v, %v, want an error", host, got, err)
 		}

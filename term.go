@@ -2,6 +2,7 @@ package firn
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/firnid/firn/internal/freshness"
 )
@@ -51,6 +52,10 @@ type term struct {
 
 	// limit is the slot at which the grant or the layout ends. It only grows.
 	limit atomic.Uint64
+
+	// reference is when earlier holders of a static node ID had made their last
+	// ID; see core.reference.
+	reference time.Time
 
 	// debt is the last reservation that ran ahead of the clock.
 	debt atomic.Pointer[debt]

@@ -109,9 +109,9 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// A List continues, in order, when etcd compacts away the revision that it was
-// reading.
-func TestListOverCompaction(t *testing.T) {
+// A List of several pages shows the keys at one moment. If etcd compacts away
+// the revision that it was reading, it continues, in order.
+func TestListOfSeveralPages(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
 	s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
@@ -129,8 +129,25 @@ func TestListOverCompaction(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	seen := 0
+	err := s.List(ctx, "k/", func(key string, value []byte) bool {
+		if seen++; seen == 1 {
+			ok, err := s.CAS(ctx, fmt.Sprintf("k/%05d", n-1), []byte("1"), []byte("2"))
+			added, err2 := s.CAS(ctx, fmt.Sprintf("k/%05d", n), nil, []byte("2"))
+			if !ok || !added || errors.Join(err, err2) != nil {
+				t.Errorf("CAS = %v, %v; %v, %v", ok, err, added, err2)
+			}
+		}
+		if string(value) != "1" {
+			t.Errorf("List yields %s = %q, which was written after it had begun", key, value)
+		}
+		return true
+	})
+	if err != nil || seen != n {
+		t.Errorf("List yields %d keys, %v, want %d", seen, err, n)
+	}
 	var got []string
-	err := s.List(ctx, "k/", func(key string, _ []byte) bool {
+	err = s.List(ctx, "k/", func(key string, _ []byte) bool {
 		got = append(got, key)
 		if len(got)%page == page/2 {
 			if ok, err := s.CAS(ctx, fmt.Sprintf("other/%d", len(got)), nil, []byte("1")); !ok || err != nil {
@@ -146,8 +163,8 @@ func TestListOverCompaction(t *testing.T) {
 		}
 		return true
 	})
-	if err != nil || len(got) != n || !slices.IsSorted(got) {
-		t.Errorf("List yields %d keys, sorted %v, %v, want %d, sorted", len(got), slices.IsSorted(got), err, n)
+	if err != nil || len(got) != n+1 || !slices.IsSorted(got) {
+		t.Errorf("List yields %d keys, sorted %v, %v, want %d, sorted", len(got), slices.IsSorted(got), err, n+1)
 	}
 }
 

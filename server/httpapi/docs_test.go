@@ -44,7 +44,7 @@ func TestDocs(t *testing.T) {
 	text := readDocs(t)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
-		s, err := service.NewStatic(service.StaticConfig{Options: &firn.Options{MaxAhead: 5 * time.Millisecond}}) // as in firn serve
+		s, err := service.NewStatic(service.StaticConfig{}) // as in firn serve
 		if err != nil {
 			t.Fatal(err)
 		}

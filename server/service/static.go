@@ -33,7 +33,7 @@ type StaticConfig struct {
 	Layout firn.Layout // firn.Default if zero
 	Node   uint64
 
-	// Options are those of every generator; nil means the layout's defaults.
+	// Options are those of every generator; nil means the defaults.
 	Options *firn.Options
 
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A

@@ -261,15 +261,14 @@ func (r *record) append128(b []byte, id firn.ID128) []byte {
 // generate writes count IDs of a new generator.
 func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r record) error {
 	static := firn.StaticGrant(node)
-	o := &firn.Options{MaxAhead: staticAhead}
 	if l.Bits() == 64 {
-		g, err := firn.NewGenerator(l, static, o)
+		g, err := firn.NewGenerator(l, static, nil)
 		if err != nil {
 			return misuse("", "%w", err)
 		}
 		return stream(ctx, a.stdout, g.Fill, r.append, count)
 	}
-	g, err := firn.NewGenerator128(l, static, o)
+	g, err := firn.NewGenerator128(l, static, nil)
 	if err != nil {
 		return misuse("", "%w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,13 +14,6 @@ import (
 
 // nodeUsage describes the values that readNode accepts.
 const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAME"
-
-// staticAhead is MaxAhead for a static node. Its generator starts this far
-// ahead of the clock, so a layout's own value would be visible in the times of
-// the IDs. It is enough to make many IDs at full speed, although the system
-// wakes waiting calls a little late. All commands use this value, so that
-// running one after the other is safe.
-const staticAhead = 5 * time.Millisecond
 
 // nodeVar adds --node.
 func nodeVar(cmd *cobra.Command, node *string, usage string) {

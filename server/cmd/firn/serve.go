@@ -268,9 +268,9 @@ func cause(err error) error {
 
 // static returns the source of IDs without a store.
 func (s *serving) static(node uint64) *service.StaticConfig {
-	o := &firn.Options{MaxAhead: staticAhead}
+	var o *firn.Options
 	if s.givenAhead {
-		o.MaxAhead = s.maxAhead
+		o = &firn.Options{MaxAhead: s.maxAhead}
 	}
 	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)}
 }

@@ -1,0 +1,132 @@
+package firn_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// staticLayout is set in the processes that TestChainOfStaticProcesses starts.
+const staticLayout = "FIRN_TEST_STATIC_LAYOUT"
+
+func TestMain(m *testing.M) {
+	layout, ok := os.LookupEnv(staticLayout)
+	if !ok {
+		os.Exit(m.Run())
+	}
+	ranges, err := staticProcess(firn.MustParseLayout(layout), os.Args[1] == "twice")
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	for _, ids := range ranges {
+		fmt.Print(uint64(ids[0]), " ", uint64(ids[1]), " ")
+	}
+	fmt.Println()
+	os.Exit(0)
+}
+
+// staticProcess makes all the IDs of a static node that MaxAhead allows, and
+// returns the first and the last. If twice is set, it does so again with
+// another generator, as if by a second process.
+func staticProcess(l firn.Layout, twice bool) (ranges [][2]firn.ID, err error) {
+	first, err := burst(l, true)
+	if err != nil || !twice {
+		return [][2]firn.ID{first}, err
+	}
+	second, err := burst(l, false)
+	return [][2]firn.ID{first, second}, err
+}
+
+// burst returns the first and the last of all IDs that a new generator makes
+// before it refuses one.
+func burst(l firn.Layout, first bool) (made [2]firn.ID, err error) {
+	const ahead = 5 * time.Millisecond
+	g, err := firn.NewGenerator(l, firn.StaticGrant(3), nil)
+	if err != nil {
+		return made, err
+	}
+	id, err := g.TryNext()
+	if w, ok := errors.AsType[*firn.WaitError](err); ok {
+		if first && w.Wait > l.Unit() {
+			return made, fmt.Errorf("the first TryNext of a process is refused for %v, want a tick of %v at most", w.Wait, l.Unit())
+		}
+		id, err = g.Next(context.Background())
+	}
+	for made[0] = id; err == nil; id, err = g.TryNext() {
+		if id <= made[1] {
+			return made, fmt.Errorf("ID %v comes after %v", id, made[1])
+		}
+		if p, _ := l.Decompose(id); time.Until(p.Time) > ahead {
+			return made, fmt.Errorf("ID %v leads the clock by %v, want %v at most", id, time.Until(p.Time), ahead)
+		}
+		made[1] = id
+	}
+	if !errors.Is(err, firn.ErrExhausted) {
+		return made, err
+	}
+	return made, nil
+}
+
+// TestChainOfStaticProcesses: processes with one static node ID, each started
+// as soon as the one before has made all the IDs that MaxAhead allows, repeat
+// none: the IDs of each are above those of the one before. A second generator
+// in the same process is like another process.
+func TestChainOfStaticProcesses(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chain := range []struct {
+		layout    string
+		processes int
+	}{
+		{"bits=time:41.node:10.seq:2,unit=1ms", 900},
+		{"sonyflake", 80},
+		{"bits=time:51.node:10,unit=10us", 20},
+	} {
+		if testing.Short() {
+			chain.processes /= 20
+		}
+		last, ended := uint64(0), func() error { return nil }
+		for i := range chain.processes {
+			how := "once"
+			if i%10 == 9 {
+				how = "twice"
+			}
+			c := exec.CommandContext(t.Context(), exe, how)
+			c.Env = append(os.Environ(), staticLayout+"="+chain.layout)
+			out, err := c.StdoutPipe()
+			if err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := ended() // the one before ends while this one starts
+			ended = c.Wait
+			line, _ := bufio.NewReader(out).ReadString('\n')
+			var ids [4]uint64
+			n, _ := fmt.Sscan(line, &ids[0], &ids[1], &ids[2], &ids[3])
+			if want := map[string]int{"once": 2, "twice": 4}[how]; n != want || before != nil {
+				t.Fatalf("%s, process %d: %q; the one before: %v", chain.layout, i, line, before)
+			}
+			for j := 0; j < n; j += 2 {
+				if ids[j] <= last {
+					t.Fatalf("%s, process %d, generator %d: its first ID is %d, but %d was made before", chain.layout, i, j/2, ids[j], last)
+				}
+				last = ids[j+1]
+			}
+		}
+		if err := ended(); err != nil {
+			t.Error(err)
+		}
+	}
+}
