@@ -345,13 +345,13 @@ func Open(path string, warn func(string)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text := modeFault(path, info.Mode()); text != "" && warn != nil {
-		warn(text)
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, err := f.load(); err != nil {
 		return nil, err
+	}
+	if text := modeFault(path, info.Mode()); text != "" && warn != nil {
+		warn(text)
 	}
 	return f, nil
 }
@@ -413,7 +413,7 @@ func (f *File) load() (changed bool, err error) {
 		return changed, fmt.Errorf("%s: larger than %d MiB", f.path, maxFile>>20)
 	}
 	read := time.Now()
-	data, err := readfile.Read(f.path)
+	data, err := readfile.ReadTrusted(f.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)

@@ -124,6 +124,9 @@ func (n *nodeRunning) run(ctx context.Context, args []string) error {
 	signal.Notify(signals, noderun.Signals()...)
 	defer signal.Stop(signals)
 	c.Signals = signals
+	if err := n.a.checkDirectory(n.store); err != nil {
+		return err
+	}
 	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error {
 		c.Store = s
 		code, err := noderun.Run(ctx, c)
