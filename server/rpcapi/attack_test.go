@@ -30,7 +30,7 @@ import (
 type counted struct {
 	net.Listener
 	server *Server
-	open atomic.Int64
+	open   atomic.Int64
 }
 
 func (l *counted) Accept() (net.Conn, error) {
@@ -469,7 +469,7 @@ func TestFloods(t *testing.T) {
 	}
 	for what, flood := range floods {
 		t.Run(what, func(t *testing.T) {
-			l := listening(t, Config{Backend: static(t, "default"), Limits: service.Limits{Write: time.Second}})
+			l := listening(t, Config{Backend: static(t, "default")})
 			before, used := heap(), uint64(0)
 			var all sync.WaitGroup
 			for range conns {
