@@ -239,7 +239,7 @@ func TestCrossOrigin(t *testing.T) {
 		{"POST", "/v1/sequencers/orders/next"}, {"GET", "/v1/sequencers/orders/next"}, {"PUT", "/v1/sequencers/orders"}, {"POST", "/make"}, {"POST", "/create"},
 	}
 	for _, headers := range []string{
-		"Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
+		"Origin: https://evil.example", "Origin: null", "Origin: http://[", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
 	} {
 		for _, row := range paths {
 			body := "name=orders&confirm=orders"

@@ -132,7 +132,7 @@ func (d *dir) read(name string) (data []byte, settled bool, err error) {
 }
 
 func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
-	f, err := d.root.Open(name)
+	f, err := d.open(name, os.O_RDONLY)
 	if err != nil {
 		return nil, false, err
 	}
@@ -154,6 +154,31 @@ func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
 
 // maxFile exceeds the size of any file of a store.
 const maxFile = 1 << 16
+
+// open opens a regular file. Anything else, such as a pipe that another user of
+// the group has put there, might block, or lead to another file.
+func (d *dir) open(name string, flag int) (*os.File, error) {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", ErrDamaged, filepath.Join(d.path, name), info.Mode())
+	}
+	f, err := d.root.OpenFile(name, flag|openFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil && !opened.Mode().IsRegular() { // it was replaced meanwhile
+		err = fmt.Errorf("%w: %s is not a regular file", ErrDamaged, filepath.Join(d.path, name))
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 func (d *dir) create(name string) (file, error) {
 	perm := unsettledPerm(d.perm)
@@ -182,7 +207,7 @@ func (f writtenFile) Write(p []byte) (int, error) {
 	return n, f.dir.explain(err)
 }
 
-func (d *dir) settle(name string) error { return settle(d.root, name, d.perm) }
+func (d *dir) settle(name string) error { return settle(d, name) }
 
 func (d *dir) rename(from, to string) error {
 	if err := d.same(); err != nil {
@@ -225,8 +250,7 @@ type fileLock struct {
 }
 
 func (l *fileLock) open() error {
-	root := l.dir.root
-	f, err := root.OpenFile(l.name, os.O_RDWR, 0)
+	f, err := l.dir.open(l.name, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := l.dir.same(); err != nil {
 			return err
@@ -249,7 +273,7 @@ func (l *fileLock) open() error {
 func (l *fileLock) create() (*os.File, error) {
 	f, err := l.dir.root.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, l.dir.perm)
 	if errors.Is(err, fs.ErrExist) {
-		return l.dir.root.OpenFile(l.name, os.O_RDWR, 0)
+		return l.dir.open(l.name, os.O_RDWR)
 	}
 	if err == nil {
 		give(f, l.dir.info)

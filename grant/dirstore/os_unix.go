@@ -28,13 +28,16 @@ func settledPerm(dir fs.FileInfo) fs.FileMode {
 func unsettledPerm(perm fs.FileMode) fs.FileMode { return perm &^ 0o222 }
 func isSettled(info fs.FileInfo) bool            { return info.Mode()&settledBit != 0 }
 
-func settle(root *os.Root, name string, perm fs.FileMode) error {
-	f, err := root.Open(name)
+func settle(d *dir, name string) error {
+	f, err := d.open(name, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Chmod(perm), f.Close())
+	return errors.Join(f.Chmod(d.perm), f.Close())
 }
+
+// openFlags keep the open call from waiting for the other end of a pipe.
+const openFlags = syscall.O_NONBLOCK
 
 // give changes the owner of a new file to the directory's owner if root created
 // it in the directory of another user. Otherwise a single command run by root

@@ -22,7 +22,10 @@ func settledPerm(fs.FileInfo) fs.FileMode        { return 0o600 }
 func unsettledPerm(perm fs.FileMode) fs.FileMode { return perm }
 func isSettled(fs.FileInfo) bool                 { return true }
 
-func settle(*os.Root, string, fs.FileMode) error { return nil }
+func settle(*dir, string) error { return nil }
+
+// openFlags is 0: a directory has no pipes.
+const openFlags = 0
 
 // give does nothing: permissions of a file are inherited from its directory.
 func give(*os.File, fs.FileInfo) {}

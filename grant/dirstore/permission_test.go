@@ -7,12 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/firnid/firn/grant"
 )
 
 // asNobody runs a role of this test binary as a user other than root, and
@@ -118,6 +121,75 @@ func TestPermissions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIrregularFiles has something else in place of a file of the store. Nothing
+// waits for it, other records stay usable, and the error has the file.
+func TestIrregularFiles(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o660) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o770) },
+		"link":      func(path string) error { return os.Symlink("rec+b", path) },
+		"dead link": func(path string) error { return os.Symlink("rec+none", path) },
+		"socket": func(path string) error {
+			l, err := net.Listen("unix", path)
+			if err == nil {
+				l.(*net.UnixListener).SetUnlinkOnClose(false)
+				err = l.Close()
+			}
+			return err
+		},
+	} {
+		for _, name := range []string{"rec+a", "lock+a", "firn-store", "lock+", "tmp+a", "tmp+"} {
+			t.Run(what+" "+name, func(t *testing.T) {
+				dir, err := os.MkdirTemp("", "") // a short path, for the socket
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = os.RemoveAll(dir) })
+				s := open(t, dir)
+				for _, key := range []string{"a", "b"} {
+					if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
+						t.Fatal(ok, err)
+					}
+				}
+				_ = os.Remove(filepath.Join(dir, name))
+				if err := put(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+				temporary := strings.HasPrefix(name, "tmp+") // which is replaced
+				wrong := func(what string, err error) {
+					t.Helper()
+					if !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+						t.Errorf("%s: %v, want ErrDamaged with the file", what, err)
+					}
+				}
+				if name == "rec+a" {
+					_, err := s.Get(t.Context(), "a")
+					wrong("Get", err)
+				}
+				if name == "rec+a" || name == "lock+a" {
+					_, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2"))
+					wrong("CAS", err)
+				}
+				if ok, err := s.CAS(t.Context(), "b", []byte("1"), []byte("2")); !ok || err != nil {
+					t.Errorf("another record: %v, %v", ok, err)
+				}
+				again, err := Open(dir, &Options{AllowVolatile: true})
+				switch {
+				case err == nil:
+					_ = again.Close()
+					if name == "firn-store" || name == "lock+" {
+						t.Error("the store opens")
+					}
+				case !temporary:
+					wrong("Open", err)
+				case what != "directory":
+					t.Errorf("Open: %v", err)
+				}
+			})
+		}
 	}
 }
 

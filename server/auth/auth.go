@@ -338,13 +338,13 @@ func Open(path string, warn func(string)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if text := modeFault(path, info.Mode()); text != "" && warn != nil {
-		warn(text)
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, err := f.load(); err != nil {
 		return nil, err
+	}
+	if text := modeFault(path, info.Mode()); text != "" && warn != nil {
+		warn(text)
 	}
 	return f, nil
 }
@@ -355,7 +355,7 @@ func Open(path string, warn func(string)) (*File, error) {
 func modeFault(path string, mode fs.FileMode) string {
 	switch mode = mode.Perm(); {
 	case runtime.GOOS == "windows":
-	case mode&0o022 != 0:
+	case mode&0o020 != 0:
 		return fmt.Sprintf("%s is writable by other users (mode %04o): they can grant themselves access; run chmod go-w", path, mode)
 	case mode&0o044 != 0:
 		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; run chmod 600", path, mode)
@@ -406,7 +406,7 @@ func (f *File) load() (changed bool, err error) {
 		return changed, fmt.Errorf("%s: larger than %d MiB", f.path, maxFile>>20)
 	}
 	read := time.Now()
-	data, err := readfile.Read(f.path)
+	data, err := readfile.ReadTrusted(f.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)

@@ -238,12 +238,18 @@ func TestFile(t *testing.T) {
 			t.Errorf("mode %o: %v, and the warning %q", mode, err, warned)
 		}
 	}
-	if err := os.Chmod(path, 0o666); err != nil {
+	if err := os.Chmod(path, 0o664); err != nil {
 		t.Fatal(err)
 	}
 	warned := ""
 	if _, err := Open(path, func(text string) { warned = text }); err != nil || !strings.Contains(warned, "chmod go-w") {
 		t.Errorf("%v, and the warning %q", err, warned)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, nil); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+		t.Errorf("a file that every user may write: %v", err)
 	}
 }
 

@@ -36,7 +36,7 @@ func OpenBearer(path string, warn func(string)) (*Bearer, error) {
 }
 
 func (f *Bearer) load() (string, error) {
-	data, err := readfile.Read(f.path)
+	data, err := readfile.ReadTrusted(f.path)
 	text := strings.TrimSpace(string(data))
 	if err == nil && text == "" {
 		err = fmt.Errorf("%s: the file is empty", f.path)

@@ -20,9 +20,30 @@ const (
 
 // Read returns the contents of a file of up to 4 MiB. A pipe, as of a shell's
 // <(command), needs a writer, which has 5 s to write everything.
-func Read(path string) ([]byte, error) { return read(path, patience) }
+func Read(path string) ([]byte, error) { return read(path, patience, false) }
 
-func read(path string, patience time.Duration) ([]byte, error) {
+// ReadTrusted is Read for a file that decides who may do what. It returns an
+// error if CheckTrust does.
+func ReadTrusted(path string) ([]byte, error) { return read(path, patience, true) }
+
+// CheckTrust returns an error if every user may write a file, a directory or a
+// pipe, or if it belongs to a user who is neither root nor that of this
+// process. Windows has no such modes.
+func CheckTrust(path string, info fs.FileInfo) error {
+	uid, ok := ownerOf(info)
+	mode := info.Mode()
+	switch {
+	case !ok, !mode.IsRegular() && !mode.IsDir() && mode.Type() != fs.ModeNamedPipe:
+		return nil
+	case mode&0o002 != 0:
+		return fmt.Errorf("%s can be changed by every user (mode %04o, owner %d): run chmod o-w %s", path, mode.Perm(), uid, path)
+	case uid != 0 && uid != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d (mode %04o), who is neither root nor the user of this process (%d): run firn as that user, or run chown %[4]d %[1]s", path, uid, mode.Perm(), os.Geteuid())
+	}
+	return nil
+}
+
+func read(path string, patience time.Duration, trusted bool) ([]byte, error) {
 	// Opening a pipe would otherwise wait for a writer, and no signal ends that.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -32,6 +53,11 @@ func read(path string, patience time.Duration) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
+	}
+	if trusted {
+		if err := CheckTrust(path, info); err != nil {
+			return nil, err
+		}
 	}
 	_ = f.SetReadDeadline(time.Now().Add(patience)) // files that never block have no deadlines
 	data, err := io.ReadAll(io.LimitReader(f, most+1))

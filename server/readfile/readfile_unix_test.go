@@ -3,6 +3,7 @@
 package readfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,7 +60,7 @@ func TestReadPipe(t *testing.T) {
 	if _, err := io.WriteString(w, "half"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(pipe, time.Millisecond); err == nil || !strings.Contains(err.Error(), "not read completely within 1ms") {
+	if _, err := read(pipe, time.Millisecond, false); err == nil || !strings.Contains(err.Error(), "not read completely within 1ms") {
 		t.Errorf("a writer that does not end: %v", err)
 	}
 	r, w2, err := os.Pipe()
@@ -75,5 +76,45 @@ func TestReadPipe(t *testing.T) {
 	}
 	if data, err := Read(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || string(data) != "all of it" {
 		t.Errorf("a pipe with a writer: %q, %v", data, err)
+	}
+}
+
+// TestReadTrusted reads files that other users may have written.
+func TestReadTrusted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, row := range []struct {
+		mode os.FileMode
+		uid  int
+		want string
+	}{
+		{0o600, os.Geteuid(), ""},
+		{0o664, os.Geteuid(), ""},
+		{0o646, os.Geteuid(), "chmod o-w " + path},
+		{0o602, os.Geteuid(), "mode 0602"},
+		{0o444, 0, ""},
+		{0o666, 0, "can be changed by every user"},
+		{0o644, 64001, "belongs to user 64001 (mode 0644)"},
+		{0o666, 64001, "owner 64001"},
+	} {
+		if row.uid != os.Geteuid() && os.Geteuid() != 0 {
+			continue // only root can give files away
+		}
+		_ = os.Remove(path)
+		if err := errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chown(path, row.uid, -1), os.Chmod(path, row.mode)); err != nil {
+			t.Fatal(err)
+		}
+		switch _, err := ReadTrusted(path); {
+		case row.want == "" && err != nil:
+			t.Errorf("mode %o of user %d: %v", row.mode, row.uid, err)
+		case row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
+			t.Errorf("mode %o of user %d: error %v, want %q", row.mode, row.uid, err, row.want)
+		}
+	}
+	link := path + ".link" // as in a volume of Kubernetes
+	if err := errors.Join(os.Chown(path, os.Geteuid(), -1), os.Chmod(path, 0o444), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTrusted(link); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,9 +1,9 @@
 package rpcapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -29,7 +29,8 @@ import (
 // A counted listener counts its connections that the server has not closed.
 type counted struct {
 	net.Listener
-	open atomic.Int64
+	server *Server
+	open   atomic.Int64
 }
 
 func (l *counted) Accept() (net.Conn, error) {
@@ -56,7 +57,8 @@ func (c *countedConn) Close() error {
 // listening serves until the test ends.
 func listening(t *testing.T, c Config) *counted {
 	t.Helper()
-	l, s := &counted{Listener: nettest.Listen(t)}, NewServer(c)
+	s := NewServer(c)
+	l := &counted{Listener: nettest.Listen(t), server: s}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -144,38 +146,67 @@ func heap() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestStreamsNotRead: ten connections with as many streams as there can be,
-// whose clients give all credit and read nothing, cost little, whatever size
-// their messages have; and the connections end.
-func TestStreamsNotRead(t *testing.T) {
-	const most = 100 << 20
-	const write = time.Second
-	for _, batch := range []uint32{1, maxBatch} {
-		t.Run(fmt.Sprint(batch), func(t *testing.T) {
+// TestAnswersNotRead: forty connections with as many calls as there can be,
+// whose clients read nothing, cost little together, whatever size their
+// messages have; another client gets streams and long answers meanwhile; and
+// what they hold ends.
+func TestAnswersNotRead(t *testing.T) {
+	const conns, most = 40, 128 << 20
+	const write = 2 * time.Second
+	for what, row := range map[string]struct {
+		method string
+		m      proto.Message
+	}{
+		"small messages": {"/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: 1}},
+		"large messages": {"/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: maxBatch}},
+		"long answers":   {"/firn.v1.IDs/Next", &firnv1.NextRequest{Count: service.MaxCount}},
+	} {
+		t.Run(what, func(t *testing.T) {
 			s := &slow{free: make(chan struct{})}
 			close(s.free)
 			l := listening(t, Config{Backend: s, Limits: service.Limits{Write: write}})
 			before := heap()
-			for range 10 {
+			for range conns {
 				r := dialRaw(t, l)
 				for range maxStreams {
-					if _, err := r.call("/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: batch}); err != nil {
+					if _, err := r.call(row.method, row.m); err != nil {
 						break // the write timeout of the first ones has passed
 					}
 				}
 			}
 			used := uint64(0)
-			for begin := time.Now(); l.open.Load() > 0 || s.given.Load() == 0; time.Sleep(write / 10) {
-				if time.Since(begin) > 30*write {
-					t.Fatalf("%d connections are open that have not been read for %v; %d IDs were made", l.open.Load(), 30*write, s.given.Load())
-				}
+			now := func() {
 				now := heap()
 				used = max(used, now-min(before, now))
 			}
-			if used > most {
-				t.Errorf("10 connections that are not read cost %d MiB, want %d at most", used>>20, most>>20)
+			now()
+			conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
 			}
-			t.Logf("report: batches of %d: 10 connections of 100 streams that are not read cost %d MiB", batch, used>>20)
+			ids := firnv1.NewIDsClient(conn)
+			if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount}, grpc.MaxCallRecvMsgSize(1<<30)); err != nil {
+				t.Errorf("another client: %v", err)
+			}
+			stream, err := ids.Stream(t.Context())
+			if err == nil {
+				err = stream.Send(&firnv1.StreamRequest{Credit: 1})
+			}
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			if err != nil {
+				t.Errorf("another client's stream: %v", err)
+			}
+			_ = conn.Close()
+			for s.given.Load() == 0 || l.server.total.held.Load() > 0 { // ends with the test's time
+				time.Sleep(write / 10)
+				now()
+			}
+			if used > most {
+				t.Errorf("%d connections that are not read cost %d MiB, want %d at most", conns, used>>20, most>>20)
+			}
+			t.Logf("report: %s: %d connections of %d calls that are not read cost %d MiB", what, conns, maxStreams, used>>20)
 		})
 	}
 }
@@ -333,11 +364,65 @@ func TestRapidReset(t *testing.T) {
 	}
 }
 
+// A controlsConn counts the SETTINGS and PINGs that a client writes.
+type controlsConn struct {
+	net.Conn
+	out frames
+	got *atomic.Int64
+}
+
+func (c *controlsConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.out.parse(b[:n], func(kind, flags byte, _ uint32) {
+		if (kind == frameSettings || kind == framePing) && flags&flagAck == 0 {
+			c.got.Add(1)
+		}
+	})
+	return n, err
+}
+
+// TestBusyStream: gRPC's own client sends many PINGs while it reads a stream,
+// to estimate the bandwidth, and keeps its connection.
+func TestBusyStream(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	l := listening(t, Config{Backend: s})
+	var controls, dials atomic.Int64
+	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			dials.Add(1)
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+			return &controlsConn{c, frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := firnv1.NewIDsClient(conn).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for responses := 0; controls.Load() <= 10*maxControls; responses++ {
+		if responses == 100_000 {
+			t.Fatalf("the client sent only %d", controls.Load())
+		}
+		if err := stream.Send(&firnv1.StreamRequest{Credit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatalf("after %d SETTINGS and PINGs: %v", controls.Load(), err)
+		}
+	}
+	if n := dials.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
 // TestFloods: connections that send as fast as they can what has to be answered
 // or remembered, and read nothing, cost little and do not affect other clients.
 // TestHogs in cmd/firn does the same for a process, for longer.
 func TestFloods(t *testing.T) {
-	const conns, most, bytes = 10, 64 << 20, 1 << 20
+	const conns, most, size = 10, 64 << 20, 1 << 20
 	// A header of 4,000 bytes for the table of the connection, and then one byte
 	// for each time that it is repeated.
 	header := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
@@ -355,8 +440,12 @@ func TestFloods(t *testing.T) {
 		return block
 	}
 	floods := map[string]func(r *raw) (first, then []byte){
-		"pings":      func(*raw) (first, then []byte) { return nil, frameOf(6, 0, 0, []byte("firnfirn")) },
-		"settings":   func(*raw) (first, then []byte) { return nil, frameOf(4, 0, 0, []byte{0, 4, 0, 0, 0, 1}) },
+		"pings":    func(*raw) (first, then []byte) { return nil, frameOf(6, 0, 0, []byte("firnfirn")) },
+		"settings": func(*raw) (first, then []byte) { return nil, frameOf(4, 0, 0, []byte{0, 4, 0, 0, 0, 1}) },
+		"long settings": func(*raw) (first, then []byte) {
+			return nil, frameOf(4, 0, 0, bytes.Repeat([]byte{0xbe, 0xef, 0, 0, 0, 1}, 2000))
+		},
+		"acks":       func(*raw) (first, then []byte) { return nil, frameOf(6, 1, 0, []byte("firnfirn")) },
 		"windows":    func(*raw) (first, then []byte) { return nil, frameOf(8, 0, 0, []byte{0, 0, 0, 1}) },
 		"priorities": func(*raw) (first, then []byte) { return nil, frameOf(2, 0, 1, []byte{0, 0, 0, 0, 1}) },
 		"unknown":    func(*raw) (first, then []byte) { return nil, frameOf(0xbe, 0, 0, make([]byte, 1000)) },
@@ -380,7 +469,7 @@ func TestFloods(t *testing.T) {
 	}
 	for what, flood := range floods {
 		t.Run(what, func(t *testing.T) {
-			l := listening(t, Config{Backend: static(t, "default"), Limits: service.Limits{Write: time.Second}})
+			l := listening(t, Config{Backend: static(t, "default")})
 			before, used := heap(), uint64(0)
 			var all sync.WaitGroup
 			for range conns {
@@ -391,7 +480,7 @@ func TestFloods(t *testing.T) {
 					if _, err := r.conn.Write(first); err != nil {
 						return
 					}
-					for sent := 0; sent < bytes && what != "headers from the table"; {
+					for sent := 0; sent < size && what != "headers from the table"; {
 						out := slices.Repeat(then, 1+(64<<10)/(1+len(then)))
 						if what == "streams" {
 							out = nil

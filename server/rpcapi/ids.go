@@ -163,12 +163,20 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 func (s *Server) begin(ctx, limited context.Context, l firn.Layout, n int) (done func(), err error) {
 	turn, cancel := service.WithTurn(limited, l, n)
 	defer cancel()
-	done, err = callerOf(ctx).meter.begin(turn)
+	m := callerOf(ctx).meter
+	done, err = m.begin(turn)
+	if err == nil {
+		if err = m.bookLong(turn, callOf(ctx), 2*n*l.Bits()/8); err != nil { // the IDs, and the message
+			done()
+		}
+	}
 	switch {
 	case err == nil:
 		return done, nil
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, errFull):
+		return nil, fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
 	case errors.Is(err, errUnread):
 		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
 	}

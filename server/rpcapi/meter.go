@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -40,7 +39,9 @@ type meter struct {
 	long    int                 // of these, calls with a long answer
 	line    []chan struct{}     // calls that wait to begin one, in order; closed when they may
 
-	held   int       // bytes of unsent messages of Stream
+	held   int       // bytes reserved for messages of Stream
+	booked int       // bytes of totals.held
+	unsent int       // bytes of these in messages that gRPC has not sent
 	queue  []*outbox // of streams that wait for room
 	stalls int       // streams that ended because the client did not read them
 	moved  time.Time // when a frame of an answer was sent, or began to wait
@@ -53,7 +54,7 @@ type meterLimits struct {
 	read  time.Duration // for a call's message to arrive, and for a client to authenticate
 	write time.Duration // for a piece of an answer to be sent
 	known bool          // clients need not authenticate
-	calls *atomic.Int64 // open streams of all connections; nil if not counted
+	total *totals       // of all connections; nil if not counted
 }
 
 func newMeter(conn net.Conn, l meterLimits) *meter {
@@ -62,6 +63,7 @@ func newMeter(conn net.Conn, l meterLimits) *meter {
 	if conn != nil && l.read > 0 {
 		m.watch()
 	}
+	l.total.add(m)
 	return m
 }
 
@@ -90,13 +92,21 @@ const (
 	frameData      = 0
 	frameHeaders   = 1
 	frameReset     = 3
+	frameSettings  = 4
+	framePing      = 6
 	flagEndStream  = 1
+	flagAck        = 1
 	frameHeaderLen = 9
+	settingLen     = 6
 )
 
 // received handles the header of a frame from the client.
-func (m *meter) received(kind, _ byte, stream uint32) {
+func (m *meter) received(kind, flags byte, stream uint32) {
 	switch kind {
+	case frameSettings, framePing:
+		if flags&flagAck == 0 && (kind == frameSettings && m.in.skip > maxSettings*settingLen || m.tooManyControls()) {
+			_ = m.Close()
+		}
 	case frameHeaders:
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -122,6 +132,7 @@ func (m *meter) sent(kind, flags byte, stream uint32) {
 	if kind == frameData || kind == frameHeaders {
 		m.mu.Lock()
 		m.moved = time.Now()
+		m.controls = 0
 		m.mu.Unlock()
 	}
 	if kind == frameReset || flags&flagEndStream != 0 && (kind == frameHeaders || kind == frameData) {
@@ -141,8 +152,8 @@ func (m *meter) end(stream uint32) {
 
 // tally adds n to the number of open streams.
 func (m *meter) tally(n int) {
-	if m.limits.calls != nil {
-		m.limits.calls.Add(int64(n))
+	if m.limits.total != nil {
+		m.limits.total.calls.Add(int64(n))
 	}
 }
 
@@ -185,6 +196,9 @@ func (m *meter) count(running, long int) {
 // read earlier ones.
 var errUnread = errors.New("earlier answers are not read")
 
+// errFull means that all connections together hold too many unread answers.
+var errFull = errors.New("the server holds too many answers that are not read")
+
 // begin waits until a long answer may begin, in the order of the calls; done
 // ends it. m may be nil.
 func (m *meter) begin(ctx context.Context) (done func(), err error) {
@@ -222,7 +236,7 @@ type frames struct {
 	skip int // bytes until the next header
 }
 
-// parse parses the next bytes.
+// parse parses the next bytes. During each, skip is the size of the frame.
 func (f *frames) parse(b []byte, each func(kind, flags byte, stream uint32)) {
 	for len(b) > 0 {
 		if f.skip > 0 {

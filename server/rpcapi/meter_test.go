@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,11 +236,11 @@ func withCaller(ctx context.Context, c caller) context.Context {
 // TestMeterCalls: streams are counted once, whichever side ends them, and no
 // longer when their connection is closed.
 func TestMeterCalls(t *testing.T) {
-	var calls atomic.Int64
-	m := newMeter(nil, meterLimits{calls: &calls})
+	var total totals
+	m := newMeter(nil, meterLimits{total: &total})
 	want := func(when string, n int64) {
 		t.Helper()
-		if got := calls.Load(); got != n {
+		if got := total.calls.Load(); got != n {
 			t.Errorf("%s: %d calls, want %d", when, got, n)
 		}
 	}
@@ -262,4 +261,44 @@ func TestMeterCalls(t *testing.T) {
 	m.sent(frameHeaders, 5, 5)
 	_ = m.Close()
 	want("and what comes later", 0)
+}
+
+// TestControls: a client that sends SETTINGS or PING without reading answers
+// loses its connection; one that reads keeps it.
+func TestControls(t *testing.T) {
+	settings := func(n int) []byte { return frame(frameSettings, 0, 0, n*settingLen) }
+	ping := frame(framePing, 0, 0, 8)
+	many := slices.Repeat(ping, maxControls)
+	for _, row := range []struct {
+		what   string
+		steps  []any // bytes received; the time that passes; nil for an answer
+		closed bool
+	}{
+		{"settings of all kinds", []any{settings(maxSettings)}, false},
+		{"more", []any{settings(maxSettings + 1)}, true},
+		{"pings", []any{many}, false},
+		{"one more", []any{many, ping}, true},
+		{"settings and pings", []any{many, settings(1)}, true},
+		{"an answer in between", []any{many, nil, many}, false},
+		{"time in between", []any{many, controlWindow + 1, many}, false},
+		{"too little of it", []any{many, controlWindow, ping}, true},
+		{"acknowledgements", []any{slices.Repeat(append(frame(framePing, flagAck, 0, 8), frame(frameSettings, flagAck, 0, 0)...), 100)}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &meter{}
+			for _, step := range row.steps {
+				switch step := step.(type) {
+				case []byte:
+					m.in.parse(step, m.received)
+				case time.Duration:
+					time.Sleep(step)
+				default:
+					m.out.parse(frame(frameHeaders, 0, 1, 0), m.sent)
+				}
+			}
+			if m.closed != row.closed {
+				t.Errorf("%s: closed is %v, want %v", row.what, m.closed, row.closed)
+			}
+		})
+	}
 }

@@ -117,19 +117,26 @@ func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
 func (o *outbox) reserve(ctx context.Context, stops <-chan struct{}) error {
 	defer o.leaveQueue()
 	for {
+		full := false // the server, and not only the stream or the connection
 		o.m.mu.Lock()
 		if o.held+maxPiece <= maxOutbox {
 			first := len(o.m.queue) == 0 || o.m.queue[0] == o
 			if first && o.m.held+maxPiece <= maxHeld {
-				o.held, o.m.held = o.held+maxPiece, o.m.held+maxPiece
-				o.m.mu.Unlock()
-				return nil
+				if full = !o.m.tryBook(maxPiece); !full {
+					o.held, o.m.held = o.held+maxPiece, o.m.held+maxPiece
+					o.m.mu.Unlock()
+					return nil
+				}
 			}
 			if !slices.Contains(o.m.queue, o) {
 				o.m.queue = append(o.m.queue, o)
 			}
 		}
 		o.m.mu.Unlock()
+		if full {
+			o.m.limits.total.evict()
+			time.AfterFunc(fullPause, o.signal)
+		}
 		if err := o.wait(ctx, nil, stops); err != nil {
 			return err
 		}
@@ -164,6 +171,7 @@ func (o *outbox) give(n int) {
 	}
 	o.held -= n
 	o.m.held -= n
+	o.m.book(-n)
 	o.signal()
 	o.m.wakeQueue()
 }
@@ -177,10 +185,13 @@ func (o *outbox) add(m proto.Message) *tracked {
 	defer o.m.mu.Unlock()
 	o.held += cost - maxPiece
 	o.m.held += cost - maxPiece
+	o.m.book(cost - maxPiece)
+	o.m.pend(cost)
 	o.since = append(o.since, time.Now())
 	return &tracked{m, size, func() {
 		o.m.mu.Lock()
 		defer o.m.mu.Unlock()
+		o.m.pend(-cost)
 		if len(o.since) > 0 {
 			o.since = o.since[1:]
 		}
@@ -218,6 +229,7 @@ func (o *outbox) close(ctx context.Context) {
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
 	o.m.held -= o.held
+	o.m.book(-o.held)
 	o.over, o.since = true, nil
 	o.m.wakeQueue()
 }

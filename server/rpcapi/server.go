@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -86,7 +86,7 @@ type Server struct {
 	firnv1.UnimplementedSequencersServer
 	c     Config
 	h     healthy
-	calls atomic.Int64 // concurrent calls over all connections
+	total totals
 	generations
 
 	drain, stop   sync.Once
@@ -111,7 +111,7 @@ func NewServer(c Config) *Server {
 func (s *Server) newGRPC() *grpc.Server {
 	c := s.c
 	g := grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil, &s.calls}}),
+		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil, &s.total}}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
@@ -178,7 +178,12 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
-	return handle(ctx, req) // each method authorizes the caller
+	defer func() { m.unbook(k) }()
+	answer, err = handle(ctx, req) // each method authorizes the caller
+	if message, ok := answer.(proto.Message); ok && err == nil && k != nil && k.booked > 0 {
+		answer = m.tracked(message, k)
+	}
+	return answer, err
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {

@@ -26,13 +26,24 @@ const (
 	// With more than manyCalls open calls over all connections, each connection
 	// may have fewCalls. A call costs about 12 KiB, and all connections with
 	// maxStreams each would have a million.
-	manyCalls = 10_000
+	manyCalls = 2000
 	fewCalls  = 4
 
 	// A connection is closed if its client resets more than maxResets calls within
 	// resetWindow, and more than half of all.
-	maxResets   = 1000
+	maxResets   = 200
 	resetWindow = 10 * time.Second
+
+	// gRPC queues the answers to SETTINGS and PING, each with the whole frame. So a
+	// connection is closed after a SETTINGS frame with more than maxSettings
+	// settings, of which there are ten kinds, or after more than maxControls such
+	// frames within controlWindow without an answer to a call in between. Real
+	// clients exceed maxControls otherwise: while a stream is busy, those that
+	// estimate the bandwidth send a PING for each burst that they read, over 1,000
+	// a second on a fast network, and SETTINGS when they raise their window.
+	maxSettings   = 32
+	maxControls   = 20
+	controlWindow = 10 * time.Second
 )
 
 // A call is one whose header has arrived.
@@ -43,18 +54,21 @@ type call struct {
 	begun    time.Time
 	entered  bool // its interceptor is running
 	stranger bool // its client is not authenticated, and the call is counted
+	booked   int  // bytes reserved for its long answer
 }
 
 // A watched is what a meter knows about calls. It is guarded by meter.mu.
 type watched struct {
-	waiting   map[*call]struct{} // calls whose first message has not arrived
-	strangers int                // calls of unauthenticated clients
-	turned    int                // calls beyond maxStrangers
-	known     bool               // some call was authenticated
-	since     time.Time          // when the connection began, or an authenticated call last succeeded
-	timer     *time.Timer
-	closed    bool
-	pace      struct {
+	waiting    map[*call]struct{} // calls whose first message has not arrived
+	strangers  int                // calls of unauthenticated clients
+	turned     int                // calls beyond maxStrangers
+	known      bool               // some call was authenticated
+	since      time.Time          // when the connection began, or an authenticated call last succeeded
+	timer      *time.Timer
+	closed     bool
+	controls   int // SETTINGS and PING since controlled, or since the last answer
+	controlled time.Time
+	pace       struct {
 		since         time.Time
 		began, resets int
 	}
@@ -88,7 +102,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 // crowded reports whether the call that has just arrived is one too many for
 // its connection. m may be nil.
 func (m *meter) crowded() bool {
-	if m == nil || m.limits.calls == nil || m.limits.calls.Load() <= manyCalls {
+	if m == nil || m.limits.total == nil || m.limits.total.calls.Load() <= manyCalls {
 		return false
 	}
 	m.mu.Lock()
@@ -220,6 +234,7 @@ func (m *meter) look(now time.Time) (end bool) {
 // Close closes the connection.
 func (m *meter) Close() error {
 	m.mu.Lock()
+	m.book(-m.booked) // gRPC drops what it has not sent
 	m.closed = true
 	m.tally(-len(m.open))
 	clear(m.open)
@@ -227,6 +242,7 @@ func (m *meter) Close() error {
 		m.timer.Stop()
 	}
 	m.mu.Unlock()
+	m.limits.total.remove(m)
 	if m.Conn == nil {
 		return nil
 	}
@@ -244,4 +260,16 @@ func (m *meter) tooManyResets() bool {
 	}
 	p.resets++
 	return p.resets > maxResets && 2*p.resets > p.began
+}
+
+// tooManyControls records that the client has sent SETTINGS or a PING, and
+// reports whether it sends too many.
+func (m *meter) tooManyControls() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); m.controls == 0 || now.Sub(m.controlled) > controlWindow {
+		m.controlled, m.controls = now, 0
+	}
+	m.controls++
+	return m.controls > maxControls
 }

@@ -217,11 +217,11 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 
 // loadPair is tls.LoadX509KeyPair for files that may be anything.
 func loadPair(cert, key string) (tls.Certificate, error) {
-	certText, err := readfile.Read(cert)
+	certText, err := readfile.ReadTrusted(cert)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	keyText, err := readfile.Read(key)
+	keyText, err := readfile.ReadTrusted(key)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -240,7 +240,7 @@ func poolOf(all []*x509.Certificate) *x509.CertPool {
 // does not skip a broken one: otherwise the clients of that authority would be
 // refused without an explanation.
 func authorities(path string) (all []*x509.Certificate, err error) {
-	text, err := readfile.Read(path)
+	text, err := readfile.ReadTrusted(path)
 	if err != nil {
 		return nil, err
 	}

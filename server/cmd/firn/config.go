@@ -151,7 +151,7 @@ the most other characters, then default. Two equally good patterns are an error.
 
 // readConfig reads a file. It returns an error if nothing of it could be read.
 func readConfig(path string) (f *config.File, all faults, err error) {
-	data, err := readfile.Read(path)
+	data, err := readfile.ReadTrusted(path)
 	if err != nil {
 		return nil, nil, failed("check --config, or "+configEnv, "%w", err)
 	}
@@ -515,8 +515,9 @@ its Flake ID generators as a firn.yaml with templates.
 
   firn config import hazelcast.xml > firn.yaml
 
-firn config check accepts the result. Imported files are read too if they are next to the
-file. Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
+firn config check accepts the result. Imported files are read too if they are in the directory
+of the file, or below it. Sequencers without a generator get Hazelcast's default layout, as
+in Hazelcast.
 
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
 generators, and settings that have no place in a firn.yaml, are listed on stderr, the most
@@ -543,22 +544,38 @@ important first.`,
 	}
 }
 
-// beside reads the files that a Hazelcast file imports, with paths relative to
-// that file.
+// beside reads the files that a Hazelcast file imports: only those in its own
+// directory and below, because the file may come from elsewhere.
 func beside(file string) func(string) ([]byte, error) {
 	return func(resource string) ([]byte, error) {
-		path := strings.TrimPrefix(strings.TrimPrefix(resource, "file:"), "//")
+		name := strings.TrimPrefix(strings.TrimPrefix(resource, "file:"), "//")
 		switch {
-		case path == "":
+		case name == "":
 			return nil, errors.New("the import has no resource")
-		case strings.HasPrefix(resource, "classpath:") || strings.Contains(path, "://"):
+		case strings.HasPrefix(resource, "classpath:") || strings.Contains(name, "://"):
 			return nil, errors.New("it is not a local file")
-		case !filepath.IsAbs(path):
-			path = filepath.Join(filepath.Dir(file), path)
 		}
-		if s, err := os.Stat(path); err == nil && !s.Mode().IsRegular() {
-			return nil, errors.New("it is not a regular file")
+		dir, err := filepath.Abs(filepath.Dir(file))
+		if err != nil {
+			return nil, err
 		}
-		return readfile.Read(path)
+		if filepath.IsAbs(name) {
+			if name, err = filepath.Rel(dir, name); err != nil {
+				return nil, err
+			}
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = root.Close() }()
+		info, err := root.Stat(name)
+		if err == nil && !info.Mode().IsRegular() {
+			err = errors.New("it is not a regular file")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return readfile.Read(filepath.Join(dir, name))
 	}
 }

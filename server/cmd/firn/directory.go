@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/server/readfile"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -40,6 +41,24 @@ const podHint = `keep node IDs in this cluster's API server: --store kubernetes:
       database: --store URL; or give each replica its own node ID: --node N
 
 %s`
+
+// checkDirectory returns an error if users other than those who share a store
+// can change it. It is for commands that make IDs: others may look at the store,
+// and mend it. Users may share a directory of a group, whoever owns it.
+func (a *app) checkDirectory(url string) error {
+	path, _ := a.directoryOf(url)
+	info, err := os.Stat(path)
+	if path == "" || err != nil {
+		return nil // opening it has the error
+	}
+	if info.Mode()&0o022 == 0o020 {
+		return nil
+	}
+	if err := readfile.CheckTrust(path, info); err != nil {
+		return failed("in a volume that must stay as it is, create a new store in a directory below it: --store 'dir:"+filepath.Join(path, "firn")+"?create=true'", "store: %w", err)
+	}
+	return nil
+}
 
 // openOwn opens the user's own directory, which it creates at the first use.
 func (a *app) openOwn(news storeNews) (grant.Store, error) {

@@ -117,14 +117,14 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+		_, err = fmt.Fprintf(a.stdout, "%s\n", plainLines(string(text)))
 		return err
 	}
 	var b strings.Builder
 	for _, f := range found {
-		fmt.Fprintf(&b, "%-7s  %-11s  %s\n", f.Level, f.Check, f.Text)
+		fmt.Fprintf(&b, "%-7s  %-11s  %s\n", f.Level, f.Check, plain(f.Text))
 		if f.Fix != "" {
-			fmt.Fprintf(&b, "%-7s  %-11s  → %s\n", "", "", f.Fix)
+			fmt.Fprintf(&b, "%-7s  %-11s  → %s\n", "", "", plain(f.Fix))
 		}
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())

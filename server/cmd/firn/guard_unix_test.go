@@ -3,6 +3,8 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,5 +33,35 @@ func TestFilesThatBlock(t *testing.T) {
 	}
 	if _, _, err := readConfig(pipe); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("config: %v, want %q", err, want)
+	}
+}
+
+// TestUntrustedFiles: commands that make IDs refuse files and stores that every
+// user may change, and say how to mend that.
+func TestUntrustedFiles(t *testing.T) {
+	dir := t.TempDir()
+	file, store := filepath.Join(dir, "file"), filepath.Join(dir, "store")
+	if err := errors.Join(os.WriteFile(file, []byte("tokens: []\n"), 0o600), os.Chmod(file, 0o602), os.Mkdir(store, 0o700), os.Chmod(store, 0o703)); err != nil {
+		t.Fatal(err)
+	}
+	want := "run chmod o-w " + file
+	for name, s := range map[string]*serving{
+		"tokens":       {tokens: file},
+		"tls-cert":     {tls: tlsconf.Files{Cert: file, Key: file}},
+		"member-token": {memberToken: file},
+	} {
+		_, wrong := s.readGuard(nil)
+		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	if _, _, err := readConfig(file); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("config: %v, want %q", err, want)
+	}
+	for _, args := range []string{"next --store URL", "serve --listen 127.0.0.1:0 --store URL", "node run --store URL -- true"} {
+		out, err := firnCommand(t.Context(), strings.Replace(args, "URL", "dir:"+store+"?create=true&volatile=true", 1)).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "run chmod o-w "+store) {
+			t.Errorf("%s: %v, %s", args, err, out)
+		}
 	}
 }

@@ -123,7 +123,7 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 		return failed("", "the server at %s does not answer: %w", address, cause(err))
 	}
 	if answer.StatusCode == http.StatusOK {
-		_, err := fmt.Fprintln(a.stdout, strings.TrimSpace(string(body)))
+		_, err := fmt.Fprintln(a.stdout, plainLines(strings.TrimSpace(string(body))))
 		return err
 	}
 	var problem struct{ Title, Detail string }

@@ -319,7 +319,7 @@ func (p *idPrinter) print(w io.Writer, text string, apart bool) error {
 }
 
 // title returns the layout, and how likely it is if it was guessed.
-func (p *idPrinter) title(r *inspect.Reading) string {
+func (p *idPrinter) title(r *inspect.Reading) painted {
 	name := p.look.bold(r.Name)
 	if !p.o.Layout.IsZero() {
 		return name
@@ -327,7 +327,7 @@ func (p *idPrinter) title(r *inspect.Reading) string {
 	return name + "  " + p.likelihood(r)
 }
 
-func (p *idPrinter) likelihood(r *inspect.Reading) string {
+func (p *idPrinter) likelihood(r *inspect.Reading) painted {
 	if l := r.Likelihood(); l != inspect.Likely {
 		return p.look.yellow(l.String())
 	}
@@ -339,7 +339,7 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
 		return
 	}
 	seconds := inspect.Age(x.Time, p.o.Now)
-	age := inspect.Span(seconds) + " ago"
+	age := painted(inspect.Span(seconds) + " ago")
 	if seconds < 0 {
 		age = p.look.yellow(inspect.Span(-seconds) + " in the future")
 	}

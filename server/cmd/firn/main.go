@@ -221,7 +221,7 @@ func (a *app) report(err error) {
 	}
 	a.complain("", err)
 	if e != nil && e.hint != "" {
-		fmt.Fprintln(a.errors(), "firn: hint:", e.hint)
+		fmt.Fprintln(a.errors(), "firn: hint:", plainLines(e.hint))
 	}
 }
 
@@ -244,7 +244,7 @@ func (a *app) complain(where string, err error) {
 		text = where + ": " + text
 	}
 	for i, line := range strings.Split(text, "\n") {
-		if i > 0 {
+		if line = plain(line); i > 0 {
 			line = "      " + line
 		} else {
 			line = "firn: " + line
@@ -255,5 +255,5 @@ func (a *app) complain(where string, err error) {
 
 // note prints a message on stderr that is not an error.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "firn: note: "+format+"\n", args...)
+	fmt.Fprintf(a.stderr, "firn: note: %s\n", plainLines(fmt.Sprintf(format, args...)))
 }

@@ -131,6 +131,9 @@ func (n *nexting) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := n.a.checkDirectory(n.store); err != nil {
+		return err
+	}
 	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
 }
 

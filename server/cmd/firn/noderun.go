@@ -122,6 +122,9 @@ func (n *nodeRunning) run(ctx context.Context, args []string) error {
 	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)
 	c.Signals = signals
+	if err := n.a.checkDirectory(n.store); err != nil {
+		return err
+	}
 	ctx, stop := untilSignal(ctx, signals, noderun.Signals()...)
 	defer stop()
 	err := n.a.withStore(ctx, n.store, false, func(s grant.Store) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -157,9 +158,14 @@ func newSequencerCreate(a *app) *cobra.Command {
 }
 
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(a.stdout, plainLines(strings.TrimSuffix(b.String(), "\n")))
+	return err
 }
 
 // printInfo prints a sequencer.

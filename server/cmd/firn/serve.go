@@ -317,6 +317,9 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		c.ForwardToken = guard.forwardToken.Token
 	}
 	open := func(ctx context.Context) (grant.Store, error) {
+		if err := a.checkDirectory(s.store); err != nil {
+			return nil, err
+		}
 		return a.openStore(ctx, s.store, false, newsOf(log))
 	}
 	if s.waitForStore {

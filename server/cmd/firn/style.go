@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -32,18 +34,55 @@ func (a *app) lookOf(w io.Writer) look {
 	return l
 }
 
-func (l look) paint(code, s string) string {
+// A painted is text for a terminal, with nothing in it but what this program
+// means to say.
+type painted string
+
+func (l look) paint(code, s string) painted {
+	s = plain(s)
 	if !l.colour || s == "" {
-		return s
+		return painted(s)
 	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
+	return painted("\x1b[" + code + "m" + s + "\x1b[0m")
 }
 
-func (l look) bold(s string) string   { return l.paint("1", s) }
-func (l look) dim(s string) string    { return l.paint("2", s) }
-func (l look) red(s string) string    { return l.paint("31", s) }
-func (l look) green(s string) string  { return l.paint("32", s) }
-func (l look) yellow(s string) string { return l.paint("33", s) }
+func (l look) bold(s string) painted   { return l.paint("1", s) }
+func (l look) dim(s string) painted    { return l.paint("2", s) }
+func (l look) red(s string) painted    { return l.paint("31", s) }
+func (l look) green(s string) painted  { return l.paint("32", s) }
+func (l look) yellow(s string) painted { return l.paint("33", s) }
+
+// plain escapes what a terminal obeys and does not print, such as colors and the
+// direction of text: hosts, addresses and errors come from other programs. The
+// escapes are those of JSON.
+func plain(s string) string {
+	var b strings.Builder
+	for from := 0; from < len(s); {
+		switch r, n := utf8.DecodeRuneInString(s[from:]); {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "\\x%02x", s[from])
+			from++
+		case strconv.IsPrint(r):
+			b.WriteString(s[from : from+n])
+			from += n
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, "\\u%04x", unit)
+			}
+			from += n
+		}
+	}
+	return b.String()
+}
+
+// plainLines is plain for text of several lines.
+func plainLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = plain(line)
+	}
+	return strings.Join(lines, "\n")
+}
 
 // rows are lines of a key and a value, with the values aligned.
 type rows struct {
@@ -52,7 +91,13 @@ type rows struct {
 
 func (r *rows) add(key, format string, a ...any) {
 	r.keys = append(r.keys, key)
-	r.values = append(r.values, fmt.Sprintf(format, a...))
+	for _, v := range a {
+		if _, ok := v.(painted); ok {
+			r.values = append(r.values, fmt.Sprintf(format, a...))
+			return
+		}
+	}
+	r.values = append(r.values, plain(fmt.Sprintf(format, a...)))
 }
 
 // print writes the rows. On a terminal, an empty or repeated key is not
@@ -77,7 +122,12 @@ type table struct {
 	right map[int]bool // columns of numbers
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) add(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = plain(cell)
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // keep leaves only these columns, for a terminal that is too narrow for all.
 func (t *table) keep(columns ...int) {
@@ -104,7 +154,7 @@ func (t *table) print(w io.Writer, l look) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	line := func(row []string, style func(string) string) {
+	line := func(row []string, style func(string) painted) {
 		var b strings.Builder
 		for i, cell := range row {
 			fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
@@ -121,7 +171,7 @@ func (t *table) print(w io.Writer, l look) {
 	}
 	line(t.head, l.dim)
 	for _, row := range t.rows {
-		line(row, func(s string) string { return s })
+		line(row, func(s string) painted { return painted(s) })
 	}
 }
 

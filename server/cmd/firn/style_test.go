@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/doctor"
 )
 
 // goneWriter is a pipe whose reader has gone.
@@ -96,6 +102,46 @@ func TestGroup(t *testing.T) {
 	for x, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1 k", 25600: "25.6 k", 4096000: "4 M", 2.5e9: "2.5 G", 3e12: "3 T"} {
 		if got := count(x); got != want {
 			t.Errorf("count(%g) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+// TestForeignText prints text of other programs, such as hosts in records and
+// errors of servers, that a terminal would obey.
+func TestForeignText(t *testing.T) {
+	const evil = "h\x1b[31m\x1b]0;x\a\r\b\u009b2J\u202e\u2028\x7f\xff\U000e0041é漢"
+	var b bytes.Buffer
+	a := &app{stdout: &b, stderr: &b}
+	for what, print := range map[string]func() error{
+		"table":   func() error { x := table{head: []string{"HOST"}}; x.add(evil); x.print(&b, look{}); return nil },
+		"colored": func() error { b.WriteString(string(look{}.red(evil))); return nil },
+		"rows":    func() error { var r rows; r.add("host", "%s", evil); r.print(&b, look{}); return nil },
+		"error":   func() error { a.report(failed(evil, "open: %s", evil)); return nil },
+		"place":   func() error { a.complain(evil, errors.New("x")); return nil },
+		"note":    func() error { a.note("host %s", evil); return nil },
+		"json":    func() error { return a.printJSON(map[string]string{"host": evil}) },
+		"doctor":  func() error { return a.printFindings([]doctor.Finding{{Text: evil, Fix: evil}}, false) },
+		"doctor json": func() error {
+			return a.printFindings([]doctor.Finding{{Text: evil, Fix: evil}}, true)
+		},
+	} {
+		b.Reset()
+		if err := print(); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range b.String() {
+			if r != '\n' && (!unicode.IsPrint(r) || r == utf8.RuneError) && !(strings.Contains(what, "json") && r == utf8.RuneError) {
+				t.Errorf("%s: %q has %U", what, &b, r)
+			}
+		}
+		if !strings.Contains(b.String(), `\u001b[31m`) || !strings.Contains(b.String(), "é漢") {
+			t.Errorf("%s: %q does not show the text", what, &b)
+		}
+		if strings.Contains(what, "json") {
+			var v any
+			if err := json.Unmarshal(b.Bytes(), &v); err != nil || !strings.Contains(fmt.Sprint(v), strings.ToValidUTF8(evil, "\ufffd")) {
+				t.Errorf("%s: %v, %q", what, err, v)
+			}
 		}
 	}
 }
