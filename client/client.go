@@ -57,6 +57,7 @@ func New(c Config) (*Client, error) {
 		}
 		client.roster.servers = append(client.roster.servers, s)
 	}
+	client.roster.timeout = c.Timeout
 	client.roster.health = make([]health, len(client.roster.servers))
 	return client, nil
 }
@@ -105,7 +106,7 @@ func (c *Client) Servers() []ServerStatus {
 	defer r.mu.Unlock()
 	all := make([]ServerStatus, len(r.servers))
 	for i, h := range r.health {
-		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.until, Err: h.err}
+		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.probe, Err: h.err}
 	}
 	return all
 }

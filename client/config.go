@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/firnid/firn"
 )
@@ -23,8 +25,9 @@ type Config struct {
 	// unix:/PATH. A server listens on port 3476 by default; a URL without a
 	// port means 80 or 443.
 	//
-	// Each batch is requested from a random one of them. They must serve the
-	// same sequencers, either from one store or with distinct node IDs.
+	// Each batch is requested from a random one of those that work. They must
+	// serve the same sequencers, either from one store or with distinct node
+	// IDs.
 	Servers []string
 
 	// Token is sent as a bearer token. Over http://, anyone on the network path
@@ -144,6 +147,9 @@ func parseAddress(text string) (a address, err error) {
 				return a, errors.New("a socket has no host: write unix:/PATH")
 			}
 		}
+		if strings.ContainsFunc(path, unicode.IsControl) {
+			return a, errors.New("the path of the socket has a control character")
+		}
 		if path == "" {
 			return a, errors.New("the path of the socket is missing: write unix:/PATH")
 		}
@@ -157,6 +163,8 @@ func parseAddress(text string) (a address, err error) {
 		return a, fmt.Errorf("it is not a URL: %s", want)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
 		return a, errors.New(want)
+	case u.Port() != "" && !isPort(u.Port()):
+		return a, fmt.Errorf("the port is not a number from 1 to 65535: %s", want)
 	case u.Hostname() == "":
 		return a, fmt.Errorf("the host is missing: %s", want)
 	case u.User != nil:
@@ -166,4 +174,10 @@ func parseAddress(text string) (a address, err error) {
 	}
 	base := u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	return address{base: base, secure: u.Scheme == "https"}, nil
+}
+
+// isPort reports whether a text is the number of a port.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }

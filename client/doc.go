@@ -14,6 +14,14 @@
 // client uses HTTP only. A request that gets no IDs over RESP is sent again
 // over HTTP, whose answer says why.
 //
+// # Hung servers
+//
+// If a server has not answered a request after 200 ms, or after twice the usual
+// time, the Client sends the request to another server too, and returns the
+// first answer. From then on, calls use other servers. Beside them, the Client
+// requests single IDs from the hung server, which it discards, until an answer
+// arrives. So a hung server delays the calls in progress, but no later ones.
+//
 // # What a retry means
 //
 // Every request makes new IDs. If an answer is lost, because a connection broke

@@ -244,10 +244,15 @@ func (l *link) close(ctx context.Context) error {
 	if p != nil {
 		p.fail(net.ErrClosed)
 	}
+	return waitFor(ctx, &l.all)
+}
+
+// waitFor waits until nothing runs or ctx is done.
+func waitFor(ctx context.Context, all *sync.WaitGroup) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.all.Wait()
+		all.Wait()
 	}()
 	select {
 	case <-ended:

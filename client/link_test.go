@@ -292,7 +292,7 @@ func TestCancelledOverRESP(t *testing.T) {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				if i == 1 {
-					if _, err := q.NextBatch(ctx, 5); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "client: orders") {
+					if _, err := q.NextBatch(ctx, 5); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `client: "orders"`) {
 						t.Errorf("NextBatch() = %v, want Canceled", err)
 					}
 					return

@@ -76,6 +76,19 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 		return nil, errors.New("connection refused")
 	}
 	c, s := net.Pipe()
+	if g := l.gate; g != nil {
+		if g.how == "connect" {
+			select {
+			case <-g.wait():
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		n.mu.Lock()
+		g.conns = append(g.conns, c)
+		n.mu.Unlock()
+		s = gatedConn{s, g}
+	}
 	select {
 	case l.conns <- s:
 		return c, nil
@@ -121,6 +134,7 @@ type pipeListener struct {
 	conns chan net.Conn
 	once  sync.Once
 	done  chan struct{}
+	gate  *gate // nil if it cannot be stopped
 }
 
 func (l *pipeListener) Accept() (net.Conn, error) {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
@@ -88,7 +90,7 @@ func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, pa
 	case errors.Is(err, errElsewhere):
 		return nil, err
 	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 	case err != nil:
 	case packed:
 		runs, err = parsePacked[I](a.packed, n)
@@ -118,7 +120,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, nil)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 	}
 	req.Header["Accept"] = []string{accept}
 	req.Header["User-Agent"] = []string{s.client.config.UserAgent}
@@ -133,7 +135,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 
 	resp, err := to.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, reasonOf(err))
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), reasonOf(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -168,7 +170,7 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 	}
 	data, err := readAll(resp, most+1)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s at %s: read the answer: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s: read the answer: %w", place(s.name, to.name), err)
 	}
 	if int64(len(data)) > most {
 		return nil, s.unusable(to, "it has more than %d bytes, the maximum for %d IDs", most, n)
@@ -217,14 +219,11 @@ func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch location := resp.Header.Get("Location"); {
 	case media == "application/problem+json" && json.Unmarshal(data, &p) == nil:
-		e.Kind = strings.TrimPrefix(p.Type, "urn:firn:problem:")
+		e.Kind = printable(strings.TrimPrefix(p.Type, "urn:firn:problem:"))
 		if e.Kind == "about:blank" {
 			e.Kind = ""
 		}
-		e.Detail = p.Detail
-		if e.Detail == "" {
-			e.Detail = p.Title
-		}
+		e.Detail = printable(cmp.Or(p.Detail, p.Title))
 	case location != "" && e.Status >= 300 && e.Status < 400:
 		e.Detail = "a redirect to " + quote(location)
 	case len(bytes.TrimSpace(data)) > 0:
@@ -244,6 +243,16 @@ func retryAfter(text string) time.Duration {
 		return max(0, time.Until(at))
 	}
 	return 0
+}
+
+// printable replaces what a terminal might interpret.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }
 
 // quote quotes a text from a server, truncated to fit a log line.
