@@ -47,7 +47,10 @@ func New(c Config) (*Client, error) {
 	shared.CheckRedirect = noRedirect
 	for _, text := range c.Servers {
 		a, _ := parseAddress(text) // fill has parsed it
-		s := server{name: text, base: a.base, http: &shared, link: newLink(&client.config, a)}
+		s := server{name: text, base: a.base, http: &shared}
+		if a.resp != "" {
+			s.pool = newPool(&client.config, a)
+		}
 		if a.socket != "" {
 			t := newTransport(nil, func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", a.socket)
@@ -127,15 +130,15 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 
-	for _, s := range c.roster.servers {
-		if s.link != nil {
-			closers = append(closers, s.link.close)
-		}
-	}
 	var first error
 	for _, closeOne := range closers {
 		err := closeOne(ctx)
 		first = cmp.Or(first, err)
+	}
+	for _, s := range c.roster.servers {
+		if s.pool != nil {
+			s.pool.close()
+		}
 	}
 	for _, t := range c.idle {
 		t.CloseIdleConnections()

@@ -31,35 +31,39 @@ import (
 func TestConfigFaults(t *testing.T) {
 	one := []string{"http://127.0.0.1:3476"}
 	for want, c := range map[string]Config{
-		"Servers is empty":                         {},
-		`server "": write http://HOST:PORT`:        {Servers: []string{""}},
-		`server "127.0.0.1:3476": it is not a URL`: {Servers: []string{"127.0.0.1:3476"}},
-		`server "localhost:3476": write http`:      {Servers: []string{"localhost:3476"}},
-		`server "ftp://x": write http`:             {Servers: []string{"ftp://x"}},
-		`server "http://:3476": the host is`:       {Servers: []string{"http://:3476"}},
-		`server "http://h:99999": the port is not`: {Servers: []string{"http://h:99999"}},
-		`server "http://h:0": the port is not`:     {Servers: []string{"http://h:0"}},
-		`server "unix:/a\nb": the path of the`:     {Servers: []string{"unix:/a\nb"}},
-		`server "http://a@b": a user name`:         {Servers: []string{"http://a@b"}},
-		`server "http://b?": a query`:              {Servers: []string{"http://b?"}},
-		`server "http://b/#x": a query`:            {Servers: []string{"http://b/#x"}},
-		`server "unix:": the path of the`:          {Servers: []string{"unix:"}},
-		`server "unix://host/x": a socket has`:     {Servers: []string{"unix://host/x"}},
-		`server "http://b/" occurs twice`:          {Servers: []string{"http://b", "http://b/"}},
-		`"unix:/x" cannot be used with an`:         {Servers: []string{"unix:/x"}, HTTPClient: http.DefaultClient},
-		"both Token and TokenSource":               {Servers: one, Token: "x", TokenSource: func(context.Context) (string, error) { return "", nil }},
-		"the Token has a character":                {Servers: one, Token: "x\ny"},
-		"both TLS and HTTPClient":                  {Servers: one, TLS: new(tls.Config), HTTPClient: http.DefaultClient},
-		"no server is https://":                    {Servers: one, TLS: new(tls.Config)},
-		"the Timeout is -1ns":                      {Servers: one, Timeout: -1},
-		"a Count of 7 and a MaxCount of 6":         {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},
-		"Servers is empty: name at least one, such as http://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all faults together
+		"Servers is empty":                                                                {},
+		`server "": write firn://HOST:PORT`:                                               {Servers: []string{""}},
+		`server "127.0.0.1:3476": it is not a URL`:                                        {Servers: []string{"127.0.0.1:3476"}},
+		`server "localhost:3476": write firn`:                                             {Servers: []string{"localhost:3476"}},
+		`server "ftp://x": write firn`:                                                    {Servers: []string{"ftp://x"}},
+		`server "http://:3476": the host is`:                                              {Servers: []string{"http://:3476"}},
+		`server "http://h:99999": the port is not`:                                        {Servers: []string{"http://h:99999"}},
+		`server "http://h:0": the port is not`:                                            {Servers: []string{"http://h:0"}},
+		`server "unix:/a\nb": the path of the`:                                            {Servers: []string{"unix:/a\nb"}},
+		`server "http://a@b": a user name`:                                                {Servers: []string{"http://a@b"}},
+		`server "http://b?": a query`:                                                     {Servers: []string{"http://b?"}},
+		`server "http://b/#x": a query`:                                                   {Servers: []string{"http://b/#x"}},
+		`server "unix:": the path of the`:                                                 {Servers: []string{"unix:"}},
+		`server "unix://host/x": a socket has`:                                            {Servers: []string{"unix://host/x"}},
+		`server "firn://b/x": firn:// has no path`:                                        {Servers: []string{"firn://b/x"}},
+		`server "firn://b:3476" occurs twice`:                                             {Servers: []string{"firn://b", "firn://b:3476"}},
+		`server "http://b/" occurs twice`:                                                 {Servers: []string{"http://b", "http://b/"}},
+		`"unix:/x" cannot be used with an`:                                                {Servers: []string{"unix:/x"}, HTTPClient: http.DefaultClient},
+		"both Token and TokenSource":                                                      {Servers: one, Token: "x", TokenSource: func(context.Context) (string, error) { return "", nil }},
+		"the Token has a character":                                                       {Servers: one, Token: "x\ny"},
+		"both TLS and HTTPClient":                                                         {Servers: one, TLS: new(tls.Config), HTTPClient: http.DefaultClient},
+		"no server is firns:// or https://":                                               {Servers: one, TLS: new(tls.Config)},
+		"the Timeout is -1ns":                                                             {Servers: one, Timeout: -1},
+		"a Count of 7 and a MaxCount of 6":                                                {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},
+		"Servers is empty: name at least one, such as firn://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all faults together
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v) = %v, want an error with %q", c, err, want)
 		}
 	}
 	for text, want := range map[string]address{
+		"firn://h":           {resp: "h:3476"},
+		"firns://[::1]:1/":   {resp: "[::1]:1", secure: true},
 		"http://h:1/":        {base: "http://h:1"},
 		"https://h/a%20b/c/": {base: "https://h/a%20b/c", secure: true},
 		"http://[::1]:3476":  {base: "http://[::1]:3476"},

@@ -22,7 +22,7 @@ var ErrClosed = errors.New("client: sequencer is closed")
 type Error struct {
 	Sequencer  string
 	Server     string        // as in Config.Servers
-	Status     int           // HTTP status
+	Status     int           // HTTP status; over RESP, the one of the Kind
 	Kind       string        // "busy", "detached", …: the problem's type without urn:firn:problem:, a type of another kind unchanged, or "" if there was no type
 	Detail     string        // what is wrong and what would be right, or the beginning of an answer that is not a problem
 	Hint       string        // what the user of this package can do, or ""
@@ -67,6 +67,7 @@ func (e *Error) ofServer() bool {
 
 // A problemKind describes a kind of problem; kinds.go has all of them.
 type problemKind struct {
+	status   int    // of HTTP
 	hint     string // what a user of this package can do, or ""
 	ofServer bool   // it concerns the server as a whole, not one sequencer
 	is       error  // the error of package firn with the same meaning, or nil

@@ -78,7 +78,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 	defer cancel()
 	start := time.Now()
 	c.count = min(c.count, int(s.most.Load()))
-	c.tried[i], c.pending[i] = true, true
+	c.pending[i] = true
 	var (
 		other  firn.BatchOf[I]
 		failed error
@@ -210,6 +210,7 @@ func (s *SequencerOf[I]) settle(ctx context.Context, c *round, i int, start time
 	}
 	s.note(err)
 	s.failed(i, start, whole, wish, err)
+	c.tried[i] = true
 	if s.client.config.Patience < 0 {
 		c.refused[i] = true // once is enough
 	}

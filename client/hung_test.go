@@ -118,8 +118,9 @@ var kindsOfCalls = map[string]func(ctx context.Context, q *Sequencer) ([]firn.ID
 func TestHungServers(t *testing.T) {
 	for _, how := range []string{"silent", "half", "connect", "name"} {
 		for kind, call := range kindsOfCalls {
-			for hung := 1; hung <= 2; hung++ {
-				t.Run(fmt.Sprintf("%s, %s, %d of 3", how, kind, hung), func(t *testing.T) {
+			for i := range 4 {
+				scheme, hung := []string{"http", "firn"}[i%2], 1+i/2
+				t.Run(fmt.Sprintf("%s, %s over %s, %d of 3", how, kind, scheme, hung), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, n *network) {
 						g := newGate(how)
 						defer g.resume()
@@ -129,9 +130,9 @@ func TestHungServers(t *testing.T) {
 							if i < hung {
 								own = g
 							}
-							handlers = append(handlers, n.gated(t, host, uint64(i+1), own))
+							handlers = append(handlers, n.gated(t, scheme, host, uint64(i+1), own))
 						}
-						c := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}, Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 10}})
+						c := n.client(t, Config{Servers: []string{scheme + "://a", scheme + "://b", scheme + "://c"}, Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 10}})
 						q := c.Sequencer("orders")
 						seen := make(map[firn.ID]bool)
 						// calls makes calls for a while, and returns how many of
@@ -187,7 +188,7 @@ func TestHungServers(t *testing.T) {
 							t.Errorf("%d calls waited after the server had recovered", waited)
 						}
 						before := requests(0, hung)
-						calls(10 * time.Second)
+						calls(30 * time.Second)
 						for _, s := range c.Servers() {
 							if s.Err != nil || s.Failures != 0 {
 								t.Errorf("the status after the recovery is %+v", s)
@@ -219,7 +220,7 @@ func TestAllServersHang(t *testing.T) {
 		g := newGate("silent")
 		defer g.resume()
 		for i, host := range []string{"a", "b", "c"} {
-			n.gated(t, host, uint64(i+1), g)
+			n.gated(t, "http", host, uint64(i+1), g)
 		}
 		g.stop()
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}}).Sequencer("orders")
@@ -337,17 +338,19 @@ func TestCloseWhileHung(t *testing.T) {
 	})
 }
 
-// gated starts a server at http://host that g can stop.
-func (n *network) gated(t *testing.T, host string, node uint64, g *gate) *clienttest.Handler {
+// gated starts a server, at a URL of this scheme, that g can stop.
+func (n *network) gated(t *testing.T, scheme, host string, node uint64, g *gate) *clienttest.Handler {
 	t.Helper()
-	if g == nil {
-		return n.node(t, host, node, "default")
+	h := newHandler(t, node, "default")
+	handler := http.Handler(h)
+	if g != nil {
+		handler = gatedHandler{h, g}
 	}
-	h, err := clienttest.NewHandler(&clienttest.Options{Node: node})
-	if err != nil {
-		t.Fatal(err)
+	if scheme == "firn" {
+		n.serveRESP(t, host, &respServer{Handler: h, handler: handler})
+	} else {
+		n.serve(host, handler)
 	}
-	n.serve(host, gatedHandler{h, g})
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[host].gate = g

@@ -199,3 +199,18 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 	}
 	return firn.BatchFromRuns(runs...), nil
 }
+
+// waitFor waits until nothing runs or ctx is done.
+func waitFor(ctx context.Context, all *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		all.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -10,9 +10,9 @@ import (
 // A server is one of Config.Servers.
 type server struct {
 	name string // as in Config.Servers
+	pool *pool  // of RESP connections; nil over HTTP
 	base string // of URLs
 	http *http.Client
-	link *link // nil where HTTP alone is spoken
 }
 
 // A health is the state of a server, as a whole or for one sequencer. A server
