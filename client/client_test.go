@@ -333,6 +333,12 @@ func TestHealth(t *testing.T) {
 		if left := time.Until(h.until); left < longestPause/2 || left > longestPause {
 			t.Errorf("left out for %v, want at most %v", left, longestPause)
 		}
+		var slow health
+		start = time.Now()
+		time.Sleep(20 * time.Second)
+		if slow.suspect(start, errors.New("slow")); time.Until(slow.probe) < 20*time.Second {
+			t.Errorf("probed after %v, want at least the 20 s that the request took", time.Until(slow.probe))
+		}
 		h.fail(time.Now(), time.Hour, errors.New("busy"))
 		if left := time.Until(h.until); left < longestWish || left > 2*longestWish {
 			t.Errorf("left out for %v, want %v", left, longestWish)

@@ -331,6 +331,15 @@ func TestCloseWhileHung(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
+		for range 100 { // one probe at a time
+			if _, err := q.NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := hung.Requests(); n != 2 {
+			t.Errorf("%d requests to a hung server, want one and a probe", n)
+		}
 		start := time.Now()
 		if err := q.Close(t.Context()); err != nil || time.Since(start) != 0 {
 			t.Errorf("Close() = %v after %v", err, time.Since(start))
