@@ -47,7 +47,10 @@ func New(c Config) (*Client, error) {
 	shared.CheckRedirect = noRedirect
 	for _, text := range c.Servers {
 		a, _ := parseAddress(text) // fill has parsed it
-		s := server{name: text, base: a.base, http: &shared, link: newLink(&client.config, a)}
+		s := server{name: text, base: a.base, http: &shared}
+		if a.resp != "" {
+			s.pool = newPool(&client.config, a)
+		}
 		if a.socket != "" {
 			t := newTransport(nil, func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", a.socket)
@@ -57,6 +60,7 @@ func New(c Config) (*Client, error) {
 		}
 		client.roster.servers = append(client.roster.servers, s)
 	}
+	client.roster.timeout = c.Timeout
 	client.roster.health = make([]health, len(client.roster.servers))
 	return client, nil
 }
@@ -105,7 +109,7 @@ func (c *Client) Servers() []ServerStatus {
 	defer r.mu.Unlock()
 	all := make([]ServerStatus, len(r.servers))
 	for i, h := range r.health {
-		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.until, Err: h.err}
+		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.probe, Err: h.err}
 	}
 	return all
 }
@@ -126,15 +130,15 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 
-	for _, s := range c.roster.servers {
-		if s.link != nil {
-			closers = append(closers, s.link.close)
-		}
-	}
 	var first error
 	for _, closeOne := range closers {
 		err := closeOne(ctx)
 		first = cmp.Or(first, err)
+	}
+	for _, s := range c.roster.servers {
+		if s.pool != nil {
+			s.pool.close()
+		}
 	}
 	for _, t := range c.idle {
 		t.CloseIdleConnections()

@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/firnid/firn"
 )
@@ -18,16 +22,18 @@ import (
 // Config configures a Client. Only Servers is required; a zero field otherwise
 // means the default given for it.
 type Config struct {
-	// Servers are the addresses of the servers: http://HOST:PORT,
-	// https://HOST:PORT, each with a path if a proxy requires one, or
-	// unix:/PATH. A server listens on port 3476 by default; a URL without a
-	// port means 80 or 443.
+	// Servers are the addresses of the servers. firn://HOST:PORT and, with TLS,
+	// firns://HOST:PORT speak RESP, which costs least; the default port is 3476.
+	// http://HOST:PORT and https://HOST:PORT speak HTTP, for servers behind a
+	// proxy: they may have a path, and the default port is 80 or 443.
+	// unix:/PATH speaks HTTP over a Unix domain socket.
 	//
-	// Each batch is requested from a random one of them. They must serve the
-	// same sequencers, either from one store or with distinct node IDs.
+	// Each batch is requested from a random one of those that work. They must
+	// serve the same sequencers, either from one store or with distinct node
+	// IDs.
 	Servers []string
 
-	// Token is sent as a bearer token. Over http://, anyone on the network path
+	// Token authenticates the client. Without TLS, anyone on the network path
 	// can read it.
 	Token string
 
@@ -36,15 +42,14 @@ type Config struct {
 	// its context is done, because calls wait for it. Its error ends the call.
 	TokenSource func(context.Context) (string, error)
 
-	// TLS is the configuration for https:// servers; nil means the system's
+	// TLS is the configuration for firns:// and https:// servers; nil means the system's
 	// root certificates and no client certificate.
 	TLS *tls.Config
 
-	// HTTPClient sends the requests. It must be nil if TLS is set or a server
-	// is unix:. Its CheckRedirect is not used, because redirects are not
+	// HTTPClient sends the requests over HTTP. It must be nil if TLS is set or a
+	// server is unix:. Its CheckRedirect is not used, because redirects are not
 	// followed. Nil means a client that keeps its connections, speaks HTTP/1.1,
-	// and uses the proxy variables of the environment. Requests then may also go
-	// over RESP, on connections of their own; with an HTTPClient they do not.
+	// and uses the proxy variables of the environment.
 	HTTPClient *http.Client
 
 	// Timeout is how long one request may take; 0 means 5 s. By default, a
@@ -62,7 +67,7 @@ type Config struct {
 	// nil discards them.
 	Log *slog.Logger
 
-	// UserAgent is sent with each request; "" means "firn-client".
+	// UserAgent is sent with each request over HTTP; "" means "firn-client".
 	UserAgent string
 
 	// Prefetch configures how many IDs a Sequencer holds and for how long. Nil
@@ -80,7 +85,7 @@ func (c *Config) fill() error {
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
 
 	if len(c.Servers) == 0 {
-		fault("Servers is empty: name at least one, such as http://127.0.0.1:3476")
+		fault("Servers is empty: name at least one, such as firn://127.0.0.1:3476")
 	}
 	seen := make(map[string]bool)
 	secure := false
@@ -90,7 +95,7 @@ func (c *Config) fill() error {
 			fault("server %q: %v", text, err)
 			continue
 		}
-		key := a.base + a.socket
+		key := a.base + a.socket + a.resp
 		if seen[key] {
 			fault("server %q occurs twice", text)
 		}
@@ -109,7 +114,7 @@ func (c *Config) fill() error {
 	if c.TLS != nil && c.HTTPClient != nil {
 		fault("both TLS and HTTPClient, which has its own, are set: omit one of them")
 	} else if c.TLS != nil && !secure && len(seen) > 0 {
-		fault("TLS is set, but no server is https://")
+		fault("TLS is set, but no server is firns:// or https://")
 	}
 	if c.Timeout < 0 {
 		fault("the Timeout is %v: it cannot be negative", c.Timeout)
@@ -130,7 +135,8 @@ func (c *Config) fill() error {
 
 // An address is the address of a server.
 type address struct {
-	base   string // prefix of URLs, without a slash at the end
+	resp   string // HOST:PORT of a server that is asked over RESP, or ""
+	base   string // otherwise, the prefix of URLs, without a slash at the end
 	socket string // path of a Unix domain socket, or ""
 	secure bool
 }
@@ -144,19 +150,24 @@ func parseAddress(text string) (a address, err error) {
 				return a, errors.New("a socket has no host: write unix:/PATH")
 			}
 		}
+		if strings.ContainsFunc(path, unicode.IsControl) {
+			return a, errors.New("the path of the socket has a control character")
+		}
 		if path == "" {
 			return a, errors.New("the path of the socket is missing: write unix:/PATH")
 		}
 		// Every server accepts this Host.
 		return address{base: "http://localhost", socket: path}, nil
 	}
-	const want = "write http://HOST:PORT, https://HOST:PORT or unix:/PATH"
+	const want = "write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
 		return a, fmt.Errorf("it is not a URL: %s", want)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
+	case !slices.Contains([]string{"firn", "firns", "http", "https"}, u.Scheme) || u.Opaque != "":
 		return a, errors.New(want)
+	case u.Port() != "" && !isPort(u.Port()):
+		return a, fmt.Errorf("the port is not a number from 1 to 65535: %s", want)
 	case u.Hostname() == "":
 		return a, fmt.Errorf("the host is missing: %s", want)
 	case u.User != nil:
@@ -164,6 +175,18 @@ func parseAddress(text string) (a address, err error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return a, fmt.Errorf("a query or a fragment is not allowed: %s", want)
 	}
+	if u.Scheme == "firn" || u.Scheme == "firns" {
+		if strings.Trim(u.Path, "/") != "" {
+			return a, fmt.Errorf("%s:// has no path: use http:// behind a proxy", u.Scheme)
+		}
+		return address{resp: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3476")), secure: u.Scheme == "firns"}, nil
+	}
 	base := u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	return address{base: base, secure: u.Scheme == "https"}, nil
+}
+
+// isPort reports whether a text is the number of a port.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }

@@ -5,14 +5,19 @@
 // that Next takes a few nanoseconds instead of a round trip. If a server fails,
 // another one is used.
 //
-// # HTTP and RESP
+// # Transports
 //
-// Requests use HTTP until a server offers RESP and no proxy stands between.
-// From then on, all callers share one RESP connection, which costs less per
-// request. Errors, tokens and certificates work the same. With
-// Config.HTTPClient, a path in the address or a proxy in the environment, the
-// client uses HTTP only. A request that gets no IDs over RESP is sent again
-// over HTTP, whose answer says why.
+// A firn:// address speaks RESP, which costs a fraction of HTTP. Use http:// if
+// a proxy stands between, or if an http.Client of yours sends the requests.
+// IDs, errors, tokens and certificates are the same over both.
+//
+// # Hung servers
+//
+// If a server has not answered a request after 200 ms, or after twice the usual
+// time, the Client sends the request to another server too, and returns the
+// first answer. From then on, calls use other servers. Beside them, the Client
+// requests single IDs from the hung server, which it discards, until an answer
+// arrives. So a hung server delays the calls in progress, but no later ones.
 //
 // # What a retry means
 //

@@ -22,7 +22,7 @@ var ErrClosed = errors.New("client: sequencer is closed")
 type Error struct {
 	Sequencer  string
 	Server     string        // as in Config.Servers
-	Status     int           // HTTP status
+	Status     int           // HTTP status; over RESP, the one of the Kind
 	Kind       string        // "busy", "detached", …: the problem's type without urn:firn:problem:, a type of another kind unchanged, or "" if there was no type
 	Detail     string        // what is wrong and what would be right, or the beginning of an answer that is not a problem
 	Hint       string        // what the user of this package can do, or ""
@@ -31,7 +31,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	what := cmp.Or(e.Kind, strings.ToLower(http.StatusText(e.Status)))
-	text := fmt.Sprintf("client: %s at %s: %d", e.Sequencer, e.Server, e.Status)
+	text := fmt.Sprintf("client: %s: %d", place(e.Sequencer, e.Server), e.Status)
 	if what != "" {
 		text += " " + what
 	}
@@ -67,6 +67,7 @@ func (e *Error) ofServer() bool {
 
 // A problemKind describes a kind of problem; kinds.go has all of them.
 type problemKind struct {
+	status   int    // of HTTP
 	hint     string // what a user of this package can do, or ""
 	ofServer bool   // it concerns the server as a whole, not one sequencer
 	is       error  // the error of package firn with the same meaning, or nil
@@ -98,14 +99,15 @@ type AnswerError struct {
 }
 
 func (e *AnswerError) Error() string {
-	return fmt.Sprintf("client: %s at %s: the answer cannot be used: %s", e.Sequencer, e.Server, e.Reason)
+	return fmt.Sprintf("client: %s: the answer cannot be used: %s", place(e.Sequencer, e.Server), e.Reason)
 }
 
 // A giveUpError is the error of a batch that no server returned: the last
 // failure of each.
 type giveUpError struct {
-	sequencer string
-	errs      []error
+	what  string
+	cause error // the context's; nil if Config.Patience ended the call
+	errs  []error
 }
 
 func (e *giveUpError) Error() string {
@@ -113,7 +115,15 @@ func (e *giveUpError) Error() string {
 	for i, err := range e.errs {
 		texts[i] = strings.TrimPrefix(err.Error(), "client: ")
 	}
-	return fmt.Sprintf("client: no server gives IDs of %s: %s", e.sequencer, strings.Join(texts, "; "))
+	return "client: " + e.what + ": " + strings.Join(texts, "; ")
 }
 
-func (e *giveUpError) Unwrap() []error { return e.errs }
+func (e *giveUpError) Unwrap() []error {
+	if e.cause == nil {
+		return e.errs
+	}
+	return append([]error{e.cause}, e.errs...)
+}
+
+// place names a sequencer at a server. The name may be anything.
+func place(sequencer, server string) string { return quote(sequencer) + " at " + server }

@@ -66,7 +66,7 @@ func ExampleError() {
 // IDs that are at most a minute old, from servers that require a token.
 func ExampleConfig() {
 	c, err := client.New(client.Config{
-		Servers:  []string{"https://ids-1.example:3476", "https://ids-2.example:3476"},
+		Servers:  []string{"firns://ids-1.example:3476", "firns://ids-2.example:3476"},
 		Token:    "secret",
 		Prefetch: &firn.PrefetchOptions{Validity: time.Minute},
 	})

@@ -12,58 +12,29 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/client/clienttest"
 )
 
-// A direct is a server that switches to RESP, over which it returns the answers
-// of its Handler.
-type direct struct {
+// A respServer answers over RESP what a handler answers over HTTP.
+type respServer struct {
 	*clienttest.Handler
+	handler http.Handler // Handler, or around it
 
 	mu       sync.Mutex
-	switches int
-	commands int
-	refuse   bool                       // refuses to switch
-	quiet    bool                       // no answer offers RESP
-	answer   func(answer string) string // changes an answer over RESP; nil means no change
+	commands int                        // for IDs
+	answer   func(answer string) string // changes an answer; nil means no change
 	auth     string                     // the answer to AUTH
 	tokens   []string                   // received with AUTH
 	conns    []net.Conn
 }
 
-func (d *direct) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if r.URL.Path != "/v1/resp" {
-		if r.Header.Get("Firn-Nonce") != "" && !d.quiet {
-			w.Header().Set("Connection", "Firn-Upgrade")
-			w.Header().Set("Firn-Upgrade", "firn-resp")
-		}
-		d.mu.Unlock()
-		defer d.mu.Lock()
-		d.Handler.ServeHTTP(w, r)
-		return
-	}
-	d.switches++
-	if d.refuse || r.Header.Get("Upgrade") != "firn-resp" || r.Header.Get("Connection") != "Upgrade" || r.Header.Get("Firn-Peer") == "" {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	conn, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(err)
-	}
-	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: firn-resp\r\n\r\n")
-	d.conns = append(d.conns, conn)
-	go d.serve(conn, rw.Reader)
-}
-
 // serve answers commands, one after the other. Meanwhile it keeps reading, like
 // the buffers of a connection, which a pipe in memory does not have.
-func (d *direct) serve(conn net.Conn, r *bufio.Reader) {
+func (d *respServer) serve(conn net.Conn) {
 	defer conn.Close()
+	d.set(func() { d.conns = append(d.conns, conn) })
+	r := bufio.NewReader(conn)
 	came := make(chan []string, 1000)
 	go func() {
 		defer close(came)
@@ -78,18 +49,18 @@ func (d *direct) serve(conn net.Conn, r *bufio.Reader) {
 	for words := range came {
 		var said string
 		if words[0] == "AUTH" {
-			d.mu.Lock()
-			d.tokens = append(d.tokens, words[1])
-			said = d.auth
-			d.mu.Unlock()
+			d.set(func() {
+				d.tokens = append(d.tokens, words[1])
+				said = d.auth
+			})
 		} else {
 			said = d.command(words)
-			d.mu.Lock()
-			d.commands++
-			if d.answer != nil {
-				said = d.answer(said)
-			}
-			d.mu.Unlock()
+			d.set(func() {
+				d.commands++
+				if d.answer != nil {
+					said = d.answer(said)
+				}
+			})
 		}
 		if _, err := io.WriteString(conn, said); err != nil || said == "" {
 			return
@@ -111,7 +82,7 @@ func readCommand(r *bufio.Reader) (words []string, err error) {
 }
 
 // command answers a command like an HTTP request.
-func (d *direct) command(words []string) string {
+func (d *respServer) command(words []string) string {
 	target := "/v1/sequencers/" + words[1] + "/next?count=" + words[2]
 	if words[0] == "NEXTR" {
 		target += "&runs=true&format=hex"
@@ -119,10 +90,12 @@ func (d *direct) command(words []string) string {
 		target += "&format=raw"
 	}
 	w := httptest.NewRecorder()
-	d.Handler.ServeHTTP(w, httptest.NewRequest("POST", target, nil))
+	d.handler.ServeHTTP(w, httptest.NewRequest("POST", target, nil))
 	switch {
 	case w.Code != 200:
-		return "-ERR busy: not now\r\n"
+		var p struct{ Type, Detail string }
+		_ = json.Unmarshal(w.Body.Bytes(), &p)
+		return fmt.Sprintf("-ERR %s: %s\r\n", strings.TrimPrefix(p.Type, "urn:firn:problem:"), p.Detail)
 	case words[0] == "NEXTB":
 		return fmt.Sprintf("$%d\r\n%s\r\n", w.Body.Len(), w.Body)
 	}
@@ -152,63 +125,58 @@ func runsRESP(runs ...[3]string) string {
 	return b.String()
 }
 
-// counts returns the numbers of switches and commands.
-func (d *direct) counts() (switches, commands int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.switches, d.commands
+// cut closes all connections.
+func (d *respServer) cut() {
+	d.set(func() {
+		for _, c := range d.conns {
+			c.Close()
+		}
+		d.conns = nil
+	})
 }
 
-// cut closes all RESP connections.
-func (d *direct) cut() {
+// set uses the server under its lock.
+func (d *respServer) set(use func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.conns {
-		c.Close()
-	}
-	d.conns = nil
+	use()
 }
 
-// set changes the server under its lock.
-func (d *direct) set(change func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	change()
+// count returns the number of commands for IDs.
+func (d *respServer) count() (n int) {
+	d.set(func() { n = d.commands })
+	return n
 }
 
-// direct starts a server that switches to RESP, at http://host.
-func (n *network) direct(t *testing.T, host string, node uint64, layout string) *direct {
+// newRESP returns a server that makes IDs.
+func newRESP(t *testing.T, node uint64, layout string) *respServer {
 	t.Helper()
-	d := &direct{Handler: n.node(t, host, node, layout), auth: "+OK\r\n"}
-	n.serve(host, d)
+	h := newHandler(t, node, layout)
+	return &respServer{Handler: h, handler: h, auth: "+OK\r\n"}
+}
+
+// resp starts a server at firn://host.
+func (n *network) resp(t *testing.T, host string, node uint64, layout string) *respServer {
+	t.Helper()
+	d := newRESP(t, node, layout)
+	n.serveRESP(t, host, d)
 	return d
 }
 
-// directClient makes a client of this network that may speak RESP, and closes
-// it at the end of the test.
-func (n *network) directClient(t *testing.T, c Config) *Client {
-	t.Helper()
-	client := newClient(t, c)
-	client.idle[0].(*http.Transport).DialContext = n.dial
-	for _, s := range client.roster.servers {
-		if s.link == nil {
-			t.Fatalf("%s may not speak RESP", s.name)
+func (n *network) serveRESP(t *testing.T, host string, d *respServer) {
+	l := n.listen(host)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go d.serve(conn)
 		}
-		s.link.dial = n.dial
-	}
-	return client
-}
-
-// switched makes one request, so that the next one uses RESP.
-func switched(t *testing.T, q *Sequencer) {
-	t.Helper()
-	if _, err := q.NextBatch(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(time.Second)
-	for _, s := range q.client.roster.servers {
-		if s.link.get(q.client.config.Token) == nil {
-			t.Fatalf("%s: there is no RESP", s.name)
-		}
-	}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		d.Close()
+		d.cut()
+	})
 }

@@ -42,26 +42,40 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
 	})
 }
 
-// serve starts a server at http://host.
-func (n *network) serve(host string, h http.Handler) *http.Server {
+// listen returns the listener of a host.
+func (n *network) listen(host string) *pipeListener {
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.hosts[host] = l
-	n.servers = append(n.servers, s)
-	n.mu.Unlock()
-	go s.Serve(l)
-	return s
+	return l
 }
 
-// node starts a server that makes IDs, at http://host.
-func (n *network) node(t *testing.T, host string, node uint64, layout string) *clienttest.Handler {
+// serve starts a server at http://host.
+func (n *network) serve(host string, h http.Handler) {
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	l := n.listen(host)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.servers = append(n.servers, s)
+	go s.Serve(l)
+}
+
+// newHandler returns a handler that makes IDs.
+func newHandler(t *testing.T, node uint64, layout string) *clienttest.Handler {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
 	h, err := clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return h
+}
+
+// node starts a server that makes IDs, at http://host.
+func (n *network) node(t *testing.T, host string, node uint64, layout string) *clienttest.Handler {
+	t.Helper()
+	h := newHandler(t, node, layout)
 	n.serve(host, h)
 	return h
 }
@@ -76,6 +90,19 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 		return nil, errors.New("connection refused")
 	}
 	c, s := net.Pipe()
+	if g := l.gate; g != nil {
+		if g.how == "connect" {
+			select {
+			case <-g.wait():
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		n.mu.Lock()
+		g.conns = append(g.conns, c)
+		n.mu.Unlock()
+		s = gatedConn{s, g}
+	}
 	select {
 	case l.conns <- s:
 		return c, nil
@@ -98,6 +125,11 @@ func (n *network) client(t *testing.T, c Config) *Client {
 	transport := &http.Transport{DialContext: n.dial}
 	c.HTTPClient = &http.Client{Transport: transport}
 	client := newClient(t, c)
+	for _, s := range client.roster.servers {
+		if s.pool != nil {
+			s.pool.dial = n.dial
+		}
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return client
 }
@@ -121,6 +153,7 @@ type pipeListener struct {
 	conns chan net.Conn
 	once  sync.Once
 	done  chan struct{}
+	gate  *gate // nil if it cannot be stopped
 }
 
 func (l *pipeListener) Accept() (net.Conn, error) {

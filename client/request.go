@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
@@ -46,9 +48,7 @@ func newNonce() string {
 	return hex.EncodeToString(raw[:])
 }
 
-// request requests n IDs from one server, once, as runs or packed. It uses RESP
-// if possible, and HTTP otherwise. Failed requests are repeated over HTTP, so
-// that errors are the same.
+// request requests n IDs from one server, once, as runs or packed.
 func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed bool) (b firn.BatchOf[I], err error) {
 	c := &s.client.config
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -59,10 +59,11 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 			return b, &tokenError{err}
 		}
 	}
-	runs, err := s.ask(ctx, to.link.get(token), to, n, packed)
-	if errors.Is(err, errElsewhere) {
-		runs, err = s.post(ctx, to, token, n, packed)
+	ask := s.post
+	if to.pool != nil {
+		ask = s.ask
 	}
+	runs, err := ask(ctx, to, token, n, packed)
 	if err != nil {
 		return b, err
 	}
@@ -72,33 +73,62 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	return firn.BatchFromRuns(runs...), nil
 }
 
-// ask asks over RESP. It returns errElsewhere if HTTP should be used.
-func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, packed bool) ([]firn.RunOf[I], error) {
-	if p == nil {
-		return nil, errElsewhere
-	}
+// ask asks over RESP.
+func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n int, packed bool) (runs []firn.RunOf[I], err error) {
 	command := "NEXTR"
 	if packed {
 		command = "NEXTB"
 	}
 	var room [128]byte
-	a, err := p.ask(ctx, expectation{n, idSize[I](), packed}, appendCommand(room[:0], command, s.name, strconv.Itoa(n)))
-	var runs []firn.RunOf[I]
+	a, err := to.pool.ask(ctx, token, expectation{n, idSize[I](), packed}, appendCommand(room[:0], command, s.name, strconv.Itoa(n)))
 	switch {
-	case errors.Is(err, errElsewhere):
-		return nil, err
-	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
+	case err == errFraming:
+		return nil, s.unusable(to, "it is %v: use firn:// only for the address of a Firn server", err)
 	case err != nil:
-	case packed:
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
+	case a.fault != "":
+		return nil, s.fault(a.fault, to)
+	}
+	if err = a.err; err == nil && packed {
 		runs, err = parsePacked[I](a.packed, n)
-	default:
+	} else if err == nil {
 		runs, err = runsOf[I](a.spans)
 	}
 	if err != nil {
 		return nil, s.unusable(to, "%v", err)
 	}
 	return runs, nil
+}
+
+// fault parses an error of RESP: WORD kind: detail; retry after N s. Errors
+// without a kind come from something other than a Firn server, or from Redis's
+// own texts for authentication.
+func (s *SequencerOf[I]) fault(text string, from *server) error {
+	e := &Error{Sequencer: s.name, Server: from.name, Status: http.StatusInternalServerError}
+	word, rest, _ := strings.Cut(text, " ")
+	kind, detail, _ := strings.Cut(rest, ": ")
+	if k, known := problemKinds[kind]; known {
+		e.Kind, e.Status = kind, k.status
+	} else {
+		detail = rest
+		switch word {
+		case "NOAUTH", "WRONGPASS":
+			e.Kind, e.Status = "unauthorized", http.StatusUnauthorized
+		case "NOPERM":
+			e.Kind, e.Status = "forbidden", http.StatusForbidden
+		case "TRYAGAIN", "UNAVAILABLE":
+			e.Status = http.StatusServiceUnavailable
+		}
+	}
+	if i := strings.LastIndex(detail, "; retry after "); i >= 0 {
+		seconds, _ := strings.CutSuffix(detail[i+len("; retry after "):], " s")
+		if e.RetryAfter = retryAfter(seconds); e.RetryAfter > 0 {
+			detail = detail[:i]
+		}
+	}
+	e.Detail = printable(detail)
+	e.Hint = hintOf(e.Kind, e.Status)
+	return e
 }
 
 // unusable returns the error of an answer other than the requested IDs.
@@ -118,7 +148,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, nil)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 	}
 	req.Header["Accept"] = []string{accept}
 	req.Header["User-Agent"] = []string{s.client.config.UserAgent}
@@ -133,7 +163,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 
 	resp, err := to.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, reasonOf(err))
+		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), reasonOf(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -144,11 +174,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	if got := resp.Header[nonceHeader]; len(got) > 1 || len(got) == 1 && got[0] != nonce {
 		return nil, s.unusable(to, "it is the answer to another request: something between this program and the server caches answers or mixes them up")
 	}
-	runs, err := s.readAnswer(resp, to, accept, n, packed)
-	if err == nil {
-		to.link.offered(resp.Header, token)
-	}
-	return runs, err
+	return s.readAnswer(resp, to, accept, n, packed)
 }
 
 // readAnswer reads the IDs of an answer.
@@ -168,7 +194,7 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 	}
 	data, err := readAll(resp, most+1)
 	if err != nil {
-		return nil, fmt.Errorf("client: %s at %s: read the answer: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s: read the answer: %w", place(s.name, to.name), err)
 	}
 	if int64(len(data)) > most {
 		return nil, s.unusable(to, "it has more than %d bytes, the maximum for %d IDs", most, n)
@@ -217,14 +243,11 @@ func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch location := resp.Header.Get("Location"); {
 	case media == "application/problem+json" && json.Unmarshal(data, &p) == nil:
-		e.Kind = strings.TrimPrefix(p.Type, "urn:firn:problem:")
+		e.Kind = printable(strings.TrimPrefix(p.Type, "urn:firn:problem:"))
 		if e.Kind == "about:blank" {
 			e.Kind = ""
 		}
-		e.Detail = p.Detail
-		if e.Detail == "" {
-			e.Detail = p.Title
-		}
+		e.Detail = printable(cmp.Or(p.Detail, p.Title))
 	case location != "" && e.Status >= 300 && e.Status < 400:
 		e.Detail = "a redirect to " + quote(location)
 	case len(bytes.TrimSpace(data)) > 0:
@@ -244,6 +267,16 @@ func retryAfter(text string) time.Duration {
 		return max(0, time.Until(at))
 	}
 	return 0
+}
+
+// printable replaces what a terminal might interpret.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }
 
 // quote quotes a text from a server, truncated to fit a log line.

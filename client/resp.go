@@ -20,7 +20,8 @@ type expectation struct {
 type reply struct {
 	spans  []span // if runs were requested
 	packed []byte // otherwise, IDs
-	err    error  // errElsewhere, or what is wrong with the IDs
+	fault  string // the text of an error
+	err    error  // what is wrong with the IDs
 }
 
 // errFraming is the error of bytes that are not an answer to the request.
@@ -41,11 +42,17 @@ func appendCommand(b []byte, words ...string) []byte {
 // readReply reads the answer to a command. Its error means that nothing more
 // can be read; if only the IDs are wrong, the error is in the reply.
 func readReply(r *bufio.Reader, want expectation) (a reply, err error) {
-	kind, n, err := readHead(r)
+	kind, text, err := readLine(r)
+	if err != nil {
+		return a, err
+	}
+	if kind == '-' {
+		a.fault = string(text)
+		return a, nil
+	}
+	n, err := parseLength(text)
 	switch {
 	case err != nil:
-	case kind == '-':
-		a.err = errElsewhere // the HTTP answer has all details
 	case kind == '$' && want.packed:
 		a.packed, a.err, err = readPacked(r, n, want)
 	case kind == '*' && !want.packed && n <= want.count:
@@ -54,6 +61,19 @@ func readReply(r *bufio.Reader, want expectation) (a reply, err error) {
 		err = errFraming
 	}
 	return a, err
+}
+
+// readStatus reads the answer to AUTH: the text of an error, or "".
+func readStatus(r *bufio.Reader) (fault string, err error) {
+	kind, text, err := readLine(r)
+	switch {
+	case err != nil:
+	case kind == '-':
+		fault = string(text)
+	case kind != '+':
+		err = errFraming
+	}
+	return fault, err
 }
 
 // readLine reads a line: its type and the text that follows.
@@ -69,17 +89,23 @@ func readLine(r *bufio.Reader) (kind byte, text []byte, err error) {
 	return text[0], text[1:], nil
 }
 
-// readHead reads a line with a number after its type, or an error line.
-func readHead(r *bufio.Reader) (kind byte, n int, err error) {
-	kind, text, err := readLine(r)
-	if err != nil || kind == '-' {
-		return kind, 0, err
-	}
+// parseLength parses the number in a line.
+func parseLength(text []byte) (int, error) {
 	u, err := strconv.ParseUint(string(text), 10, 31)
 	if err != nil {
-		return 0, 0, errFraming
+		return 0, errFraming
 	}
-	return kind, int(u), nil
+	return int(u), nil
+}
+
+// readHead reads a line with a number after its type.
+func readHead(r *bufio.Reader) (kind byte, n int, err error) {
+	kind, text, err := readLine(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, err = parseLength(text)
+	return kind, n, err
 }
 
 // readPacked reads the rest of a string of n bytes.

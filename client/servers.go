@@ -10,18 +10,22 @@ import (
 // A server is one of Config.Servers.
 type server struct {
 	name string // as in Config.Servers
+	pool *pool  // of RESP connections; nil over HTTP
 	base string // of URLs
 	http *http.Client
-	link *link // nil where HTTP alone is spoken
 }
 
-// A health is the state of a server, as a whole or for one sequencer.
+// A health is the state of a server, as a whole or for one sequencer. A server
+// whose last request failed, or takes long, is a suspect: as long as another one
+// works, calls do not wait for it, and only probes are sent to it.
 type health struct {
-	failures int       // since it last worked
-	failed   time.Time // time of the last failure
-	until    time.Time // it is not used before
-	asked    bool      // the server asked for that, so it is not a last resort either
-	err      error     // the last failure
+	failures int           // since it last worked
+	failed   time.Time     // time of the last failure
+	until    time.Time     // it is not used before
+	probe    time.Time     // no probe is sent before
+	asked    bool          // the server asked for the pause, so it is not a last resort either
+	err      error         // why it is a suspect; nil if it is not
+	usual    time.Duration // how long its requests take: a moving average
 }
 
 // How long a server is left out. The time doubles with each failure, up to the
@@ -53,18 +57,40 @@ func (h *health) fail(start time.Time, wish time.Duration, err error) {
 		h.asked = false
 		h.until = now.Add(pause(h.failures))
 	}
-	h.err = err
 	if wish > 0 {
 		wish = min(wish, longestWish)
 		wish += rand.N(wish/10 + 1) // never less than the server asked for
 		h.asked, h.until = true, now.Add(wish)
 	}
+	h.suspect(start, err)
+}
+
+// suspect makes the server a suspect because of a request that began at start.
+// The next probe waits at least as long as that request took.
+func (h *health) suspect(start time.Time, err error) {
+	now := time.Now()
+	h.err = err
+	h.probe = now.Add(max(h.until.Sub(now), now.Sub(start), pause(1)))
+}
+
+// slowAfter is how long a request may take before another server is asked
+// beside it, or twice as long as usual.
+const slowAfter = 200 * time.Millisecond
+
+// hedgeAfter returns how long a request may take before another server is asked.
+func (h *health) hedgeAfter() time.Duration { return max(slowAfter, 2*h.usual) }
+
+// answered records an answer after a time. One that took very long changes
+// little: the server was probably stopped.
+func (h *health) answered(took time.Duration) {
+	*h = health{usual: h.usual + (min(took, 2*h.hedgeAfter())-h.usual)/8}
 }
 
 // A roster picks servers. Its methods are safe for concurrent use by multiple
 // goroutines.
 type roster struct {
 	servers []server
+	timeout time.Duration // of a request
 
 	mu     sync.Mutex
 	health []health // of the servers, in their order
@@ -79,46 +105,60 @@ type view struct {
 // A round records what one call has tried.
 type round struct {
 	start   time.Time
+	count   int    // of IDs to request
 	tried   []bool // by server: at least once
 	refused []bool // by server: not to be tried again
+	pending []bool // by server: a request is in progress
 
 	timeouts int
 }
 
 func (r *roster) newView() *view { return &view{roster: r, own: make([]health, len(r.servers))} }
 
-func (r *roster) newRound() round {
+func (r *roster) newRound(count int) round {
 	n := len(r.servers)
-	return round{start: time.Now(), tried: make([]bool, n), refused: make([]bool, n)}
+	flags := make([]bool, 3*n)
+	return round{start: time.Now(), count: count, tried: flags[:n], refused: flags[n : 2*n], pending: flags[2*n:]}
 }
 
-// pick chooses a random server among those that are not left out. If all are,
-// it chooses the last resort: the server that returns first, among those that
-// the call has not tried and that have not asked for the pause themselves.
-// Otherwise it returns -1 and the time until a server is available, or 0 if the
-// call must give up.
-func (v *view) pick(c *round) (i int, wait time.Duration) {
+// pick chooses a random server among those that are not suspects, and returns
+// the suspects to probe beside it. If all are suspects, it chooses a random one
+// that is not left out, or else the last resort: the one that returns first,
+// among those that the call has not tried and that have not asked for the pause
+// themselves. Otherwise it returns -1 and the time until a server is available,
+// or 0 if the call must give up.
+func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
-	chosen, fit := -1, 0
-	resort := -1
+	good, fit, resort := -1, -1, -1
+	goods, fits := 0, 0
 	var resortAt, soonest time.Time
 	for i := range v.servers {
-		if c.refused[i] {
+		if c.refused[i] || c.pending[i] {
 			continue
 		}
-		until := v.health[i].until
-		if own := v.own[i].until; own.After(until) {
-			until = own
-		}
-		if !until.After(now) {
-			if fit++; rand.IntN(fit) == 0 {
-				chosen = i
+		h, own := &v.health[i], &v.own[i]
+		if h.err == nil && own.err == nil {
+			if goods++; rand.IntN(goods) == 0 {
+				good = i
 			}
 			continue
 		}
-		asked := v.health[i].asked && v.health[i].until.After(now) || v.own[i].asked && v.own[i].until.After(now)
+		if now.After(h.probe) && now.After(own.probe) {
+			probes = append(probes, i)
+		}
+		until := h.until
+		if own.until.After(until) {
+			until = own.until
+		}
+		if !until.After(now) {
+			if fits++; rand.IntN(fits) == 0 {
+				fit = i
+			}
+			continue
+		}
+		asked := h.asked && h.until.After(now) || own.asked && own.until.After(now)
 		if !c.tried[i] && !asked && (resort < 0 || until.Before(resortAt)) {
 			resort, resortAt = i, until
 		}
@@ -127,23 +167,37 @@ func (v *view) pick(c *round) (i int, wait time.Duration) {
 		}
 	}
 	switch {
-	case chosen >= 0:
-		return chosen, 0
+	case good >= 0:
+		for _, i := range probes { // no other one before this one has ended
+			v.health[i].probe, v.own[i].probe = now.Add(v.timeout), now.Add(v.timeout)
+		}
+		return good, probes, 0
+	case fit >= 0:
+		return fit, nil, 0
 	case resort >= 0:
-		return resort, 0
+		return resort, nil, 0
 	case soonest.IsZero():
-		return -1, 0
+		return -1, nil, 0
 	}
-	return -1, soonest.Sub(now)
+	return -1, nil, soonest.Sub(now)
+}
+
+// hedgeAfter returns how long a request of this sequencer to a server may take
+// before another server is asked.
+func (v *view) hedgeAfter(i int) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.own[i].hedgeAfter()
 }
 
 // worked records that a server has answered, and reports whether it had failed
 // before.
-func (v *view) worked(i int) bool {
+func (v *view) worked(i int, took time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	had := v.health[i].failures > 0 || v.own[i].failures > 0
-	v.health[i], v.own[i] = health{}, health{}
+	v.health[i] = health{}
+	v.own[i].answered(took)
 	return had
 }
 
@@ -158,7 +212,19 @@ func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, er
 	}
 	first := h.failures == 0
 	h.fail(start, wish, err)
+	if v.own[i].err != nil {
+		v.own[i].suspect(start, err)
+	}
 	return first
+}
+
+// slow records that a server has not answered a request that began at start. It
+// may answer those of other sequencers, so it must also answer one of this.
+func (v *view) slow(i int, start time.Time, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.health[i].suspect(start, err)
+	v.own[i].suspect(start, err)
 }
 
 // errors returns the last failures of all servers, for a call that gives up.
@@ -181,6 +247,6 @@ func (v *view) errors() (errs []error) {
 type ServerStatus struct {
 	Server   string    // as in Config.Servers
 	Failures int       // since it last worked
-	LeftOut  time.Time // until then it is used only if no other is left; zero or past if it is not left out
-	Err      error     // the last failure, if it has not worked since
+	LeftOut  time.Time // until then it is asked only if no other server works; zero or past if it is not left out
+	Err      error     // why calls do not wait for it while another server works; nil if they do
 }

@@ -4,6 +4,5 @@ package client
 
 import "syscall"
 
-const seesUnread = false
-
+// isUnread reports nothing on this system.
 func isUnread(syscall.RawConn) bool { return false }

@@ -4,10 +4,6 @@ package client
 
 import "syscall"
 
-// seesUnread is whether isUnread works on this system. If not, the owner of a
-// pipe always reads.
-const seesUnread = true
-
 // isUnread reports whether bytes have arrived on a connection that were not
 // read yet, or its end. It does not wait.
 func isUnread(conn syscall.RawConn) bool {

@@ -57,7 +57,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: s.c.Limits,
 		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
-		RESP: s.respOf, Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
+		Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	}
 	if s.source.cluster != nil {
@@ -129,33 +129,13 @@ func (s *Server) tlsConfig() *tls.Config {
 // tlsStateKey is the context key for the TLS state of a request's connection.
 type tlsStateKey struct{}
 
-// respKey is the context key for whether the connection of a request may be
-// switched to RESP.
-type respKey struct{}
-
-// withConn puts the TLS state of a connection into its context, and whether it
-// may be switched to RESP: http.Server knows neither for connections that it
-// did not accept itself.
+// withConn puts the TLS state of a connection into its context, because
+// http.Server does not know it for connections that it did not accept itself.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if listen.Serves(conn, listen.RESP) {
-		ctx = context.WithValue(ctx, respKey{}, true)
-	}
 	if state := listen.StateOf(conn); state != nil {
 		ctx = context.WithValue(ctx, tlsStateKey{}, state)
 	}
 	return ctx
-}
-
-// respOf returns a function that serves RESP on the connection of a request, or
-// nil if the connection may not be switched.
-func (s *Server) respOf(r *http.Request) func(net.Conn) {
-	if may, _ := r.Context().Value(respKey{}).(bool); !may {
-		return nil
-	}
-	return func(conn net.Conn) {
-		listen.Switch(conn, listen.RESP)
-		s.resp.ServeConn(conn)
-	}
 }
 
 // tlsState returns the TLS state of a request's connection, or nil.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -53,11 +52,6 @@ type Config struct {
 	// disables it.
 	Console Console
 
-	// RESP returns a function that serves the connection of a request after it was
-	// switched to RESP, or nil if this connection may not be switched. A nil
-	// function means that none may.
-	RESP func(*http.Request) (serve func(net.Conn))
-
 	// Owner returns the owner of this server's node ID of a sequencer, for the
 	// answer to a forwarded request; nil means that it has no owner to show.
 	Owner func(name string) string
@@ -97,7 +91,6 @@ type Handler struct {
 	auth     auth.Authorizer
 	tls      func(*http.Request) *tls.ConnectionState
 	console  Console
-	resp     func(*http.Request) func(net.Conn)
 	owner    func(name string) string
 	log      *slog.Logger
 	newID    func() string
@@ -124,7 +117,6 @@ var routes = []route{
 	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi},
 	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect},
 	{"/v1/members", read, auth.See, (*Handler).members},
-	{"/v1/resp", []string{http.MethodGet}, auth.Anything, (*Handler).switchToRESP},
 	{"/v1/sequencers", read, auth.See, (*Handler).sequencers},
 	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, (*Handler).sequencer},
 	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, (*Handler).attach},
@@ -141,12 +133,9 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, resp: c.RESP, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	h.limit = cmp.Or(h.limit, service.DefaultLimit)
 	h.ready = service.NewReadiness(h.backend, h.limit)
-	if h.resp == nil {
-		h.resp = func(*http.Request) func(net.Conn) { return nil }
-	}
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}

@@ -102,7 +102,6 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	if nonce := r.Header[nonceHeader]; len(nonce) == 1 && requestid.Valid(nonce[0]) {
 		w.Header()[nonceHeader] = nonce
-		h.offerRESP(w, r)
 	}
 	name := r.PathValue("name")
 	if err := service.CheckName(name); err != nil {

@@ -378,21 +378,6 @@ func linger(conn net.Conn) {
 	_, _ = io.CopyN(io.Discard, conn, 64<<10)
 }
 
-// Switch changes the protocol of a connection from a Mux, for the counts of
-// Open.
-func Switch(conn net.Conn, p Protocol) {
-	if l := limitedOf(conn); l != nil {
-		l.m.open[p].Add(1)
-		l.m.open[l.protocol.Swap(int32(p)+1)-1].Add(-1)
-	}
-}
-
-// Serves reports whether the Mux of a connection serves a protocol.
-func Serves(conn net.Conn, p Protocol) bool {
-	l := limitedOf(conn)
-	return l != nil && l.m.serves[p]
-}
-
 // limitedOf returns the limited of a connection from a Mux, or nil.
 func limitedOf(conn net.Conn) *limited {
 	for {

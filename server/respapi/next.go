@@ -3,8 +3,10 @@ package respapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -162,7 +164,7 @@ func parseCount(arg []byte, most int) (int, error) {
 		n = 10*n + int(c-'0')
 	}
 	if n < 1 || n > most {
-		return 0, requestErrorf("count is %s: it must be a number from 1 to %d", inspect.Quote(string(arg)), most)
+		return 0, requestErrorf("%s: count is %s: it must be a number from 1 to %d", service.BadParameter, inspect.Quote(string(arg)), most)
 	}
 	return n, nil
 }
@@ -176,7 +178,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 	} else {
 		name = string(q.name)
 		if err := service.CheckName(name); err != nil {
-			c.fail(codeErr, err.Error())
+			c.fail(codeErr, service.BadName.String()+": "+err.Error())
 			return 0
 		}
 	}
@@ -221,7 +223,11 @@ func (c *conn) serveIDs(q request) (ids int) {
 	if f.Cause != nil {
 		c.s.c.Log.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("err", f.Cause))
 	}
-	c.failAs(f.Kind, f.Kind.RESP(), f.Kind.String()+": "+f.Detail)
+	text := f.Kind.String() + ": " + f.Detail
+	if f.Retry > 0 {
+		text += fmt.Sprintf("; retry after %d s", (f.Retry+time.Second-1)/time.Second)
+	}
+	c.failAs(f.Kind, f.Kind.RESP(), text)
 	return 0
 }
 

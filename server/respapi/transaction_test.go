@@ -48,8 +48,8 @@ func TestTransactions(t *testing.T) {
 		"unknown": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"GET a", "-ERR unknown command 'GET'"}, {"INCR a", "+QUEUED"}, {"EXEC", aborted}, {"NEXT a", "1"}},
 		"arity":   {{"MULTI", "+OK"}, {"INCR", "-ERR wrong number of arguments"}, {"EXEC", aborted}},
 		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount must be 1, not "5": for several IDs use NEXT a 5`}, {"EXEC", aborted}},
-		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR count is"}, {"EXEC", aborted}},
-		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR invalid sequencer name"}, {"EXEC", aborted}},
+		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR bad-parameter: count is"}, {"EXEC", aborted}},
+		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR bad-name: invalid sequencer name"}, {"EXEC", aborted}},
 		"watch":   {{"WATCH a", "-ERR WATCH is not supported"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"WATCH a", "-ERR watch inside MULTI is not allowed"}, {"EXEC", aborted}},
 		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "-ERR hello inside MULTI is not allowed"}, {"DISCARD", "+OK"}, {"HELLO 3", "map("}},
 		// What follows EXEC in the same packet is not part of it, even if it is

@@ -127,7 +127,7 @@ func TestClientKinds(t *testing.T) {
 		"package client\n\nimport \"github.com/firnid/firn\"\n\n" +
 		"// problemKinds are the kinds of problems of servers.\nvar problemKinds = map[string]problemKind{\n")
 	for k := range Kinds() {
-		fmt.Fprintf(&b, "%q: {", k)
+		fmt.Fprintf(&b, "%q: {status: %d,", k, k.Status())
 		if hint := kinds[k].hint; hint != "" {
 			fmt.Fprintf(&b, "hint: %q,", hint)
 		}

@@ -49,12 +49,12 @@ latency, and whether any ID is a duplicate.
 The IDs are not used for anything: give bench a sequencer of its own. It keeps all IDs
 until the end, which takes 16 bytes of memory per request or more. A request that fails
 is counted and retried. Bench exits with 1 if there is a duplicate.`,
-		Example: "  firn bench\n  firn bench --protocol resp --pipeline 16\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
+		Example: "  firn bench\n  firn bench --server firn://a:3476 --pipeline 16\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; https:// uses TLS")
+	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; firn:// and firns:// mean --protocol resp, https:// and firns:// use TLS")
 	wordVar(cmd, &b.protocol, "protocol", "PROTOCOL", "protocol: http, grpc or resp", "http", "grpc", "resp")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
 	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
@@ -79,8 +79,6 @@ func (b *bencher) check() ([]*url.URL, error) {
 		return nil, misuse("", "--count %d: it must be a number from 1 to %d", b.count, service.MaxCount)
 	case b.pipeline < 1 || b.pipeline > 1000:
 		return nil, misuse("", "--pipeline %d: it must be a number from 1 to 1000", b.pipeline)
-	case b.pipeline > 1 && b.protocol != "resp":
-		return nil, misuse("", "--pipeline needs --protocol resp")
 	case b.duration <= 0 || b.duration > 24*time.Hour:
 		return nil, misuse("", "--duration %v: it must be more than 0 and at most 24h", b.duration)
 	}
@@ -93,16 +91,22 @@ func (b *bencher) check() ([]*url.URL, error) {
 			text = "http://" + text
 		}
 		u, err := url.Parse(text)
+		if err == nil && (u.Scheme == "firn" || u.Scheme == "firns") {
+			b.protocol, u.Scheme = "resp", strings.Replace(u.Scheme, "firn", "http", 1)
+		}
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, misuse("write http://HOST:PORT or https://HOST:PORT", "invalid --server %q", text)
+			return nil, misuse("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT or https://HOST:PORT", "invalid --server %q", text)
 		}
 		if u.Port() == "" {
 			u.Host = net.JoinHostPort(u.Hostname(), "3476")
 		}
 		all = append(all, u)
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return nil, misuse("write http://HOST:PORT", "--server is empty")
+	case b.pipeline > 1 && b.protocol != "resp":
+		return nil, misuse("", "--pipeline needs --protocol resp")
 	}
 	return all, nil
 }

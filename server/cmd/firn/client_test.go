@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,5 +71,56 @@ func TestClient(t *testing.T) {
 				t.Errorf("a bad name: %v", err)
 			}
 		})
+	}
+}
+
+// TestClientOfStoppedServer: with one of three servers stopped, no call waits
+// for it: a request to it would take an hour. It is used again once it runs.
+func TestClientOfStoppedServer(t *testing.T) {
+	notInProcess(t)
+	store := testStore(t)
+	servers := make([]testServer, 3)
+	for i := range servers {
+		servers[i].start(t, store)
+		defer servers[i].end(syscall.SIGTERM)
+	}
+	for _, scheme := range []string{"http://", "firn://"} {
+		config := client.Config{Timeout: time.Hour}
+		for i := range servers {
+			config.Servers = append(config.Servers, strings.Replace(*servers[i].url.Load(), "http://", scheme, 1))
+		}
+		c, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		q := c.Sequencer("orders")
+		seen := make(map[firn.ID]bool)
+		call := func() {
+			b, err := q.NextBatch(t.Context(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id := range b.All() {
+				if seen[id] {
+					t.Fatalf("%v comes twice", id)
+				}
+				seen[id] = true
+			}
+		}
+		for range 30 {
+			call()
+		}
+		_ = servers[0].cmd.Process.Signal(syscall.SIGSTOP)
+		for range 300 {
+			call()
+		}
+		if s := c.Servers()[0]; s.Err == nil {
+			t.Errorf("the stopped server is %+v", s)
+		}
+		_ = servers[0].cmd.Process.Signal(syscall.SIGCONT)
+		for c.Servers()[0].Err != nil && t.Context().Err() == nil {
+			call()
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -207,6 +208,11 @@ func TestClientsOfKilledServers(t *testing.T) {
 			ledgers[i] = &ledger{next: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true}}
 			defer ledgers[i].next.CloseIdleConnections()
 			config.HTTPClient = &http.Client{Transport: ledgers[i]}
+		} else {
+			config.Servers = nil
+			for _, u := range urls {
+				config.Servers = append(config.Servers, strings.Replace(u, "http://", "firn://", 1))
+			}
 		}
 		c, err := client.New(config)
 		if err != nil {

@@ -48,7 +48,7 @@ func TestUntrustedFiles(t *testing.T) {
 	for name, s := range map[string]*serving{
 		"tokens":       {tokens: file},
 		"tls-cert":     {tls: tlsconf.Files{Cert: file, Key: file}},
-		"member-token": {memberToken: file},
+		"member-token": {forwardToken: file},
 	} {
 		_, wrong := s.readGuard(nil)
 		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {

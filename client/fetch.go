@@ -1,0 +1,298 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A fetcher is the source of a sequencer's prefetcher. It returns the result of
+// a single request, because callers wait for it.
+type fetcher[I firn.AnyID[I]] struct{ s *SequencerOf[I] }
+
+func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
+	return f.s.fetch(ctx, n)
+}
+
+// errPatience is the cause of a context that ends because of Config.Patience,
+// not because of its caller.
+var errPatience = errors.New("client: Config.Patience has passed")
+
+// fetch gets one request for up to n IDs answered.
+func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], error) {
+	none := firn.BatchOf[I]{}
+	if s.name == "" || s.name == "." || s.name == ".." {
+		return none, fmt.Errorf("client: %q is not the name of a sequencer: it begins with a letter or a digit", s.name)
+	}
+	ctx := caller
+	if p := s.client.config.Patience; p > 0 {
+		limited, cancel := context.WithTimeoutCause(caller, p, errPatience)
+		defer cancel()
+		ctx = limited
+	}
+	c := s.view.newRound(n)
+	for {
+		if s.closed.Load() {
+			return none, ErrClosed
+		}
+		if ctx.Err() != nil {
+			return none, s.ended(ctx)
+		}
+		i, wait := s.pick(&c)
+		if i >= 0 {
+			if b, err, done := s.attempt(ctx, &c, i); done {
+				return b, err
+			}
+			continue
+		}
+		if wait == 0 || time.Since(c.start)+wait > s.client.config.Patience {
+			return none, s.giveUp()
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// pick chooses a server for a call, and probes suspects beside it.
+func (s *SequencerOf[I]) pick(c *round) (i int, wait time.Duration) {
+	i, probes, wait := s.view.pick(c)
+	for _, j := range probes {
+		s.probe(j)
+	}
+	return i, wait
+}
+
+// attempt sends a request to server i and, if the answer takes long, to other
+// servers beside it, one after the other. It returns the first answer; the
+// other requests end, and their IDs are lost. If done is not set, all of them
+// failed, and the call may try again.
+//
+// The caller does not use c while others do.
+func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.BatchOf[I], err error, done bool) {
+	own, cancel := context.WithCancel(ctx)
+	defer cancel()
+	start := time.Now()
+	c.count = min(c.count, int(s.most.Load()))
+	c.pending[i] = true
+	var (
+		other  firn.BatchOf[I]
+		failed error
+		found  bool
+		crash  any // a panic of the caller's code
+	)
+	joined := make(chan struct{})
+	timer := time.AfterFunc(s.hedgeAfter(ctx, i), func() {
+		defer close(joined)
+		defer func() { crash = recover() }()
+		s.late(i, start)
+		for own.Err() == nil {
+			j, _ := s.pick(c)
+			if j < 0 {
+				return
+			}
+			if other, failed, found = s.attempt(own, c, j); found {
+				cancel()
+			}
+		}
+	})
+	defer timer.Stop() // if the caller's code panics
+	count, packed := c.count, s.packed.Load()
+	b, err = s.request(own, &s.view.servers[i], count, packed)
+	if !timer.Stop() {
+		if err == nil || isFinal(err) {
+			cancel()
+		}
+		<-joined
+		if crash != nil {
+			panic(crash)
+		}
+	}
+	c.pending[i] = false
+	done = s.settle(own, c, i, start, count, packed, b, err)
+	switch {
+	case !found:
+		return b, err, done
+	case done && err == nil:
+		s.lost.Add(uint64(other.Len()))
+		return b, nil, true
+	}
+	return other, failed, true
+}
+
+// hedgeAfter returns how long to wait for server i before another one is asked.
+// It leaves half of the call's time for that one.
+func (s *SequencerOf[I]) hedgeAfter(ctx context.Context, i int) time.Duration {
+	d := s.view.hedgeAfter(i)
+	if end, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(end)/2)
+	}
+	return d
+}
+
+// late makes server i a suspect if it has not answered for long. A call with
+// little time proves nothing.
+func (s *SequencerOf[I]) late(i int, start time.Time) {
+	if time.Since(start) >= s.view.hedgeAfter(i) {
+		s.view.slow(i, start, s.noAnswer(i, start))
+	}
+}
+
+// noAnswer returns the error of a request without an answer until now.
+func (s *SequencerOf[I]) noAnswer(i int, start time.Time) error {
+	took := time.Since(start).Round(time.Millisecond)
+	return fmt.Errorf("client: %s: no answer after %v: %w", place(s.name, s.view.servers[i].name), took, context.DeadlineExceeded)
+}
+
+// isFinal reports whether no other server is asked after an error.
+func isFinal(err error) bool {
+	var (
+		said  *Error
+		token *tokenError
+	)
+	return errors.As(err, &said) && said.final() || errors.As(err, &token)
+}
+
+// settle records the result of a request, and reports whether it is that of the
+// call.
+func (s *SequencerOf[I]) settle(ctx context.Context, c *round, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
+	var (
+		said   *Error
+		answer *AnswerError
+	)
+	errors.As(err, &said)
+	whole, wish := true, time.Duration(0)
+	switch {
+	case err == nil:
+		if s.view.worked(i, time.Since(start)) {
+			s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
+		}
+		s.note(nil)
+		s.batches.Add(1)
+		s.ids.Add(uint64(b.Len()))
+		return true
+	case said != nil && said.Kind == "no-runs" && !packed:
+		s.packed.Store(true)
+		return false
+	case said != nil && said.Kind == "batch-too-large" && count > 1:
+		s.most.Store(int64(count / 2))
+		return false
+	case isFinal(err):
+		if said != nil {
+			s.note(err)
+		}
+		return true
+	case ctx.Err() != nil:
+		// The caller gave up, or has another answer. One with little time
+		// proves nothing about the server, but one that waited for long does.
+		if ctx.Err() != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
+			s.failures.Add(1)
+			s.late(i, start)
+			return false
+		}
+		err = s.noAnswer(i, start)
+	case said != nil:
+		c.refused[i] = !said.again()
+		whole, wish = said.ofServer(), said.RetryAfter
+	case errors.As(err, &answer):
+		// IDs of one sequencer may have the other width.
+		c.refused[i] = true
+		whole = false
+	case isTimeout(err):
+		if c.timeouts++; c.timeouts >= len(c.tried) {
+			c.count = max(1, count/2) // perhaps it is too much for all of them
+		}
+		s.late(i, start)
+	}
+	s.note(err)
+	s.failed(i, start, whole, wish, err)
+	c.tried[i] = true
+	if s.client.config.Patience < 0 {
+		c.refused[i] = true // once is enough
+	}
+	return false
+}
+
+// probe asks a suspect for one ID, which is lost, while calls use other
+// servers.
+func (s *SequencerOf[I]) probe(i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Load() {
+		return
+	}
+	s.probes.Go(func() {
+		defer func() {
+			if v := recover(); v != nil { // by the caller's code
+				s.failed(i, time.Now(), true, 0, fmt.Errorf("client: %s: panic: %v", place(s.name, s.view.servers[i].name), v))
+			}
+		}()
+		start, packed, c := time.Now(), s.packed.Load(), s.view.newRound(1)
+		b, err := s.request(s.ctx, &s.view.servers[i], 1, packed)
+		var said *Error
+		if s.settle(s.ctx, &c, i, start, 1, packed, b, err) && errors.As(err, &said) {
+			s.failed(i, start, false, 0, err) // other servers give IDs
+		}
+		s.lost.Add(uint64(b.Len()))
+	})
+}
+
+// ended returns the error of a context that is done: the caller's, or that of
+// Patience.
+func (s *SequencerOf[I]) ended(ctx context.Context) error {
+	if context.Cause(ctx) == errPatience {
+		return s.giveUp()
+	}
+	return s.interrupted(ctx.Err())
+}
+
+// giveUp returns the error of a batch that no server returned.
+func (s *SequencerOf[I]) giveUp() error {
+	errs := s.view.errors()
+	if len(errs) == 0 { // too early to say that a server has failed
+		errs = append(errs, fmt.Errorf("no answer in time: %w", context.DeadlineExceeded))
+	}
+	return &giveUpError{"no server gives IDs of " + quote(s.name), nil, errs}
+}
+
+// interrupted returns the error of a caller's context, with the reasons for the
+// wait.
+func (s *SequencerOf[I]) interrupted(err error) error {
+	if errs := s.view.errors(); len(errs) > 0 {
+		return &giveUpError{quote(s.name) + ": " + err.Error(), err, errs}
+	}
+	return fmt.Errorf("client: %s: %w", quote(s.name), err)
+}
+
+// failed records that a server has failed, and logs it if it answered before.
+func (s *SequencerOf[I]) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
+	if s.view.failed(i, start, whole, wish, err) {
+		s.client.config.Log.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
+	}
+}
+
+// note records the result of the last request.
+func (s *SequencerOf[I]) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastErr = err
+	if err != nil {
+		s.failures.Add(1)
+	}
+}
+
+// isRepeat reports whether the first ID of a batch equals that of the previous
+// batch. That detects some cached answers if something drops the nonce.
+func (s *SequencerOf[I]) isRepeat(first I) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first == s.last {
+		return true
+	}
+	s.last = first
+	return false
+}

@@ -1,0 +1,290 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// Over RESP, requests that follow each other share a connection, with every
+// layout of any width, in runs or packed. A connection that is not used is
+// closed.
+func TestRESP(t *testing.T) {
+	for _, layout := range []string{"default", "hazelcast", "lable", "twitter", "bits=seq:6.time:40,epoch=2026-01-01T00:00:00Z", "bits=time:34.rand:12.node:4.seq:10,unit=1s"} {
+		inBubble(t, func(t *testing.T, n *network) {
+			d := n.resp(t, "a", 1, layout)
+			q := n.client(t, Config{Servers: []string{"firn://a"}}).Sequencer("orders")
+			var got []firn.ID
+			for range 20 {
+				b, err := q.NextBatch(t.Context(), 100)
+				if err != nil || b.Len() != 100 {
+					t.Errorf("%s: NextBatch(100) = %d IDs, %v", layout, b.Len(), err)
+				}
+				got = slices.AppendSeq(got, b.All())
+			}
+			slices.Sort(got)
+			if len(slices.Compact(got)) != 2000 || n.dialled("a") != 1 {
+				t.Errorf("%s: %d IDs over %d connections, want 2000 over 1", layout, len(got), n.dialled("a"))
+			}
+			if _, err := q.client.Sequencer128("orders").NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "use the Client's method Sequencer") {
+				t.Errorf("%s: Sequencer128: %v", layout, err)
+			}
+			var all sync.WaitGroup
+			d.Delay(time.Millisecond)
+			for range mostIdle + 8 {
+				all.Go(func() {
+					if _, err := q.NextBatch(t.Context(), 1); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			p := q.client.roster.servers[0].pool
+			if len(p.idle) != mostIdle {
+				t.Errorf("%d idle connections, want %d", len(p.idle), mostIdle)
+			}
+			time.Sleep(idleAfter + time.Second)
+			synctest.Wait()
+			if len(p.idle) != 0 {
+				t.Errorf("%d idle connections after %v", len(p.idle), idleAfter)
+			}
+		})
+	}
+	inBubble(t, func(t *testing.T, n *network) {
+		d := n.resp(t, "a", 1, "uuidv7")
+		c := n.client(t, Config{Servers: []string{"firn://a"}})
+		for range 5 {
+			if b, err := c.Sequencer128("orders").NextBatch(t.Context(), 50); err != nil || b.Len() != 50 {
+				t.Errorf("uuidv7: %d IDs, %v", b.Len(), err)
+			}
+		}
+		if d.count() != 6 { // the first answer is that there are no runs
+			t.Errorf("uuidv7: %d commands, want 6", d.count())
+		}
+	})
+}
+
+// Each token has connections of its own, which are authenticated once.
+func TestTokenOfRESP(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		d := n.resp(t, "a", 1, "default")
+		token := "one"
+		q := n.client(t, Config{Servers: []string{"firn://a"}, TokenSource: func(context.Context) (string, error) { return token, nil }}).Sequencer("orders")
+		for i, next := range []string{"one", "one", "two", "two", "", "one", "two"} {
+			token = next
+			if _, err := q.NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			if want := min(1+i/2, 3); n.dialled("a") != want {
+				t.Errorf("%d connections after token %q, want %d", n.dialled("a"), next, want)
+			}
+		}
+		if !slices.Equal(d.tokens, []string{"one", "two"}) {
+			t.Errorf("the tokens sent are %q, want each once", d.tokens)
+		}
+	})
+	for auth, want := range map[string]string{ // followed by what NEXTR answers
+		"-ERR Client sent AUTH, but no password is set\r\n": "",
+		"-WRONGPASS invalid\r\n-NOAUTH required\r\n":        "401 unauthorized: invalid",
+		"+OK\r\n-NOPERM no\r\n":                             "403 forbidden: no",
+		":1\r\n":                                            "not an answer",
+	} {
+		inBubble(t, func(t *testing.T, n *network) {
+			d := n.resp(t, "a", 1, "default")
+			d.auth, _, _ = strings.Cut(auth, "-NO")
+			d.answer = func(said string) string {
+				if i := strings.Index(auth, "-NO"); i >= 0 {
+					return auth[i:]
+				}
+				return said
+			}
+			_, err := n.client(t, Config{Servers: []string{"firn://a"}, Token: "x", Patience: -1}).Sequencer("orders").NextBatch(t.Context(), 1)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%q: %v, want %q", auth, err, want)
+			}
+		})
+	}
+}
+
+// A connection that is cut after any byte of an answer fails no call, with
+// another server, and no ID comes twice. If the server closes an idle
+// connection, the next request uses another one.
+func TestAnswerCutOverRESP(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		d := n.resp(t, "a", 1, "default")
+		n.resp(t, "b", 2, "default")
+		q := n.client(t, Config{Servers: []string{"firn://a", "firn://b"}}).Sequencer("orders")
+		seen := make(map[firn.ID]bool)
+		for at, whole := 0, false; !whole; at++ {
+			cut := false
+			d.set(func() {
+				d.answer = func(said string) string {
+					if whole, cut = at >= len(said), true; whole {
+						return said
+					}
+					conn := d.conns[len(d.conns)-1]
+					time.AfterFunc(time.Millisecond, func() { conn.Close() })
+					return said[:at]
+				}
+			})
+			for !cut {
+				b, err := q.NextBatch(t.Context(), 3)
+				if err != nil || b.Len() != 3 {
+					t.Errorf("cut after %d bytes: %d IDs, %v", at, b.Len(), err)
+				}
+				for id := range b.All() {
+					if seen[id] {
+						t.Fatalf("cut after %d bytes: %v comes twice", at, id)
+					}
+					seen[id] = true
+				}
+				time.Sleep(time.Minute) // for the pauses
+			}
+		}
+		if len(seen) < 100 {
+			t.Errorf("%d IDs: this test has shown nothing", len(seen))
+		}
+		d.set(func() { d.answer = nil })
+	})
+	inBubble(t, func(t *testing.T, n *network) {
+		d := n.resp(t, "a", 1, "default")
+		q := n.client(t, Config{Servers: []string{"firn://a"}}).Sequencer("orders")
+		for i := range 5 {
+			if _, err := q.NextBatch(t.Context(), 3); err != nil || n.dialled("a") != i+1 {
+				t.Errorf("%v after %d connections", err, n.dialled("a"))
+			}
+			d.cut()
+			synctest.Wait()
+		}
+		if s := q.Stats(); s.Failures != 0 {
+			t.Errorf("%+v, want no failures", s)
+		}
+	})
+}
+
+// Answers without valid IDs are errors, as over HTTP, and so are bytes that are
+// not an answer, which also end the connection. Errors have a kind.
+func TestAnswersOverRESP(t *testing.T) {
+	const a, b = "0000000000000001", "0000000000000002"
+	const framing = "not an answer to the request: use firn:// only"
+	for answer, want := range map[string]string{
+		runsRESP([3]string{a, "1", "3"}):                         "",
+		runsRESP([3]string{a, "2", "2"}, [3]string{b, "1", "1"}): "",
+		runsRESP([3]string{a, "1", "2"}):                         "2 IDs, not the 3",
+		runsRESP([3]string{a, "1", "4"}):                         "more IDs than the 3",
+		runsRESP():                                               "0 IDs, not the 3",
+		runsRESP([3]string{"0000000000000000", "1", "3"}):        "ID 0",
+		runsRESP([3]string{a, "0", "3"}):                         "step of 0",
+		runsRESP([3]string{a, "1", "0"}):                         "run has 0 IDs",
+		runsRESP([3]string{a, "1", "2"}, [3]string{b, "1", "1"}): "twice",
+		runsRESP([3]string{"fffffffffffffffe", "1", "3"}):        "greatest ID",
+		runsRESP([3]string{strings.Repeat("0", 32), "1", "3"}):   "Sequencer128",
+		runsRESP([3]string{"1", "1", "3"}):                       "16 hexadecimal digits",
+		runsRESP([3]string{"000000000000000A", "1", "3"}):        "hexadecimal digits",
+		runsRESP([3]string{a, "+1", "3"}):                        "step of a run",
+		runsRESP([3]string{a, "1", "03"}):                        "count of a run",
+		runsRESP([3]string{a, "1", "3"}, [3]string{b, "1", "0"}): "0 IDs",
+		"+OK\r\n": framing,
+		":3\r\n":  framing,
+		"$24\r\n" + strings.Repeat("x", 24) + "\r\n": framing,
+		"*4\r\n":                            framing,
+		"*-1\r\n":                           framing,
+		"*1\r\n*2\r\n":                      framing,
+		"*1\r\n*3\r\n:1\r\n":                framing,
+		"*1\r\n*3\r\n$16\r\n" + a + "xx":    framing,
+		"*1\r\n*3\r\n$65\r\n":               framing,
+		"*1\n":                              framing,
+		"HTTP/1.1 400 Bad Request\r\n\r\n":  framing,
+		"-TRYAGAIN busy: no ID is free\r\n": `503 busy: no ID is free retry 0s`,
+		"-TRYAGAIN busy: no ID; retry after 7 s\r\n":                        `503 busy: no ID retry 7s`,
+		"-UNAVAILABLE clock: a \x1b[2J; retry after x s\r\n":                "503 clock: a \ufffd[2J; retry after x s retry 0s",
+		"-UNAVAILABLE of-tomorrow: what; retry after 2 s\r\n":               "503 service unavailable: of-tomorrow: what retry 2s",
+		"-ERR detached: it is detached\r\n":                                 "409 detached: it is detached retry 0s",
+		"-ERR max number of clients reached\r\n":                            "500 internal server error: max number of clients reached retry 0s",
+		"-NOPERM\r\n":                                                       "403 forbidden retry 0s",
+		"-NOAUTH Authentication required.\r\n":                              "401 unauthorized: Authentication required. retry 0s",
+		"-ERR " + strings.Repeat("x", 20<<10) + "\r\n":                      "buffer full",
+		runsRESP([3]string{a, "1", "3"}) + ":unasked\r\n":                   "",
+		runsRESP([3]string{a, "1", "3"}) + runsRESP([3]string{b, "1", "3"}): "",
+	} {
+		inBubble(t, func(t *testing.T, n *network) {
+			d := n.resp(t, "a", 1, "default")
+			q := n.client(t, Config{Servers: []string{"firn://a"}, Patience: -1}).Sequencer("orders")
+			d.answer = func(string) string { return answer }
+			got, err := q.NextBatch(t.Context(), 3)
+			text := ""
+			var said *Error
+			if err != nil {
+				text = err.Error()
+				if errors.As(err, &said) {
+					text += fmt.Sprintf(" retry %v", said.RetryAfter)
+				}
+			}
+			if want == "" && (err != nil || got.Len() != 3) || !strings.Contains(text, want) || err != nil && got.Len() != 0 {
+				t.Errorf("%q: %d IDs, %s, want %q", answer, got.Len(), text, want)
+			}
+			d.set(func() { d.answer = nil })
+			time.Sleep(time.Minute)
+			if b, err := q.NextBatch(t.Context(), 3); err != nil || b.Len() != 3 || slices.Contains(slices.Collect(b.All()), 2) {
+				t.Errorf("after %q: %v", answer, err)
+			}
+		})
+	}
+}
+
+// The connection of a call that gives up is closed, at whatever point of the
+// answer, and other calls get their own answers.
+func TestCancelledOverRESP(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		d := n.resp(t, "a", 1, "default")
+		q := n.client(t, Config{Servers: []string{"firn://a"}}).Sequencer("orders")
+		seen := make(map[firn.ID]bool)
+		for at := range 30 {
+			ctx, cancel := context.WithCancel(t.Context())
+			d.set(func() {
+				d.answer = func(said string) string {
+					conn := d.conns[len(d.conns)-1]
+					time.AfterFunc(time.Millisecond, cancel)
+					time.AfterFunc(2*time.Millisecond, func() { _, _ = io.WriteString(conn, said[at:]) })
+					return said[:at]
+				}
+				if at == 0 {
+					d.answer = func(said string) string { cancel(); return said }
+				}
+			})
+			if b, err := q.NextBatch(ctx, 5); err == nil {
+				for id := range b.All() {
+					seen[id] = true
+				}
+			} else if !errors.Is(err, context.Canceled) {
+				t.Errorf("NextBatch() = %v, want Canceled", err)
+			}
+			d.set(func() { d.answer = nil })
+			for range 2 {
+				b, err := q.NextBatch(t.Context(), 5)
+				if err != nil || b.Len() != 5 {
+					t.Errorf("%d IDs, %v", b.Len(), err)
+				}
+				for id := range b.All() {
+					if seen[id] {
+						t.Fatalf("%v comes twice", id)
+					}
+					seen[id] = true
+				}
+			}
+			cancel()
+		}
+		if q.client.Servers()[0].Failures != 0 {
+			t.Error("a call that gave up counts against the server")
+		}
+	})
+}
