@@ -11,9 +11,11 @@
 // (Galera, group replication). MySQL's semi-synchronous replication is not
 // safe: it stops waiting without an error.
 //
-// New rejects a database that is a replica or is configured to lose commits.
-// Check, and Options.Warn while the Store is open, report possible dangers,
-// such as replicas for which the primary does not wait, or no longer waits.
+// New rejects a database that is a replica or is configured to lose commits,
+// and an unsuitable table. An open Store repeats these checks every 10 seconds,
+// except for writing rows, and its calls fail while one of them fails. Check and
+// Options.Warn report other dangers, such as replicas for which the primary does
+// not wait, or no longer waits.
 // Every read and write detects a primary that has become a replica. Its
 // connections are then closed, so that the pool finds the new primary if the
 // driver does. In PostgreSQL, this also covers a primary that was replaced,

@@ -25,6 +25,7 @@ type fake struct {
 	timeline int64
 	settings [4]string // fsync, synchronous_commit, full_page_writes, transaction_read_only
 	kind     string    // of the table, as in relpersistence
+	copied   string    // the subscriptions that copy it
 	standbys string    // synchronous_standby_names
 	replicas int64
 	others   string   // processes that confirm commits without being standbys
@@ -219,7 +220,7 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	case strings.Contains(query, "current_schemas"):
 		return one("public")
 	case strings.Contains(query, "relpersistence"):
-		return one(int64(1), "r", f.kind, false, false, "", "", "", "")
+		return one(int64(1), "r", f.kind, false, false, "", "", "", f.copied)
 	case strings.Contains(query, "format_type"):
 		return &fakeRows{columns: 7, rows: [][]driver.Value{
 			{"k", "character varying(256)", true, false, false, "C", true},
