@@ -4,8 +4,8 @@
 // The database must have one primary that handles all reads and writes, and
 // whose commits are on disk when they return. Do not use it if replicas are
 // promoted without the commits that the primary has acknowledged: the new
-// primary forgets grants, and IDs repeat unless they are fenced after the
-// promotion. A commit that waits for a synchronous standby of PostgreSQL is
+// primary forgets grants, and IDs repeat unless they are fenced before any
+// member reaches it. A commit that waits for a synchronous standby of PostgreSQL is
 // safe (with synchronous_standby_names, and a driver that passes warnings on;
 // see Options.Warnings), and so is a commit in a group that commits together
 // (Galera, group replication). MySQL's semi-synchronous replication is not
