@@ -59,22 +59,25 @@ systemctl start postgresql
 psql -h "$DIR" -c 'CREATE ROLE firn LOGIN' -c 'CREATE DATABASE firn OWNER firn' postgres
 `
 	callsMariaDB = `
-mariadbd() { exec mariadbd --defaults-file="$DIR/my.cnf" "$@"; }
+configure() { # PORT SETTING…; the files of a replica end with $N
+	printf '%s\n' '[mysqld]' "datadir=$DIR/mysql$N" "tmpdir=$DIR" bind-address=127.0.0.1 "port=$1" "socket=$DIR/s$N" "pid-file=$DIR/pid$N" \
+		innodb-buffer-pool-size=16M innodb-log-file-size=8M log-bin=log sync-binlog=1 "${@:2}" >my$N.cnf
+}
+mariadbd() { exec mariadbd --defaults-file="$DIR/my$N.cnf" "$@"; }
 mariadb() { command mariadb --no-defaults -u root "$@"; }
 mariadb-admin() { command mariadb-admin --no-defaults -u root "$@"; }
-mariadb-install-db() { command mariadb-install-db --defaults-file="$DIR/my.cnf" --auth-root-authentication-method=normal --skip-test-db "$@"; }
+mariadb-install-db() { command mariadb-install-db --defaults-file="$DIR/my$N.cnf" --auth-root-authentication-method=normal --skip-test-db "$@"; }
 systemctl() {
 	if [ $1 = stop ]; then
-		mariadb-admin --socket="$DIR/s" shutdown
-		while [ -e "$DIR/pid" ]; do sleep 0.1; done
+		mariadb-admin --socket="$DIR/s$N" shutdown
+		while [ -e "$DIR/pid$N" ]; do sleep 0.1; done
 		return
 	fi
 	mariadbd --user=mysql >>"$DIR/log" 2>&1 &
-	until mariadb --socket="$DIR/s" -e 'SELECT 1'; do sleep 0.2; done
+	until mariadb --socket="$DIR/s$N" -e 'SELECT 1'; do sleep 0.2; done
 }
 `
-	setupMariaDB = `printf '[mysqld]\n%s\n' "datadir=$DIR/mysql" "tmpdir=$DIR" bind-address=127.0.0.1 "port=$PORT" "socket=$DIR/s" "pid-file=$DIR/pid" \
-	innodb-buffer-pool-size=16M innodb-log-file-size=8M | grep . >my.cnf
+	setupMariaDB = `configure $PORT server-id=1
 mariadb-install-db --user=mysql
 systemctl start mariadb
 mariadb --socket="$DIR/s" -e "CREATE DATABASE firn; CREATE USER firn@'127.0.0.1'; GRANT ALL ON firn.* TO firn@'127.0.0.1'"
@@ -124,7 +127,7 @@ systemctl start postgresql`,
 		store: "mysql://firn@127.0.0.1:$PORT/firn?create=true",
 		calls: callsMariaDB, setup: setupMariaDB,
 		backup: "systemctl stop mariadb\ncp -a mysql base\nsystemctl start mariadb",
-		blocks: []string{"# restore into /var/lib/mysql", "mariadbd --user=mysql --skip-networking", "export FIRN_STORE=\"mysql:"},
+		blocks: []string{"# restore into /var/lib/mysql", "mariadbd --user=mysql ", "export FIRN_STORE=\"mysql:"},
 		as:     map[string]string{"# restore into /var/lib/mysql": `cp -a "$DIR/base" "$DIR/mysql"`, "/var/lib/mysql": "$DIR/mysql", "chown mysql": ":"},
 	},
 	{
@@ -132,8 +135,25 @@ systemctl start postgresql`,
 		store: "mysql://firn@127.0.0.1:$PORT/firn?create=true",
 		calls: callsMariaDB, setup: setupMariaDB,
 		backup: `command mariadb-dump --no-defaults -u root --socket="$DIR/s" --all-databases --single-transaction >dump.sql`,
-		blocks: []string{"mariadb-install-db --user=mysql", "mariadbd --user=mysql --skip-networking", "<dump.sql", "export FIRN_STORE=\"mysql:"},
+		blocks: []string{"mariadb-install-db --user=mysql", "mariadbd --user=mysql ", "<dump.sql", "export FIRN_STORE=\"mysql:"},
 		as:     map[string]string{"/var/lib/mysql": "$DIR/mysql", "chown mysql": ":"},
+	},
+	{
+		name: "MariaDB to a replica", program: "mariadbd", pkg: "mariadb-server", account: "mysql",
+		store: "mysql://firn@127.0.0.1:$PORT/firn?create=true",
+		calls: callsMariaDB, setup: setupMariaDB,
+		backup: `mariadb --socket="$DIR/s" -e "CREATE USER replica@'127.0.0.1'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'"
+N=2
+configure $PORT2 server-id=2 read-only=1
+mariadb-install-db --user=mysql
+systemctl start mariadb
+mariadb --socket="$DIR/s2" -e "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=$PORT, MASTER_USER='replica', MASTER_USE_GTID=slave_pos; START SLAVE"
+until mariadb --socket="$DIR/s2" -e 'SELECT k FROM firn.firn_grants' | grep /n/; do sleep 0.2; done
+mariadb --socket="$DIR/s2" -e 'STOP SLAVE'`, // it is behind from here on
+		fails: `systemctl stop mariadb
+N=2`,
+		blocks: []string{"systemctl stop mariadb\n```", "mariadbd --user=mysql ", "RESET SLAVE ALL", "export FIRN_STORE=\"mysql:"},
+		as:     map[string]string{"chown mysql": ":", "systemctl start mariadb": "configure $PORT server-id=2; systemctl start mariadb"},
 	},
 	{
 		name: "etcd by --force-new-cluster from an old disk", program: "bash", pkg: "bash", account: "root",
@@ -159,8 +179,8 @@ systemctl() {
 }
 
 // TestRestore: a store is restored by the commands of docs/operations.md, while
-// servers use it that the backup does not know, and another is killed and
-// started again all the time. No ID repeats, and all servers make IDs in the end.
+// servers run that the backup does not know, and another is killed and started
+// again before the fence. No ID repeats, and all servers make IDs in the end.
 func TestRestore(t *testing.T) {
 	inFull(t)
 	notInProcess(t)
@@ -239,7 +259,7 @@ func (r *restoring) run(t *testing.T, page string) {
 
 	do(r.setup)
 	url := strings.NewReplacer(fill...).Replace(r.store)
-	do(`firn sequencer create restore --window 3s --max-ahead 100ms --layout bits=time:44.node:5.seq:1,unit=1ms,epoch=0 --store '` + url + "'\n")
+	do(`firn sequencer create restore --window 15s --max-ahead 100ms --layout bits=time:44.node:5.seq:1,unit=1ms,epoch=0 --store '` + url + "'\n")
 	url = strings.Replace(url, "create=true", "", 1)
 	if r.name == "directory" {
 		url += "create=true"
@@ -256,7 +276,7 @@ func (r *restoring) run(t *testing.T, page string) {
 		servers[i].start(t, url)
 		t.Cleanup(func() { servers[i].end(syscall.SIGKILL) })
 		takers.Go(func() { all.take(ctx, t, i, &servers[i]) })
-		all.await(t, i, 100)
+		all.await(t, i, &all.n, 100)
 	}
 	begin(0)
 	do(r.backup)
@@ -264,8 +284,19 @@ func (r *restoring) run(t *testing.T, page string) {
 		begin(1 + i)
 	}
 	again := func() {
+		if r.restart { // no server starts without the directory
+			next := "next -n 1000 --sequencer restore --nodes 0..5 --store " + strings.Fields(url)[0]
+			out, _ := firnCommand(t.Context(), next).Output()
+			for line := range strings.Lines(string(out)) {
+				if id, err := firn.ParseID(strings.TrimSpace(line)); err == nil {
+					all.add(t, 0, id)
+				}
+			}
+			return
+		}
 		servers[0].end(syscall.SIGKILL)
 		servers[0].start(t, url)
+		all.await(t, 0, &all.tried, 3)
 	}
 
 	text := r.fails + "\n"
@@ -277,28 +308,30 @@ func (r *restoring) run(t *testing.T, page string) {
 			t.Errorf("the page has no %q", from)
 		}
 	}
-	// The longest first: one may begin with another.
-	pairs := []string{"--apply ", "--apply --longest-window 3s --skew 1s "}
-	for _, from := range []string{"dir:/var/lib/firn-restored", "# restore into $PGDATA", "# restore into /var/lib/mysql"} {
-		if to, ok := r.as[from]; ok {
-			pairs = append(pairs, from, to)
-		}
-	}
+	pairs := []string{"firn sequencer list ", "touch look; until [ -e go ]; do sleep 0.1; done; firn sequencer list ", "--apply ", "--apply --longest-window 15s --skew 1s "}
 	for from, to := range r.as {
 		pairs = append(pairs, from, to)
 	}
 	procedure := script(strings.NewReplacer(fill...).Replace(strings.NewReplacer(pairs...).Replace(text)))
 	ended := make(chan error, 1)
 	go func() { ended <- procedure.Wait() }()
+	looked := false
 	for done := false; !done; {
 		select {
 		case err := <-ended:
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || !looked {
+				t.Fatalf("the procedure ended before the operator looked, or failed: %v", err)
 			}
 			done = true
-		case <-time.After(time.Second):
+		case <-time.After(50 * time.Millisecond):
+			if _, err := os.Stat(filepath.Join(dir, "look")); err != nil || looked {
+				continue
+			}
+			looked = true
 			again()
+			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if r.restart {
@@ -307,9 +340,8 @@ func (r *restoring) run(t *testing.T, page string) {
 			servers[i].start(t, url)
 		}
 	}
-	again()
 	for i := range servers {
-		all.await(t, i, 100)
+		all.await(t, i, &all.n, 100)
 	}
 	stop()
 	takers.Wait()
@@ -337,7 +369,8 @@ func block(t *testing.T, page, part string) (found string) {
 type made struct {
 	mu    sync.Mutex
 	by    map[firn.ID]int
-	n     map[int]int
+	n     [4]int // by server
+	tried [4]int // requests, by server
 	twice int
 }
 
@@ -356,39 +389,47 @@ func (m *made) take(ctx context.Context, t *testing.T, server int, s *testServer
 			}
 			_ = resp.Body.Close()
 		}
+		m.mu.Lock()
+		m.tried[server]++
+		m.mu.Unlock()
 		if err != nil || len(v.IDs) == 0 {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		m.mu.Lock()
-		if m.by == nil {
-			m.by, m.n = make(map[firn.ID]int), make(map[int]int)
-		}
-		m.n[server] += len(v.IDs)
-		for _, id := range v.IDs {
-			if other, ok := m.by[id]; ok {
-				if m.twice++; m.twice == 1 {
-					t.Errorf("server %d made %v, which server %d had made", server, id, other)
-				}
-			}
-			m.by[id] = server
-		}
-		m.mu.Unlock()
+		m.add(t, server, v.IDs...)
 	}
 }
 
-// await waits until a server has made so many more IDs.
-func (m *made) await(t *testing.T, server, more int) {
+// add notes IDs of a server.
+func (m *made) add(t *testing.T, server int, ids ...firn.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by == nil {
+		m.by = make(map[firn.ID]int)
+	}
+	m.n[server] += len(ids)
+	for _, id := range ids {
+		if other, ok := m.by[id]; ok {
+			if m.twice++; m.twice == 1 {
+				t.Errorf("server %d made %v, which server %d had made", server, id, other)
+			}
+		}
+		m.by[id] = server
+	}
+}
+
+// await waits until a server has made or tried so much more.
+func (m *made) await(t *testing.T, server int, counts *[4]int, more int) {
 	t.Helper()
 	count := func() int {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.n[server]
+		return counts[server]
 	}
 	want := count() + more
 	for begin := time.Now(); count() < want; time.Sleep(50 * time.Millisecond) {
 		if time.Since(begin) > 5*time.Minute {
-			t.Fatalf("server %d makes no IDs", server)
+			t.Fatalf("server %d makes no IDs, or does not answer", server)
 		}
 	}
 }
