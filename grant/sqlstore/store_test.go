@@ -146,9 +146,8 @@ func TestNew(t *testing.T) {
 		{"no table", func(f *fake, o *Options) { o.Create = false }, ErrNoTable, "firn_grants"},
 		{"replica", func(f *fake, _ *Options) { f.replica = true }, ErrReplica, "primary"},
 		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, ErrUnfit, "fsync = on"},
-		{"commit", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "synchronous_commit = on"},
-		{"pages", func(f *fake, _ *Options) { f.settings[2] = "off" }, ErrUnfit, "full_page_writes = on"},
-		{"session", func(f *fake, _ *Options) { f.settings[3] = "on" }, ErrReplica, "default_transaction_read_only"},
+		{"pages", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "full_page_writes = on"},
+		{"session", func(f *fake, _ *Options) { f.settings[2] = "on" }, ErrReplica, "default_transaction_read_only"},
 		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "SET LOGGED"},
 		{"a copy", func(f *fake, _ *Options) { f.copied = "s" }, ErrReplica, "subscription s"},
 		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
@@ -181,7 +180,7 @@ func TestBecomesUnfit(t *testing.T) {
 		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, ErrUnfit, false},
 		{"a copy", func(f *fake) { f.copied = "s" }, func(f *fake) { f.copied = "" }, ErrReplica, true},
 		// It may be the server that was replaced, over an old connection.
-		{"read-only", func(f *fake) { f.settings[3] = "on" }, func(*fake) {}, nil, true},
+		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,20 +330,19 @@ func TestReads(t *testing.T) {
 // TestCheck: dangers are reported, but do not prevent the use of the database.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
-		standbys, commit string
-		replicas         int64
-		want             string
+		standbys, pages string
+		replicas        int64
+		want            string
 	}{
 		{"", "on", 0, ""},
 		{"", "on", 1, "waits for none"},
 		{"a", "on", 1, ""},
-		{"a", "local", 1, ""}, // a CAS still waits
-		{"a", "off", 1, "synchronous_commit is off"},
+		{"a", "off", 1, "full_page_writes is off"},
 	} {
 		f := newFake()
 		f.standbys, f.replicas = test.standbys, test.replicas
 		s := f.store(t)
-		f.settings[1] = test.commit
+		f.settings[1] = test.pages
 		found, err := s.Check(t.Context())
 		if err != nil || len(found) > 1 || strings.Join(found, "") == "" != (test.want == "") || !strings.Contains(strings.Join(found, ""), test.want) {
 			t.Errorf("Check with %+v = %q, %v, want %q", test, found, err, test.want)

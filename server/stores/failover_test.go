@@ -361,7 +361,7 @@ func TestArchiveIsNoStandby(t *testing.T) {
 }
 
 // TestCommitsLater: Firn's statements wait for the disk, even if the role is
-// set not to after the store was opened.
+// set not to.
 func TestCommitsLater(t *testing.T) {
 	t.Parallel()
 	server := sqltest.PostgreSQL(t, "wal_writer_delay=10s") // or the log would be on disk soon all the same

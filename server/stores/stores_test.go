@@ -418,7 +418,6 @@ func TestUnfit(t *testing.T) {
 		words string
 	}{
 		{"postgres without fsync", sqltest.PostgreSQL, "fsync=off", "fsync is off"},
-		{"postgres that commits later", sqltest.PostgreSQL, "synchronous_commit=off", "synchronous_commit is off"},
 		{"mysql that flushes later", sqltest.MariaDB, "innodb-flush-log-at-trx-commit=2", "innodb_flush_log_at_trx_commit is 2"},
 		{"mysql that does not wait for the disk", sqltest.MariaDB, "innodb-flush-method=nosync", "innodb_flush_method is nosync"},
 		{"mysql that is read-only", sqltest.MariaDB, "read-only=1", "read-only"},

@@ -50,7 +50,7 @@ firn() { FIRN_TEST_SERVE="$*" GORACE=atexit_sleep_ms=0 "$DIR/firn-test" '-test.r
 const (
 	callsPostgreSQL = `export PGDATA="$DIR/data" PGPORT=$PORT
 systemctl() {
-	pg_ctl start -w -D "$PGDATA" -l "$DIR/log" -o "-c listen_addresses=127.0.0.1 -c unix_socket_directories=$DIR -c fsync=on" >/dev/null
+	pg_ctl start -w -D "$PGDATA" -l "$DIR/log" -o "-c listen_addresses=127.0.0.1 -c unix_socket_directories=$DIR" >/dev/null
 }
 finally() { for d in "$DIR"/data "$DIR"/replica; do pg_ctl stop -D $d -m immediate || true; done; }
 `
