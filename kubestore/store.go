@@ -317,7 +317,7 @@ func (s *Store) look(before uint64, resourceVersion string) {
 	}
 	s.mu.Unlock()
 	if wentBack && s.warn != nil {
-		s.warn(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer (firn node fence)", before, now))
+		s.warn(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now))
 	}
 }
 

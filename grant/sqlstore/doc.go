@@ -4,16 +4,18 @@
 // The database must have one primary that handles all reads and writes, and
 // whose commits are on disk when they return. Do not use it if replicas are
 // promoted without the commits that the primary has acknowledged: the new
-// primary forgets grants, and IDs repeat unless they are fenced after the
-// promotion. A commit that waits for a synchronous standby of PostgreSQL is
+// primary forgets grants, and IDs repeat unless they are fenced before any
+// member reaches it. A commit that waits for a synchronous standby of PostgreSQL is
 // safe (with synchronous_standby_names, and a driver that passes warnings on;
 // see Options.Warnings), and so is a commit in a group that commits together
 // (Galera, group replication). MySQL's semi-synchronous replication is not
 // safe: it stops waiting without an error.
 //
-// New rejects a database that is a replica or is configured to lose commits.
-// Check, and Options.Warn while the Store is open, report possible dangers,
-// such as replicas for which the primary does not wait, or no longer waits.
+// New rejects a database that is a replica or is configured to lose commits,
+// and an unsuitable table. An open Store repeats these checks every 10 seconds,
+// except for writing rows, and its calls fail while one of them fails. Check and
+// Options.Warn report other dangers, such as replicas for which the primary does
+// not wait, or no longer waits.
 // Every read and write detects a primary that has become a replica. Its
 // connections are then closed, so that the pool finds the new primary if the
 // driver does. In PostgreSQL, this also covers a primary that was replaced,

@@ -154,8 +154,7 @@ func TestWatch(t *testing.T) {
 		after("no flush", func() { f.settings[0] = "off" }, soon, "fsync is off")
 		after("it does not answer", func() { f.fault = func(string, func()) error { return errors.New("away") } }, time.Minute)
 		after("flush again", func() { f.fault, f.settings[0] = nil, "on" }, soon, "resolved: sqlstore: the database would lose")
-		after("local", func() { f.settings[1] = "local" }, soon)
-		after("off", func() { f.settings[1] = "off" }, soon, "synchronous_commit is off")
+		after("off", func() { f.settings[1] = "off" }, soon, "full_page_writes is off")
 		if found, err := s.Check(t.Context()); len(found) != 1 || err != nil {
 			t.Errorf("Check = %q, %v, want what was warned of", found, err)
 		}

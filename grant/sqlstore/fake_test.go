@@ -23,8 +23,9 @@ type fake struct {
 	rows     map[string]fakeRow // nil while there is no table
 	replica  bool
 	timeline int64
-	settings [4]string // fsync, synchronous_commit, full_page_writes, transaction_read_only
+	settings [3]string // fsync, full_page_writes, transaction_read_only
 	kind     string    // of the table, as in relpersistence
+	copied   string    // the subscriptions that copy it
 	standbys string    // synchronous_standby_names
 	replicas int64
 	others   string   // processes that confirm commits without being standbys
@@ -47,7 +48,7 @@ func (e fakeError) Error() string    { return "SQLSTATE " + string(e) }
 func (e fakeError) SQLState() string { return string(e) }
 
 func newFake() *fake {
-	return &fake{settings: [4]string{"on", "on", "on", "off"}, kind: "p", timeline: 1}
+	return &fake{settings: [3]string{"on", "on", "off"}, kind: "p", timeline: 1}
 }
 
 func (f *fake) open() *sql.DB { return sql.OpenDB(f) }
@@ -213,13 +214,13 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	case strings.Contains(query, "synchronous_standby_names"):
 		return one(f.standbys, f.replicas, f.others)
 	case strings.Contains(query, "current_setting('fsync')"):
-		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
+		return one(f.settings[0], f.settings[1], f.settings[2])
 	case strings.Contains(query, "relpersistence <> 't'"):
 		return &fakeRows{columns: 1}, nil
 	case strings.Contains(query, "current_schemas"):
 		return one("public")
 	case strings.Contains(query, "relpersistence"):
-		return one(int64(1), "r", f.kind, false, false, "", "", "", "")
+		return one(int64(1), "r", f.kind, false, false, "", "", "", f.copied)
 	case strings.Contains(query, "format_type"):
 		return &fakeRows{columns: 7, rows: [][]driver.Value{
 			{"k", "character varying(256)", true, false, false, "C", true},

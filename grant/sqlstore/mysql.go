@@ -221,7 +221,7 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 	if err != nil {
 		return nil, err
 	}
-	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", "Slave_running", // in MariaDB
+	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", "Slave_running", "Slave_heartbeat_period", // in MariaDB
 		"Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status", "Rpl_semi_sync_master_no_tx", "Rpl_semi_sync_source_no_tx")
 	if err != nil {
 		return nil, err
@@ -246,9 +246,11 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 	case replicas > 0:
 		found = append(found, finding{what: "replicas", text: "MariaDB has replicas: " + repeat})
 	}
-	if status["slave_running"] == "ON" {
+	// A replica whose threads have stopped still has the heartbeat that it asks
+	// for.
+	if heartbeat, _ := strconv.ParseFloat(status["slave_heartbeat_period"], 64); status["slave_running"] == "ON" || heartbeat > 0 {
 		// Most replicas are read_only only if configured.
-		found = append(found, finding{what: "replica", text: "this MariaDB replicates from another server, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one"})
+		found = append(found, finding{what: "replica", text: "this MariaDB replicates from another server, or did, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one"})
 	}
 	m.known, m.alone = true, alone
 	if set["innodb_doublewrite"] == "OFF" {

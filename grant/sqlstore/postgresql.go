@@ -79,10 +79,11 @@ func PostgreSQL() *Dialect {
 	}
 }
 
-// checkPostgreSQL checks that commits are on disk.
+// checkPostgreSQL checks that commits are on disk. The statements of a Store set
+// synchronous_commit themselves.
 func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
-	var fsync, synchronous, full, readOnly string
-	if err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), current_setting('transaction_read_only')`).Scan(&fsync, &synchronous, &full, &readOnly); err != nil {
+	var fsync, full, readOnly string
+	if err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_read_only')`).Scan(&fsync, &full, &readOnly); err != nil {
 		return err
 	}
 	switch {
@@ -92,8 +93,6 @@ func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: fsync is %s: a power loss would undo commits; set fsync = on", ErrUnfit, fsync)
 	case full != "on":
 		return fmt.Errorf("%w: full_page_writes is %s: a power loss may damage the table; set full_page_writes = on", ErrUnfit, full)
-	case synchronous == "off":
-		return fmt.Errorf("%w: synchronous_commit is off for this user: a crash would undo commits; ALTER ROLE … SET synchronous_commit = on", ErrUnfit)
 	}
 	return nil
 }
@@ -127,8 +126,10 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 			(SELECT COALESCE(string_agg(tgname::text, ', '), '') FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A')),
 			(SELECT COALESCE(string_agg(rulename::text, ', '), '') FROM pg_rewrite WHERE ev_class = c.oid AND ev_type <> '1'),
 			(SELECT COALESCE(string_agg(conname::text, ', '), '') FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('f', 'x')),
-			(SELECT COALESCE(string_agg(DISTINCT s.subname::text, ', '), '') FROM pg_subscription_rel r JOIN pg_stat_subscription s ON s.subid = r.srsubid
-				WHERE r.srrelid = c.oid AND s.pid IS NOT NULL)
+			(SELECT COALESCE(string_agg(DISTINCT s.subname::text, ', '), '') FROM pg_subscription_rel r
+				JOIN pg_stat_subscription v ON v.subid = r.srsubid -- before PostgreSQL 14, users cannot read pg_subscription.oid
+				JOIN pg_subscription s ON s.subname = v.subname AND s.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+				WHERE r.srrelid = c.oid AND s.subenabled)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`, schema, name).
 		Scan(&oid, &kind, &persistence, &secured, &inherits, &triggers, &rules, &foreign, &subscriptions)
 	switch {
@@ -147,7 +148,8 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	case rules != "":
 		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
 	case subscriptions != "":
-		// It accepts writes, and does not report that it is a replica.
+		// It accepts writes, and does not report that it is a replica. While its
+		// worker is down, or the other server, it only waits to go on.
 		return fmt.Errorf("%w: table %s is a copy that the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
 			ErrReplica, table, subscriptions, subscriptions)
 	case foreign != "":

@@ -92,11 +92,11 @@ type Options struct {
 
 	// Warn is called in New with the results of Check, and later with changes,
 	// within CheckEvery, until Close. It is called by one goroutine at a time
-	// and must not call the Store. If it is nil, the settings are not checked.
+	// and must not call the Store. It may be nil.
 	Warn func(string)
 
-	// CheckEvery is the interval between checks of the settings for Warn. Zero
-	// means 10 seconds.
+	// CheckEvery is the interval between checks of the settings and the table.
+	// Zero means 10 seconds.
 	CheckEvery time.Duration
 }
 
@@ -111,7 +111,9 @@ type Options struct {
 //
 // Reads from a replica fail with an error that matches ErrReplica; the error of
 // a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary counts as
-// a replica once the Store has used one that was promoted later. A call that
+// a replica once the Store has used one that was promoted later. While the
+// database is in a state in which New would reject its settings or the table,
+// all calls fail with New's error, from the next check on. A call that
 // finds a dead connection, or conflicts with others, retries for about half a
 // second, and never beyond its context.
 type Store struct {
@@ -120,10 +122,14 @@ type Store struct {
 	o     Options
 	table string // quoted, with its schema
 
+	// The same in parts, as checkTable takes them.
+	schema, unquoted string
+
 	primary                                  string // see Dialect
 	get, insert, update, list, lineage, time string
 
-	promoted atomic.Int64 // the greatest value that primary had
+	promoted atomic.Int64          // the greatest value that primary had
+	unfit    atomic.Pointer[error] // why New would reject the database now, or nil
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -157,7 +163,7 @@ func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.open(ctx, s.o.Table, s.o.Create)
-	if err == nil && s.o.Warn != nil {
+	if err == nil {
 		err = s.startWatch(ctx)
 	}
 	if err != nil {
@@ -187,8 +193,17 @@ func notSent(what string, err error) error {
 	return fmt.Errorf("%w: sqlstore: %s: %w", grant.ErrNotSent, what, err)
 }
 
-// enter begins a call. Its context is also done when Close begins.
+// enter begins a call, unless the database is unfit. Its context is also done
+// when Close begins.
 func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	if unfit := s.unfit.Load(); unfit != nil {
+		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, *unfit)
+	}
+	return s.begun(ctx)
+}
+
+// begun is enter for any database.
+func (s *Store) begun(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
@@ -144,10 +146,10 @@ func TestNew(t *testing.T) {
 		{"no table", func(f *fake, o *Options) { o.Create = false }, ErrNoTable, "firn_grants"},
 		{"replica", func(f *fake, _ *Options) { f.replica = true }, ErrReplica, "primary"},
 		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, ErrUnfit, "fsync = on"},
-		{"commit", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "synchronous_commit = on"},
-		{"pages", func(f *fake, _ *Options) { f.settings[2] = "off" }, ErrUnfit, "full_page_writes = on"},
-		{"session", func(f *fake, _ *Options) { f.settings[3] = "on" }, ErrReplica, "default_transaction_read_only"},
+		{"pages", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "full_page_writes = on"},
+		{"session", func(f *fake, _ *Options) { f.settings[2] = "on" }, ErrReplica, "default_transaction_read_only"},
 		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "SET LOGGED"},
+		{"a copy", func(f *fake, _ *Options) { f.copied = "s" }, ErrReplica, "subscription s"},
 		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
 		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, nil, "a-z, 0-9 and _"},
 		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrDamaged, "emptied"},
@@ -162,6 +164,66 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %v, want %v with %q", test.name, err, test.want, test.words)
 		}
 		_ = db.Close()
+	}
+}
+
+// TestBecomesUnfit: a database that New would reject by now fails all calls from
+// the next check on, with or without a Warn, until it is right again.
+func TestBecomesUnfit(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		spoil, fix func(f *fake)
+		want       error
+		warned     bool
+	}{
+		{"fsync", func(f *fake) { f.settings[0] = "off" }, func(f *fake) { f.settings[0] = "on" }, ErrUnfit, true},
+		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, ErrUnfit, false},
+		{"a copy", func(f *fake) { f.copied = "s" }, func(f *fake) { f.copied = "" }, ErrReplica, true},
+		// It may be the server that was replaced, over an old connection.
+		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				change := func(how func(*fake)) {
+					f.mu.Lock()
+					how(f)
+					f.mu.Unlock()
+					time.Sleep(11 * time.Second)
+					synctest.Wait()
+				}
+				var warned []string
+				o := &Options{Create: true, CloseDB: true}
+				if test.warned {
+					o.Warn = func(text string) { warned = append(warned, text) }
+				}
+				s, err := New(t.Context(), f.open(), PostgreSQL(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				change(test.spoil)
+				ok, cas := s.CAS(t.Context(), "a", nil, []byte("1"))
+				_, get := s.Get(t.Context(), "a")
+				if test.want == nil {
+					if !ok || cas != nil || get != nil || len(warned) > 0 {
+						t.Errorf("CAS = %v, %v, Get = %v, warned of %q, want it used", ok, cas, get, warned)
+					}
+					return
+				}
+				if ok || !errors.Is(cas, test.want) || !errors.Is(cas, grant.ErrNotSent) || !errors.Is(get, test.want) {
+					t.Errorf("CAS = %v, %v, Get = %v, want %v, and that nothing was sent", ok, cas, get, test.want)
+				}
+				change(test.fix)
+				if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+					t.Errorf("CAS once it is right = %v, %v", ok, err)
+				}
+				all := strings.Join(warned, "\n")
+				if test.warned && (!strings.Contains(all, "no node ID is acquired or renewed\nresolved: ") || len(warned) != 2) {
+					t.Errorf("warned of %q, want it and that it is resolved", warned)
+				}
+			})
+		})
 	}
 }
 
@@ -268,20 +330,19 @@ func TestReads(t *testing.T) {
 // TestCheck: dangers are reported, but do not prevent the use of the database.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
-		standbys, commit string
-		replicas         int64
-		want             string
+		standbys, pages string
+		replicas        int64
+		want            string
 	}{
 		{"", "on", 0, ""},
 		{"", "on", 1, "waits for none"},
 		{"a", "on", 1, ""},
-		{"a", "local", 1, ""}, // a CAS still waits
-		{"a", "off", 1, "synchronous_commit is off"},
+		{"a", "off", 1, "full_page_writes is off"},
 	} {
 		f := newFake()
 		f.standbys, f.replicas = test.standbys, test.replicas
 		s := f.store(t)
-		f.settings[1] = test.commit
+		f.settings[1] = test.pages
 		found, err := s.Check(t.Context())
 		if err != nil || len(found) > 1 || strings.Join(found, "") == "" != (test.want == "") || !strings.Contains(strings.Join(found, ""), test.want) {
 			t.Errorf("Check with %+v = %q, %v, want %q", test, found, err, test.want)

@@ -67,6 +67,7 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 		schema = found[0]
 	}
 	s.name(s.d.quoted(schema, name))
+	s.schema, s.unquoted = schema, name
 	if err := s.d.checkTable(ctx, s.db, schema, name); err != nil {
 		return err
 	}

@@ -22,12 +22,11 @@ type memory struct {
 	alone  int64 // number of transactions that did not wait for a replica
 }
 
-// Check returns the dangers that do not prevent the use of the database, one
-// sentence each: for example, replicas that may lack commits when they are
-// promoted, or nodes that may show stale data. Conditions that New rejects are
-// included only if they changed since.
+// Check returns the dangers of the database, one sentence each: for example,
+// replicas that may lack commits when they are promoted, or nodes that may show
+// stale data, and what New would reject.
 func (s *Store) Check(ctx context.Context) (all []string, err error) {
-	call, leave, err := s.enter(ctx)
+	call, leave, err := s.begun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,26 +41,38 @@ func (s *Store) Check(ctx context.Context) (all []string, err error) {
 	return all, nil
 }
 
-// look returns the current dangers.
+// look returns the current dangers, and makes calls fail while New would reject
+// the database.
 func (s *Store) look(ctx context.Context, m *memory) (found []finding, err error) {
-	err = s.d.check(ctx, s.db)
+	unfit := s.d.check(ctx, s.db)
+	if unfit == nil || errors.Is(unfit, ErrReplica) { // every call finds a replica
+		unfit = s.d.checkTable(ctx, s.db, s.schema, s.unquoted)
+	}
 	switch {
-	case errors.Is(err, ErrUnfit):
-		found = append(found, finding{what: err.Error(), text: err.Error()})
-	case err != nil && !errors.Is(err, ErrReplica): // calls report that
-		return nil, err
+	case unfit == nil:
+		s.unfit.Store(nil)
+	case errors.Is(unfit, ErrUnfit), errors.Is(unfit, ErrSchema), errors.Is(unfit, ErrReplica):
+		s.unfit.Store(&unfit)
+		found = append(found, finding{what: unfit.Error(), text: unfit.Error() + ": until that is corrected, no node ID is acquired or renewed"})
+	default:
+		return nil, unfit
 	}
 	more, err := s.d.findings(ctx, s.db, m)
 	return append(found, more...), err
 }
 
 // startWatch passes current dangers to Warn, and starts the goroutine that
-// reports changes. Close ends it.
+// looks for changes. Close ends it.
 func (s *Store) startWatch(ctx context.Context) error {
 	m := new(memory)
-	found, err := s.look(ctx, m)
-	if err != nil {
-		return err
+	var found []finding
+	if s.o.Warn == nil {
+		s.o.Warn = func(string) {}
+	} else {
+		var err error
+		if found, err = s.look(ctx, m); err != nil {
+			return err
+		}
 	}
 	for _, f := range found {
 		s.o.Warn(f.text)

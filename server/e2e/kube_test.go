@@ -73,8 +73,9 @@ func TestKubernetesChaos(t *testing.T) {
 }
 
 // restoreAndFence restores a backup of the etcd from some windows ago, and
-// fences the sequencer before any member reaches the API server again. Members
-// make IDs after it.
+// fences the sequencer before any member reaches the API server again: the link
+// is cut as by a firewall, and one member is killed and started again behind it.
+// Members make IDs after it.
 func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *fleet, namespace string, later func()) {
 	t.Helper()
 	stopped := func(what func()) {
@@ -90,6 +91,8 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *
 	later()
 	link.Cut(true)
 	stopped(func() { c.Restore(copied) })
+	f.workers[0].end()
+	f.start(0)
 	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""), stores.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,9 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 	if err != nil {
 		return "", o, wrong("", "%q: %w", text, err)
 	}
+	if err := once(values); err != nil {
+		return "", o, wrong("", "%q: %w", text, err)
+	}
 	for key := range values {
 		set, err := strconv.ParseBool(values.Get(key))
 		if err != nil {

@@ -361,7 +361,7 @@ func TestArchiveIsNoStandby(t *testing.T) {
 }
 
 // TestCommitsLater: Firn's statements wait for the disk, even if the role is
-// set not to after the store was opened.
+// set not to.
 func TestCommitsLater(t *testing.T) {
 	t.Parallel()
 	server := sqltest.PostgreSQL(t, "wal_writer_delay=10s") // or the log would be on disk soon all the same
@@ -450,10 +450,24 @@ ALTER TABLE firn_grants OWNER TO firn;
 CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed password=feed dbname=ids' PUBLICATION p WITH (create_slot = false);
 `)
 	url := strings.Replace(server.URL(), "/"+sqltest.Database, "/copy", 1)
-	eventually(t, "the copy has the table", func() bool {
+	eventually(t, "the copy has the rows", func() bool {
+		return server.Query("\\c copy\nSELECT count(*) FROM firn_grants;") == "2"
+	})
+	eventually(t, "the copy is refused", func() bool {
 		_, err := stores.Open(t.Context(), url, stores.Options{})
 		return errors.Is(err, sqlstore.ErrReplica) && strings.Contains(err.Error(), "ALTER SUBSCRIPTION s DISABLE")
 	})
+	// The worker is down while the other server is, and the copy still waits.
+	server.Exec("ALTER ROLE feed NOLOGIN;\nSELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'feed';\n")
+	eventually(t, "the worker is down", func() bool {
+		return server.Query("SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL") == "0"
+	})
+	if s, err := stores.Open(t.Context(), url, stores.Options{}); !errors.Is(err, sqlstore.ErrReplica) {
+		t.Errorf("a copy whose worker is down: %v, want ErrReplica", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s DISABLE;
 `)
@@ -465,7 +479,18 @@ ALTER SUBSCRIPTION s DISABLE;
 		_ = s.Close()
 		return true
 	})
+	// A store that is open notices that it is a copy again.
+	h := new(hearer)
+	later := h.open(t, url)
 	server.Exec(`\c copy
+ALTER SUBSCRIPTION s ENABLE;
+`)
+	eventually(t, "the copy is refused again", func() bool {
+		_, err := later.CAS(t.Context(), "b", nil, []byte("1"))
+		return errors.Is(err, sqlstore.ErrReplica) && errors.Is(err, grant.ErrNotSent) && h.heard("no node ID is acquired or renewed")
+	})
+	server.Exec(`\c copy
+ALTER SUBSCRIPTION s DISABLE;
 ALTER SUBSCRIPTION s SET (slot_name = NONE);
 DROP SUBSCRIPTION s;
 `)
@@ -491,7 +516,13 @@ func TestWritableReplica(t *testing.T) {
 	replica.Exec("SET GLOBAL read_only = 0;")
 	h := new(hearer)
 	h.open(t, replica.URL())
-	if !h.heard("this MariaDB replicates from another server, and takes writes") {
+	if !h.heard("this MariaDB replicates from another server, or did, and takes writes") {
 		t.Errorf("warned of %q, want that it is a replica that takes writes", h.all)
+	}
+	replica.Exec("STOP SLAVE SQL_THREAD;")
+	h = new(hearer)
+	h.open(t, replica.URL())
+	if !h.heard("this MariaDB replicates from another server, or did, and takes writes") {
+		t.Errorf("warned of %q while it is stopped, want that it is a replica that takes writes", h.all)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"log"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,24 +35,34 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	// These would replace a part of the URL without a word.
+	for _, key := range []string{"user", "dbname", "database", "service", "servicefile", "host", "port"} {
+		if u.query.Has(key) && (u.hosts != "" || key != "host" && key != "port") {
+			return nil, nil, wrong("write postgres://USER@HOST:PORT/DATABASE; only the directory of a socket is a parameter: postgres://USER@/DATABASE?host=/run/postgresql",
+				"postgres: parameter %q is not allowed: name user, host, port and database before the ?", key)
+		}
+	}
 	if u.hosts == "" && u.query.Get("host") == "" {
 		return nil, nil, wrong("write a URL such as postgres://firn@db.example/firn", "postgres: the host is missing")
 	}
 	// PostgreSQL would use the database with the user's name: a different one for
 	// each user.
-	if u.path == "" && !slices.ContainsFunc([]string{"dbname", "database", "service"}, u.query.Has) {
+	if u.path == "" {
 		return nil, nil, wrong("write a URL such as postgres://firn@db.example/firn", "postgres: the database after the host is missing")
 	}
-	if u.hosts != "" {
-		if _, err := u.addresses("5432"); err != nil {
+	hosts := u.hosts
+	if hosts != "" {
+		addresses, err := u.addresses("5432")
+		if err != nil {
 			return nil, nil, err
 		}
+		hosts = strings.Join(addresses, ",") // a host without a port would get that of another host, or $PGPORT
 	}
 	if strings.Contains(u.hosts, ",") && u.query.Get("target_session_attrs") == "" {
 		u.query.Set("target_session_attrs", "read-write") // whichever host is the primary
 	}
 	// Set the password separately, because errors of the parser show their input.
-	plain := url.URL{Scheme: "postgres", Host: u.hosts, Path: "/" + u.path, RawQuery: strings.ReplaceAll(u.query.Encode(), "+", "%20")}
+	plain := url.URL{Scheme: "postgres", Host: hosts, Path: "/" + u.path, RawQuery: strings.ReplaceAll(u.query.Encode(), "+", "%20")}
 	if u.user != "" {
 		plain.User = url.User(u.user)
 	}

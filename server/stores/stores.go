@@ -32,7 +32,8 @@ const Help = `  etcd://HOST[:2379][,HOST…][/PREFIX]      etcd 3.5.5 or newer
     etcd:      ?tls=true&ca=FILE&cert=FILE&key=FILE
     kubernetes: ?kubeconfig=FILE&context=NAME to override kubectl's
     mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH instead of HOST
-    postgres:  all of PostgreSQL's own parameters, such as ?sslmode=verify-full
+    postgres:  PostgreSQL's own parameters, such as ?sslmode=verify-full; for a
+               socket postgres://USER@/DATABASE?host=DIRECTORY
     databases: ?create=true creates the table if it does not exist, &table=NAME
                sets its name (default firn_grants)`
 
@@ -172,13 +173,14 @@ func parse(text string) (*parsed, error) {
 	} else if strings.Contains(u.path, "@") && scheme != "etcd" {
 		return nil, bad("there is an @ after the first slash; a slash in a password must be written as %2F")
 	}
-	for key, values := range u.query {
-		if len(values) > 1 {
-			return nil, wrong("", "%q: %s is given twice", Redact(text), key)
-		}
+	if err := once(u.query); err != nil {
+		return nil, wrong("", "%q: %w", Redact(text), err)
 	}
 	if strings.HasPrefix(scheme, "postgres") { // one of PostgreSQL's own parameters
 		if password := u.take("password"); password != "" {
+			if u.password != "" {
+				return nil, wrong("leave one of them out", "%q: a password is given before the @ and as a parameter", Redact(text))
+			}
 			u.password = password
 		}
 	}
@@ -201,6 +203,20 @@ func parse(text string) (*parsed, error) {
 		}
 	}
 	return u, nil
+}
+
+// once returns an error if a parameter has two values, or an empty one, as from
+// a variable that is not set: one would be ignored without a word.
+func once(query url.Values) error {
+	for key, values := range query {
+		switch {
+		case len(values) > 1:
+			return fmt.Errorf("%s is given twice", key)
+		case values[0] == "":
+			return fmt.Errorf("%s has no value", key)
+		}
+	}
+	return nil
 }
 
 // take removes a parameter and returns its value.

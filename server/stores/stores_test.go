@@ -418,7 +418,6 @@ func TestUnfit(t *testing.T) {
 		words string
 	}{
 		{"postgres without fsync", sqltest.PostgreSQL, "fsync=off", "fsync is off"},
-		{"postgres that commits later", sqltest.PostgreSQL, "synchronous_commit=off", "synchronous_commit is off"},
 		{"mysql that flushes later", sqltest.MariaDB, "innodb-flush-log-at-trx-commit=2", "innodb_flush_log_at_trx_commit is 2"},
 		{"mysql that does not wait for the disk", sqltest.MariaDB, "innodb-flush-method=nosync", "innodb_flush_method is nosync"},
 		{"mysql that is read-only", sqltest.MariaDB, "read-only=1", "read-only"},
@@ -557,6 +556,20 @@ func TestURLs(t *testing.T) {
 		{"postgres://h:notaport/d", "not HOST:PORT"},
 		{"postgres://h/d?sslmode=maybe", "sslmode"},
 		{"postgres://h/d?password-file=/nowhere", "no such file"},
+		{"postgres://h/d?dbname=e", `parameter "dbname" is not allowed`},
+		{"postgres://h/?database=e", `parameter "database" is not allowed`},
+		{"postgres://u@h/d?user=v", `parameter "user" is not allowed`},
+		{"postgres://h/d?host=i", `parameter "host" is not allowed`},
+		{"postgres://h/d?port=1", `parameter "port" is not allowed`},
+		{"postgres://h/d?service=s", `parameter "service" is not allowed`},
+		{"postgres://u:p@h/d?password=q", "before the @ and as a parameter"},
+		{"mysql://u@h/d?dbname=e", `unknown parameter "dbname"`},
+		{"mysql://u@h/d?table=", "table has no value"},
+		{"etcd://a?prefix=b", `unknown parameter "prefix"`},
+		{"kubernetes://ids?namespace=other", `unknown parameter "namespace"`},
+		{"kubernetes://ids?context=", "context has no value"},
+		{"dir:/a?create=true&create=false", "create is given twice"},
+		{"dir:/a?create", "create has no value"},
 	} {
 		s, err := stores.Open(t.Context(), test.url, stores.Options{})
 		if err == nil {
@@ -577,6 +590,7 @@ func TestURLs(t *testing.T) {
 		{"etcd://a,b:2379/firn", ""},
 		{"mysql://u:p@h/d?table=ids&create=true", ""},
 		{"postgresql://u:p@h,i/d?sslmode=require&timeout=3s", ""},
+		{"postgres://u@/d?host=/run/postgresql&port=5433&password=p", ""},
 		{"mysql://u:hunter2@h/d?table=a-b", "a-z, 0-9 and _"},
 		{"postgres://u:hunter2@h/d?table=a-b", "a-z, 0-9 and _"},
 		{"postgres://u:hunter2@h/d?password-file=x", "a password and a password-file"},

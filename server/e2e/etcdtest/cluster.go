@@ -87,6 +87,16 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 })
 
+// Binary returns the path of etcd. It skips the test if etcd cannot be built.
+func Binary(t testing.TB) string {
+	t.Helper()
+	etcd, err := binary()
+	if err != nil {
+		t.Skipf("SKIPPED: NO ETCD TO TEST WITH, AND NONE CAN BE BUILT: %v", err)
+	}
+	return etcd
+}
+
 // Start starts an etcd that ends with the test. It skips the test if etcd
 // cannot be built.
 func Start(t testing.TB) *Cluster {
@@ -94,10 +104,7 @@ func Start(t testing.TB) *Cluster {
 	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
 		t.Skip("starts three members of etcd")
 	}
-	etcd, err := binary()
-	if err != nil {
-		t.Skipf("SKIPPED: NO ETCD TO TEST WITH, AND NONE CAN BE BUILT: %v", err)
-	}
+	etcd := Binary(t)
 	// Not t.TempDir, which fails the test if a file is still being written.
 	dir, err := os.MkdirTemp("", "firn-etcd")
 	if err != nil {

@@ -183,9 +183,9 @@ func (s *Server) Wait() {
 	}
 }
 
-// find returns the path of a program, from PATH or from Debian's directories
+// Find returns the path of a program, from PATH or from Debian's directories
 // for servers.
-func find(t testing.TB, name, pkg string) string {
+func Find(t testing.TB, name, pkg string) string {
 	t.Helper()
 	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
 		t.Skip("starts a database server")
@@ -203,9 +203,9 @@ func find(t testing.TB, name, pkg string) string {
 	return ""
 }
 
-// directory makes a directory for a server, owned by another user if necessary:
+// Directory makes a directory for a server, owned by another user if necessary:
 // the servers refuse to run as root.
-func directory(t testing.TB, prefix string, account string) (dir string, as *syscall.SysProcAttr) {
+func Directory(t testing.TB, prefix string, account string) (dir string, as *syscall.SysProcAttr) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "firn-"+prefix)
 	if err != nil {
@@ -247,10 +247,10 @@ func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name s
 // "fsync=off".
 func PostgreSQL(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	initdb := find(t, "initdb", "postgresql")
-	find(t, "postgres", "postgresql")
-	find(t, "psql", "postgresql-client")
-	dir, as := directory(t, "postgres", "postgres")
+	initdb := Find(t, "initdb", "postgresql")
+	Find(t, "postgres", "postgresql")
+	Find(t, "psql", "postgresql-client")
+	dir, as := Directory(t, "postgres", "postgres")
 	run(t, dir, as, "", initdb, "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
 	// Only the superuser can use the socket; other users need a password.
 	write(t, filepath.Join(dir, "data", "pg_hba.conf"), "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
@@ -262,7 +262,7 @@ func PostgreSQL(t testing.TB, settings ...string) *Server {
 // postgreSQL starts a server over the directory data in dir.
 func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []string) *Server {
 	t.Helper()
-	postgres, psql := find(t, "postgres", "postgresql"), find(t, "psql", "postgresql-client")
+	postgres, psql := Find(t, "postgres", "postgresql"), Find(t, "psql", "postgresql-client")
 	s := &Server{t: t, scheme: "postgres"}
 	s.address = nettest.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(s.address)
@@ -280,15 +280,15 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	}
 	s.standby = func(t testing.TB) *Server {
 		t.Helper()
-		backup := find(t, "pg_basebackup", "postgresql-client")
-		replica, as := directory(t, "postgres", "postgres")
+		backup := Find(t, "pg_basebackup", "postgresql-client")
+		replica, as := Directory(t, "postgres", "postgres")
 		run(t, replica, as, "", backup, "-D", filepath.Join(replica, "data"), "-h", dir, "-p", port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
 		return postgreSQL(t, replica, as, settings)
 	}
 	s.archive = func() {
 		t.Helper()
-		to, as := directory(t, "archive", "postgres")
-		cmd := exec.Command(find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U", "postgres", "--synchronous")
+		to, as := Directory(t, "archive", "postgres")
+		cmd := exec.Command(Find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U", "postgres", "--synchronous")
 		cmd.Dir, cmd.SysProcAttr = to, as
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -336,9 +336,9 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 // mariaDB starts a server that has only its own users and databases.
 func mariaDB(t testing.TB, settings []string) *Server {
 	t.Helper()
-	install, server := find(t, "mariadb-install-db", "mariadb-server"), find(t, "mariadbd", "mariadb-server")
-	client := find(t, "mariadb", "mariadb-client")
-	dir, as := directory(t, "mariadb", "mysql")
+	install, server := Find(t, "mariadb-install-db", "mariadb-server"), Find(t, "mariadbd", "mariadb-server")
+	client := Find(t, "mariadb", "mariadb-client")
+	dir, as := Directory(t, "mariadb", "mysql")
 	data := filepath.Join(dir, "data")
 	// Each server has its own directory for temporary files: servers that start at
 	// the same time may use the same names, and delete each other's files.
