@@ -34,7 +34,7 @@ test: ## run all checks and tests of all modules, with a summary
 	@sh scripts/test.sh
 
 .PHONY: quick
-quick: ## format, texts, vet, staticcheck and the short tests of what changed: within a minute when warm
+quick: ## format, vet, staticcheck and the short tests of what changed: within a minute when warm
 	@sh scripts/quick.sh
 
 .PHONY: race
