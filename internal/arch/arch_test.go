@@ -102,7 +102,7 @@ var imports = []importLine{
 	{pattern: "server/auth", imports: []string{"server/config", "server/readfile"}},
 	{pattern: "server/config", imports: []string{".", "grant"}},
 	{pattern: "server/inspect", imports: []string{"."}},
-	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
+	{pattern: "server/load", imports: []string{".", "client"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{"grant", "server/inspect"}},
 	{
@@ -152,8 +152,8 @@ var imports = []importLine{
 	{pattern: "server/e2e/etcdtest"},
 	{
 		pattern: "server/cmd/firn",
-		imports: []string{".", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"client", "grant/memstore", "kubestore/kubetest"},
+		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},
+		tests:   []string{"grant/memstore", "kubestore/kubetest"},
 	},
 	{
 		pattern: "bench",
