@@ -86,9 +86,12 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	return target, len(target) <= maxPath
 }
 
-// pastedIDs finds the IDs in pasted text, and returns at most one more than
-// maxIDs.
-func pastedIDs(text string) []string { return inspect.Pasted(text, maxIDs+1) }
+// pastedIDs finds the IDs in pasted text, between spaces, commas, quotes and
+// brackets, and returns at most one more than maxIDs.
+func pastedIDs(text string) []string {
+	ids := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r) })
+	return ids[:min(len(ids), maxIDs+1)]
+}
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}

@@ -47,9 +47,9 @@ and reports exactly how many are duplicates and how they are ordered.
 The exit code is 1 if there is a duplicate, or a line that is not an ID or does not fit
 the layout, and otherwise 0.
 
-Check skips spaces, quotes, trailing commas, blank lines, NULL, a header, and the frames
-of psql and mysql tables. With --csv COLUMN it reads that column of CSV, or of a table
-with tabs, ; or |. With --from raw it reads bytes.
+Check skips spaces around IDs and blank lines. With --csv COLUMN it reads that column of
+a CSV file with commas: its name in the first line, or its number from 1 in a file
+without names. With --from raw it reads bytes.
 
 Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
 --memory. The default is enough for 89 million IDs of 64 bits.`,
