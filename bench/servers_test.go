@@ -281,7 +281,7 @@ func BenchmarkServerClient(b *testing.B) {
 // and a Prefetcher beside a member, by turns.
 func BenchmarkServerHazelcast(b *testing.B) {
 	command := strings.Fields(os.Getenv("FIRN_BENCH_HAZELCAST"))
-	if command == nil {
+	if len(command) == 0 {
 		b.Skip("FIRN_BENCH_HAZELCAST is not set: scripts/bench.sh sets it")
 	}
 	at := port(freeAddress())
@@ -317,7 +317,7 @@ func BenchmarkServerHazelcast(b *testing.B) {
 // firn serve and Redis by turns.
 func BenchmarkServerLettuce(b *testing.B) {
 	command := strings.Fields(os.Getenv("FIRN_BENCH_LETTUCE"))
-	if command == nil {
+	if len(command) == 0 {
 		b.Skip("FIRN_BENCH_LETTUCE is not set: scripts/bench.sh sets it")
 	}
 	ours, theirs := serveWide(b), redis(b)
