@@ -40,7 +40,7 @@ esac
 
 (cd bench && go test -run '^$' -bench . -skip '^BenchmarkServer' -benchtime 0.5s "$@" .)
 # Without the processor's counter, Next reads the clock.
-(cd bench && go test -run '^$' -bench '^BenchmarkNext$' -benchtime 0.5s -tags purego "$@" .)
+(cd bench && go test -run '^$' -bench '^BenchmarkNext$' -skip '^BenchmarkServer' -benchtime 0.5s -tags purego "$@" .)
 test "$what" = all || exit 0
 
 # The servers to measure. Benchmarks of those that cannot be installed are skipped.
