@@ -34,7 +34,7 @@ test: ## run all checks and tests of all modules, with a summary
 	@sh scripts/test.sh
 
 .PHONY: quick
-quick: ## format, texts, vet, staticcheck and the short tests of what changed: within a minute when warm
+quick: ## format, vet, staticcheck and the short tests of what changed: within a minute when warm
 	@sh scripts/quick.sh
 
 .PHONY: race
@@ -46,11 +46,11 @@ fuzz: ## run every fuzz target of all modules for FUZZTIME each
 	@sh scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## measure the library, the server and their peers: a line for each figure, in less than 20 minutes
+bench: ## measure the library, the server and their peers, for benchstat: less than 20 minutes
 	@sh scripts/bench.sh all $(ARGS)
 
 .PHONY: bench-core
-bench-core: ## measure the library and its peers, in less than a minute; ARGS='-json FILE'
+bench-core: ## measure the library and its peers, for benchstat: about a minute; ARGS='-count 6'
 	@sh scripts/bench.sh core $(ARGS)
 
 .PHONY: mutate

@@ -1,6 +1,6 @@
 //go:build purego || (!amd64 && !arm64)
 
-package main
+package bench
 
 import "time"
 
@@ -9,3 +9,5 @@ var cyclesStart = time.Now()
 // cycles returns the monotonic clock, which the library reads if it uses no
 // counter of the processor.
 func cycles() uint64 { return uint64(time.Since(cyclesStart)) }
+
+const clockSource = "portable"

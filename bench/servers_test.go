@@ -1,299 +1,470 @@
-//go:build unix
+//go:build linux
 
-package main
+package bench
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/binary"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/etcdstore"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/sequencer"
 )
 
-func TestRedisFigure(t *testing.T) {
-	const head = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n"
-	for out, want := range map[string]float64{
-		head + "\"INCR bench\",\"62893.08\",\"0.9\",\"0.1\",\"0.8\",\"1.0\",\"1.1\",\"2.0\"\n":                              62893.08,
-		"WARNING: Could not fetch server CONFIG\n" + head + "\"INCR bench\",\"10.5\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n": 10.5,
-	} {
-		if got, err := redisFigure(out); err != nil || got != want {
-			t.Errorf("redisFigure(%q) = %v, %v, want %v", out, got, err, want)
-		}
-	}
-	for _, out := range []string{"", head, "Error from server: ERR no such sequencer\n" + head + "\"a\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n", strings.Replace(head, "rps", "x", 1) + "\"a\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\",\"1\"\n"} {
-		if got, err := redisFigure(out); err == nil {
-			t.Errorf("redisFigure(%q) = %v, want an error", out, got)
-		}
-	}
+// Benchmarks of servers start them on loopback. They are skipped without the
+// program; scripts/bench.sh prepares everything, and sets the variables.
+
+// serverLayout has 2^20 IDs per millisecond, so that the server is measured and
+// not the limit of the format.
+const serverLayout = "bits=time:41.node:2.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z"
+
+// A process is a server that ends with its benchmark.
+type process struct {
+	*exec.Cmd
+	address string
+	in      io.Writer
+	out     *bufio.Reader
 }
 
-// answering returns a server that reads as many bytes as a request has, and
-// answers each.
-func answering(t *testing.T, request string, answer func(n int) string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// start starts a server and waits until it accepts connections at address,
+// unless that is empty.
+func start(b *testing.B, address string, words ...string) *process {
+	b.Helper()
+	p := &process{Cmd: exec.Command(words[0], words[1:]...), address: address}
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var log bytes.Buffer
+	p.Stderr = &log
+	p.in = must(p.StdinPipe())
+	p.out = bufio.NewReader(must(p.StdoutPipe()))
+	if err := p.Start(); err != nil {
+		b.Skip(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				buf := make([]byte, len(request))
-				for n := 0; ; n++ {
-					for at := 0; at < len(buf); {
-						k, err := conn.Read(buf[at:])
-						if err != nil {
-							return
-						}
-						at += k
-					}
-					if string(buf) != request {
-						fmt.Fprintf(conn, "-ERR not %q\r\n", buf)
-						return
-					}
-					if _, err := conn.Write([]byte(answer(n))); err != nil {
-						return
-					}
-				}
-			}()
+	b.Cleanup(p.end)
+	for tries := 0; address != ""; tries++ {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			break
 		}
-	}()
+		if tries == 100_000 {
+			p.end()
+			b.Fatalf("%s does not answer: %v: %s", words[0], err, &log)
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	return p
+}
+
+func (p *process) end() {
+	_ = p.Process.Signal(syscall.SIGTERM)
+	_ = p.Wait() // it was asked to stop
+}
+
+// cpu returns the processor time of all its threads so far.
+func (p *process) cpu() (sum time.Duration) {
+	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.Process.Pid))
+	for _, path := range all {
+		text, _ := os.ReadFile(path) // none if the thread has ended
+		first, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseInt(first, 10, 64)
+		sum += time.Duration(n)
+	}
+	return sum
+}
+
+// resident returns its memory in MiB.
+func (p *process) resident() float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	kib, _ := strconv.ParseFloat(strings.Fields(rest + " 0")[0], 64)
+	return kib / 1024
+}
+
+func freeAddress() string {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
 	return l.Addr().String()
 }
 
-func TestRESPCaller(t *testing.T) {
-	packed := func(first uint64) string {
-		b := binary.BigEndian.AppendUint64(nil, first)
-		return "$16\r\n" + string(binary.BigEndian.AppendUint64(b, first+1)) + "\r\n"
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
+// serve starts firn serve with a directory as its store.
+func serve(b *testing.B, dir string, flags ...string) *process {
+	b.Helper()
+	program := cmp.Or(os.Getenv("FIRN_BENCH"), "../bin/firn")
+	address := freeAddress()
+	return start(b, address, append([]string{program, "serve", "--listen", address, "--store", "dir:" + dir + "?create=true&volatile=true"}, flags...)...)
+}
+
+func serveWide(b *testing.B) *process {
+	b.Helper()
+	return serve(b, b.TempDir()+"/s", "--layout", serverLayout)
+}
+
+func redis(b *testing.B) *process {
+	b.Helper()
+	address := freeAddress()
+	return start(b, address, "redis-server", "--port", port(address), "--bind", "127.0.0.1", "--save", "", "--dir", b.TempDir())
+}
+
+// BenchmarkServerRESP measures INCR with redis-benchmark, 50 connections, on
+// firn serve and Redis in turns.
+func BenchmarkServerRESP(b *testing.B) {
+	tool, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		b.Skip(err)
 	}
+	ours, theirs := serveWide(b), redis(b)
+	for pipeline, requests := range map[int]int{1: 40_000, 16: 500_000, 100: 1_500_000} {
+		b.Run(fmt.Sprintf("P=%d", pipeline), func(b *testing.B) {
+			once := func(p *process) (rate, cpu float64) {
+				before := p.cpu()
+				out, err := exec.Command(tool, "-p", port(p.address), "-c", "50", "-P", strconv.Itoa(pipeline), "-n", strconv.Itoa(requests),
+					"-e", "--csv", "INCR", "bench").Output()
+				rows, _ := csv.NewReader(bytes.NewReader(out[max(0, bytes.Index(out, []byte(`"test"`))):])).ReadAll()
+				if err != nil || len(rows) != 2 || len(rows[1]) < 2 {
+					b.Fatalf("redis-benchmark: %v: %s", err, out)
+				}
+				return must(strconv.ParseFloat(rows[1][1], 64)), float64(p.cpu()-before) / float64(requests)
+			}
+			var rates, cpus, x, xCPU []float64
+			for range b.N {
+				theirRate, theirCPU := once(theirs)
+				rate, cpu := once(ours)
+				rates, cpus = append(rates, rate), append(cpus, cpu)
+				x, xCPU = append(x, rate/theirRate), append(xCPU, cpu/theirCPU)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(rates), "req/s")
+			b.ReportMetric(median(cpus), "cpu-ns/req")
+			b.ReportMetric(median(x), "x-redis")
+			b.ReportMetric(median(xCPU), "x-redis-cpu")
+		})
+	}
+}
+
+// BenchmarkServerPacked measures 10,000 packed IDs a request over four
+// connections; RESP has four requests in flight.
+func BenchmarkServerPacked(b *testing.B) {
+	const count, connections = 10_000, 4
+	s := serveWide(b)
 	for name, c := range map[string]struct {
-		words  []string
-		pack   int
-		answer func(int) string
-		ids    int
-		err    string
+		request  string
+		inFlight int
 	}{
-		"integers":         {[]string{"INCR", "a"}, 0, func(n int) string { return fmt.Sprintf(":%d\r\n", n) }, 3, ""},
-		"strings":          {[]string{"NEXT", "a"}, 0, func(n int) string { return "$2\r\n12\r\n" }, 3, ""},
-		"packed":           {[]string{"NEXTB", "a", "2"}, 2, func(n int) string { return packed(uint64(2*n + 1)) }, 6, ""},
-		"an error":         {[]string{"INCR", "a"}, 0, func(n int) string { return "-ERR no\r\n" }, 0, `the answer is "-ERR no\r\n"`},
-		"nothing":          {[]string{"NEXT", "a"}, 0, func(n int) string { return "$-1\r\n" }, 0, `the answer is "$-1\r\n"`},
-		"too few":          {[]string{"NEXTB", "a", "2"}, 2, func(n int) string { return "$8\r\n12345678\r\n" }, 0, "8 bytes, want 16"},
-		"the same twice":   {[]string{"NEXTB", "a", "2"}, 2, func(n int) string { return packed(7) }, 2, "IDs 0000000000000007 to 0000000000000008 after 0000000000000008"},
-		"packed, an error": {[]string{"NEXTB", "a", "2"}, 2, func(n int) string { return ":12\r\n" }, 0, "the answer is"},
+		"resp": {fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$5\r\n%d\r\n", count), 4},
+		"http": {fmt.Sprintf("POST /v1/sequencers/bench/next?count=%d HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", count, s.address), 1},
 	} {
-		command := respCommand(c.words...)
-		conn, err := respConn(t.Context(), answering(t, command, c.answer), command, 3, c.pack)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids, err := conn.call()
-		if got := errText(err); ids != c.ids || !strings.HasPrefix(got, c.err) || c.err == "" && err != nil {
-			t.Errorf("%s: %d IDs, %v; want %d, %s", name, ids, err, c.ids, c.err)
-		}
-		conn.Close()
-	}
-	if got, want := respCommand("NEXTB", "a", "10"), "*3\r\n$5\r\nNEXTB\r\n$1\r\na\r\n$2\r\n10\r\n"; got != want {
-		t.Errorf("respCommand = %q, want %q", got, want)
-	}
-}
-
-func TestHTTPCaller(t *testing.T) {
-	var id atomic.Uint64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/busy" {
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		n, _ := strconv.Atoi(r.URL.Query().Get("count"))
-		var b []byte
-		for range n {
-			b = binary.BigEndian.AppendUint64(b, id.Add(1))
-		}
-		if r.URL.Path == "/same" {
-			b = make([]byte, 8*n)
-		}
-		if r.URL.Path == "/chunked" {
-			w.Write(b[:8])
-			w.(http.Flusher).Flush()
-			b = b[8:]
-		}
-		w.Write(b)
-	}))
-	defer server.Close()
-	for _, c := range []struct {
-		path, err string
-		pack, ids int
-	}{
-		{"/?count=5", "", 5, 10},
-		{"/chunked?count=5", "", 5, 10},
-		{"/?count=1", "", 0, 2},
-		{"/?count=4", "32 bytes, want 40", 5, 0},
-		{"/chunked?count=4", "32 bytes, want 40", 5, 0},
-		{"/chunked?count=6", "more than 40 bytes", 5, 0},
-		{"/same?count=5", "IDs 0000000000000000 to 0000000000000000 after 0000000000000000", 5, 5},
-		{"/busy", `the answer is "HTTP/1.1 429`, 0, 0},
-		{"/chunked?count=1", "the answer has no length", 0, 0},
-	} {
-		conn, err := httpConn(t.Context(), strings.TrimPrefix(server.URL, "http://"), c.path, "text/plain", c.pack)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids, err := conn.call()
-		if err == nil {
-			var more int
-			more, err = conn.call()
-			ids += more
-		}
-		if got := errText(err); ids != c.ids || !strings.HasPrefix(got, c.err) || c.err == "" && err != nil {
-			t.Errorf("%s of %d: %d IDs, %v; want %d, %s", c.path, c.pack, ids, err, c.ids, c.err)
-		}
-		conn.Close()
+		b.Run(name, func(b *testing.B) {
+			before, begin := s.cpu(), time.Now()
+			var all sync.WaitGroup
+			for range connections {
+				all.Go(func() {
+					if err := takePacked(s.address, c.request, c.inFlight, 8*count, b.N/connections+1); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			ids := float64(count * connections * (b.N/connections + 1))
+			b.ReportMetric(ids/time.Since(begin).Seconds()/1e6, "M-IDs/s")
+			b.ReportMetric(float64(s.cpu()-before)/ids, "cpu-ns/ID")
+		})
 	}
 }
 
-// A countingCaller fails after some calls.
-type countingCaller struct {
-	calls, most int
-	closed      bool
-}
-
-func (c *countingCaller) call() (int, error) {
-	if c.calls++; c.calls > c.most {
-		return 0, errors.New("enough")
-	}
-	return 2, nil
-}
-
-func (c *countingCaller) Close() error { c.closed = true; return nil }
-
-func TestDrive(t *testing.T) {
-	a, b := &countingCaller{most: 3}, &countingCaller{most: 5}
-	l, err := drive([]caller{a, b}, time.Minute)
-	if errText(err) != "enough\nenough" || a.calls != 4 || b.calls != 6 {
-		t.Errorf("drive: %+v, %v", l, err)
-	}
-	// Failed calls do not count: there is no figure for something that does not
-	// work.
-	if l.calls != 0 || l.ids != 0 {
-		t.Errorf("drive counts %+v of callers that failed", l)
-	}
-	all, closeAll, err := callers(2, func() (caller, error) { return &countingCaller{most: 1 << 40}, nil })
+// takePacked sends a request n times over a connection, and checks that the IDs
+// of the answers increase from one to the next.
+func takePacked(address, request string, inFlight, size, n int) error {
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	l, err = drive(all, time.Millisecond)
-	if err != nil || l.calls < 2 || l.ids != 2*l.calls || l.took < time.Millisecond {
-		t.Errorf("drive: %+v, %v", l, err)
+	defer conn.Close()
+	r, ids, last := bufio.NewReaderSize(conn, 256<<10), make([]byte, size), make([]byte, 8)
+	for done, sent := 0, 0; done < n; done++ {
+		for ; sent < min(n, done+inFlight); sent++ {
+			if _, err := io.WriteString(conn, request); err != nil {
+				return err
+			}
+		}
+		length := -1
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			line = strings.TrimSpace(line)
+			if rest, ok := strings.CutPrefix(line, "$"); ok {
+				length, _ = strconv.Atoi(rest)
+				break
+			}
+			if rest, ok := strings.CutPrefix(line, "Content-Length: "); ok {
+				length, _ = strconv.Atoi(rest)
+			}
+			if line == "" || line[0] == '-' {
+				break
+			}
+		}
+		if length != size {
+			return fmt.Errorf("the answer has %d bytes, want %d", length, size)
+		}
+		if _, err := io.ReadFull(r, ids); err != nil {
+			return err
+		}
+		if request[0] == '*' {
+			if _, err := r.Discard(2); err != nil {
+				return err
+			}
+		}
+		if bytes.Compare(last, ids[:8]) >= 0 {
+			return errors.New("the IDs do not increase")
+		}
+		copy(last, ids[size-8:])
 	}
-	closeAll()
-	for _, c := range all {
-		if !c.(*countingCaller).closed {
-			t.Error("a caller was not closed")
+	return nil
+}
+
+func sequencerOf(b *testing.B, s *process, prefetch *firn.PrefetchOptions) *client.Sequencer {
+	b.Helper()
+	c := must(client.New(client.Config{Servers: []string{"http://" + s.address}, Prefetch: prefetch}))
+	b.Cleanup(func() { _ = c.Close(background) })
+	return c.Sequencer("bench")
+}
+
+// BenchmarkServerClient measures the Next of the Go client in bursts. The next
+// batch arrives between them, so the processor time includes its fetch.
+func BenchmarkServerClient(b *testing.B) {
+	s := serveWide(b)
+	for _, count := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("batch=%d", count), func(b *testing.B) {
+			q := sequencerOf(b, s, &firn.PrefetchOptions{Count: count, MaxCount: count})
+			draw, burst := next(q), count*9/10
+			draw(count)
+			var own []float64
+			for done := 0; done < b.N; {
+				time.Sleep(2 * time.Millisecond)
+				waits := q.Stats().Waits
+				if took := draw(burst); q.Stats().Waits == waits {
+					done += burst
+					own = append(own, float64(took)/float64(burst))
+				}
+			}
+			b.ReportMetric(median(own), "ns/op")
+		})
+	}
+	b.Run("flat-out", func(b *testing.B) { next(sequencerOf(b, s, nil))(b.N) })
+}
+
+// BenchmarkServerHazelcast measures the Go client beside a client of Hazelcast,
+// and a Prefetcher beside a member, by turns.
+func BenchmarkServerHazelcast(b *testing.B) {
+	command := strings.Fields(os.Getenv("FIRN_BENCH_HAZELCAST"))
+	if len(command) == 0 {
+		b.Skip("FIRN_BENCH_HAZELCAST is not set: scripts/bench.sh sets it")
+	}
+	at := port(freeAddress())
+	peer := func(role string) *process {
+		p := start(b, "", append(slices.Clip(command), role, at)...)
+		for line := ""; line != "ready\n"; {
+			line = must(p.out.ReadString('\n'))
+		}
+		return p
+	}
+	member, remote := peer("member"), peer("client")
+	take := func(p *process, prefetch int) loop {
+		return func(n int) (took time.Duration) {
+			must(fmt.Fprintln(p.in, prefetch, n))
+			must(fmt.Fscanln(p.out, &took))
+			return took
 		}
 	}
-}
-
-func TestFixture(t *testing.T) {
-	f := &fixture{name: "x"}
-	var order []int
-	f.Cleanup(func() { order = append(order, 1) })
-	f.Cleanup(func() { order = append(order, 2); f.Cleanup(func() { order = append(order, 3) }) })
-	f.close()
-	f.close()
-	if fmt.Sprint(order) != "[2 3 1]" {
-		t.Errorf("cleanups ran in the order %v, want [2 3 1]", order)
+	s := serveWide(b)
+	for _, count := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("client/batch=%d", count), func(b *testing.B) {
+			pair(b, next(sequencerOf(b, s, &firn.PrefetchOptions{Count: count, MaxCount: count})), take(remote, count), "x-hazelcast", 100*time.Millisecond)
+		})
 	}
-	err := bounded(t.Context(), time.Minute, func(context.Context) { f.Skipf("no %s", "server") })
-	if errText(err) != "no server" {
-		t.Errorf("a skip is %v", err)
+	for _, count := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("member/batch=%d", count), func(b *testing.B) {
+			pair(b, next(firn.NewPrefetcher(generator(wide, farAhead), count, 10*time.Minute)), take(member, count), "x-hazelcast", 40*time.Millisecond)
+		})
 	}
 }
 
-func TestCountingStore(t *testing.T) {
-	s := &countingStore{Store: new(memstore.Store)}
-	ctx := t.Context()
-	if ok, err := s.CAS(ctx, "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
+// BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks
+// firn serve and Redis by turns.
+func BenchmarkServerLettuce(b *testing.B) {
+	command := strings.Fields(os.Getenv("FIRN_BENCH_LETTUCE"))
+	if len(command) == 0 {
+		b.Skip("FIRN_BENCH_LETTUCE is not set: scripts/bench.sh sets it")
 	}
-	if ok, err := s.CAS(ctx, "a", nil, []byte("2")); ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if v, err := s.Get(ctx, "a"); string(v) != "1" || err != nil {
-		t.Fatal(v, err)
-	}
-	if err := s.List(ctx, "", func(string, []byte) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	if w, r, l := s.writes.Load(), s.reads.Load(), s.lists.Load(); w != 2 || r != 1 || l != 1 {
-		t.Errorf("%d writes, %d reads, %d lists, want 2, 1, 1: a refused write is a write", w, r, l)
-	}
-}
-
-// A program that is not firn serve, or ends at once, causes an error and not a
-// wait.
-func TestServeThatEnds(t *testing.T) {
-	if _, err := serve(t.Context(), "/bin/false"); err == nil || !strings.Contains(err.Error(), "ended") {
-		t.Errorf("serve of a program that ends: %v", err)
-	}
-	if _, err := serve(t.Context(), "/there/is/none"); err == nil {
-		t.Error("serve of no program: no error")
-	}
-}
-
-// TestHazelcast: both sides count the same, and a machine without Java gets a
-// reason.
-func TestHazelcast(t *testing.T) {
-	calls := 0
-	got := take(func(n int) { calls += n }, 10, 5*time.Millisecond)
-	if got.ids != calls || got.ids%10 != 0 || got.ids == 0 || got.wall < 5*time.Millisecond {
-		t.Errorf("take: %+v after %d calls", got, calls)
-	}
-	t.Setenv("PATH", t.TempDir())
-	if _, err := javaPeer(t.Context(), t.TempDir(), "Peer.java", nil); err == nil || err.Error() != "java is not installed" {
-		t.Errorf("without Java: %v", err)
-	}
-	reader, writer := io.Pipe()
-	h := &hazelcast{in: writer, out: bufio.NewReader(strings.NewReader("2000 150123456 140123456 1\n"))}
-	asked := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(reader).ReadString('\n')
-		asked <- line
-	}()
-	got, err := h.take(100, 150*time.Millisecond)
-	if want := (taken{2000, 150123456, 140123456}); err != nil || got != want || <-asked != "100 150\n" {
-		t.Errorf("take: %+v, %v, want %+v", got, err, want)
-	}
-}
-
-func TestProcess(t *testing.T) {
-	var log bytes.Buffer
-	p, err := start(&log, "/bin/sh", "-c", "echo hello >&2; while :; do sleep 1; done")
+	ours, theirs := serveWide(b), redis(b)
+	out, err := exec.Command(command[0], append(command[1:], port(ours.address), port(theirs.address), "15")...).Output()
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	p.end()
-	select {
-	case <-p.ended:
-	default:
-		t.Error("the process runs on")
+	x := make(map[string][]float64)
+	for line := range strings.Lines(string(out)) {
+		var mode string
+		var a, b float64
+		must(fmt.Sscan(line, &mode, &a, &b))
+		x[mode] = append(x[mode], a/b)
 	}
-	p.end() // again does no harm
+	for mode, all := range x {
+		b.ReportMetric(median(all), "x-redis-"+mode)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkServerStart measures the time from the start of firn serve to the
+// first ID over HTTP, in a directory that has the sequencer.
+func BenchmarkServerStart(b *testing.B) {
+	dir := b.TempDir() + "/s"
+	var ms []float64
+	for range b.N + 1 { // the first creates the sequencer
+		begin := time.Now()
+		s := serve(b, dir)
+		resp := must(http.Post("http://"+s.address+"/v1/sequencers/orders/next", "", nil))
+		body := must(io.ReadAll(resp.Body))
+		ms = append(ms, float64(time.Since(begin))/1e6)
+		resp.Body.Close()
+		s.end()
+		if resp.StatusCode != http.StatusOK {
+			b.Fatalf("%s: %s", resp.Status, body)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(ms[1:]), "ms/first-ID")
+}
+
+// BenchmarkServerIdle measures a server that has made one ID, for ten seconds.
+func BenchmarkServerIdle(b *testing.B) {
+	s := serve(b, b.TempDir()+"/s")
+	must(sequencerOf(b, s, &firn.PrefetchOptions{Count: 1, MaxCount: 1}).Next(background))
+	time.Sleep(time.Second)
+	for range b.N {
+		before := s.cpu()
+		time.Sleep(10 * time.Second)
+		b.ReportMetric(100*float64(s.cpu()-before)/1e10, "%-core")
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(s.resident(), "MiB")
+}
+
+// etcd starts three members and returns a function that opens a store there.
+func etcd(b *testing.B) func(prefix string) grant.Store {
+	b.Helper()
+	program := os.Getenv("FIRN_ETCD")
+	if program == "" {
+		b.Skip("FIRN_ETCD is not set: scripts/bench.sh sets it")
+	}
+	var clients, peers, members []string
+	for i := range 3 {
+		clients, peers = append(clients, freeAddress()), append(peers, "http://"+freeAddress())
+		members = append(members, fmt.Sprintf("m%d=%s", i, peers[i]))
+	}
+	var all sync.WaitGroup
+	for i := range 3 {
+		own := "http://" + clients[i]
+		dir := b.TempDir()
+		all.Go(func() {
+			start(b, clients[i], program, "--name", fmt.Sprintf("m%d", i), "--data-dir", dir, "--listen-client-urls", own, "--advertise-client-urls", own,
+				"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i], "--initial-cluster", strings.Join(members, ","), "--log-level", "error")
+		})
+	}
+	all.Wait()
+	return func(prefix string) grant.Store {
+		s := must(etcdstore.Open(background, etcdstore.Options{Endpoints: clients, Prefix: prefix, DialTimeout: time.Minute}))
+		b.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+}
+
+// BenchmarkServerJoin measures how long it takes until 1,000 nodes that start
+// at once over 20 connections to etcd have an ID each.
+func BenchmarkServerJoin(b *testing.B) {
+	const nodes, connections = 1000, 20
+	open := etcd(b)
+	layout := firn.MustParseLayout("bits=time:41.node:13.seq:9,unit=1ms,epoch=2026-01-01T00:00:00Z")
+	var seconds []float64
+	for round := range b.N {
+		var stores [connections]grant.Store
+		for i := range stores {
+			stores[i] = open(fmt.Sprintf("join-%d-%d", b.N, round))
+		}
+		must(grant.Create(background, stores[0], "join", grant.NewConfig(layout, 0), time.Now()))
+		var opened [nodes]*sequencer.Sequencer
+		var numbers sync.Map
+		var all sync.WaitGroup
+		begin := time.Now()
+		for i := range nodes {
+			all.Go(func() {
+				err := sequencer.ErrUnavailable
+				for errors.Is(err, sequencer.ErrUnavailable) {
+					opened[i], err = sequencer.Open(background, stores[i%connections], "join", &sequencer.Config{WaitForNode: true, Timeout: time.Minute})
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				p := must(layout.Decompose(must(opened[i].Next(background))))
+				if _, twice := numbers.LoadOrStore(p.Node, i); twice {
+					b.Errorf("node %d twice", p.Node)
+				}
+			})
+		}
+		all.Wait()
+		seconds = append(seconds, time.Since(begin).Seconds())
+		for _, q := range opened {
+			if q != nil {
+				all.Go(func() { _ = q.Close(context.WithoutCancel(background)) })
+			}
+		}
+		all.Wait()
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(seconds), "s/join")
+}
+
+// BenchmarkServerCAS measures a compare-and-swap of about the length of a
+// record, by one writer.
+func BenchmarkServerCAS(b *testing.B) {
+	cas := func(b *testing.B, s grant.Store) {
+		var old []byte
+		for n := 0; b.Loop(); n++ {
+			next := fmt.Appendf(nil, "%0200d", n)
+			if ok, err := s.CAS(background, fmt.Sprintf("bench/%p", b), old, next); err != nil || !ok {
+				b.Fatal(ok, err)
+			}
+			old = next
+		}
+	}
+	b.Run("directory", func(b *testing.B) {
+		s := must(dirstore.Open(b.TempDir()+"/s", &dirstore.Options{Create: true, AllowVolatile: true}))
+		defer s.Close()
+		cas(b, s)
+	})
+	b.Run("etcd", func(b *testing.B) { cas(b, etcd(b)("cas")) })
 }

@@ -1,14 +1,12 @@
 #!/bin/sh
-# Builds and runs bench/, which measures the library, the server and their peers, and
-# prints a line for each figure.
+# Runs the benchmarks of bench/, which measure the library, the server and their
+# peers, and prints a format that benchstat compares.
 #
-#	scripts/bench.sh core [FLAGS…]    only the library: less than a minute
-#	scripts/bench.sh all [FLAGS…]     everything: less than 20 minutes
+#	scripts/bench.sh core [FLAGS…]    only the library: about a minute
+#	scripts/bench.sh all [FLAGS…]     servers and stores too: less than 20 minutes
 #	scripts/bench.sh check            gofmt, vet, staticcheck and the tests of bench/ itself
 #
-# FLAGS are those of the program: -json FILE, -svg DIRECTORY, -doc FILE, -run REGEXP,
-# -from FILE. If possible, the program is built twice more: with the tag purego, which
-# omits the cycle counter, and with a Go release that has the package uuid.
+# FLAGS are those of go test, such as -count 6 or -bench ServerRESP.
 #
 # bench/ is not in go.work: its dependencies must not change the versions with which the
 # published modules are built.
@@ -31,7 +29,7 @@ check)
 	go vet ./...
 	../bin/staticcheck ./...
 	go mod tidy -diff
-	exec go test -count=1 -timeout 5m ./...
+	exec go test -count=1 -timeout 5m -bench . -skip '^BenchmarkServer' -benchtime 1x ./...
 	;;
 core | all) ;;
 *)
@@ -40,28 +38,38 @@ core | all) ;;
 	;;
 esac
 
-(cd bench && go build -buildvcs=false -o ../build/bench .)
-(cd bench && go build -buildvcs=false -tags purego -o ../build/bench-purego .)
-set -- "$@" -variant 'purego=^next/firn=build/bench-purego'
+(cd bench && go test -run '^$' -bench . -skip '^BenchmarkServer' -benchtime 0.5s "$@" .)
+# Without the processor's counter, Next reads the clock.
+(cd bench && go test -run '^$' -bench '^BenchmarkNext$' -skip '^BenchmarkServer' -benchtime 0.5s -tags purego "$@" .)
+test "$what" = all || exit 0
 
-# The standard library has UUIDs since Go 1.27.
-case $(go env GOVERSION) in
-go1.2[0-6]*)
-	if (cd bench && GOTOOLCHAIN=go1.27.0 go build -buildvcs=false -o ../build/bench-go1.27 .) >build/bench-go1.27.log 2>&1; then
-		set -- "$@" -variant 'go1.27=^uuidv7/std=build/bench-go1.27'
-	else
-		echo "SKIPPED: uuidv7/std: Go 1.27 is not available: $(tail -n 1 build/bench-go1.27.log)" >&2
-	fi
-	;;
-*) set -- "$@" -variant 'go1.27=^uuidv7/std=build/bench' ;;
-esac
-
-if [ "$what" = core ]; then
-	exec build/bench -core "$@"
-fi
-
-# The servers to measure. Those that cannot be installed are reported as skipped.
-sh scripts/packages.sh redis-server=redis-server redis-benchmark=redis-tools postgres=postgresql psql=postgresql-client >&2
-sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here' >&2
+# The servers to measure. Benchmarks of those that cannot be installed are skipped.
+sh scripts/packages.sh redis-server=redis-server redis-benchmark=redis-tools >&2
+FIRN_ETCD=$(sh scripts/etcd.sh) || FIRN_ETCD=
+export FIRN_ETCD
 (unset GOWORK && make -s build)
-exec build/bench -firn bin/firn "$@"
+
+# java_peer NAME GROUP ARTIFACT VERSION prints the command of a peer in Java.
+java_peer() {
+	lib=$PWD/build/$1
+	mkdir -p "$lib"
+	cat >"$lib/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>org.example</groupId><artifactId>bench</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies><dependency><groupId>$2</groupId><artifactId>$3</artifactId><version>$4</version></dependency></dependencies>
+</project>
+POM
+	if command -v java >/dev/null && (cd "$lib" && mvn -q -B dependency:copy-dependencies -DoutputDirectory="$lib/jars") >&2; then
+		echo "java -Xmx256m -cp $lib/jars/* $PWD/bench/$1.java"
+	else
+		echo "SKIPPED: $1: java, mvn or its libraries are not available" >&2
+	fi
+}
+FIRN_BENCH_HAZELCAST=$(java_peer HazelcastPeer com.hazelcast hazelcast 5.5.0)
+FIRN_BENCH_LETTUCE=$(java_peer LettucePeer io.lettuce lettuce-core 7.7.0.RELEASE)
+export FIRN_BENCH_HAZELCAST FIRN_BENCH_LETTUCE
+# One operation of the first takes seconds.
+cd bench
+go test -run '^$' -bench '^BenchmarkServer(RESP|Start|Idle|Join|Lettuce)$' -benchtime 5x -timeout 30m "$@" .
+exec go test -run '^$' -bench '^BenchmarkServer(Packed|Client|Hazelcast|CAS)$' -timeout 30m "$@" .

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the quick checks, for make quick: format and texts, and for each published
-# module vet, staticcheck and the short tests of packages that changed since they
-# last passed. It stops at the first failure. make test runs everything.
+# Runs the quick checks, for make quick: format, and for each published module
+# vet, staticcheck and the short tests of packages that changed since they last
+# passed. It stops at the first failure. make test runs everything.
 set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK
@@ -13,8 +13,6 @@ if [ -n "$files" ]; then
 	exit 1
 fi
 mkdir -p bin
-(cd tools && GOWORK=off go build -buildvcs=false -o ../bin/voice ./voice)
-bin/voice
 (cd tools && GOWORK=off go build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
 root=$PWD
 for module in $(sh scripts/modules.sh); do

@@ -1,16 +1,16 @@
+// Package arch contains the rules of the repository as tests: which package may
+// import which, that the library needs only the standard library, which names
+// are exported, and that links between pages work. It exports nothing.
 package arch
 
 import (
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 )
 
-// here is the file that findings name as the place of the table and of the
-// exceptions.
+// here is the file that findings name as the place of the table.
 const here = "internal/arch/arch_test.go"
 
 // imports is the direction of imports: firn ← grant ← sequencer ← service ←
@@ -26,12 +26,10 @@ var imports = []importLine{
 	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
-	{pattern: "internal/picture", imports: []string{"."}},
 	{pattern: "internal/simkit"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
-	{pattern: "tools/voice"},
 	{pattern: "tools/release"},
 	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
@@ -104,7 +102,7 @@ var imports = []importLine{
 	{pattern: "server/auth", imports: []string{"server/config", "server/readfile"}},
 	{pattern: "server/config", imports: []string{".", "grant"}},
 	{pattern: "server/inspect", imports: []string{"."}},
-	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
+	{pattern: "server/load", imports: []string{".", "client"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{"grant", "server/inspect"}},
 	{
@@ -154,101 +152,17 @@ var imports = []importLine{
 	{pattern: "server/e2e/etcdtest"},
 	{
 		pattern: "server/cmd/firn",
-		imports: []string{".", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"client", "grant/memstore", "kubestore/kubetest"},
+		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},
+		tests:   []string{"grant/memstore", "kubestore/kubetest"},
 	},
-	{
-		pattern: "bench",
-		imports: []string{".", "grant/...", "sequencer", "client", "etcdstore", "server/..."},
-	},
+	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},
 }
 
-// noExample names the exported types of the root package that need no example
-// of their own, with the reason. An example named in a reason must exist.
-var noExample = map[string]string{
-	"AnyID":         "the constraint of the generic types",
-	"BatchOf":       "the generic form of Batch and Batch128",
-	"PrefetcherOf":  "the generic form of Prefetcher and Prefetcher128",
-	"RunOf":         "the generic form of Run and Run128",
-	"SourceOf":      "the generic form of Source and Source128",
-	"Batch128":      "a Batch with wider IDs, made by the same code",
-	"Cursor128":     "a Cursor with wider IDs",
-	"Prefetcher128": "a Prefetcher with wider IDs, made by the same code",
-	"Run128":        "a Run with wider IDs, made by the same code",
-	"Source128":     "a Source with wider IDs",
-	"PresetKey":     "a part of PresetInfo",
+func TestImports(t *testing.T) { report(t, checkImports(repository(t), imports)) }
 
-	"Options":       "in Example and ExampleGenerator_TryNext",
-	"WaitError":     "in ExampleGenerator_TryNext",
-	"RangeError":    "in ExampleNodePart",
-	"ParseError":    "its text contains everything",
-	"PrefetchStats": "in ExamplePrefetcher",
-	"Source":        "in ExamplePrefetcher",
-	"Batch":         "in ExampleGenerator_NextBatch and ExampleRun",
-}
+func TestZeroDependencies(t *testing.T) { report(t, checkZeroDependencies(repository(t))) }
 
-func TestImports(t *testing.T) {
-	report(t, checkImports(repository(t), imports, here+" (imports)"))
-}
-
-// TestTable: each line is for one package, and the table names no package that
-// does not exist.
-func TestTable(t *testing.T) {
-	r := repository(t)
-	for i, line := range imports {
-		if strings.HasSuffix(line.pattern, "*") || strings.HasSuffix(line.pattern, "...") {
-			t.Errorf("%s: the line of %s is for several packages: give each a line", here, line.pattern)
-		}
-		if slices.ContainsFunc(imports[:i], func(l importLine) bool { return l.pattern == line.pattern }) {
-			t.Errorf("%s: the table has two lines for %s", here, line.pattern)
-		}
-		for _, pattern := range slices.Concat([]string{line.pattern}, line.imports, line.tests) {
-			if !slices.ContainsFunc(r.packages, func(p *pkg) bool { return matches(pattern, p.dir) }) {
-				t.Errorf("%s: the table of imports names %s, which does not exist", here, pattern)
-			}
-		}
-	}
-}
-
-func TestZeroDependencies(t *testing.T) {
-	report(t, checkZeroDependencies(repository(t)))
-}
-
-func TestPackageComments(t *testing.T) {
-	report(t, checkPackageComments(repository(t)))
-}
-
-func TestNames(t *testing.T) {
-	report(t, checkNames(repository(t)))
-}
-
-func TestSelfContained(t *testing.T) {
-	report(t, checkSelfContained(repository(t)))
-}
-
-func TestExamples(t *testing.T) {
-	report(t, checkExamples(repository(t), noExample, here+" (noExample)"))
-}
-
-func TestVariables(t *testing.T) {
-	report(t, checkVariables(repository(t)))
-}
-
-// TestLoad shows that the rules see files.
-func TestLoad(t *testing.T) {
-	r := repository(t)
-	report(t, r.broken)
-	found := make(map[string]bool)
-	for _, p := range r.packages {
-		found[p.dir] = true
-	}
-	for _, dir := range []string{".", "internal/arch"} {
-		if !found[dir] {
-			t.Errorf("package %s is not among the %d packages that were read", dir, len(r.packages))
-		}
-	}
-	t.Logf("read %d modules, %d packages and %d text files", len(r.modules), len(r.packages), len(r.texts))
-}
+func TestSelfContained(t *testing.T) { report(t, checkSelfContained(repository(t))) }
 
 func report(t *testing.T, findings []string) {
 	t.Helper()

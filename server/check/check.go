@@ -1,13 +1,11 @@
 // Package check determines exactly whether a stream of IDs has duplicates, and
-// how it is ordered. It sorts only the parts of the stream that are out of
-// order; the rest takes no memory.
+// how it is ordered. It keeps the IDs in memory and sorts them.
 //
 // It compares numbers, and needs no layout. Package inspect interprets a single
 // ID.
 package check
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,8 +34,8 @@ type Options struct {
 	// Bits is the size of the IDs: 64, 96 or 128; 0 means as in their text.
 	Bits int
 
-	// Memory is how many bytes sorting may take. Strictly increasing IDs take
-	// none.
+	// Memory is how many bytes the IDs may take: 12 each, or 20 with more than 64
+	// bits.
 	Memory uint64
 }
 
@@ -104,8 +102,8 @@ func (e *WideError) Error() string {
 	return fmt.Sprintf("%s has %d bits: IDs of up to %d bits can be checked", inspect.Quote(e.Text), e.Bits, MaxBits)
 }
 
-// A Checker reads a stream of IDs. It must be made by New and closed with
-// Close, and is not safe for concurrent use.
+// A Checker reads a stream of IDs. It must be made by New, and is not safe for
+// concurrent use.
 type Checker struct {
 	layout firn.Layout
 	from   inspect.Encoding
@@ -144,11 +142,8 @@ func (c *Checker) Count() uint64 { return c.order.count }
 // Inversions returns how many of them follow a greater one.
 func (c *Checker) Inversions() uint64 { return c.late }
 
-// Memory returns how many bytes sorting takes.
+// Memory returns how many bytes the IDs take.
 func (c *Checker) Memory() uint64 { return c.order.used }
-
-// Close frees the resources of the Checker.
-func (c *Checker) Close() error { return c.order.close() }
 
 // AddText adds the next ID as text. After an *IDError the check can continue;
 // any other error ends it, such as a *MemoryError or an
@@ -184,13 +179,9 @@ func keyOf(b []byte) key {
 	return key{binary.BigEndian.Uint64(wide[:8]), binary.BigEndian.Uint64(wide[8:])}
 }
 
-// Report ends the stream and returns the result. It calls tick from time to
-// time with the number of IDs that are sorted.
-func (c *Checker) Report(ctx context.Context, tick func(done uint64)) (Report, error) {
-	f, err := c.order.find(ctx, func(done uint64) error { tick(done); return nil })
-	if err != nil {
-		return Report{}, err
-	}
+// Report ends the stream and returns the result.
+func (c *Checker) Report() Report {
+	f := c.order.find()
 	r := Report{
 		Count: c.order.count, Duplicates: f.repeats, Inversions: c.late, Increasing: f.increases,
 		K: f.k, Place: f.kFrom, Lateness: c.lateness(), Foreign: c.foreign, FirstForeign: c.first, From: c.from,
@@ -208,7 +199,7 @@ func (c *Checker) Report(ctx context.Context, tick func(done uint64)) (Report, e
 		r.Duplicated = append(r.Duplicated, d)
 	}
 	r.First, r.Last, r.Times = c.span()
-	return r, nil
+	return r
 }
 
 // readLayout determines the bits that are the same in all IDs.

@@ -3,14 +3,12 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -35,9 +33,9 @@ func (r *reader) file(data []byte, name string) error {
 	if len(data) > maxFile {
 		return fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
-	text, err := decodeText(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	text := bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
+	if !utf8.Valid(text) {
+		return fmt.Errorf("%s: not valid UTF-8; save it as UTF-8", name)
 	}
 	r.files = append(r.files, name)
 	defer func() { r.files = r.files[:len(r.files)-1] }()
@@ -50,60 +48,6 @@ func (r *reader) file(data []byte, name string) error {
 // isXML reports whether a text is XML rather than YAML.
 func isXML(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("<"))
-}
-
-// decodeText converts a text to UTF-8. A byte order mark or an XML declaration
-// gives its encoding.
-func decodeText(data []byte) ([]byte, error) {
-	wide := func(order binary.ByteOrder, data []byte) []byte {
-		units := make([]uint16, len(data)/2)
-		for i := range units {
-			units[i] = order.Uint16(data[2*i:])
-		}
-		return []byte(string(utf16.Decode(units)))
-	}
-	switch {
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		data = data[3:]
-	case bytes.HasPrefix(data, []byte("\xff\xfe")):
-		return wide(binary.LittleEndian, data[2:]), nil
-	case bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return wide(binary.BigEndian, data[2:]), nil
-	case bytes.HasPrefix(data, []byte("<\x00")):
-		return wide(binary.LittleEndian, data), nil
-	case bytes.HasPrefix(data, []byte("\x00<")):
-		return wide(binary.BigEndian, data), nil
-	}
-	encoding := declaredEncoding(data)
-	switch strings.ToLower(encoding) {
-	case "", "utf-8", "utf8", "us-ascii", "ascii":
-		if !utf8.Valid(data) {
-			return nil, errors.New("not valid UTF-8; save it as UTF-8, or declare the encoding in XML")
-		}
-		return data, nil
-	case "iso-8859-1", "latin1", "iso_8859-1":
-		runes := make([]rune, len(data))
-		for i, b := range data {
-			runes[i] = rune(b)
-		}
-		return []byte(string(runes)), nil
-	}
-	return nil, fmt.Errorf("unsupported encoding %s; save it as UTF-8", encoding)
-}
-
-// declaredEncoding returns the encoding in an XML declaration, or "".
-func declaredEncoding(data []byte) string {
-	declaration, _, found := bytes.Cut(data[:min(len(data), 256)], []byte("?>"))
-	if !found || !bytes.HasPrefix(bytes.TrimLeft(declaration, " \t\r\n"), []byte("<?xml")) {
-		return ""
-	}
-	_, rest, found := strings.Cut(string(declaration), "encoding")
-	rest = strings.TrimLeft(rest, " \t\r\n=")
-	if !found || rest == "" {
-		return ""
-	}
-	encoding, _, _ := strings.Cut(rest[1:], rest[:1])
-	return encoding
 }
 
 // imports reads an imported file, or notes that it cannot be read.
@@ -153,7 +97,7 @@ func (r *reader) set(f *flake, key string, v value) error {
 // xml reads Hazelcast's XML. It ignores name spaces.
 func (r *reader) xml(data []byte, file string) error {
 	d := xml.NewDecoder(bytes.NewReader(data))
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // the input is already UTF-8
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // file has checked that it is UTF-8
 	at := func() place { n, _ := d.InputPos(); return place{file, n} }
 	for depth := 0; ; {
 		token, err := d.Token()

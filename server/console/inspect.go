@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -86,9 +85,12 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	return target, len(target) <= maxPath
 }
 
-// pastedIDs finds the IDs in pasted text, and returns at most one more than
-// maxIDs.
-func pastedIDs(text string) []string { return inspect.Pasted(text, maxIDs+1) }
+// pastedIDs finds the IDs in pasted text, between spaces, commas, quotes and
+// brackets, and returns at most one more than maxIDs.
+func pastedIDs(text string) []string {
+	ids := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r) })
+	return ids[:min(len(ids), maxIDs+1)]
+}
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}
@@ -384,24 +386,11 @@ func readMany(ids []string, o inspect.Options) *many {
 	m := &many{}
 	if o.Layout.IsZero() {
 		m.Guessed = true
-		weights := make(map[firn.Layout]float64)
-		for _, id := range ids[:min(len(ids), 50)] {
-			result, err := inspect.Read(id, o)
-			if err != nil {
-				continue
-			}
-			for _, x := range result.Readings {
-				if !x.Layout.IsZero() && x.Plausible {
-					weights[x.Layout] += math.Log2(max(x.Score, 1e-9)) + 30
-				}
-			}
+		guess := inspect.NewSummary(o, o.Now)
+		for _, id := range ids {
+			_ = guess.Add(id) // the row of an invalid ID says so
 		}
-		best := math.Inf(-1)
-		for l, w := range weights {
-			if w > best || w == best && l.String() < o.Layout.String() {
-				o.Layout, best = l, w
-			}
-		}
+		o.Layout = guess.Report().Layout
 	}
 	if !o.Layout.IsZero() {
 		m.Layout = o.Layout.String()

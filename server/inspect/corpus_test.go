@@ -94,15 +94,22 @@ func TestCorpus(t *testing.T) {
 	}
 	for _, row := range rows {
 		taken := make(map[string]int)
-		likely, ids := 0, all[row.origin]
+		likely, three, ids := 0, 0, all[row.origin]
 		for _, id := range ids {
 			r, err := Read(id, Options{Now: corpusNow})
+			i := -1
+			if err == nil {
+				i = slices.IndexFunc(r.Readings, func(x Reading) bool { return x.Name == row.name })
+			}
+			if i >= 0 && i < 3 {
+				three++
+			}
 			if err != nil || !r.Known() {
 				taken["none"]++
 				continue
 			}
 			taken[r.Readings[0].Name]++
-			if i := slices.IndexFunc(r.Readings, func(x Reading) bool { return x.Name == row.name }); i >= 0 && r.Readings[i].Likelihood() == Likely {
+			if i >= 0 && r.Readings[i].Likelihood() == Likely {
 				likely++
 			}
 		}
@@ -115,9 +122,12 @@ func TestCorpus(t *testing.T) {
 			whole = r.Name
 		}
 		n := float64(len(ids))
-		t.Logf("%-20s column: %s; %4.1f %% likely; one by one: %s", row.origin, whole, 100*float64(likely)/n, shares(taken, n))
+		t.Logf("%-20s column: %s; %4.1f %% likely, %4.1f %% among the first three; one by one: %s", row.origin, whole, 100*float64(likely)/n, 100*float64(three)/n, shares(taken, n))
 		if float64(taken[row.name]) < row.first*n || float64(likely) < row.likely*n {
 			t.Errorf("%s: of %d IDs %d are taken for %s, and %d are likely; want %.0f %% and %.0f %%", row.origin, len(ids), taken[row.name], row.name, likely, 100*row.first, 100*row.likely)
+		}
+		if row.name != "none" && float64(three) < 0.9*n {
+			t.Errorf("%s: %s is among the first three readings of %d of %d IDs, want 90 %%", row.origin, row.name, three, len(ids))
 		}
 		if row.column && whole != row.name {
 			t.Errorf("%s: the column is taken for %s, want %s", row.origin, whole, row.name)

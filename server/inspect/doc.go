@@ -3,8 +3,8 @@
 // for and against it.
 //
 // It returns data and prints nothing; the command line and the HTTP API present
-// it. All of it is safe for concurrent use, except a Reader, a Scanner, a
-// Summary and a Column.
+// it. All of it is safe for concurrent use, except a Reader, a Scanner and a
+// Summary.
 //
 // If layout and encoding are known and speed matters, use
 // firn.Layout.Decompose, or a Reader for text in and JSON out. Do not base

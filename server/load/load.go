@@ -1,33 +1,32 @@
-// Package load puts load on servers over HTTP, gRPC or RESP, measures the
-// latency of requests, and counts duplicate IDs. It is the implementation of
-// firn bench. To take IDs in a program, use package client.
+// Package load puts load on servers with package client, measures the latency
+// of requests, and counts duplicate IDs. It is the implementation of firn bench.
+// To take IDs in a program, use package client.
 package load
 
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/binary"
-	"fmt"
-	"net/url"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
 )
 
 // Options describe a load.
 type Options struct {
-	Servers     []*url.URL // http or https; connections are distributed over them
-	Protocol    string     // http, grpc or resp
+	// Client configures the clients, except for Patience and Timeout: each
+	// connection has its own client, with one request at a time.
+	Client      client.Config
 	Sequencer   string
-	Token       string      // "" means none
-	TLS         *tls.Config // for https; nil means the system's authorities
 	Connections int
 	Count       int // IDs per request
-	Pipeline    int // concurrent requests per connection, for resp; at least 1
 	Duration    time.Duration
 
 	// Spans is called at the end with the IDs of each connection, in the order in
@@ -59,16 +58,19 @@ func (r *Result) Longest() time.Duration { return time.Duration(r.times.Max()) *
 // Run puts load on the servers. It keeps all IDs in memory until the end, which
 // takes 16 bytes per request or more. It calls watch every second with the
 // counts since the last call; nil is allowed. It returns an error if no IDs
-// arrived.
+// arrived, or if the configuration of the clients is invalid.
 func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Result, error) {
 	loaders := make([]*loader, o.Connections)
 	var requests, ids atomic.Uint64
 	var all sync.WaitGroup
 	// Connecting is not part of the measurement.
 	for i := range loaders {
-		l := &loader{o: &o, server: o.Servers[i%len(o.Servers)], times: hdr.New(1, longest, 3)}
+		l, err := newLoader(o)
+		if err != nil {
+			return Result{}, err
+		}
 		loaders[i] = l
-		defer l.close()
+		defer l.client.Close(context.WithoutCancel(ctx))
 		all.Go(func() { l.request(ctx) })
 	}
 	all.Wait()
@@ -128,9 +130,10 @@ type Span struct{ Hi, First, Last uint64 }
 
 // A loader is the work of one connection.
 type loader struct {
-	o      *Options
-	server *url.URL
-	t      taker // nil while not connected
+	client *client.Client
+	take   [2]func(ctx context.Context, b []byte) ([]byte, error) // appends packed IDs of 64 and of 128 bits
+	wide   int                                                    // 1: the IDs have 128 bits
+	packed []byte
 	spans  []Span
 	times  *hdr.Histogram // of requests, in microseconds
 	failed uint64
@@ -142,56 +145,62 @@ const longest = 60_000_000 // microseconds
 // patience is how long a request may take, including connecting.
 const patience = 10 * time.Second
 
+func newLoader(o Options) (*loader, error) {
+	o.Client.Timeout, o.Client.Patience = patience, -1 // a failure is counted, not retried
+	c, err := client.New(o.Client)
+	if err != nil {
+		return nil, err
+	}
+	return &loader{
+		client: c, times: hdr.New(1, longest, 3),
+		take: [...]func(context.Context, []byte) ([]byte, error){
+			packedOf(c.Sequencer(o.Sequencer), o.Count), packedOf(c.Sequencer128(o.Sequencer), o.Count),
+		},
+	}, nil
+}
+
+// packedOf returns a function that takes count IDs and appends their bytes.
+func packedOf[I firn.AnyID[I]](s *client.SequencerOf[I], count int) func(ctx context.Context, b []byte) ([]byte, error) {
+	return func(ctx context.Context, b []byte) ([]byte, error) {
+		batch, err := s.NextBatch(ctx, count)
+		if err != nil {
+			return b, err
+		}
+		return batch.AppendRaw(b, 0, batch.Len()), nil
+	}
+}
+
 // load makes requests until end, and at least one.
 func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.Uint64) {
 	for more := true; more && ctx.Err() == nil; more = time.Now().Before(end) {
 		begin := time.Now()
-		n, answers := l.request(ctx)
-		if answers == 0 {
+		n := l.request(ctx)
+		if n == 0 {
 			continue
 		}
-		micros := min(max(time.Since(begin).Microseconds(), 1), longest)
-		_ = l.times.RecordValues(micros, int64(answers))
-		requests.Add(uint64(answers))
-		ids.Add(uint64(n))
+		_ = l.times.RecordValue(min(max(time.Since(begin).Microseconds(), 1), longest))
+		requests.Add(1)
+		ids.Add(n)
 	}
 }
 
-// request makes as many requests as the pipeline has, and records the IDs.
-// Without an answer it counts a failure and waits a little.
-func (l *loader) request(ctx context.Context) (ids, answers int) {
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var packed [][]byte
+// request makes one request, and records the IDs. Without an answer it counts a
+// failure, waits a little and returns 0.
+func (l *loader) request(ctx context.Context) (ids uint64) {
 	var err error
-	if l.t == nil {
-		l.t, err = l.o.connect(within, l.server)
-	}
-	if err == nil {
-		packed, err = l.t.take(within)
-	}
-	for _, p := range packed {
-		if err == nil {
-			var n int
-			n, err = l.note(p, l.o.Count)
-			ids += n
+	l.packed, err = l.take[l.wide](ctx, l.packed[:0])
+	if _, unusable := errors.AsType[*client.AnswerError](err); unusable && len(l.spans) == 0 && l.wide == 0 {
+		if l.packed, err = l.take[1](ctx, l.packed[:0]); err == nil {
+			l.wide = 1
 		}
 	}
 	if err == nil {
-		return ids, len(packed)
+		return l.note(8 << l.wide)
 	}
-	l.close()
 	if ctx.Err() == nil { // an interrupted request is not a failure
 		l.fail(ctx, err)
 	}
-	return 0, 0
-}
-
-func (l *loader) close() {
-	if l.t != nil {
-		l.t.close()
-		l.t = nil
-	}
+	return 0
 }
 
 // fail counts a failure, and waits a little.
@@ -204,13 +213,9 @@ func (l *loader) fail(ctx context.Context, err error) {
 	}
 }
 
-// note records the IDs of an answer.
-func (l *loader) note(packed []byte, count int) (n int, err error) {
-	size := len(packed) / count
-	if len(packed) != size*count || size != 8 && size != 16 {
-		return 0, fmt.Errorf("the answer has %d bytes, which is not the size of %d IDs", len(packed), count)
-	}
-	for ; len(packed) > 0; packed = packed[size:] {
+// note records the packed IDs, of size bytes each.
+func (l *loader) note(size int) (n uint64) {
+	for packed := l.packed; len(packed) > 0; packed = packed[size:] {
 		var hi uint64
 		if size == 16 {
 			hi = binary.BigEndian.Uint64(packed)
@@ -223,7 +228,7 @@ func (l *loader) note(packed []byte, count int) (n int, err error) {
 		}
 		n++
 	}
-	return n, nil
+	return n
 }
 
 // countDuplicates counts IDs that had already occurred.

@@ -123,6 +123,30 @@ func (l *lines) fill() error {
 	return nil
 }
 
+// NewReader returns the input r for a parser of its own: reads end when ctx is
+// done, and flush the output before they wait. Call stop after the last read.
+func NewReader(ctx context.Context, r io.Reader, out Flusher) (input io.Reader, stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	in := &lines{ctx: ctx, chunks: make(chan chunk, 2), out: out}
+	go readChunks(ctx, r, in.chunks)
+	return in, stop
+}
+
+// Read implements io.Reader.
+func (l *lines) Read(b []byte) (int, error) {
+	for l.rest == "" {
+		if l.ended {
+			return 0, io.EOF
+		}
+		if err := l.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
 // EachRaw calls do for each ID of size bytes, with the number of IDs before it.
 func EachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	in := bufio.NewReaderSize(r, chunkSize)

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
 
+	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/load"
 	"github.com/firnid/firn/server/service"
@@ -23,7 +24,6 @@ import (
 // A bencher has the flags of the command bench.
 type bencher struct {
 	servers     []string
-	protocol    string
 	sequencer   string
 	token       string
 	tokenFile   string
@@ -31,40 +31,37 @@ type bencher struct {
 	cert, key   string
 	connections uint64
 	count       uint64
-	pipeline    uint64
 	duration    time.Duration
 	asJSON      bool
 }
 
 func newBench(a *app) *cobra.Command {
-	b := bencher{servers: []string{"http://" + defaultListen}, protocol: "http", sequencer: "bench", connections: 8, count: 1, pipeline: 1, duration: 10 * time.Second}
+	b := bencher{servers: []string{"http://" + defaultListen}, sequencer: "bench", connections: 8, count: 1, duration: 10 * time.Second}
 	cmd := &cobra.Command{
-		Use:   "bench [--server URL] [--protocol PROTOCOL] [--connections N] [--count N]",
+		Use:   "bench [--server URL] [--connections N] [--count N]",
 		Short: "Check throughput and uniqueness of a server",
-		Long: `Bench takes IDs from servers as fast as they give them, and reports the throughput, the
-latency, and whether any ID is a duplicate.
+		Long: `Bench takes IDs from servers with the Go client, as fast as they give them, and reports the
+throughput, the latency, and whether any ID is a duplicate.
 
   firn bench --sequencer bench --connections 16 --duration 30s
 
 The IDs are not used for anything: give bench a sequencer of its own. It keeps all IDs
 until the end, which takes 16 bytes of memory per request or more. A request that fails
 is counted and retried. Bench exits with 1 if there is a duplicate.`,
-		Example: "  firn bench\n  firn bench --server firn://a:3476 --pipeline 16\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
+		Example: "  firn bench\n  firn bench --server firn://a:3476\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several; firn:// and firns:// mean --protocol resp, https:// and firns:// use TLS")
-	wordVar(cmd, &b.protocol, "protocol", "PROTOCOL", "protocol: http, grpc or resp", "http", "grpc", "resp")
+	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http:// or firn://; https:// and firns:// use TLS")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
 	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
 	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
 	f.StringVar(&b.ca, "ca", "", "PEM `FILE` with the authority of the servers' certificates (default the system's)")
 	f.StringVar(&b.cert, "cert", "", "PEM `FILE` with a client certificate")
 	f.StringVar(&b.key, "key", "", "PEM `FILE` with the key of --cert")
-	numberVar(cmd, &b.connections, "connections", "", "number of connections, each with one request at a time")
+	numberVar(cmd, &b.connections, "connections", "", "number of clients, each with one request at a time")
 	numberVar(cmd, &b.count, "count", "", "IDs per request")
-	numberVar(cmd, &b.pipeline, "pipeline", "", "concurrent requests per connection, for resp")
 	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
 	f.BoolVar(&b.asJSON, "json", false, "print the result as JSON")
 	return cmd
@@ -77,8 +74,6 @@ func (b *bencher) check() ([]*url.URL, error) {
 		return nil, misuse("", "--connections %d: it must be a number from 1 to 10000", b.connections)
 	case b.count < 1 || b.count > service.MaxCount:
 		return nil, misuse("", "--count %d: it must be a number from 1 to %d", b.count, service.MaxCount)
-	case b.pipeline < 1 || b.pipeline > 1000:
-		return nil, misuse("", "--pipeline %d: it must be a number from 1 to 1000", b.pipeline)
 	case b.duration <= 0 || b.duration > 24*time.Hour:
 		return nil, misuse("", "--duration %v: it must be more than 0 and at most 24h", b.duration)
 	}
@@ -91,10 +86,7 @@ func (b *bencher) check() ([]*url.URL, error) {
 			text = "http://" + text
 		}
 		u, err := url.Parse(text)
-		if err == nil && (u.Scheme == "firn" || u.Scheme == "firns") {
-			b.protocol, u.Scheme = "resp", strings.Replace(u.Scheme, "firn", "http", 1)
-		}
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "firn", "firns"}, u.Scheme) {
 			return nil, misuse("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT or https://HOST:PORT", "invalid --server %q", text)
 		}
 		if u.Port() == "" {
@@ -102,23 +94,20 @@ func (b *bencher) check() ([]*url.URL, error) {
 		}
 		all = append(all, u)
 	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return nil, misuse("write http://HOST:PORT", "--server is empty")
-	case b.pipeline > 1 && b.protocol != "resp":
-		return nil, misuse("", "--pipeline needs --protocol resp")
 	}
 	return all, nil
 }
 
 // credentials reads the files for TLS and the token.
 func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
-	secure := slices.ContainsFunc(servers, func(u *url.URL) bool { return u.Scheme == "https" })
+	secure := slices.ContainsFunc(servers, func(u *url.URL) bool { return u.Scheme == "https" || u.Scheme == "firns" })
 	switch {
 	case b.token != "" && b.tokenFile != "":
 		return nil, misuse("", "either --token or --token-file, not both")
 	case !secure && (b.ca != "" || b.cert != "" || b.key != ""):
-		return nil, misuse("write --server https://HOST:PORT", "--ca, --cert and --key need TLS, and no server has https://")
+		return nil, misuse("write --server https://HOST:PORT", "--ca, --cert and --key need TLS, and no server has https:// or firns://")
 	case (b.cert == "") != (b.key == ""):
 		return nil, misuse("", "--cert and --key must be given together")
 	}
@@ -154,9 +143,15 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.duration, group(ids), group(requests))
 		}
 	}
+	c := client.Config{Token: b.token}
+	for _, u := range servers {
+		c.Servers = append(c.Servers, u.String())
+		if u.Scheme == "https" {
+			c.TLS = config
+		}
+	}
 	l, err := load.Run(ctx, load.Options{
-		Servers: servers, Protocol: b.protocol, Sequencer: b.sequencer, Token: b.token, TLS: config,
-		Connections: int(b.connections), Count: int(b.count), Pipeline: int(b.pipeline), Duration: b.duration,
+		Client: c, Sequencer: b.sequencer, Connections: int(b.connections), Count: int(b.count), Duration: b.duration,
 	}, watch)
 	if watch != nil {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
@@ -181,21 +176,24 @@ func (b *bencher) hint(server *url.URL, err error) string {
 	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
 		return hint
 	}
-	code := load.CodeOf(err)
+	status := 0
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		status = e.Status
+	}
 	switch {
-	case code == codes.Unauthenticated && b.token == "":
+	case status == http.StatusUnauthorized && b.token == "":
 		return "the server requires a token: --token-file FILE, with a token made by firn token new"
-	case code == codes.Unauthenticated:
+	case status == http.StatusUnauthorized:
 		return "the server does not know this token, or it has expired"
-	case code == codes.PermissionDenied && b.token == "":
+	case status == http.StatusForbidden && b.token == "":
 		return "name a token that may take IDs of " + b.sequencer + " with --token-file FILE, or another sequencer with --sequencer"
-	case code == codes.PermissionDenied:
+	case status == http.StatusForbidden:
 		return "this token may not take IDs of " + b.sequencer + "; name another sequencer with --sequencer"
 	}
 	if server.Scheme == "http" && speaksTLS(server.Host) {
 		return "the server uses TLS: --server https://HOST:PORT"
 	}
-	return "check that firn serve is running there and serves " + b.protocol
+	return "check that firn serve is running there"
 }
 
 // speaksTLS reports whether a server answers a TLS handshake.
@@ -212,10 +210,8 @@ func speaksTLS(address string) bool {
 func (b *bencher) report(a *app, l load.Result) error {
 	if b.asJSON {
 		v := struct {
-			Protocol    string  `json:"protocol"`
 			Connections uint64  `json:"connections"`
 			Count       uint64  `json:"count"`
-			Pipeline    uint64  `json:"pipeline"`
 			Seconds     float64 `json:"seconds"`
 			Requests    uint64  `json:"requests"`
 			IDs         uint64  `json:"ids"`
@@ -231,7 +227,7 @@ func (b *bencher) report(a *app, l load.Result) error {
 				Max  int64 `json:"max"`
 			} `json:"latency_us"`
 		}{
-			Protocol: b.protocol, Connections: b.connections, Count: b.count, Pipeline: b.pipeline, Seconds: l.Took.Seconds(),
+			Connections: b.connections, Count: b.count, Seconds: l.Took.Seconds(),
 			Requests: l.Requests, IDs: l.IDs, PerSecond: float64(l.IDs) / l.Took.Seconds(), Failures: l.Failures, Duplicates: l.Duplicates,
 		}
 		if l.Failure != nil {
@@ -243,7 +239,7 @@ func (b *bencher) report(a *app, l load.Result) error {
 	}
 	var r rows
 	r.add("IDs", "%s in %.1f s: %s per second", group(l.IDs), l.Took.Seconds(), group(uint64(float64(l.IDs)/l.Took.Seconds())))
-	r.add("requests", "%s: %s per second, over %d connections of %s", group(l.Requests), group(uint64(float64(l.Requests)/l.Took.Seconds())), b.connections, b.protocol)
+	r.add("requests", "%s: %s per second, from %d clients", group(l.Requests), group(uint64(float64(l.Requests)/l.Took.Seconds())), b.connections)
 	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Longest())
 	if l.Failures > 0 {
 		r.add("failed", "%s; the last: %v", group(l.Failures), l.Failure)

@@ -39,10 +39,11 @@ func startServing(t *testing.T, args ...string) string {
 	return url
 }
 
-// TestBench: IDs arrive over each protocol, without duplicates. Two servers
+// TestBench: IDs of both sizes arrive, without duplicates. Two servers
 // with the same static node make duplicates, and bench reports them.
 func TestBench(t *testing.T) {
 	url := startServing(t, "--node", "1", "--max-ahead", "1s")
+	wide := startServing(t, "--node", "1", "--layout", "uuidv7")
 	bench := func(args ...string) (code int, result struct{ IDs, Requests, Duplicates uint64 }) {
 		t.Helper()
 		a, stdout, stderr := serveApp(t)
@@ -52,8 +53,8 @@ func TestBench(t *testing.T) {
 		}
 		return code, result
 	}
-	for _, args := range []string{"--protocol http --count 10", "--protocol grpc --count 10", "--protocol resp --pipeline 8 --count 3", "--protocol resp"} {
-		code, r := bench(append([]string{"--server", url}, strings.Fields(args)...)...)
+	for _, args := range []string{"--count 10 --server " + url, "--connections 2 --server " + url, "--count 100 --server " + wide} {
+		code, r := bench(strings.Fields(args)...)
 		if code != exitFine || r.IDs == 0 || r.Requests == 0 || r.Duplicates != 0 {
 			t.Errorf("%s: exit %d, %+v", args, code, r)
 		}
@@ -68,7 +69,7 @@ func TestBench(t *testing.T) {
 			t.Fatal("two servers with the same node never gave the same ID")
 		}
 	}
-	for _, args := range []string{"--connections 0", "--count 100001", "--pipeline 2", "--duration 0s", "--server ftp://x", "--protocol xml", "--sequencer a,b"} {
+	for _, args := range []string{"--connections 0", "--count 100001", "--duration 0s", "--server ftp://x", "--sequencer a,b"} {
 		a, _, stderr := serveApp(t)
 		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
 			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
@@ -76,8 +77,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchHint: if a server requires a token, the hint is about the token,
-// over each protocol.
+// TestBenchHint: if a server requires a token, the hint is about the token.
 func TestBenchHint(t *testing.T) {
 	token, hash := auth.NewToken()
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
@@ -85,24 +85,22 @@ func TestBenchHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := startServing(t, "--node", "1", "--tokens", tokens)
-	for _, protocol := range []string{"http", "grpc", "resp"} {
-		for _, tt := range []struct{ token, want string }{
-			{"", "hint: the server requires a token: --token-file"},
-			{"firn_wrong", "hint: the server does not know this token"},
-			{token, "hint: this token may not take IDs of bench"},
-		} {
-			a, _, stderr := serveApp(t)
-			code := run(t.Context(), a, []string{"bench", "--server", url, "--protocol", protocol, "--token", tt.token, "--connections", "1", "--duration", "1ms"})
-			if code != exitFailed || !strings.Contains(stderr.String(), tt.want) {
-				t.Errorf("%s with token %q: exit %d, and %s, want %q", protocol, tt.token, code, stderr, tt.want)
-			}
+	for _, tt := range []struct{ token, want string }{
+		{"", "hint: the server requires a token: --token-file"},
+		{"firn_wrong", "hint: the server does not know this token"},
+		{token, "hint: this token may not take IDs of bench"},
+	} {
+		a, _, stderr := serveApp(t)
+		code := run(t.Context(), a, []string{"bench", "--server", url, "--token", tt.token, "--connections", "1", "--duration", "1ms"})
+		if code != exitFailed || !strings.Contains(stderr.String(), tt.want) {
+			t.Errorf("with token %q: exit %d, and %s, want %q", tt.token, code, stderr, tt.want)
 		}
 	}
 }
 
-// TestBenchTLS: over each protocol, --ca admits servers whose certificates a
-// private authority has signed, and --cert identifies the client. A missing or
-// wrong flag gives a hint.
+// TestBenchTLS: --ca admits servers whose certificates a private authority has
+// signed, and --cert identifies the client. A missing or wrong flag gives a
+// hint.
 func TestBenchTLS(t *testing.T) {
 	token, hash := auth.NewToken()
 	dir := t.TempDir()
@@ -120,25 +118,23 @@ func TestBenchTLS(t *testing.T) {
 	url := startServing(t, secure...)
 	mutual := startServing(t, append(slices.Clip(secure), "--client-ca", file("ca.crt"), "--require-client-cert")...)
 	open := startServing(t, "--node", "1")
-	for _, protocol := range []string{"http", "grpc", "resp"} {
-		for _, row := range []struct {
-			args string
-			want string // of the hint; "" if all is well
-		}{
-			{"--server " + url + " --ca " + file("ca.crt") + " --token-file " + file("token"), ""},
-			{"--server " + mutual + " --ca " + file("ca.crt") + " --cert " + file("client.crt") + " --key " + file("client.key"), ""},
-			{"--server " + url + " --token-file " + file("token"), "with --ca FILE"},
-			{"--server " + mutual + " --ca " + file("ca.crt") + " --token-file " + file("token"), "with --cert FILE and --key FILE"},
-			{"--server " + strings.Replace(url, "https:", "http:", 1), "the server uses TLS: --server https://"},
-			{"--server " + strings.Replace(mutual, "https:", "http:", 1), "the server uses TLS: --server https://"},
-			{"--server " + strings.Replace(open, "http:", "https:", 1), "the server does not use TLS"},
-			{"--server " + url + " --ca " + file("ca.crt"), "the server requires a token"},
-		} {
-			a, _, stderr := serveApp(t)
-			code := run(t.Context(), a, append([]string{"bench", "--protocol", protocol, "--connections", "1", "--duration", "1ms"}, strings.Fields(row.args)...))
-			if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(stderr.String(), row.want) {
-				t.Errorf("%s %s: exit %d, %s, want %d and %q", protocol, row.args, code, stderr, want, row.want)
-			}
+	for _, row := range []struct {
+		args string
+		want string // of the hint; "" if all is well
+	}{
+		{"--server " + url + " --ca " + file("ca.crt") + " --token-file " + file("token"), ""},
+		{"--server " + mutual + " --ca " + file("ca.crt") + " --cert " + file("client.crt") + " --key " + file("client.key"), ""},
+		{"--server " + url + " --token-file " + file("token"), "with --ca FILE"},
+		{"--server " + mutual + " --ca " + file("ca.crt") + " --token-file " + file("token"), "with --cert FILE and --key FILE"},
+		{"--server " + strings.Replace(url, "https:", "http:", 1), "the server uses TLS: --server https://"},
+		{"--server " + strings.Replace(mutual, "https:", "http:", 1), "the server uses TLS: --server https://"},
+		{"--server " + strings.Replace(open, "http:", "https:", 1), "the server does not use TLS"},
+		{"--server " + url + " --ca " + file("ca.crt"), "the server requires a token"},
+	} {
+		a, _, stderr := serveApp(t)
+		code := run(t.Context(), a, append([]string{"bench", "--connections", "1", "--duration", "1ms"}, strings.Fields(row.args)...))
+		if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(stderr.String(), row.want) {
+			t.Errorf("%s: exit %d, %s, want %d and %q", row.args, code, stderr, want, row.want)
 		}
 	}
 	for _, args := range []string{"--token x --token-file " + file("token"), "--ca " + file("ca.crt"), "--server " + url + " --cert " + file("client.crt")} {

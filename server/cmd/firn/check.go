@@ -47,13 +47,12 @@ and reports exactly how many are duplicates and how they are ordered.
 The exit code is 1 if there is a duplicate, or a line that is not an ID or does not fit
 the layout, and otherwise 0.
 
-Check skips spaces, quotes, trailing commas, blank lines, NULL, a header, and the frames
-of psql and mysql tables. With --csv COLUMN it reads that column of CSV, or of a table
-with tabs, ; or |. With --from raw it reads bytes.
+Check skips spaces around IDs and blank lines. With --csv COLUMN it reads that column of
+a CSV file with commas: its name in the first line, or its number from 1 in a file
+without names. With --from raw it reads bytes.
 
-Strictly increasing IDs take no memory, and a temporary file only if there are very many.
-From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up to
---memory.`,
+Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
+--memory. The default is enough for 89 million IDs of 64 bits.`,
 		Example: `  firn next -n 1000000 | firn check
   firn check --layout twitter ids.txt
   firn check --csv order_id orders.csv
@@ -82,7 +81,7 @@ From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up
 				}
 			}
 			if memory == 0 {
-				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: sorting needs memory")
+				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: check keeps all IDs in memory")
 			}
 			c.from, c.bits, c.csv = from, bits, csv
 			c.Checker = check.New(check.Options{Layout: layout, From: from, Bits: bits, Memory: memory})
@@ -95,15 +94,14 @@ From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up
 					a.note("reading IDs from the terminal; press ctrl-D to end")
 				}
 			}
-			err = c.run(cmd.Context(), args)
-			return errors.Join(err, c.Close())
+			return c.run(cmd.Context(), args)
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
 	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)
-	sizeVar(cmd, &memory, "memory", "maximum memory for sorting")
+	sizeVar(cmd, &memory, "memory", "maximum memory for the IDs")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -147,11 +145,8 @@ func (c *checking) run(ctx context.Context, args []string) error {
 			return checkError(err)
 		}
 	}
-	f, err := c.Report(ctx, func(done uint64) { c.progress("sorting", done) })
+	f := c.Report()
 	c.clear()
-	if err != nil {
-		return checkError(err)
-	}
 	out := bufio.NewWriter(c.a.stdout)
 	if c.asJSON {
 		out.Write(append(c.appendJSON(nil, f), '\n'))
@@ -170,16 +165,12 @@ func (c *checking) run(ctx context.Context, args []string) error {
 // checkError adds a hint to an error that ends a check.
 func checkError(err error) error {
 	var memory *check.MemoryError
-	var file *check.FileError
 	var wide *check.WideError
 	var doubt *inspect.AmbiguousError
 	switch {
 	case errors.As(err, &memory):
-		return failed(fmt.Sprintf("allow more with --memory %s; already sorted IDs take no memory", textfmt.Size(2*memory.Limit)),
-			"sorting needs more than %s: %s of the %s IDs so far follow the first one that was out of order",
-			textfmt.AboutSize(memory.Limit), group(memory.Unordered), group(memory.Count))
-	case errors.As(err, &file):
-		return failed("set TMPDIR to a writable directory with enough space", "%w", err)
+		return failed(fmt.Sprintf("allow more with --memory %s", textfmt.Size(2*memory.Limit)),
+			"more than %s IDs need more than %s of memory: %d bytes each", group(memory.Count), textfmt.AboutSize(memory.Limit), memory.Each)
 	case errors.As(err, &doubt):
 		return misuse("--from "+doubt.Names[0], "%w", err)
 	case errors.As(err, &wide):
@@ -265,22 +256,21 @@ func (c *checking) where(n uint64) string {
 // tick shows the progress from time to time.
 func (c *checking) tick(n uint64) {
 	if n&(1<<18-1) == 0 {
-		c.progress("", 0)
+		c.progress()
 	}
 }
 
 // progress shows the progress on a terminal, twice a second.
-func (c *checking) progress(what string, done uint64) {
+func (c *checking) progress() {
 	if !c.display || time.Since(c.shown) < 500*time.Millisecond {
 		return
 	}
 	c.shown = time.Now()
 	text := fmt.Sprintf("%s IDs, %s/s", group(c.Count()), count(float64(c.Count())/time.Since(c.began).Seconds()))
-	if what != "" {
-		text = fmt.Sprintf("%s %.0f %%", what, 100*float64(done)/float64(max(c.Count(), 1)))
-	} else if c.Inversions() > 0 {
-		text += fmt.Sprintf(", %s inversions, %s in use", group(c.Inversions()), textfmt.AboutSize(c.Memory()))
+	if c.Inversions() > 0 {
+		text += fmt.Sprintf(", %s inversions", group(c.Inversions()))
 	}
+	text += fmt.Sprintf(", %s in use", textfmt.AboutSize(c.Memory()))
 	fmt.Fprintf(c.a.stderr, "\r\x1b[K%s", text)
 }
 

@@ -10,8 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,9 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/server/load"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
 // A ledger is the way of a client's requests. It counts what became of each.
@@ -165,11 +167,49 @@ func (l *ledger) compare(t *testing.T, i int, stats client.Stats) {
 	}
 }
 
-// TestClientsOfKilledServers: programs with the Go client, and raw load over
-// all three protocols, draw at full rate from servers on one directory that are
-// killed, told to stop, and stopped for longer than their windows. No ID comes
-// twice, and what became of each request is known: a client has used every
-// answer that arrived, and has counted a failure for every other request.
+// A rawCaller takes IDs from one server over gRPC.
+type rawCaller struct {
+	answers, failed int
+	err             error
+}
+
+func (c *rawCaller) draw(ctx context.Context, t *testing.T, address string, counted *handedOut) {
+	quick := backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: time.Second}))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	ids := firnv1.NewIDsClient(conn)
+	for ctx.Err() == nil {
+		within, done := context.WithTimeout(ctx, 10*time.Second)
+		r, err := ids.Next(within, &firnv1.NextRequest{Sequencer: "chaos", Count: 500}, grpc.WaitForReady(true))
+		done()
+		if err != nil {
+			c.failed, c.err = c.failed+1, err
+			continue
+		}
+		c.answers++
+		for from := 0; from < len(r.Ids); {
+			n := 1
+			for from+n < len(r.Ids) && r.Ids[from+n] == r.Ids[from]+uint64(n) {
+				n++
+			}
+			if err := counted.add(firn.ID(r.Ids[from]), uint64(n)); err != nil {
+				t.Error(err)
+			}
+			from += n
+		}
+	}
+}
+
+// TestClientsOfKilledServers: programs with the Go client, over HTTP and
+// RESP, and raw load over gRPC draw at full rate from servers on one directory
+// that are killed, told to stop, and stopped for longer than their windows. No
+// ID comes twice, and what became of each request is known: a client has used
+// every answer that arrived, and has counted a failure for every other request.
 func TestClientsOfKilledServers(t *testing.T) {
 	inFull(t)
 	notInProcess(t)
@@ -225,35 +265,12 @@ func TestClientsOfKilledServers(t *testing.T) {
 		}
 	}
 
-	// Raw load, as firn bench makes it: a connection to each server over each
-	// protocol.
+	// Raw load over gRPC: a connection to each server.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var servedBy []*url.URL
-	for _, text := range urls {
-		u, err := url.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		servedBy = append(servedBy, u)
-	}
-	protocols := [3]string{"http", "grpc", "resp"}
-	var raw [3]load.Result
-	var rawSpans [3][][]load.Span
-	for i, protocol := range protocols {
-		o := load.Options{
-			Servers: servedBy, Connections: len(urls), Protocol: protocol, Sequencer: "chaos", Count: 500, Pipeline: 1, Duration: time.Hour,
-			Spans: func(_ int, ids []load.Span) { rawSpans[i] = append(rawSpans[i], slices.Clone(ids)) },
-		}
-		if protocol == "resp" {
-			o.Pipeline = 4
-		}
-		all.Go(func() {
-			var err error
-			if raw[i], err = load.Run(ctx, o, nil); err != nil {
-				t.Errorf("raw %s: %v", protocol, err)
-			}
-		})
+	raw := make([]rawCaller, len(servers))
+	for i := range servers {
+		all.Go(func() { raw[i].draw(ctx, t, servers[i].listen, counted) })
 	}
 
 	d := disturb(t, servers, store, lasts, 2, func() {})
@@ -299,29 +316,19 @@ func TestClientsOfKilledServers(t *testing.T) {
 		}
 		failed, drawn = failed+int64(stats.Failures), drawn+out
 	}
-	var rawFailed uint64
+	var rawAnswers, rawFailed int
 	for i, r := range raw {
-		rawFailed += r.Failures
-		if r.IDs != 500*r.Requests {
-			t.Errorf("raw %s: %d requests were answered with %d IDs", protocols[i], r.Requests, r.IDs)
-		}
-		for j, ids := range rawSpans[i] {
-			for _, s := range ids {
-				if err := counted.add(firn.ID(s.First), s.Last-s.First+1); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if len(ids) == 0 {
-				t.Errorf("raw %s to %s: no ID: %v", protocols[i], urls[j], r.Failure)
-			}
+		rawAnswers, rawFailed = rawAnswers+r.answers, rawFailed+r.failed
+		if r.answers == 0 {
+			t.Errorf("raw gRPC to %s: no ID: %v", urls[i], r.err)
 		}
 	}
 	spans := counted.duplicates(t)
 	t.Logf("report: clients of killed servers: 3 firn serve on a directory for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s); "+
 		"%d programs with the Go client, one of them over RESP: the others sent %d requests, %d answered and used; %d failed and counted; %d IDs drawn, %d calls failed; "+
-		"raw load: %d requests over HTTP, %d over gRPC, %d over RESP answered, %d failed; %d IDs in %d runs of %d node IDs, no duplicate",
+		"raw load: %d requests over gRPC answered, %d failed; %d IDs in %d runs of %d node IDs, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
-		raw[0].Requests, raw[1].Requests, raw[2].Requests, rawFailed, counted.ids.Load(), spans, len(counted.spans))
+		rawAnswers, rawFailed, counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !raced() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}

@@ -2,16 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/records"
 )
@@ -31,15 +33,15 @@ type idInput struct {
 }
 
 // columnHelp describes files of IDs.
-const columnHelp = `Files and the standard input have one ID per line. Spaces, quotes, trailing commas,
-blank lines, NULL, a header, and the frames of psql and mysql tables are skipped.
-With --csv COLUMN the IDs are in that column of CSV, or of a table with tabs, ; or |.
+const columnHelp = `Files and the standard input have one ID per line. Spaces around it and blank lines are
+skipped. With --csv COLUMN the IDs are in that column of a CSV file with commas: its
+name in the first line, or its number from 1 in a file without names.
 An argument that is not an ID is the name of a file; write ./1234 for a file whose
 name looks like an ID.`
 
 // csvVar adds --csv.
 func csvVar(cmd *cobra.Command, column *string) {
-	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a table with the IDs: its name, or its number from 1")
+	cmd.Flags().Var(&value[string]{column, notEmpty, asIs, "COLUMN"}, "csv", "column of a CSV file with the IDs: its name, or its number from 1")
 }
 
 // A place is where a text comes from: an argument, or a line of a file or of
@@ -119,48 +121,74 @@ func (in *idInput) file(ctx context.Context, name string, out records.Flusher, d
 
 // lines reads the IDs of r, which has that name.
 func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
-	c := inspect.Column{Name: in.csv, From: in.from, Bits: in.bits}
-	last := 0
-	err := records.EachLine(ctx, r, out, func(n int, line string, bad error) error {
-		last = n
-		if bad != nil {
-			return do(place{name, n}, "", bad)
-		}
-		had := c.Header != ""
-		text, ok, err := c.Find(line)
-		var no *inspect.ColumnError
-		switch {
-		case errors.As(err, &no):
-			return columnError(place{name, n}, no, in.csv)
-		case !had && c.Header != "" && in.csv == "":
-			in.a.note("%s: %s is taken for the header", place{name, n}, inspect.Quote(c.Header))
-		}
-		if !ok && err == nil {
+	if in.csv != "" {
+		return in.column(ctx, r, name, out, do)
+	}
+	return records.EachLine(ctx, r, out, func(n int, line string, bad error) error {
+		text := strings.TrimSpace(line)
+		if text == "" && bad == nil {
 			return nil
 		}
-		return do(place{name, n}, text, err)
+		return do(place{name, n}, text, bad)
 	})
-	if text, ok := c.End(); ok && err == nil {
-		return do(place{name, last}, text, nil)
-	}
-	return err
 }
 
-// columnError returns the error for a table with unexpected columns.
-func columnError(where place, e *inspect.ColumnError, name string) error {
-	var names []string
-	for i, cell := range e.Columns {
+// column reads the IDs in a column of CSV. Empty cells are skipped.
+func (in *idInput) column(ctx context.Context, r io.Reader, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
+	input, stop := records.NewReader(ctx, r, out)
+	defer stop()
+	table := csv.NewReader(input)
+	table.FieldsPerRecord, table.ReuseRecord = -1, true
+	column, _ := strconv.Atoi(in.csv)
+	column--
+	for first := true; ; first = false {
+		cells, err := table.Read()
+		if err == io.EOF {
+			return out.Flush()
+		}
+		if bad, ok := errors.AsType[*csv.ParseError](err); ok {
+			if err := do(place{name, bad.Line}, "", bad.Err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		line, _ := table.FieldPos(0)
+		if first && column < 0 {
+			cells[0] = strings.TrimPrefix(cells[0], "\ufeff")
+			if column = slices.Index(cells, in.csv); column < 0 {
+				return misuse("the columns are "+quoteSome(cells), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
+			}
+			continue
+		}
+		text := ""
+		if column < len(cells) {
+			text = strings.TrimSpace(cells[column])
+		} else {
+			err = fmt.Errorf("the line has %d of %d columns", len(cells), column+1)
+		}
+		if text == "" && err == nil {
+			continue
+		}
+		if err := do(place{name, line}, text, err); err != nil {
+			return err
+		}
+	}
+}
+
+// quoteSome quotes the first few names of columns.
+func quoteSome(names []string) string {
+	var list []string
+	for i, name := range names {
 		if i == 12 {
-			names = append(names, "…")
+			list = append(list, "…")
 			break
 		}
-		names = append(names, inspect.Quote(cell))
+		list = append(list, inspect.Quote(name))
 	}
-	hint := "name the column of the IDs with --csv COLUMN, by name or number: the columns are " + strings.Join(names, ", ")
-	if near := config.Nearest(name, e.Columns); name != "" && near != "" {
-		hint = fmt.Sprintf("did you mean --csv %q?", near)
-	}
-	return misuse(hint, "%s: %w", where, e)
+	return strings.Join(list, ", ")
 }
 
 // A tally counts the IDs that could not be read.
@@ -192,7 +220,7 @@ func (t tally) result(a *app, what string) error {
 		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
 	}
 	if t.bad > maxComplaints && what == "IDs" {
-		fmt.Fprintln(a.stderr, "firn: hint: use --csv COLUMN for a column of a table, and --from FORMAT for the format of the IDs")
+		fmt.Fprintln(a.stderr, "firn: hint: use --csv COLUMN for a column of a CSV file, and --from FORMAT for the format of the IDs")
 	}
 	return answerNo()
 }

@@ -9,7 +9,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -129,68 +128,38 @@ func decodedBits(l firn.Layout) int {
 	return 0
 }
 
-// inspectJSON writes an object per ID. If the layout is known, nothing is
-// guessed, and one processor is fast enough.
+// inspectJSON writes an object per ID. Unlikely readings of IDs in columns are
+// left out, unless all is set.
 func inspectJSON(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
-	if o.Layout.IsZero() {
-		return inspectUnknown(ctx, in, args, out, o, all, t)
-	}
 	reader := inspect.NewReader(o.Layout, o.From)
+	scanner := inspect.NewScanner(o)
 	var buf []byte
-	return in.each(ctx, args, out, func(_ place, text string, err error) error {
+	return in.each(ctx, args, out, func(where place, text string, err error) error {
 		t.all++
 		buf = buf[:0]
-		if err == nil {
+		switch {
+		case err != nil:
+		case !o.Layout.IsZero():
 			buf, err = reader.AppendJSON(buf, text)
+		default:
+			var r inspect.Result
+			if all || where.line == 0 {
+				o.Now = in.a.now()
+				r, err = inspect.Read(text, o)
+			} else if r, err = scanner.Scan(text, in.a.now()); err == nil {
+				r.Explain(in.a.now())
+			}
+			if err == nil {
+				buf = r.AppendJSON(buf)
+			}
 		}
 		if err != nil {
 			t.bad++
-			buf = appendError(buf, err)
+			buf = appendError(buf[:0], err)
 		}
 		_, err = out.Write(append(buf, '\n'))
 		return err
 	})
-}
-
-// An unread is a text to inspect without a known layout.
-type unread struct {
-	text   string
-	column bool  // it is in a column, so unlikely readings are left out
-	err    error // why it is not an ID
-	now    time.Time
-}
-
-// inspectUnknown is inspectJSON for IDs of unknown layouts.
-func inspectUnknown(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
-	var bad atomic.Int64
-	ordered := records.NewOrdered(out, func() func(b []byte, id unread) []byte {
-		scanner := inspect.NewScanner(o)
-		return func(b []byte, id unread) []byte {
-			o, r, err := o, inspect.Result{}, id.err
-			switch {
-			case err != nil:
-			case id.column:
-				if r, err = scanner.Scan(id.text, id.now); err == nil {
-					r.Explain(id.now)
-				}
-			default:
-				o.Now = id.now
-				r, err = inspect.Read(id.text, o)
-			}
-			if err != nil {
-				bad.Add(1)
-				return append(appendError(b, err), '\n')
-			}
-			return append(r.AppendJSON(b), '\n')
-		}
-	})
-	defer ordered.Close()
-	err := in.each(ctx, args, ordered, func(where place, text string, err error) error {
-		t.all++
-		return ordered.Add(unread{text, !all && where.line > 0, err, in.a.now()})
-	})
-	t.bad = int(bad.Load())
-	return err
 }
 
 // appendError appends the record for invalid input.
