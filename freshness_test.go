@@ -548,7 +548,7 @@ func TestWindowOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		mustNext(t, g)
 		if _, end := g.term.Load().window.Read(&g.watch); end > 0 {
 			return

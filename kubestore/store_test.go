@@ -81,7 +81,7 @@ func newNamespace(t testing.TB, c *kubetest.Cluster) string {
 // open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
-	o.Timeout = time.Minute
+	o.Timeout = kubetest.Patience
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/kubestore/kubetest"
 )
 
 // TestWatch checks what the contract leaves open: a watch reports each change
@@ -24,7 +26,7 @@ func TestWatch(t *testing.T) {
 			if !open {
 				t.Fatalf("%s: the channel is closed", what)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(kubetest.Patience):
 			t.Fatalf("%s: nothing is told", what)
 		}
 	}

@@ -160,16 +160,9 @@ func TestProcesses(t *testing.T) {
 	var kills, stops, ends int
 	r := rand.New(rand.NewPCG(1, 1))
 	begin := time.Now()
-	deadline := begin.Add(4*time.Minute + soak)
-	if os.Getenv("FIRN_SOAK") != "" && soak == 0 {
-		deadline = begin.Add(time.Hour)
-	}
 	// Most runs have some hundred IDs, those of a tick; the exact count is
 	// known at the end.
 	for time.Since(begin) < soak || kills < wantKills || stops < wantKills/4 || made()*500 < wantIDs*2 {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %d kills and %d stops there are %d runs of IDs only", kills, stops, made())
-		}
 		time.Sleep(200 * time.Millisecond)
 		for i, p := range fleet {
 			select {

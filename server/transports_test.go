@@ -166,7 +166,7 @@ func (l *lab) client(c client.Config) *client.Client {
 			c.HTTPClient.CloseIdleConnections()
 		}
 	})
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(nettest.Patience); ; time.Sleep(time.Millisecond) {
 		var err error
 		if l.backend != nil && l.backend.wide != nil {
 			_, err = made.Sequencer128("orders").NextBatch(l.Context(), 1)
@@ -396,7 +396,7 @@ func TestClientBehindProxies(t *testing.T) {
 				}
 				time.Sleep(time.Millisecond)
 			}
-			for deadline := time.Now().Add(time.Minute); careless && refused.Load() == 0; ask() {
+			for deadline := time.Now().Add(nettest.Patience); careless && refused.Load() == 0; ask() {
 				if time.Now().After(deadline) {
 					t.Fatalf("%d attempts to switch, and none was refused", switches.Load())
 				}

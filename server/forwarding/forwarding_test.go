@@ -93,7 +93,7 @@ func (o setup) start(t *testing.T) *server {
 		})
 	}()
 	v.stop = sync.OnceFunc(func() {
-		late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		late, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 		defer cancel()
 		if v.store.Cut.Load() {
 			cancel()
@@ -180,7 +180,7 @@ func TestForwarding(t *testing.T) {
 		t.Run(layout, func(t *testing.T) {
 			store := new(memstore.Store)
 			a, b := start(t, store, layout), start(t, store, layout)
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 			defer cancel()
 			seen := make(map[string]bool)
 			note := func(ids []string, n int) {
@@ -221,7 +221,7 @@ func TestForwarding(t *testing.T) {
 					break
 				}
 				note(ids, len(ids))
-				if time.Since(begin) > 20*time.Second {
+				if time.Since(begin) > nettest.Patience {
 					t.Fatalf("it never takes the number: %v", err)
 				}
 			}

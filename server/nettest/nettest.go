@@ -22,6 +22,10 @@ import (
 	"time"
 )
 
+// Patience is how long a test waits for what must happen eventually. It ends
+// only a test that hangs: no test may pass or fail by the speed of a machine.
+const Patience = 10 * time.Minute
+
 // Listen listens on a free port of loopback.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()

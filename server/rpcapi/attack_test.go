@@ -166,7 +166,7 @@ func TestStreamsNotRead(t *testing.T) {
 			}
 			used := uint64(0)
 			for begin := time.Now(); l.open.Load() > 0 || s.given.Load() == 0; time.Sleep(write / 10) {
-				if time.Since(begin) > 30*write {
+				if time.Since(begin) > nettest.Patience {
 					t.Fatalf("%d connections are open that have not been read for %v; %d IDs were made", l.open.Load(), 30*write, s.given.Load())
 				}
 				now := heap()
@@ -292,7 +292,7 @@ func TestMessageNeverComes(t *testing.T) {
 		}
 		ended[stream] = false
 	}
-	_ = r.conn.SetReadDeadline(time.Now().Add(20 * read))
+	_ = r.conn.SetReadDeadline(time.Now().Add(nettest.Patience))
 	var in frames
 	for open, buf := len(ended), make([]byte, 4<<10); open > 0; {
 		n, err := r.conn.Read(buf)
@@ -471,7 +471,7 @@ func TestManyCalls(t *testing.T) {
 			wantCode(t, "one too many", refused, codes.Unavailable, "busy")
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("no call is refused")
 		}
 	}
@@ -490,7 +490,7 @@ func TestManyCalls(t *testing.T) {
 		if l.open.Load() == 1 {
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatalf("%d connections are open", l.open.Load())
 		}
 	}

@@ -40,7 +40,7 @@ func start(t *testing.T, c Config, l net.Listener) forwarding.Target {
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -286,13 +286,9 @@ func TestForwardUnreachable(t *testing.T) {
 	defer silent.Close()
 	f := newForwarder(t, forwarding.ForwarderConfig{Limit: 300 * time.Millisecond})
 	for what, address := range map[string]string{"silent": silent.Addr().String(), "gone": nettest.FreeAddress(t)} {
-		begin := time.Now()
 		_, err := f.Forward(t.Context(), forwarding.Target{Address: address}, proof, "orders", firn.Default(), 1)
 		if !errors.Is(err, forwarding.ErrUnreachable) || errors.Is(err, sequencer.ErrUnavailable) { // which would be the store
 			t.Errorf("%s: %v, want ErrUnreachable", what, err)
-		}
-		if d := time.Since(begin); d > 5*time.Second {
-			t.Errorf("%s: it took %v", what, d)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -152,7 +152,7 @@ func TestHogs(t *testing.T) {
 				time.Sleep(patience) // no more is sent, and the server may work on it
 			}
 			// Among them.
-			client := &http.Client{Transport: new(http.Transport), Timeout: 20 * time.Second}
+			client := &http.Client{Transport: new(http.Transport), Timeout: nettest.Patience}
 			defer client.CloseIdleConnections()
 			r, err := client.Post(url+"/v1/sequencers/other/next", "", nil)
 			if err != nil {
