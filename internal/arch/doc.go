@@ -7,5 +7,5 @@
 // violations.
 //
 // The rules apply only to this repository. They do not replace go vet and
-// staticcheck, which make test runs as well.
+// staticcheck, which make test-all runs as well.
 package arch

@@ -78,7 +78,7 @@ func script(name string) (string, error) {
 		if _, err := os.Stat(path); err == nil {
 			out, err := exec.Command("sh", path).Output()
 			if exit := (*exec.ExitError)(nil); asExit(err, &exit) {
-				return "", fmt.Errorf("scripts/%s: %w: %s", name, err, exit.Stderr)
+				return "", fmt.Errorf("scripts/%s: %w: %s", name, err, bytes.TrimSpace(exit.Stderr))
 			}
 			return strings.TrimSpace(string(out)), err
 		}

@@ -38,7 +38,7 @@ func (c *chaos) step(least, more time.Duration) {
 	}
 }
 
-// mostRounds is how often all faults happen at most, while something is missing.
+// mostRounds limits how often all faults happen while something is missing.
 const mostRounds = 20
 
 // run has all faults happen, by turns, for as long as the budget says and until

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/e2e/etcdtest"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // mutantEnv names a mistake of the protocol, for binaries of mutantBinary.
@@ -75,6 +76,7 @@ func mutantBinary(t *testing.T) string {
 // TestEtcdMutant: the harness notices mistakes. Each has a story in which it
 // shows; the same story without the mistake has nothing to notice.
 func TestEtcdMutant(t *testing.T) {
+	nettest.All(t)
 	c := etcdtest.Start(t)
 	binary := mutantBinary(t)
 	const most = 20 // repetitions of a scenario

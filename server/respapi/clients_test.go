@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestRedisCLI uses redis-cli, which is in Debian's package redis-tools.
@@ -127,9 +129,7 @@ var libraryClients = []libraryClient{
 // do with them, by their own methods. The first run installs them into
 // build/clients.
 func TestClients(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: it installs clients, and -short is given")
-	}
+	nettest.All(t)
 	cache, err := filepath.Abs("../../build/clients")
 	if err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func callBlock(t *testing.T) string {
 // TestHogs: many clients that send without end and read nothing cost a server
 // no more memory than its limits allow, and do not affect other clients.
 func TestHogs(t *testing.T) {
-	inFull(t)
+	nettest.All(t)
 	notInProcess(t)
 	const (
 		most     = 32 << 20 // bytes that a client sends, where it can

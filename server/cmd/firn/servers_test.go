@@ -185,8 +185,8 @@ type disturbance struct{ kills, ends, stops int }
 
 // disturb kills servers, stops them, and pauses them for longer than their
 // windows of a second, at moments chosen by the seed, for that long, and until
-// it has done each and enough says so. Servers that end are started again, and
-// all run when it returns. It calls also in between.
+// it has done each and enough returns true. Servers that end are started again,
+// and all run when it returns. It calls also in between.
 func disturb(t *testing.T, servers []testServer, store string, lasts time.Duration, seed uint64, also func(), enough func() bool) (d disturbance) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -310,7 +310,8 @@ func inFull(t *testing.T) {
 	}
 }
 
-// chaosLasts is how long servers are disturbed. FIRN_SOAK=1h makes it an hour.
+// chaosLasts is how long servers are disturbed, at least. FIRN_SOAK=1h makes it
+// an hour.
 func chaosLasts() time.Duration {
 	if text := os.Getenv("FIRN_SOAK"); text != "" {
 		if d, err := time.ParseDuration(text); err == nil {
@@ -318,7 +319,10 @@ func chaosLasts() time.Duration {
 		}
 		return 10 * time.Minute
 	}
-	return 12 * time.Second
+	if os.Getenv("FIRN_ALL") != "" {
+		return 12 * time.Second
+	}
+	return 4 * time.Second
 }
 
 // testServers: firn serve on one store, and firn next beside them, hand out IDs
