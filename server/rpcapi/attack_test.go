@@ -229,7 +229,7 @@ func testStreamNotRead(t *testing.T) {
 // connection ends soon, whatever it leaves unsaid; one that is known is not
 // held back by that.
 func TestStrangers(t *testing.T) {
-	const read = time.Second
+	const read = 3 * time.Second
 	l := listening(t, Config{Backend: static(t, "default"), Auth: needs{}, Limits: service.Limits{Read: read}})
 	for what, do := range map[string]func(r *raw) error{
 		"it says nothing": func(*raw) error { return nil },
@@ -258,7 +258,7 @@ func TestStrangers(t *testing.T) {
 			t.Parallel()
 			r := dialRaw(t, l)
 			_ = do(r) // fails if its connection has ended already
-			if !r.closedWithin(10 * read) {
+			if !r.closedWithin(nettest.Patience) {
 				t.Error("the connection is open")
 			}
 		})
@@ -328,7 +328,7 @@ func TestRapidReset(t *testing.T) {
 			}
 		}
 	}()
-	if !r.closedWithin(20 * time.Second) {
+	if !r.closedWithin(nettest.Patience) {
 		t.Error("the connection is open")
 	}
 }
