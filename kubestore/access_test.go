@@ -23,8 +23,8 @@ var manifests = filepath.Join("..", "deploy", "kubernetes")
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for begin := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > kubetest.Patience {
-			t.Fatalf("not within %v: %s", kubetest.Patience, what)
+		if time.Since(begin) > patience {
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestDenied(t *testing.T) {
 		"a negative timeout": {Options{Kubeconfig: kubeconfig, Timeout: -1}, "Timeout is -1ns"},
 	} {
 		if tt.o.Timeout == 0 {
-			tt.o.Timeout = kubetest.Patience
+			tt.o.Timeout = patience
 			if name == "nothing listens" || name == "no TLS" { // Open retries until then
 				tt.o.Timeout = 2 * time.Second
 			}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/firnid/firn/kubestore/kubetest"
 )
 
 // TestWatch checks what the contract leaves open: a watch reports each change
@@ -26,7 +24,7 @@ func TestWatch(t *testing.T) {
 			if !open {
 				t.Fatalf("%s: the channel is closed", what)
 			}
-		case <-time.After(kubetest.Patience):
+		case <-time.After(patience):
 			t.Fatalf("%s: nothing is told", what)
 		}
 	}

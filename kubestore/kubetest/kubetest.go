@@ -31,9 +31,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must happen eventually. It ends
+// patience is how long a test waits for what must happen eventually. It ends
 // only a test that hangs: no test may pass or fail by the speed of a machine.
-const Patience = 10 * time.Minute
+const patience = 10 * time.Minute
 
 // AdminToken is the token of a user with all permissions.
 const AdminToken = "admin-of-the-tests"
@@ -272,7 +272,7 @@ func (c *Cluster) Ready() {
 }
 
 func (c *Cluster) ready() bool {
-	for begin := time.Now(); time.Since(begin) < Patience; {
+	for begin := time.Now(); time.Since(begin) < patience; {
 		if c.client.Transport == nil {
 			if pool := c.pool(); pool != nil {
 				c.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
