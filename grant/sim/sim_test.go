@@ -37,7 +37,7 @@ func runs() (seeds uint64, hours int) {
 	if testing.Short() {
 		return 2, 5
 	}
-	return 20, 5
+	return 10, 5
 }
 
 // allRuns is the number of runs in which every fault and every call happens.
