@@ -35,7 +35,7 @@ var etcdBinary = sync.OnceValues(func() (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("scripts/etcd.sh: %w: %s", err, stderr.String())
+		return "", fmt.Errorf("scripts/etcd.sh: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return strings.TrimSpace(string(out)), nil
 })

@@ -81,7 +81,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		build.Stderr = &stderr
 		out, err := build.Output()
 		if err != nil {
-			return "", fmt.Errorf("%s: %w: %s", script, err, stderr.String())
+			return "", fmt.Errorf("%s: %w: %s", script, err, bytes.TrimSpace(stderr.Bytes()))
 		}
 		return strings.TrimSpace(string(out)), nil
 	}
