@@ -68,9 +68,9 @@ check_alone() {
 }
 
 # The root module must compile on the system. go vet checks the types in all
-# files, tests included; go build also compiles them.
+# files, tests included, but compiles most of the standard library first.
 check_system() {
-	GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./... || return 1
+	test -z "$FIRN_ALL" || GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./... || return 1
 	case $1 in
 	*/386) ;; # vet is enough to check the sizes of types
 	*) GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go build -buildvcs=false ./... ;;
@@ -207,7 +207,7 @@ done
 systems=windows/amd64
 test -z "$FIRN_ALL" || systems='linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64'
 for system in $systems; do
-	step "vet and build for $system" check_system $system
+	step "build for $system" check_system $system
 done
 if [ -n "$FIRN_ALL" ]; then
 	step 'build staticcheck' build_staticcheck
