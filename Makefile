@@ -30,8 +30,12 @@ run: ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/
 	@sh scripts/run.sh $(ARGS)
 
 .PHONY: test
-test: ## run all checks and tests of all modules, with a summary
+test: ## run the checks and tests that a change must pass, with a summary; CI=true runs all
 	@sh scripts/test.sh
+
+.PHONY: test-all
+test-all: ## run all checks and tests, those that take long too
+	@sh scripts/test.sh all
 
 .PHONY: quick
 quick: ## format, vet, staticcheck and the short tests of what changed: within a minute when warm
@@ -39,7 +43,7 @@ quick: ## format, vet, staticcheck and the short tests of what changed: within a
 
 .PHONY: race
 race: ## run the tests of all modules under the race detector, RACECOUNT times
-	@sh scripts/each.sh go test -race -count=$(RACECOUNT) -timeout 30m ./...
+	@sh scripts/each.sh go test -race -count=$(RACECOUNT) -timeout 2h ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target of all modules for FUZZTIME each

@@ -306,10 +306,8 @@ func TestFreshnessMistakes(t *testing.T) {
 		t.Skip("it builds the tests with every mistake, which takes 20 s")
 	}
 	if !mutant.Enabled {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
 		const run = "-run=^(TestFreshnessMistakes|TestCursorForgetsItsBlockInLine)$"
-		out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", run, "-v", "-count=1", ".").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=0", "-tags=firnmutant", run, "-v", "-count=1", ".").CombinedOutput()
 		if want := len(mutant.Fresh()) + 1; err != nil || strings.Count(string(out), "noticed: ") != want {
 			t.Errorf("%v, want %d mistakes to be noticed:\n%s", err, want, out)
 		}
@@ -658,7 +656,7 @@ func TestWindowOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		mustNext(t, g)
 		if _, end := g.term.Load().window.Read(&g.watch); end > 0 {
 			return

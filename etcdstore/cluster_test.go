@@ -50,7 +50,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 		defer s.sorting.Unlock()
 		return !s.leftOut.IsZero()
 	}
-	for n, begin := 1, time.Now(); n <= 30 || !used() && time.Since(begin) < time.Minute; n++ {
+	for n, begin := 1, time.Now(); n <= 30 || !used() && time.Since(begin) < patience; n++ {
 		next := fmt.Sprint(n)
 		switch ok, err := s.CAS(t.Context(), "a", []byte(value), []byte(next)); {
 		case ok && err == nil:

@@ -20,6 +20,10 @@ import (
 	"go.uber.org/zap"
 )
 
+// patience is how long a test waits for what must happen eventually. It ends
+// only a test that hangs: no test may pass or fail by the speed of a machine.
+const patience = 10 * time.Minute
+
 // etcdBinary is built once, by scripts/etcd.sh.
 var etcdBinary = sync.OnceValues(func() (string, error) {
 	script := filepath.Join("..", "scripts", "etcd.sh")
@@ -31,7 +35,7 @@ var etcdBinary = sync.OnceValues(func() (string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("scripts/etcd.sh: %w: %s", err, stderr.String())
+		return "", fmt.Errorf("scripts/etcd.sh: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return strings.TrimSpace(string(out)), nil
 })
@@ -102,8 +106,8 @@ func (e *etcd) start(t testing.TB, binary string, args ...string) (log string) {
 func (e *etcd) ready(t testing.TB, gone <-chan struct{}) bool {
 	c := e.client(t, "", "")
 	defer func() { _ = c.Close() }()
-	for range 300 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	for begin := time.Now(); time.Since(begin) < patience; {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err := c.Get(ctx, "ready")
 		cancel()
 		if err == nil {

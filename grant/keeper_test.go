@@ -140,7 +140,7 @@ func TestKeeperPanics(t *testing.T) {
 		"Begin", "Extend", "Seal", "Used", "Now", "Logger", "OnStatus", "OnAlarm", "went back",
 	} {
 		t.Run(site, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKeeperPanics$", "-test.timeout=0")
 			cmd.Env = append(os.Environ(), foreignEnv+"="+site)

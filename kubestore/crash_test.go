@@ -42,7 +42,7 @@ func TestCrash(t *testing.T) {
 		key, k := fmt.Sprintf("k/%d", w%keys), w%keys
 		writers.Go(func() {
 			for ctx.Err() == nil {
-				call, cancel := context.WithTimeout(ctx, 3*time.Second)
+				call, cancel := context.WithTimeout(ctx, 10*time.Second)
 				value, err := s.Get(call, key)
 				if err != nil {
 					cancel()

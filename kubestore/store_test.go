@@ -78,10 +78,14 @@ func newNamespace(t testing.TB, c *kubetest.Cluster) string {
 	return name
 }
 
+// patience is how long a test waits for what must happen eventually. It ends
+// only a test that hangs: no test may pass or fail by the speed of a machine.
+const patience = 10 * time.Minute
+
 // open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
-	o.Timeout = time.Minute
+	o.Timeout = patience
 	s, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -80,6 +79,7 @@ func TestErrorClasses(t *testing.T) {
 					old = []byte("old")
 					mustCAS(t, direct, key, nil, old)
 				}
+				ctx, cancel := context.WithCancel(t.Context())
 				p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
 					if q.Method == http.MethodGet {
 						return false
@@ -91,14 +91,12 @@ func TestErrorClasses(t *testing.T) {
 					if cut == 3 {
 						mustCAS(t, direct, key, []byte("new"), []byte("of another"))
 					}
+					if class.name == "timeout" {
+						cancel()
+					}
 					class.spoil(w, q, a)
 					return true
 				})
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				if class.name == "timeout" {
-					cancel()
-					ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
-				}
 				before := p.writes.Load()
 				ok, err := s.CAS(ctx, key, old, []byte("new"))
 				cancel()

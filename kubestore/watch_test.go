@@ -24,7 +24,7 @@ func TestWatch(t *testing.T) {
 			if !open {
 				t.Fatalf("%s: the channel is closed", what)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%s: nothing is told", what)
 		}
 	}

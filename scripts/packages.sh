@@ -26,7 +26,7 @@ if ! [ -e $policy ]; then
 fi
 install() {
 	# shellcheck disable=SC2086
-	DEBIAN_FRONTEND=noninteractive timeout 150 apt-get install -y -qq --no-install-recommends $missing </dev/null >/dev/null 2>&1
+	DEBIAN_FRONTEND=noninteractive timeout 1800 apt-get install -y -qq --no-install-recommends $missing </dev/null >/dev/null 2>&1
 }
-install || { timeout 100 apt-get update -qq </dev/null >/dev/null 2>&1 && install; } ||
+install || { timeout 600 apt-get update -qq </dev/null >/dev/null 2>&1 && install; } ||
 	echo "SKIPPED: apt-get failed to install:$missing"

@@ -17,5 +17,5 @@ mkdir -p bin
 root=$PWD
 for module in $(sh scripts/modules.sh); do
 	echo "== $module"
-	(cd "$module" && go vet ./... && "$root/bin/staticcheck" ./... && go test -short -vet=off -timeout 2m ./...)
+	(cd "$module" && go vet ./... && "$root/bin/staticcheck" ./... && go test -short -vet=off -timeout 1h ./...)
 done

@@ -23,6 +23,8 @@ case $time in
 	;;
 esac
 
+export FIRN_ALL=1 # for scripts/kube.sh
+
 mkdir -p bin build
 facts=$root/build/soak.facts
 summary=$root/build/soak.summary
@@ -94,7 +96,7 @@ check_model() {
 }
 
 run_race() {
-	sh scripts/each.sh go test -race -count=1 -timeout 60m ./... >build/soak.race.log 2>&1 && return 0
+	sh scripts/each.sh go test -race -count=1 -timeout 4h ./... >build/soak.race.log 2>&1 && return 0
 	grep -v '^ok ' build/soak.race.log
 	return 1
 }

@@ -685,10 +685,12 @@ func Test128(t *testing.T) {
 // TestFleet: a hundred processes that open, close, detach and crash for hours,
 // while their sequencer is detached, destroyed and created again.
 func TestFleet(t *testing.T) {
-	hours := 12
+	hours := 4
 	switch {
 	case os.Getenv("FIRN_SOAK") != "":
 		hours = 30 * 24
+	case os.Getenv("FIRN_ALL") != "":
+		hours = 12
 	case testing.Short():
 		hours = 2
 	}

@@ -62,7 +62,7 @@ func send(t *testing.T, address, request string) (code int, answer string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func talk(t *testing.T, address, commands string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	if _, err := io.WriteString(conn, commands+"QUIT\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func TestFullDisk(t *testing.T) {
 		if ok, answers = ask("new"); ok == 3 {
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatalf("the store takes writes again: %s", answers)
 		}
 	}

@@ -77,7 +77,7 @@ func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Loader) *stack
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
 	return &stack{t, logs, func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 15*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), nettest.Patience)
 		defer cancel()
 		return errors.Join(srv.Shutdown(ctx), <-ended)
 	}}
@@ -154,7 +154,7 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 // and gRPC take that for the end of the connection.
 func good(t *testing.T, protocol, session string, conn net.Conn) {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	defer conn.Close()
 	sent := make(chan struct{})
 	go func() {
@@ -337,7 +337,7 @@ func TestCutOverTCP(t *testing.T) {
 	}
 	// settled waits until the number of goroutines stops falling.
 	settled := func(most int) (n int) {
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(nettest.Patience); ; time.Sleep(5 * time.Millisecond) {
 			if n = runtime.NumGoroutine(); n <= most || time.Now().After(deadline) {
 				return n
 			}
@@ -365,7 +365,7 @@ func TestCutOverTCP(t *testing.T) {
 				if c == nil {
 					continue
 				}
-				_ = c.SetDeadline(time.Now().Add(time.Minute))
+				_ = c.SetDeadline(time.Now().Add(nettest.Patience))
 				_, err := io.WriteString(c, w.text)
 				if err != nil && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 					t.Error(err)

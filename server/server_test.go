@@ -47,7 +47,7 @@ func Example() {
 	defer resp.Body.Close()
 	fmt.Println(resp.Status)
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
 	if err := errors.Join(srv.Shutdown(ctx), <-served); err != nil {
 		log.Fatal(err)

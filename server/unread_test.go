@@ -58,7 +58,7 @@ func TestAnswersNotRead(t *testing.T) {
 				now := inUse()
 				used = max(used, now-min(before, now))
 				// HTTP adds the limit of the request to that of writing.
-				if time.Since(begin) > time.Minute {
+				if time.Since(begin) > nettest.Patience {
 					t.Fatalf("%d connections are open that are not read", open)
 				}
 			}

@@ -180,7 +180,7 @@ func (c *chaos) listen(child *chaosChild, stdout io.Reader) {
 func (c *chaos) waitInside(child *chaosChild, at claim) {
 	before := c.count()
 	others := 0 // increments of other keys
-	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond || others == 0 && time.Since(begin) < 10*time.Second; {
+	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond || others == 0 && time.Since(begin) < 10*time.Minute; {
 		time.Sleep(50 * time.Millisecond)
 		others = 0
 		for key, n := range c.count() {

@@ -74,7 +74,7 @@ func asUser(t *testing.T, uid uint32, role, dir string) (out *bytes.Buffer, wait
 func shareStore() error {
 	syscall.Umask(0o077) // the strictest
 	dir := os.Getenv("FIRN_DIRSTORE_DIR")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	for i := range counters {
 		// Each opens the store again, as short commands do.

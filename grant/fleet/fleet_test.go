@@ -16,10 +16,13 @@ func size() (processes, bits int) {
 	if soak() {
 		return 1 << 16, 16
 	}
+	if os.Getenv("FIRN_ALL") != "" {
+		return 1 << 11, 11
+	}
 	if testing.Short() {
 		return 1 << 8, 8
 	}
-	return 1 << 11, 11
+	return 1 << 9, 9
 }
 
 // usualPlan is what a fleet experiences in these tests: all processes start at

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,9 +20,10 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run this seed alone (TestSeed)")
 
-// runs returns the number of runs, and their hours. With FIRN_SOAK=1 they take
-// some hours: two cores simulate 15 to 30 hours of the world per second. With
-// FIRN_SOAK=30m there are as many as fit into half an hour.
+// runs returns the number of runs, and their hours: some, or with FIRN_ALL=1 as
+// many as show every fault. With FIRN_SOAK=1 they take some hours: two cores
+// simulate 15 to 30 hours of the world per second. With FIRN_SOAK=30m there are
+// as many as fit into half an hour.
 func runs() (seeds uint64, hours int) {
 	if soakTime() > 0 {
 		return math.MaxUint64, 5
@@ -30,14 +31,20 @@ func runs() (seeds uint64, hours int) {
 	if soak() {
 		return 20_000, 5
 	}
+	if all() {
+		return allRuns, 5
+	}
 	if testing.Short() {
 		return 2, 5
 	}
-	return usualRuns, 5
+	return 10, 5
 }
 
-// usualRuns is the number of runs of a test in less than a minute.
-const usualRuns = 100
+// allRuns is the number of runs in which every fault and every call happens.
+const allRuns = 100
+
+// all reports whether everything is wanted, and not a part.
+func all() bool { return os.Getenv("FIRN_ALL") != "" || soak() }
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 
@@ -91,13 +98,13 @@ func TestSimulator(t *testing.T) {
 	var kinds, made []string
 	for f, n := range sum.Faults {
 		kinds = append(kinds, fmt.Sprintf("%v %d", fault(f), n))
-		if n == 0 && seeds >= usualRuns { // fewer runs need not cover all
+		if n == 0 && seeds >= allRuns { // fewer runs need not cover all
 			t.Errorf("the fault %v never happened", fault(f))
 		}
 	}
 	for c, n := range sum.Calls {
 		made = append(made, fmt.Sprintf("%v %d", call(c), n))
-		if n == 0 && seeds >= usualRuns {
+		if n == 0 && seeds >= allRuns {
 			t.Errorf("the call %v was never made", call(c))
 		}
 	}
@@ -108,7 +115,7 @@ func TestSimulator(t *testing.T) {
 	missing, besieged := percent(sum.Failed, sum.Tries), percent(sum.BesiegedFailed, sum.BesiegedTries)
 	t.Logf("report: sim: %.3f %% of %d IDs wanted while nothing was amiss were not made; %.3f %% of %d beside a host whose clock is a year ahead",
 		missing, sum.Tries, besieged, sum.BesiegedTries)
-	wantHours, wantIDs := float64(usualRuns*hours), 10_000_000
+	wantHours, wantIDs := float64(seeds)*float64(hours), 100_000*int(seeds)
 	if soak() {
 		wantHours, wantIDs = 100_000, 1_000_000_000
 	}
@@ -148,9 +155,9 @@ func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of
 
 // TestDeterminism: a seed gives the same run every time.
 func TestDeterminism(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() {
-		seeds = 2
+	seeds := uint64(2)
+	if all() {
+		seeds = 20
 	}
 	inParallel(seeds, func(seed uint64) {
 		if a, b := run(seed, 2), run(seed, 2); a != b {
@@ -280,12 +287,14 @@ var mistakes = map[mutant.Mutant]mistake{
 // TestFocuses: faults that make mistakes show sooner are not mistakes
 // themselves.
 func TestFocuses(t *testing.T) {
-	seeds, hours := uint64(4), 1
-	if testing.Short() {
-		t.Skip("it runs a world for each mistake; TestSimulator has a few runs of all")
-	}
-	if soak() && soakTime() == 0 {
+	seeds, hours := uint64(1), 1
+	switch {
+	case soak() && soakTime() == 0:
 		seeds, hours = 600, 2
+	case all():
+		seeds = 4
+	case testing.Short():
+		t.Skip("it runs a world for each mistake; TestSimulator has a few runs of all")
 	}
 	for m, mistake := range mistakes {
 		if reflect.ValueOf(mistake.focus).IsZero() {
@@ -301,7 +310,8 @@ func TestFocuses(t *testing.T) {
 
 // TestMutants enables one deliberate mistake at a time, and expects an oracle
 // or a test to detect it. Mistakes are compiled in with a tag, so the test
-// builds itself with it. The table is in the output of go test -v.
+// builds itself with it. The table is in the output of go test -v. It has those
+// that show soonest, and with FIRN_ALL=1 all.
 func TestMutants(t *testing.T) {
 	if mutant.Enabled {
 		testMutants(t)
@@ -310,15 +320,13 @@ func TestMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the tests with every mistake, which takes minutes")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
 	tests := []string{"TestMutants", "TestHistoric"}
 	for _, mistake := range mistakes {
-		if _, name, ok := strings.Cut(mistake.elsewhere, "."); ok {
+		if _, name, ok := strings.Cut(mistake.elsewhere, "."); ok && !slices.Contains(tests, name) {
 			tests = append(tests, name)
 		}
 	}
-	out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", "-run=^("+strings.Join(tests, "|")+")$", "-v", "-count=1",
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=0", "-tags=firnmutant", "-run=^("+strings.Join(tests, "|")+")$", "-v", "-count=1",
 		".", "github.com/firnid/firn/grant", "github.com/firnid/firn").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
@@ -343,8 +351,17 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// soonest are mistakes that show in the first hour of the first run.
+var soonest = []mutant.Mutant{
+	mutant.TimeoutIsSuccess, mutant.CursorBack, mutant.NoConfigReread, mutant.SlotAcrossTerms, mutant.RangeIgnored,
+	mutant.AdoptOnRead, mutant.FenceLowersMark, mutant.RoundDown, mutant.GapCrossed, mutant.RevisionOnRead,
+}
+
 func testMutants(t *testing.T) {
-	const most, hours = 24, 2
+	most, hours := uint64(24), 2
+	if !all() {
+		most, hours = 1, 1
+	}
 	const row = "table: %-20s | %-75s | %-8s | %3v | %6v | %s"
 	t.Logf(row, "mutant", "what it breaks", "oracle", "run", "hours", "what was seen")
 	caught, elsewhere, sum := 0, 0, 0.0
@@ -358,6 +375,8 @@ func testMutants(t *testing.T) {
 		case mistake.elsewhere != "":
 			t.Logf(row, m, mistake.breaks, "test", "", "", mistake.elsewhere)
 			elsewhere++
+			continue
+		case !all() && !slices.Contains(soonest, m):
 			continue
 		}
 		mutant.Set(m)
@@ -386,7 +405,7 @@ func testMutants(t *testing.T) {
 		}
 		caught++
 		needed[m] = first.Seed
-		seen := float64(first.Seed-1)*hours + first.Hours
+		seen := float64(first.Seed-1)*float64(hours) + first.Hours
 		sum += seen
 		oracle, what, _ := strings.Cut(first.Violation, ": ")
 		t.Logf(row, m, mistake.breaks, oracle, first.Seed, fmt.Sprintf("%.2f", seen), what)

@@ -37,7 +37,7 @@ func RunWith(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
 		open: func(t tb) grant.Store { return open(t.(*testing.T)) },
 		time: cmp.Or(o.Time, time.Second),
 		busy: 300 * time.Millisecond,
-		soon: 10 * time.Second,
+		soon: 5 * time.Minute,
 	}
 	if o.Reopen != nil {
 		su.reopen = func(t tb, first grant.Store) grant.Store { return o.Reopen(t.(*testing.T), first) }

@@ -114,7 +114,7 @@ var imports = []importLine{
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics", imports: []string{"grant"}},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
-	{pattern: "server/collector"},
+	{pattern: "server/collector", tests: []string{"server/nettest"}},
 	{pattern: "server/logwriter"},
 	{pattern: "server/systemd"},
 	{pattern: "server/readfile"},
@@ -124,18 +124,18 @@ var imports = []importLine{
 	{
 		pattern: "server/tracing",
 		imports: []string{"grant", "server/requestid"},
-		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
+		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest", "server/nettest"},
 	},
 	{pattern: "server/tracing/tracingtest", imports: []string{"server/nettest"}},
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",
 		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/readfile", "server/tlsconf"},
-		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
+		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest", "server/nettest"},
 	},
 	{pattern: "server/stores/sqltest", imports: []string{"server/nettest"}},
 	// Programs that take a node ID from a store.
-	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer", "server/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore"}},
+	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer", "server/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore", "server/nettest"}},
 	// The server, tests of complete ones, and the command.
 	{
 		pattern: "server",
@@ -147,7 +147,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/e2e/etcdtest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/e2e/etcdtest", "server/nettest", "server/stores"},
 	},
 	{pattern: "server/e2e/etcdtest"},
 	{

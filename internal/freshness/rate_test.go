@@ -49,7 +49,7 @@ func TestCycles(t *testing.T) {
 		t.Skip("this processor's counter is not invariant")
 	}
 	begin := Cycles()
-	for deadline := time.Now().Add(10 * time.Second); Cycles() == begin; {
+	for deadline := time.Now().Add(10 * time.Minute); Cycles() == begin; {
 		if time.Now().After(deadline) {
 			t.Fatal("the counter stands still")
 		}

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 func TestNext(t *testing.T) {
@@ -44,7 +46,7 @@ func TestStart(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(usual))
 	p := Start()
-	for deadline := time.Now().Add(time.Minute); percent() == usual; {
+	for deadline := time.Now().Add(nettest.Patience); percent() == usual; {
 		if time.Now().After(deadline) {
 			t.Fatal("GOGC is not raised")
 		}

@@ -409,7 +409,7 @@ func TestLifeWithoutABrowser(t *testing.T) {
 		if w := post(h, "/sequencers/parcels/"+act.verb, url.Values{"confirm": {"parcels"}}); w.Code != 303 {
 			t.Errorf("%s: status %d: %.300s", act.verb, w.Code, w.Body)
 		}
-		for begin := time.Now(); k.jobs.of("parcels") != nil && time.Since(begin) < 20*time.Second; time.Sleep(5 * time.Millisecond) {
+		for begin := time.Now(); k.jobs.of("parcels") != nil && time.Since(begin) < nettest.Patience; time.Sleep(5 * time.Millisecond) {
 		}
 		state(act.want)
 	}
@@ -454,7 +454,7 @@ func TestActWaits(t *testing.T) {
 	}
 	close(free)
 	for begin := time.Now(); k.jobs.of("orders") != nil; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("it does not end")
 		}
 	}

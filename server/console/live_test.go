@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // A stream reads events.
@@ -39,7 +40,7 @@ func (s *stream) next() (event, data string, ok bool) {
 
 func openStream(t *testing.T, web *httptest.Server, page string, headers ...string) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "GET", web.URL+"/events?page="+page, nil)
 	if err != nil {

@@ -38,6 +38,9 @@ func (c *chaos) step(least, more time.Duration) {
 	}
 }
 
+// mostRounds limits how often all faults happen while something is missing.
+const mostRounds = 20
+
 // run has all faults happen, by turns, for as long as the budget says and until
 // the history has what it needs.
 func (c *chaos) run(budget time.Duration, h *history) {
@@ -46,15 +49,12 @@ func (c *chaos) run(budget time.Duration, h *history) {
 	c.kinds = append(slices.Clone(kinds), workerKilled, workerStopped, workerPaused, workerEnded)
 	begin := time.Now()
 	enough := func() bool {
-		switch lasted := time.Since(begin); {
-		case lasted < budget:
-			return false
-		case lasted > 5*budget:
-			return true // what is missing is said below
-		}
-		return h.happened() && !slices.ContainsFunc(c.kinds, func(kind string) bool { return c.counts[kind] == 0 })
+		return time.Since(begin) >= budget && h.happened() && !slices.ContainsFunc(c.kinds, func(kind string) bool { return c.counts[kind] == 0 })
 	}
-	for !enough() {
+	for rounds := 0; !enough(); rounds++ {
+		if rounds >= mostRounds && time.Since(begin) >= budget {
+			break // report says what is missing
+		}
 		c.r.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
 		for _, kind := range kinds {
 			if enough() {

@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -103,7 +104,7 @@ func (h *history) open(ctx context.Context) grant.Store {
 
 // ask sends one request and records the answer.
 func (h *history) ask(ctx context.Context, s grant.Store, key string, in call) answer {
-	within, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	begin := time.Since(h.begin).Nanoseconds()
 	var out answer
@@ -190,11 +191,11 @@ func (h *history) check(store string) {
 	operations := 0
 	for key, ops := range h.ops {
 		operations += len(ops)
-		switch porcupine.CheckOperationsTimeout(register, ops, 5*time.Minute) {
+		switch porcupine.CheckOperationsTimeout(register, ops, nettest.Patience) {
 		case porcupine.Illegal:
 			h.t.Errorf("the history of key %s is not linearizable: %v", key, ops)
 		case porcupine.Unknown:
-			h.t.Errorf("the history of key %s, of %d calls, is not decided in five minutes", key, len(ops))
+			h.t.Errorf("the history of key %s, of %d calls, is not decided within %v", key, len(ops), nettest.Patience)
 		}
 	}
 	h.t.Logf("report: %s under chaos: %d calls of 4 clients on %d keys are linearizable (porcupine): %d read, %d CAS applied, %d refused, %d unknown; besides %d CAS certainly not sent, %d reads failed",

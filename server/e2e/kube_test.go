@@ -60,7 +60,7 @@ func TestKubernetesChaos(t *testing.T) {
 		"connections cut": func() (time.Duration, func()) { link.Cut(true); link.Cut(false); return 0, func() {} },
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: time.Second, ready: c.Ready}
-	e.run(lasts(30*time.Second), h)
+	e.run(lasts(), h)
 	h.check("kubernetes")
 	const restored = "etcd restored"
 	restoreAndFence(t, c, link, f, namespace, func() { e.step(3*window, time.Second) })

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/e2e/etcdtest"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // mutantEnv names a mistake of the protocol, for binaries of mutantBinary.
@@ -45,8 +45,7 @@ func init() {
 // names one.
 func mutantBinary(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/firnid/firn/internal/mutant").Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skipf("SKIPPED: NO GO TO BUILD MISTAKES WITH: %v", err)
@@ -77,6 +76,7 @@ func mutantBinary(t *testing.T) string {
 // TestEtcdMutant: the harness notices mistakes. Each has a story in which it
 // shows; the same story without the mistake has nothing to notice.
 func TestEtcdMutant(t *testing.T) {
+	nettest.All(t)
 	c := etcdtest.Start(t)
 	binary := mutantBinary(t)
 	const most = 20 // repetitions of a scenario
@@ -134,7 +134,7 @@ func TestEtcdMutant(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		counts := make(map[string]int)
 		begin := time.Now()
-		for round := 0; time.Since(begin) < 2*time.Minute; round++ {
+		for round := range 3 * most {
 			j := chaosTask(c.URL(fmt.Sprintf("blind%d", round)))
 			j.Blind = true
 			f := newFleet(t, os.Args[0], j)

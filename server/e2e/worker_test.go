@@ -27,6 +27,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/e2e/etcdtest"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -146,7 +147,7 @@ func (j task) work() error {
 			return nil
 		case err == nil:
 			q = opened
-		case !errors.Is(err, sequencer.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded):
+		case !errors.Is(err, sequencer.ErrUnavailable) && !timedOut(err):
 			// Its error for an unreachable store is not always the same.
 			fmt.Fprintln(files[2], "open:", err)
 		}
@@ -184,6 +185,13 @@ func (j task) work() error {
 	defer cancel()
 	_ = q.Close(end) // etcd may be away
 	return writeStats(files[1], q.Stats().Keeper)
+}
+
+// timedOut reports whether a call of the store has waited for too long, for an
+// answer, a connection or its TLS handshake.
+func timedOut(err error) bool {
+	var e interface{ Timeout() bool }
+	return errors.As(err, &e) && e.Timeout()
 }
 
 // statsOrder is how the counts stand in a file.
@@ -492,8 +500,8 @@ func (f *fleet) check() tally {
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for begin := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 2*time.Minute {
-			t.Fatalf("%s: not in two minutes", what)
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("%s: not within %v", what, nettest.Patience)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/textfmt"
 )
@@ -102,7 +103,7 @@ func TestAdmin(t *testing.T) {
 	wantProblem(t, do(h, "POST", path+"/next"), service.Detached)
 	want(do(h, "POST", path+"/attach"), 200, "attached")
 	for begin := time.Now(); do(h, "POST", path+"/next").Code != 200; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("no ID after attach")
 		}
 	}
@@ -211,7 +212,7 @@ func TestMembers(t *testing.T) {
 		if strings.Contains(w.Body.String(), `"address":"10.0.0.1:3476"`) && strings.Contains(w.Body.String(), a.ID()) {
 			break
 		}
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatalf("%s", w.Body)
 		}
 	}
@@ -248,7 +249,7 @@ func TestListsAreOfWhoAsks(t *testing.T) {
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	for begin := time.Now(); !strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("the member is not listed")
 		}
 	}

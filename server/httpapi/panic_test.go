@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -91,7 +92,7 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 			t.Fatalf("%s: then %s ends with %v, %v", where, again, what, w)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
 	if err := cluster.Close(ctx); err != nil {
 		t.Errorf("%s: Close: %v", where, err)

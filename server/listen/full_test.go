@@ -25,7 +25,7 @@ import (
 // get asks over a connection that stays.
 func get(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	b.Close()
-	for deadline := time.Now().Add(20 * time.Second); s.Open(HTTP) > 1; {
+	for deadline := time.Now().Add(nettest.Patience); s.Open(HTTP) > 1; {
 		if time.Now().After(deadline) {
 			t.Fatal("its slot is not given back")
 		}

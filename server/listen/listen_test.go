@@ -69,7 +69,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 		all.Wait()
 		for _, p := range []Protocol{HTTP, GRPC, RESP} {
 			// net/http does not wait for the connections that it closes.
-			for deadline := time.Now().Add(20 * time.Second); m.Open(p) > 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(nettest.Patience); m.Open(p) > 0 && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond)
 			}
 			if n := m.Open(p); n != 0 {
@@ -84,7 +84,7 @@ func serveMux(t *testing.T, m *Mux) *service {
 func ask(t *testing.T, conn net.Conn, text string, size int) string {
 	t.Helper()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	for rest := text; rest != ""; {
 		n := min(size, len(rest))
 		if _, err := io.WriteString(conn, rest[:n]); err != nil {
@@ -205,7 +205,7 @@ func TestHello(t *testing.T) {
 	s := serve(t, Config{Hello: time.Millisecond})
 	conn := s.dial(t)
 	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(nettest.Patience))
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("%v, want the end", err)
 	}

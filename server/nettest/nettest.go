@@ -22,6 +22,18 @@ import (
 	"time"
 )
 
+// Patience is how long a test waits for what must happen eventually. It ends
+// only a test that hangs: no test may pass or fail by the speed of a machine.
+const Patience = 10 * time.Minute
+
+// All skips a test that takes long, unless FIRN_ALL or FIRN_SOAK is set.
+func All(t testing.TB) {
+	t.Helper()
+	if os.Getenv("FIRN_ALL") == "" && os.Getenv("FIRN_SOAK") == "" {
+		t.Skip("it takes long: make test-all runs it, or FIRN_ALL=1")
+	}
+}
+
 // Listen listens on a free port of loopback.
 func Listen(t testing.TB) net.Listener {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -49,7 +48,7 @@ func Recorded(t testing.TB, addr string, do func(context.Context, *grpc.ClientCo
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	if err := do(ctx, conn); err != nil {
 		t.Fatal(err)

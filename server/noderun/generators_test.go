@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestGenerators: generators of others, run under node IDs and killed and
 // stopped at random, repeat no ID.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("not with -short: it installs generators")
-	}
+	nettest.All(t)
 	lives := 6
 	if os.Getenv("FIRN_SOAK") != "" {
 		lives = 201

@@ -189,7 +189,7 @@ func (r *trial) passes() {
 		select {
 		case <-r.done:
 			return
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 			r.clock.add(5 * time.Second)
 		}
 	}

@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestRedisCLI uses redis-cli, which is in Debian's package redis-tools.
@@ -21,12 +22,10 @@ func TestRedisCLI(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: counting(), Version: "v1", Auth: guard{}})))
 	run := func(stdin string, args ...string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		c := exec.CommandContext(ctx, "redis-cli", append([]string{"-p", port, "--no-auth-warning"}, args...)...)
+		c := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-p", port, "--no-auth-warning"}, args...)...)
 		c.Stdin = strings.NewReader(stdin)
 		out, err := c.CombinedOutput()
-		if err != nil && ctx.Err() != nil {
+		if t.Context().Err() != nil {
 			t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
 		}
 		return string(out)
@@ -60,8 +59,7 @@ func TestRedisTools(t *testing.T) {
 			t.Skipf("SKIPPED: %s is not installed; install it with apt-get install redis-tools", name)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	newPort := func() string {
 		_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t)})))
 		return port
@@ -131,9 +129,7 @@ var libraryClients = []libraryClient{
 // do with them, by their own methods. The first run installs them into
 // build/clients.
 func TestClients(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: it installs clients, and -short is given")
-	}
+	nettest.All(t)
 	cache, err := filepath.Abs("../../build/clients")
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +149,7 @@ func TestClients(t *testing.T) {
 			c.prepare(t, dir)
 			_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t), Version: "v1"})))
 			for _, run := range c.runs {
-				out, err := runIn(t, dir, time.Minute, append(run, port)...)
+				out, err := runIn(t, dir, append(run, port)...)
 				if err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
@@ -197,7 +193,7 @@ func (c *libraryClient) prepare(t *testing.T, dir string) {
 		return
 	}
 	for _, args := range c.install {
-		out, err := runIn(t, dir, 2*time.Minute, args...)
+		out, err := runIn(t, dir, args...)
 		switch {
 		case err == nil:
 		case args[0] == "javac", len(args) > 1 && args[1] == "build": // an error of the program, not of the network
@@ -212,14 +208,12 @@ func (c *libraryClient) prepare(t *testing.T, dir string) {
 }
 
 // runIn runs a command in a directory.
-func runIn(t *testing.T, dir string, limit time.Duration, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+func runIn(t *testing.T, dir string, args ...string) ([]byte, error) {
 	name := args[0]
 	if strings.Contains(name, "/") {
 		name = filepath.Join(dir, name)
 	}
-	c := exec.CommandContext(ctx, name, args[1:]...)
+	c := exec.CommandContext(t.Context(), name, args[1:]...)
 	c.WaitDelay = time.Second
 	c.Dir = dir
 	c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")

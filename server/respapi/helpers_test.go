@@ -306,7 +306,7 @@ func serveTCP(t testing.TB, s *Server) string {
 		if err := <-served; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve = %v, want net.ErrClosed", err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("Shutdown = %v", err)
@@ -322,7 +322,7 @@ func dialTCP(t testing.TB, addr string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = nc.SetDeadline(time.Now().Add(time.Minute))
+	_ = nc.SetDeadline(time.Now().Add(nettest.Patience))
 	t.Cleanup(func() { nc.Close() })
 	return newClient(nc)
 }

@@ -77,7 +77,7 @@ func TestSessionCutOverTCP(t *testing.T) {
 		_ = c.Conn.(*net.TCPConn).SetLinger(0)
 		c.Close()
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.Conns() > 0; runtime.Gosched() {
+	for deadline := time.Now().Add(nettest.Patience); s.Conns() > 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d connections are left", s.Conns())
 		}

@@ -260,7 +260,7 @@ func testStreamNotRead(t *testing.T) {
 // connection ends soon, whatever it leaves unsaid; one that is known is not
 // held back by that.
 func TestStrangers(t *testing.T) {
-	const read = time.Second
+	const read = 3 * time.Second
 	l := listening(t, Config{Backend: static(t, "default"), Auth: needs{}, Limits: service.Limits{Read: read}})
 	for what, do := range map[string]func(r *raw) error{
 		"it says nothing": func(*raw) error { return nil },
@@ -289,7 +289,7 @@ func TestStrangers(t *testing.T) {
 			t.Parallel()
 			r := dialRaw(t, l)
 			_ = do(r) // fails if its connection has ended already
-			if !r.closedWithin(10 * read) {
+			if !r.closedWithin(nettest.Patience) {
 				t.Error("the connection is open")
 			}
 		})
@@ -323,7 +323,7 @@ func TestMessageNeverComes(t *testing.T) {
 		}
 		ended[stream] = false
 	}
-	_ = r.conn.SetReadDeadline(time.Now().Add(20 * read))
+	_ = r.conn.SetReadDeadline(time.Now().Add(nettest.Patience))
 	var in frames
 	for open, buf := len(ended), make([]byte, 4<<10); open > 0; {
 		n, err := r.conn.Read(buf)
@@ -359,7 +359,7 @@ func TestRapidReset(t *testing.T) {
 			}
 		}
 	}()
-	if !r.closedWithin(20 * time.Second) {
+	if !r.closedWithin(nettest.Patience) {
 		t.Error("the connection is open")
 	}
 }
@@ -560,7 +560,7 @@ func TestManyCalls(t *testing.T) {
 			wantCode(t, "one too many", refused, codes.Unavailable, "busy")
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("no call is refused")
 		}
 	}
@@ -579,7 +579,7 @@ func TestManyCalls(t *testing.T) {
 		if l.open.Load() == 1 {
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatalf("%d connections are open", l.open.Load())
 		}
 	}

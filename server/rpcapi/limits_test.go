@@ -43,11 +43,10 @@ func TestShutdownEndsStreams(t *testing.T) {
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
-	begin := time.Now()
-	if err := s.Shutdown(ctx); err != nil || time.Since(begin) > 5*time.Second {
-		t.Errorf("it took %v: %v", time.Since(begin), err)
+	if err := s.Shutdown(ctx); err != nil {
+		t.Error(err)
 	}
 	_, err = stream.Recv()
 	wantCode(t, "stream", err, codes.Unavailable, "draining")
@@ -160,7 +159,7 @@ func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
 func TestAdminLimit(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster}, Limit: 50 * time.Millisecond}))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	for what, call := range map[string]func() error{
 		"Get":    func() error { _, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"}); return err },

@@ -4,13 +4,13 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -54,7 +54,7 @@ func TestPanicEndsItsCall(t *testing.T) {
 	for range 3 * maxLong {
 		for _, at := range []string{"find", "take"} {
 			for _, count := range []uint32{1, 100_000} {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 				b.at.Store(&at)
 				if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders", Count: count}); status.Code(err) != codes.Internal {
 					t.Fatalf("a panic of %s, %d IDs: %v, want INTERNAL", at, count, err)

@@ -48,7 +48,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 	}
 	t.Cleanup(func() {
 		_ = conn.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -313,7 +313,7 @@ func TestStreamEnds(t *testing.T) {
 func TestSequencers(t *testing.T) {
 	conn := serve(t, Config{})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	_, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"})
 	wantCode(t, "Get", err, codes.NotFound, "no-sequencer")

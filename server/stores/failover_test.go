@@ -18,6 +18,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
@@ -36,8 +37,8 @@ func TestMain(m *testing.M) {
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for begin := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("not within a minute: %s", what)
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("not within %v: %s", nettest.Patience, what)
 		}
 	}
 }
@@ -103,7 +104,7 @@ func TestCutWaits(t *testing.T) {
 
 	cutShort := func(c cut, key, old, next string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 		defer cancel()
 		done := make(chan struct{})
 		go func() {
@@ -204,7 +205,7 @@ func mixed(t *testing.T, old, promoted *sqltest.Server) {
 				seen.Add(1)
 			}
 		})
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("all reads go to the old primary")
 		}
 	}
@@ -345,7 +346,7 @@ func TestArchiveIsNoStandby(t *testing.T) {
 	primary.Archive()
 	eventually(t, "it is warned of", func() bool { return h.heard("pg_receivewal may confirm a commit") })
 	standby.Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	if ok, err := s.CAS(ctx, "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS without the standby = %v, %v, want one that the archive has confirmed", ok, err)

@@ -4,11 +4,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestLocalBuild: the build of make run has no clients of remote stores, which
 // are a third of what a first build compiles.
 func TestLocalBuild(t *testing.T) {
+	nettest.All(t)
 	out, err := exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
@@ -123,10 +124,9 @@ func stops(t *testing.T, server *sqltest.Server) {
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
 	ok, err := s.CAS(ctx, "a", []byte("1"), []byte("2"))
-	if ok || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 10*time.Second {
-		t.Errorf("CAS at a server that stands still = %v, %v after %v", ok, err, time.Since(begin))
+	if ok || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("CAS at a server that stands still = %v, %v", ok, err)
 	}
 	server.Go()
 	server.Wait()
@@ -255,7 +255,7 @@ func raise(t *testing.T, s grant.Store) *load {
 	for i := range 8 {
 		l.members.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				call, cancel := context.WithTimeout(ctx, time.Second)
+				call, cancel := context.WithTimeout(ctx, 10*time.Second)
 				old, err := s.Get(call, counter)
 				if err != nil {
 					cancel()
@@ -289,7 +289,7 @@ func (l *load) more(t *testing.T, n int64) {
 	t.Helper()
 	before := l.acknowledged.Load()
 	for begin := time.Now(); l.acknowledged.Load() < before+n; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("nothing is acknowledged any more")
 		}
 	}
@@ -306,7 +306,7 @@ func (l *load) end(t *testing.T, what string) {
 		if value, err = l.s.Get(t.Context(), counter); err == nil {
 			break
 		}
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal(err)
 		}
 	}
@@ -326,10 +326,9 @@ func (l *load) end(t *testing.T, what string) {
 // No increment that was acknowledged is lost, and none that was refused is
 // applied.
 func kills(t *testing.T, kind string, server *sqltest.Server) {
-	const lasts = 6 * time.Second
+	const times = 8
 	l := raise(t, open(t, server.URL("create=true", "table=kills", "timeout=30s")))
-	times := 0
-	for begin := time.Now(); time.Since(begin) < lasts; times++ {
+	for range times {
 		l.more(t, 50)
 		server.Kill()
 		server.Start()
@@ -364,7 +363,7 @@ func TestStandby(t *testing.T) {
 	}
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nSELECT pg_reload_conf();\n")
 	for begin := time.Now(); warnings() != ""; time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatalf("warned of %q, want nothing", warnings())
 		}
 	}

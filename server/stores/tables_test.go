@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
@@ -357,7 +357,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	if ok, err := s.CAS(t.Context(), "seen", []byte("another"), []byte("a")); ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	if ok, err := other.CAS(ctx, "seen", []byte("SET autocommit = 0"), []byte("b")); !ok || err != nil {
 		t.Errorf("CAS after another was refused = %v, %v", ok, err)

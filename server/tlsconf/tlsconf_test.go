@@ -58,7 +58,7 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 		done <- err
 	}()
 	client := tls.Client(here, c)
-	_ = here.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = here.SetDeadline(time.Now().Add(nettest.Patience))
 	_, err = client.Read(make([]byte, 1)) // a refused certificate is reported after the handshake
 	here.Close()
 	if e := <-done; err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tracing/tracingtest"
@@ -33,7 +34,7 @@ func start(t *testing.T, c Config) *Tracer {
 // flush ends a Tracer, so that everything is sent.
 func flush(t *testing.T, tracer *Tracer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
 	if err := tracer.Shutdown(ctx); err != nil {
 		t.Error(err)
@@ -258,7 +259,7 @@ func TestCollectorRefuses(t *testing.T) {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())
 		end(Commands{First: "next", Commands: 1})
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 		defer cancel()
 		if err := tracer.provider.ForceFlush(ctx); err != nil {
 			t.Fatal(err)

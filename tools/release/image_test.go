@@ -161,7 +161,7 @@ func TestImage(t *testing.T) {
 	start := func(ctx context.Context, command []string, env ...string) *exec.Cmd {
 		return inRoot(ctx, t, root, config, command, append(container, env...)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	said, err := start(ctx, append(config.Config.Entrypoint, config.Config.Cmd...)).CombinedOutput()
 	if err == nil {

@@ -108,7 +108,7 @@ func (d *dpkg) serve(address string) (id string) {
 		d.t.Fatalf("the unit has no ExecStart, or another user than firn:\n%s", unit)
 	}
 	uid, gid := d.ids()
-	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := chrooted(ctx, d.t, d.root, uid, gid, strings.Fields(line), "FIRN_LISTEN="+address)
 	cmd.SysProcAttr.Credential.Groups = []uint32{gid}

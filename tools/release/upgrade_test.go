@@ -43,7 +43,7 @@ func (f *fleet) start(i int, binary, name string) {
 	}
 	f.servers[i] = cmd
 	f.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		answer, err := http.Get("http://" + f.address[i] + "/readyz")
 		if err == nil {
@@ -76,7 +76,7 @@ func (f *fleet) stop(i int) {
 // load takes IDs of two sequencers from one address until ctx is done. A server
 // that is being replaced does not answer.
 func (f *fleet) load(ctx context.Context, i int) {
-	client := &http.Client{Timeout: 10 * time.Second}
+	client := &http.Client{Timeout: time.Minute}
 	for n := 0; ctx.Err() == nil; n++ {
 		f.mu.Lock()
 		by := f.by[i]
@@ -118,7 +118,7 @@ func (f *fleet) more(names ...string) {
 	for _, name := range names {
 		before[name] = count(name)
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for _, name := range names {
 		for count(name) < before[name]+10_000 {
 			if time.Now().After(deadline) {

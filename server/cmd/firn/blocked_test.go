@@ -76,14 +76,14 @@ func serveInto(t *testing.T, stderr *os.File) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", address)
 	}
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}
+	client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if conn, err := net.Dial("unix", address); err == nil {
 			conn.Close()
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("the server does not listen")
 		}
 	}
@@ -101,7 +101,7 @@ func serveInto(t *testing.T, stderr *os.File) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(nettest.Patience):
 		t.Error("the server does not end")
 	}
 }
@@ -128,7 +128,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 		if _, err := os.Stat(running); err == nil {
 			break
 		}
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("the program has no node ID")
 		}
 	}
@@ -140,7 +140,7 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 124 {
 			t.Errorf("exit code %d, want 124: stopped because of its window", code)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(nettest.Patience):
 		t.Error("the program runs, long after its window")
 	}
 }

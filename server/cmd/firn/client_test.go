@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestClient: the Go client and a real server understand each other, for IDs of
@@ -44,7 +45,7 @@ func TestClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close(context.Background())
-			call, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			call, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 			defer cancel()
 			seen := make(map[string]bool)
 			for range 5000 {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -273,7 +274,14 @@ func TestClientsOfKilledServers(t *testing.T) {
 		all.Go(func() { raw[i].draw(ctx, t, servers[i].listen, counted) })
 	}
 
-	d := disturb(t, servers, store, lasts, 2, func() {})
+	d := disturb(t, servers, store, lasts, 2, func() {}, func() bool {
+		var ids, failures uint64
+		for _, c := range clients {
+			s := c.Sequencer("chaos").Stats()
+			ids, failures = ids+s.IDs, failures+s.Failures
+		}
+		return (ids >= 1_000_000 || raced()) && failures > 0
+	})
 	stop.Store(true)
 	cancel()
 	all.Wait()
@@ -281,7 +289,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 	var sent, whole, failed, drawn, callerErrs int64
 	for i, c := range clients {
 		s := c.Sequencer("chaos")
-		closing, done := context.WithTimeout(context.Background(), 20*time.Second)
+		closing, done := context.WithTimeout(context.Background(), nettest.Patience)
 		if err := c.Close(closing); err != nil {
 			t.Errorf("program %d: Close: %v", i, err)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -102,7 +103,7 @@ func TestServeClockAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	_, err = c.Sequencer("orders").Next(ctx)
 	var problem *client.Error
@@ -176,7 +177,7 @@ func TestDetachBlocked(t *testing.T) {
 		ended <- run(t.Context(), detaching, []string{"sequencer", "detach", "orders", "--store", store})
 	}()
 	for begin := time.Now(); !strings.Contains(notes.String(), "firn node repair orders --apply ends the wait"); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatalf("detach says %s", notes)
 		}
 	}

@@ -10,9 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")
@@ -213,7 +214,7 @@ func TestConfigFaults(t *testing.T) {
 			a, stdout, stderr := serveApp(t)
 			a.getenv = func(string) string { return "" }
 			a.container = func() string { return "a test" } // so that no store of the user's own is made
-			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), nettest.Patience)
 			code := run(ctx, a, args)
 			stop()
 			if want := map[string]bool{"config": code == exitNo, "serve": code == exitMisuse || code == exitFailed}[args[0]]; !want {

@@ -177,7 +177,7 @@ func TestForwardGuarded(t *testing.T) {
 		{"an unknown token", tokens, []string{"--forward-token", file("stranger", stranger)}, "unauthorized", "1 denied this server access"},
 	} {
 		t.Run(row.what, func(t *testing.T) {
-			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: 20 * time.Second}
+			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: nettest.Patience}
 			do := func(r *running, method, path string) (int, string) {
 				t.Helper()
 				q, err := http.NewRequestWithContext(t.Context(), method, r.url+path, nil)
@@ -245,7 +245,7 @@ func (r *running) overRESP(t *testing.T) (o outcome) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	fmt.Fprint(conn, "NEXT orders\r\n")
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
@@ -298,7 +298,7 @@ func TestAfterFence(t *testing.T) {
 	}
 	var web outcome
 	for begin := time.Now(); web.kind != "not-yet"; time.Sleep(10 * time.Millisecond) { // until its window has ended
-		if web = r.overHTTP(t); time.Since(begin) > 20*time.Second {
+		if web = r.overHTTP(t); time.Since(begin) > nettest.Patience {
 			t.Fatal(web)
 		}
 	}
@@ -360,11 +360,11 @@ func TestSilentStore(t *testing.T) {
 			first = time.Since(asked)
 			break
 		}
-		if time.Since(begin) > 30*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal(o)
 		}
 	}
-	if first > 15*time.Second {
+	if first > time.Minute {
 		t.Errorf("the first answer took %v", first)
 	}
 	begin := time.Now()
@@ -376,7 +376,7 @@ func TestSilentStore(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	if took > 20*time.Second { // if each waited, 60 would take 20 minutes
+	if took > 5*time.Minute { // if each waited, 60 would take 20 minutes
 		t.Errorf("60 answers took %v", took)
 	}
 	t.Logf("report: a store that is gone: the first answer after the window took %v, 60 more over three protocols took %v", first.Round(time.Millisecond), took.Round(time.Millisecond))
@@ -386,7 +386,7 @@ func TestSilentStore(t *testing.T) {
 		if o.kind == "" {
 			break
 		}
-		if o.kind != "store-unavailable" || time.Since(begin) > time.Minute {
+		if o.kind != "store-unavailable" || time.Since(begin) > nettest.Patience {
 			t.Fatalf("with the database: %+v", o)
 		}
 	}

@@ -61,7 +61,7 @@ func TestServeGuarded(t *testing.T) {
 
 	web := func(c *tls.Config, method, path, token string) int {
 		t.Helper()
-		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true},
+		client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		r, err := http.NewRequest(method, url+path, nil)
 		if err != nil {
@@ -108,7 +108,7 @@ func TestServeGuarded(t *testing.T) {
 
 	// With TLS a session's cookie is one that browsers keep for this host and for
 	// TLS only.
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: without},
+	client := &http.Client{Timeout: nettest.Patience, Transport: &http.Transport{TLSClientConfig: without},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.PostForm(url+"/sign-in", map[string][]string{"token": {reader}})
 	if err != nil {
@@ -136,7 +136,7 @@ func TestServeGuarded(t *testing.T) {
 		in := bufio.NewReader(conn)
 		return conn, func(command string) string {
 			t.Helper()
-			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 			fmt.Fprintf(conn, "%s\r\n", command)
 			line, err := in.ReadString('\n')
 			if err != nil {
@@ -172,7 +172,7 @@ func TestServeGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for begin := time.Now(); web(without, "POST", "/v1/sequencers/orders/next", token) != 401; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("a token that was taken out of the file still counts")
 		}
 	}
@@ -237,7 +237,7 @@ func TestEmptiedTokens(t *testing.T) {
 	for text, want := range map[string]int{"": exitFailed, "# nobody yet\n": exitFailed} {
 		write(text)
 		a, _, stderr := serveApp(t)
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), nettest.Patience)
 		code := run(ctx, a, []string{"serve", "--listen", "127.0.0.1:0", "--tokens", path})
 		stop()
 		if code != want || !strings.Contains(stderr.String(), "tokens: []") {

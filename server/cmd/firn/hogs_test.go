@@ -60,7 +60,7 @@ func callMessage(m string) string {
 // TestHogs: many clients that send without end and read nothing cost a server
 // no more memory than its limits allow, and do not affect other clients.
 func TestHogs(t *testing.T) {
-	inFull(t)
+	nettest.All(t)
 	notInProcess(t)
 	const (
 		most     = 32 << 20 // bytes that a client sends, where it can
@@ -163,7 +163,7 @@ func TestHogs(t *testing.T) {
 				time.Sleep(patience) // no more is sent, and the server may work on it
 			}
 			// Among them.
-			client := &http.Client{Transport: new(http.Transport), Timeout: 20 * time.Second}
+			client := &http.Client{Transport: new(http.Transport), Timeout: nettest.Patience}
 			defer client.CloseIdleConnections()
 			r, err := client.Post(url+"/v1/sequencers/other/next", "", nil)
 			if err != nil {

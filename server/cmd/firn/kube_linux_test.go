@@ -20,6 +20,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // A pod is a firn serve that sees what a container of a pod sees of the API
@@ -120,8 +121,8 @@ func (d *deployment) start() {
 	case p.url = <-found:
 	case <-p.ended:
 		d.t.Fatalf("a pod does not start: %s", &kept)
-	case <-time.After(time.Minute):
-		d.t.Fatal("a pod does not start within a minute")
+	case <-time.After(nettest.Patience):
+		d.t.Fatalf("a pod does not start within %v", nettest.Patience)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +218,7 @@ func (d *deployment) rollout(client *http.Client) {
 		if started == replicas && len(old) == 0 && ready == replicas {
 			return
 		}
-		if time.Since(begin) > 3*time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			d.t.Fatalf("the rollout does not end: %d of %d pods are ready", ready, all)
 		}
 		for ; started < replicas && all < replicas+maxSurge; all++ {
@@ -256,7 +257,7 @@ func TestRolloutOnKubernetes(t *testing.T) {
 	if text := string(c.Must("GET", leases+"/firn.v1.chaos.config", "")); !strings.Contains(text, `\"window\":600000`) {
 		t.Errorf("the default window is not 10 min: %s", text)
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: new(http.Transport)}
+	client := &http.Client{Timeout: nettest.Patience, Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	for range replicas {
 		d.start()

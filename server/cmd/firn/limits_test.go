@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -109,7 +110,7 @@ func TestLimits(t *testing.T) {
 		}
 		all.Go(func() {
 			defer c.Close()
-			_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+			_ = c.SetDeadline(time.Now().Add(nettest.Patience))
 			fmt.Fprint(c, input)
 			text, err := io.ReadAll(bufio.NewReader(c)) // until the server closes it
 			if err != nil && want != "" || want != "" && !strings.HasPrefix(string(text), want) || strings.Contains(string(text), " 200 ") {

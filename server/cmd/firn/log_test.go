@@ -82,7 +82,7 @@ func TestUnusualMethods(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 		fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", method)
 		answer, err := io.ReadAll(conn)
 		if err != nil {
@@ -158,7 +158,7 @@ func TestRequestIDForwarded(t *testing.T) {
 					return
 				}
 			}
-			if time.Since(begin) > 20*time.Second {
+			if time.Since(begin) > nettest.Patience {
 				t.Fatalf("no line %q with %s=%s of request %s:\n%s", what, key, value, id, r.log)
 			}
 		}
@@ -172,7 +172,7 @@ func TestRequestIDForwarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	fmt.Fprint(conn, "NEXT orders\r\n")
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line[0] != '$' {
 		t.Fatal(line, err)
@@ -181,7 +181,7 @@ func TestRequestIDForwarded(t *testing.T) {
 		if lines := asks.lines("protocol", "resp"); len(lines) == 1 {
 			want(has, "request", fmt.Sprint(lines[0]["request_id"]), "protocol", "http")
 			break
-		} else if time.Since(begin) > 20*time.Second {
+		} else if time.Since(begin) > nettest.Patience {
 			t.Fatalf("%d lines are of RESP:\n%s", len(lines), asks.log)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestMemberList: the list of servers and the list of node IDs distinguish two
@@ -32,7 +33,7 @@ func TestMemberList(t *testing.T) {
 		want[strings.TrimPrefix(url, "http://")] = 0
 	}
 	// A server writes what it holds soon after it has taken it.
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(nettest.Patience); ; time.Sleep(50 * time.Millisecond) {
 		held := 0
 		for line := range strings.Lines(list("member", "list", "--json")) {
 			var m members.Member

@@ -304,7 +304,7 @@ func TestServeErrors(t *testing.T) {
 	} {
 		a, stdout, stderr := serveApp(t)
 		// A command that does not fail as it should is stopped at once.
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), nettest.Patience)
 		if got := run(ctx, a, append([]string{"serve"}, row.args...)); got != row.code {
 			t.Errorf("serve %q: exit %d, want %d", row.args, got, row.code)
 		}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/e2e/etcdtest"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
@@ -75,7 +76,7 @@ func (s *testServer) start(t *testing.T, store string) {
 		}
 		_ = s.cmd.Process.Kill()
 		<-s.ended
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal(err)
 		}
 	}
@@ -183,13 +184,14 @@ func (c *handedOut) duplicates(t *testing.T) (spans int) {
 type disturbance struct{ kills, ends, stops int }
 
 // disturb kills servers, stops them, and pauses them for longer than their
-// windows of a second, at moments chosen by the seed, for that long. Servers
-// that end are started again, and all run when it returns. It calls also in
-// between.
-func disturb(t *testing.T, servers []testServer, store string, lasts time.Duration, seed uint64, also func()) (d disturbance) {
+// windows of a second, at moments chosen by the seed, for that long, and until
+// it has done each and enough returns true. Servers that end are started again,
+// and all run when it returns. It calls also in between.
+func disturb(t *testing.T, servers []testServer, store string, lasts time.Duration, seed uint64, also func(), enough func() bool) (d disturbance) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
-	for begin := time.Now(); time.Since(begin) < lasts; {
+	begin := time.Now()
+	for more := true; more; more = time.Since(begin) < lasts || time.Since(begin) < lasts+nettest.Patience && (d.kills == 0 || d.stops == 0 || !enough()) {
 		time.Sleep(time.Duration(100+r.IntN(300)) * time.Millisecond)
 		for i := range servers {
 			if s := &servers[i]; !s.going.IsZero() && time.Now().After(s.going) {
@@ -273,7 +275,7 @@ func startEarly(t *testing.T, c *etcdtest.Cluster) {
 	}
 	c.Ready()
 	for begin := time.Now(); ask("GET", "/readyz") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("the server is not ready a minute after etcd is")
 		}
 	}
@@ -308,7 +310,8 @@ func inFull(t *testing.T) {
 	}
 }
 
-// chaosLasts is how long servers are disturbed. FIRN_SOAK=1h makes it an hour.
+// chaosLasts is how long servers are disturbed, at least. FIRN_SOAK=1h makes it
+// an hour.
 func chaosLasts() time.Duration {
 	if text := os.Getenv("FIRN_SOAK"); text != "" {
 		if d, err := time.ParseDuration(text); err == nil {
@@ -316,7 +319,10 @@ func chaosLasts() time.Duration {
 		}
 		return 10 * time.Minute
 	}
-	return 12 * time.Second
+	if os.Getenv("FIRN_ALL") != "" {
+		return 12 * time.Second
+	}
+	return 4 * time.Second
 }
 
 // testServers: firn serve on one store, and firn next beside them, hand out IDs
@@ -401,6 +407,13 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 			fail()
 			lastFailure = time.Now()
 		}
+	}, func() bool {
+		for i := range fromEach {
+			if fromEach[i].Load() == 0 {
+				return false
+			}
+		}
+		return next.Load() > 0 && counted.ids.Load() >= 1_000_000
 	})
 	stop()
 	clients.Wait()
@@ -424,7 +437,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 // A second signal ends the server while it drains, and the log line about the
 // first one explains that.
 func TestServeSecondSignal(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	cmd := firnCommand(ctx, "serve --listen 127.0.0.1:0 --log-format json --node 7 --drain-delay 1h")
 	stderr, err := cmd.StderrPipe()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestInterrupt ends a command that waits for input which never comes.
@@ -34,7 +36,7 @@ func TestInterrupt(t *testing.T) {
 			if code != exitInterrupted || errs.String() != "firn: interrupted\n" {
 				t.Errorf("firn %s: interrupted, it ends with %d: %s", strings.Join(args, " "), code, &errs)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(nettest.Patience):
 			t.Fatalf("firn %s does not end when it is interrupted", strings.Join(args, " "))
 		}
 		in.Close() // ends the goroutine that reads

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // TestNotify: a service manager hears that the server is ready, that it is
@@ -36,7 +38,7 @@ func TestNotify(t *testing.T) {
 	go func() { ended <- run(ctx, a, []string{"serve", "--listen", "127.0.0.1:0"}) }()
 	next := func() string {
 		t.Helper()
-		if err := manager.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := manager.SetReadDeadline(time.Now().Add(nettest.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		b := make([]byte, 4096)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/tracing/tracingtest"
 )
 
@@ -65,7 +66,7 @@ func TestTraceRESP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	fmt.Fprint(conn, "NEXT orders\r\nPING\r\n")
 	in := bufio.NewReader(conn)
 	for line := ""; line != "+PONG\r\n"; {

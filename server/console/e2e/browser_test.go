@@ -21,14 +21,12 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 //go:embed testdata/axe-core-4.14.1/axe.min.js
 var axe string
-
-// patience is how long a browser may take for anything. It is far more than it
-// needs, so that a slow machine fails no test.
-const patience = 60 * time.Second
 
 // chromium is the path of a browser.
 func chromium(t *testing.T) string {
@@ -174,7 +172,7 @@ func (b *tab) note(ev any) {
 // call sends a command of the browser's protocol.
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
 	defer cancel()
 	r, err := chromedp.Call(ctx, command, params)
 	if err != nil {
@@ -220,7 +218,7 @@ func (b *tab) permit(text string) {
 // do runs steps, and fails the test with the first error.
 func (b *tab) do(steps ...step) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.fatal(err)
@@ -249,7 +247,7 @@ func (b *tab) at() string { return get(b, chromedp.Location()) }
 // get runs an action that has a result.
 func get[T any](b *tab, a chromedp.Action[T]) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, a)
 	if err != nil {
@@ -268,7 +266,7 @@ func (b *tab) text(sel string) string {
 // come in between.
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, nettest.Patience)
 	defer cancel()
 	for {
 		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))

@@ -355,7 +355,7 @@ func TestWithoutScript(t *testing.T) {
 	// again.
 	b.open("/")
 	for begin := time.Now(); !js[bool](b, `document.querySelector(".spark") !== null`); b.open("/") {
-		if time.Since(begin) > patience {
+		if time.Since(begin) > nettest.Patience {
 			t.Fatal("the overview never has a chart")
 		}
 		time.Sleep(100 * time.Millisecond)

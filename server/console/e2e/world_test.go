@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -97,7 +98,7 @@ func start(t *testing.T, o options) *server {
 		s.die()
 		s.leave()
 		s.pages.Close()
-		late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		late, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 		defer cancel()
 		_ = s.cluster.Close(late)
 	})
@@ -144,7 +145,7 @@ func (s *server) url() string { return "http://" + s.address }
 // take makes IDs of a sequencer, as a client of this server.
 func (s *server) take(name string, n int) (ids []string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
 	q, err := s.cluster.Sequencer(ctx, name)
 	if err != nil {

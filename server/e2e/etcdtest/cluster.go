@@ -31,7 +31,7 @@ const Members = 3
 
 // patience is for events that must happen eventually; it does not measure how
 // long they take.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // A Cluster is an etcd of three members. All traffic to a member passes through
 // proxies that can be cut. Its methods are safe for concurrent use, except
@@ -81,7 +81,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		build.Stderr = &stderr
 		out, err := build.Output()
 		if err != nil {
-			return "", fmt.Errorf("%s: %w: %s", script, err, stderr.String())
+			return "", fmt.Errorf("%s: %w: %s", script, err, bytes.TrimSpace(stderr.Bytes()))
 		}
 		return strings.TrimSpace(string(out)), nil
 	}
@@ -111,7 +111,7 @@ func Start(t testing.TB) *Cluster {
 		t.Fatal(err)
 	}
 	c := &Cluster{t: t, dir: dir, binary: etcd, done: make(chan struct{}), names: make(map[string]int)}
-	c.web.Timeout = 2 * time.Second
+	c.web.Timeout = 10 * time.Second
 	t.Cleanup(func() {
 		for i := range c.members {
 			if c.members[i].cmd != nil {

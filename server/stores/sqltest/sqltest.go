@@ -177,7 +177,7 @@ func (s *Server) Wait() {
 			s.t.Fatalf("%s ended: %v: %s", s.scheme, err, s.log)
 		default:
 		}
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > nettest.Patience {
 			s.t.Fatalf("%s does not answer: %v", s.scheme, err)
 		}
 	}
@@ -232,7 +232,7 @@ func Directory(t testing.TB, prefix string, account string) (dir string, as *sys
 // run runs a program to its end and returns its output.
 func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, as, strings.NewReader(stdin)
