@@ -91,20 +91,16 @@ func (m *Machine) renew() {
 		return
 	}
 	m.probed = false
-	h.next, h.nextTo = m.node(flagHeld, until, h.gap, h.spoiled), until
+	h.next, h.nextTo = m.node(flagHeld, until, h.carried()), until
 	if mutant.On(mutant.BlindRenewal) {
 		old = []byte("*")
 	}
 	m.request(opRenew, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }
 
-// node returns a new record of the member, with the spans of the one that it
-// replaces.
-func (m *Machine) node(state string, until int64, gap, spoiled span) []byte {
-	r := nodeRecord{
-		Version: m.sequencer.Version, Nonce: m.token(), Owner: m.owner, Until: until,
-		Wall: m.wall, State: state, Host: m.set.Host, Gap: gap, Spoiled: spoiled,
-	}
+// node returns a new record of the member, with what it carries on.
+func (m *Machine) node(state string, until int64, r nodeRecord) []byte {
+	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.set.Host
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
@@ -119,7 +115,7 @@ func (m *Machine) leave() {
 	h := m.hold
 	if !h.sealed {
 		if mutant.On(mutant.SealLate) && !h.lost {
-			h.next = m.node(flagFree, m.mark(), h.gap, h.spoiled)
+			h.next = m.node(flagFree, m.mark(), h.carried())
 		}
 		h.sealing = true
 		m.do(Action{Kind: Seal, Node: h.node})
@@ -138,7 +134,7 @@ func (m *Machine) leave() {
 	}
 	h.release++
 	if !mutant.On(mutant.SealLate) || h.next == nil {
-		h.next = m.node(flagFree, m.mark(), h.gap, h.spoiled)
+		h.next = m.node(flagFree, m.mark(), h.carried())
 	}
 	old := h.record
 	if mutant.On(mutant.ReleaseForeign) {
@@ -170,7 +166,7 @@ func (m *Machine) begin() {
 	from := max(c.from, m.used) // the order of IDs within the process
 	m.hold = &hold{
 		node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, untilAt: m.mono + c.until - m.wall,
-		limit: c.limit, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
+		limit: c.limit, over: c.over, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
 	}
 	m.prefer = int64(c.node)
 	if mutant.On(mutant.StaleMemory) {

@@ -135,6 +135,7 @@ type hold struct {
 	until    int64    // exclusive end of what may be used
 	untilAt  int64    // Mono when that would be, by the clock at the last acquire or renewal
 	limit    int64    // no window of this node ID ends beyond
+	over     over     // of the record
 	gap      span     // of the record
 	spoiled  span     // of the record
 	attempts [][]byte // renewals since record with an unknown result
@@ -160,6 +161,7 @@ type claim struct {
 	old, next   []byte // of the write in progress, or of the last one
 	from, until int64
 	limit       int64 // no window of this node ID ends beyond
+	over        over  // of the record
 	gap         span  // of the record
 	spoiled     span  // of the record
 
@@ -168,6 +170,16 @@ type claim struct {
 	attempts [][]byte // writes with an unknown result
 	applied  bool     // the record is next
 	retry    bool     // the record is old, as a read has shown: write again
+}
+
+// carried returns what every write of the member carries on.
+func (h *hold) carried() nodeRecord {
+	return nodeRecord{From: maybe{h.from, true}, Over: h.over, Gap: h.gap, Spoiled: h.spoiled}
+}
+
+// carried returns what every write of the claim carries on.
+func (c *claim) carried() nodeRecord {
+	return nodeRecord{From: maybe{c.from, true}, Over: c.over, Gap: c.gap, Spoiled: c.spoiled}
 }
 
 // NewMachine returns the machine of a member that holds nothing.
@@ -475,8 +487,19 @@ func (m *Machine) readConfig(value []byte) bool {
 		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))
 		return false
 	}
+	if n := r.Nodes; n.limited {
+		if max(m.lo, n.lo) > min(m.hi, n.hi) {
+			m.refuse(fmt.Errorf("grant: sequencer %s: this member may take the node IDs %d..%d, and the sequencer only has %d..%d in this store", m.set.Name, m.lo, m.hi, n.lo, n.hi))
+			return false
+		}
+		m.lo, m.hi = max(m.lo, n.lo), min(m.hi, n.hi)
+	}
 	if err := r.State.err(); err != nil {
 		m.refuse(fmt.Errorf("%w: %s is %v", err, m.set.Name, r.State))
+		return false
+	}
+	if r.MovedTo != "" {
+		m.refuse(fmt.Errorf("%w: %s was moved to %s: use that store", ErrDetached, m.set.Name, r.MovedTo))
 		return false
 	}
 	return true

@@ -9,12 +9,12 @@ import (
 func TestRenewal(t *testing.T) {
 	r := newRig(t, 4, nil)
 	first := r.holding()
-	r.m.hold.gap, r.m.hold.spoiled = span{1, 2}, span{maxTime - 2, maxTime - 1}
+	r.m.hold.over, r.m.hold.gap, r.m.hold.spoiled = over{5, "before"}, span{1, 2}, span{maxTime - 2, maxTime - 1}
 	a := r.renewing()
 	n := r.read(a.Next)
 	want := nodeRecord{
-		Version: 2, Nonce: n.Nonce, Owner: "us", Until: r.wall + 6000, Wall: r.wall, State: flagHeld, Host: "h",
-		Gap: span{1, 2}, Spoiled: span{maxTime - 2, maxTime - 1},
+		Nonce: n.Nonce, Owner: "us", Until: r.wall + 6000, Wall: r.wall, State: flagHeld, Host: "h",
+		From: maybe{rigTime, true}, Over: over{5, "before"}, Gap: span{1, 2}, Spoiled: span{maxTime - 2, maxTime - 1},
 	}
 	if n != want || string(a.Old) != string(first) || n.Nonce == r.read(first).Nonce || len(n.Nonce) != 32 {
 		t.Errorf("it writes %+v over %s, want %+v over %s", n, a.Old, want, first)
@@ -33,12 +33,6 @@ func TestRenewal(t *testing.T) {
 	r.m.hold.limit = r.m.hold.until + 700
 	if n := r.read(r.renewing().Next); n.Until != r.m.hold.until+700 {
 		t.Errorf("until %d, want 700 more", n.Until-r.m.hold.until)
-	}
-	// Fields that another version does not have.
-	r = newRig(t, 4, func(c *configRecord) { c.Version = 1 })
-	r.holding()
-	if n := r.read(r.renewing().Next); n.Version != 1 {
-		t.Errorf("version %d in a sequencer of version 1", n.Version)
 	}
 }
 
@@ -127,13 +121,13 @@ func TestReadBackLaw(t *testing.T) {
 		{"of another whose clock is not past our window", func(n *nodeRecord, h *hold) { n.Owner, n.Wall = "them", h.until }, result{phase: Leaving, alarm: Cloned, seals: true}},
 		{"of another, shorter than ours", func(n *nodeRecord, h *hold) { n.Owner, n.Wall, n.Until = "them", h.until, h.until-1 }, result{phase: Leaving, alarm: Cloned, seals: true}},
 		{"repaired, and we are in what was set apart", func(n *nodeRecord, h *hold) {
-			n.Owner, n.Until, n.Gap, n.Spoiled = "them", h.from-10, span{}, span{h.from, h.from + 1}
+			n.Owner, n.Until, n.From, n.Gap, n.Spoiled = "them", h.from-10, maybe{h.from-20, true}, span{}, span{h.from, h.from + 1}
 		}, result{phase: Losing, alarm: TakenOver}},
 		{"repaired, and we are behind what was set apart", func(n *nodeRecord, h *hold) {
-			n.Owner, n.Until, n.Gap, n.Spoiled = "them", h.from-10, span{}, span{h.from - 1, h.from}
+			n.Owner, n.Until, n.From, n.Gap, n.Spoiled = "them", h.from-10, maybe{h.from-20, true}, span{}, span{h.from - 1, h.from}
 		}, result{phase: Leaving, alarm: Cloned, seals: true}},
 		{"repaired, and we are before what was set apart", func(n *nodeRecord, h *hold) {
-			n.Owner, n.Until, n.Gap, n.Spoiled = "them", h.from-10, span{}, span{h.from + 1, h.from + 9}
+			n.Owner, n.Until, n.From, n.Gap, n.Spoiled = "them", h.from-10, maybe{h.from-20, true}, span{}, span{h.from + 1, h.from + 9}
 		}, result{phase: Leaving, alarm: Cloned, seals: true}},
 		{"fenced", func(n *nodeRecord, h *hold) { n.Owner, n.State, n.Until = "", flagFree, h.until+99 }, result{phase: Losing}},
 		{"damaged", nil, result{phase: Losing, err: ErrDamaged}},

@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //	NAME answer shown           its write is visible but not durable, and no answer comes
 //	NAME run                    answers until there are no more requests
 //	NAME clone OTHER            OTHER continues with NAME's memory
-//	detach|attach|destroy|fence|repair|upgrade
+//	detach|attach|destroy|fence|repair
 //	                            the operations on the whole sequencer
 //	backup|restore              of the whole store
 //	failover                    the store keeps only durable values: those of answered writes,
@@ -145,8 +145,6 @@ func (s *story) do(f []string) {
 		result(AttachAll(ctx, s, "s"))
 	case "purge":
 		result(Purge(ctx, s, "s"))
-	case "upgrade":
-		result(Upgrade(ctx, s, "s"))
 	case "fence":
 		o := &FenceOptions{Now: now}
 		if len(f) > 1 {

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -27,18 +26,6 @@ func (w *world) create() {
 		w.Fail("create: %v", err)
 	}
 	w.created(w.config)
-	if w.old {
-		w.age()
-	}
-}
-
-// age changes the configuration to version 1, as written by an older program.
-func (w *world) age() {
-	text := string(w.store.values[configKey])
-	text = strings.Replace(text, `"v":2`, `"v":1`, 1)
-	text = strings.Replace(text, fmt.Sprintf(`"longest_window":%d,`, w.config.Window.Milliseconds()), "", 1)
-	text = strings.Replace(text, `"floor":null`, `"floor":0`, 1)
-	w.store.values[configKey] = []byte(text)
 }
 
 func (w *world) created(c grant.Config) {
@@ -185,9 +172,6 @@ func (w *world) attend() {
 		return
 	}
 	w.config = info.Config
-	if info.Version == 1 && w.Chance(0.02) {
-		w.upgrade()
-	}
 	if (w.besieged || w.wild) && w.Chance(0.3) {
 		w.repair()
 	}
@@ -201,21 +185,6 @@ func (w *world) attend() {
 	default:
 		w.revive(destroyedAll)
 	}
-}
-
-// upgrade makes members write records in the newest version.
-func (w *world) upgrade() {
-	w.insist(func() error {
-		if w.unfenced {
-			return grant.ErrNotSent
-		}
-		_, err := grant.Upgrade(done, operator{w: w}, name)
-		return err
-	}, func(err error) {
-		if err == nil {
-			w.called(callUpgrade)
-		}
-	})
 }
 
 // repair gives back what wrong clocks have blocked.

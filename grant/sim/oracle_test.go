@@ -161,11 +161,10 @@ func (w *world) floor() int64 {
 	return w.floorIs
 }
 
-// floorIn returns the floor in a configuration, or never. In version 1, 0 means
-// no floor.
+// floorIn returns the floor in a configuration, or never.
 func floorIn(config []byte) int64 {
 	n, err := strconv.ParseInt(simkit.Field(config, `"floor":`), 10, 64)
-	if err != nil || n == 0 && simkit.Field(config, `"v":`) == "1" {
+	if err != nil {
 		return never
 	}
 	return n
