@@ -327,7 +327,7 @@ func TestReleaseLaw(t *testing.T) {
 		}},
 		{"unknown, and not applied", func(r *rig) string {
 			r.answer(Event{Err: errNoAnswer})
-			r.asks(Get)
+			r.asks(GetMany)
 			r.answer(Event{Values: [][]byte{r.m.hold.record}})
 			return string(r.m.hold.record)
 		}},

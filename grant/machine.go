@@ -82,6 +82,7 @@ type Machine struct {
 	configAt   int64 // Mono when to read the configuration again while a window is open
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
+	frozenFor  error // why
 	gaveBack   bool  // the last node ID was given back
 	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node ID held before, or -1
@@ -119,10 +120,10 @@ const (
 	opDrop                   // give back an unused claim
 	opProbe                  // read other records before a large renewal
 	opRenew                  // renew the window
-	opRenewCheck             // read the record: unknown or refused
+	opRenewCheck             // read the record and the configuration: unknown or refused
 	opWatch                  // read the configuration while holding
 	opRelease                // give back
-	opReleaseCheck           // read the record: unknown or refused
+	opReleaseCheck           // read the record and the configuration: unknown or refused
 	opThaw                   // read the configuration while frozen
 )
 
@@ -142,7 +143,7 @@ type hold struct {
 	seen     []byte   // the attempt that a read has shown; another write must confirm it
 	seenTo   int64    // and its until
 	old      [][]byte // records before record, newest last, to detect a store that went back
-	renewed  int64    // used, at the last renewal
+	renewed  int64    // used, when the last renewal was requested
 	margin   int64    // renew when less than this is left
 	waiting  bool     // nothing of it may be used yet: see use
 	lost     bool     // the record is no longer ours; the rest of the window may be used
@@ -151,6 +152,7 @@ type hold struct {
 	sealed   bool     // nothing more is used
 	next     []byte   // the record that the write in progress would store
 	nextTo   int64    // and its until
+	nextUsed int64    // and what was used when it was requested
 	release  int      // attempts to release it so far
 }
 
@@ -270,11 +272,11 @@ func (m *Machine) Step(e Event) []Action {
 		}
 	case Hint:
 		m.wantConfig = true
-		if m.hold == nil && !m.frozen {
+		if m.hold == nil || m.frozen {
 			m.notBefore = 0
 		}
 	case WentBack:
-		m.freeze()
+		m.wentBack(e)
 	case Sealed:
 		if m.hold != nil && m.hold.sealing {
 			m.hold.sealing, m.hold.sealed = false, true
@@ -303,6 +305,9 @@ func (m *Machine) window() int64 { return m.sequencer.Window }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *Machine) fail(err error, wait int64) {
+	if m.frozen && !errors.Is(err, ErrRolledBack) {
+		err = errors.Join(m.frozenFor, err)
+	}
 	m.failures++
 	m.notBefore = m.mono + max(wait, m.backoff())
 	if m.renewFailed && m.configAt > m.mono {
@@ -345,6 +350,8 @@ func (m *Machine) advance() {
 		// Sealed comes next.
 	case m.mustSeal():
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
+	case m.frozen && h != nil && h.sealed:
+		m.leave()
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
 		m.watchConfig() // otherwise a claim that is never settled would hide a fence
@@ -387,9 +394,12 @@ func (m *Machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m
 func (m *Machine) answer(e Event) {
 	op := m.op
 	m.op = opNone
-	var value []byte
+	var value, second []byte
 	if len(e.Values) > 0 && len(e.Values[0]) > 0 {
 		value = e.Values[0]
+	}
+	if len(e.Values) > 1 {
+		second = e.Values[1]
 	}
 	switch op {
 	case opConfig:
@@ -420,7 +430,7 @@ func (m *Machine) answer(e Event) {
 		m.probe(e)
 	case opRenew, opRenewCheck:
 		m.renewFailed = e.Err != nil
-		m.renewed(op, e, value)
+		m.renewed(op, e, value, second)
 	case opWatch:
 		if m.renewFailed = false; e.Err != nil {
 			m.configAt = m.mono
@@ -438,7 +448,7 @@ func (m *Machine) answer(e Event) {
 	case opThaw:
 		m.thaw(e, value)
 	case opRelease, opReleaseCheck:
-		m.released(op, e, value)
+		m.released(op, e, value, second)
 	}
 }
 

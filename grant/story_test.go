@@ -326,7 +326,7 @@ func (s *story) step(a *actor, e Event) {
 			}
 			s.print("%s: is %s", a.name, text)
 		case Alarm:
-			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead"}[x.Alarm.Kind]
+			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead", Overlapped: "overlapped"}[x.Alarm.Kind]
 			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
 		if x.IsRequest() {

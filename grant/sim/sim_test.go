@@ -272,6 +272,22 @@ var mistakes = map[mutant.Mutant]mistake{
 		breaks: "freeze: a revision that only a read has shown must never fall",
 		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
 	},
+	mutant.FreezeUnsealed: {
+		breaks:    "freeze: a member that finds another's window in its own uses the rest",
+		elsewhere: "grant.TestKeeperMistakes",
+	},
+	mutant.FromRenewed: {
+		breaks:    "freeze: a renewal writes where it begins, not where its grant began",
+		elsewhere: "grant.TestKeeperMistakes",
+	},
+	mutant.WallForFrom: {
+		breaks:    "freeze: a window is another's if the clock that wrote it is past ours",
+		elsewhere: "grant.TestKeeperMistakes",
+	},
+	mutant.OverlapAsTakeover: {
+		breaks:    "freeze: another's window in ours is taken for a takeover",
+		elsewhere: "grant.TestKeeperMistakes",
+	},
 	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
 	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor continues with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
 	mutant.TargetUnchecked:  {breaks: "forwarding: a server answers a hop that is for another"},

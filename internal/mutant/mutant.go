@@ -43,6 +43,10 @@ const (
 	FenceUnheard            // a window that ends above the floor of a fence is used on
 	TargetUnchecked         // a server answers a hop meant for another member or store
 	RevisionOnRead          // a store's revision that a read has shown must never fall
+	FreezeUnsealed          // a member freezes on another's window and does not seal its own
+	FromRenewed             // a renewal writes its own time as the beginning of the grant
+	WallForFrom             // another's clock, not the beginning of its grant, shows a takeover
+	OverlapAsTakeover       // another's window that overlaps is taken for a takeover
 	ofProtocol              // the mistakes above are in the protocol
 
 	AlwaysFresh  // a reading of the clock is never too old
@@ -61,7 +65,7 @@ var names = [count]string{
 	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero means no time",
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
 	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
-	"revision on read",
+	"revision on read", "freeze unsealed", "from renewed", "wall for from", "overlap as takeover",
 	"", "always fresh", "end forgotten", "still is fresh", "back is fresh", "rate believed",
 }
 
