@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -269,6 +271,47 @@ func (w *world) restore() {
 			for _, p := range w.members {
 				p.disturbed = w.Now + 4*w.window() + minute
 			}
+		})
+	})
+}
+
+// rollBackSoon makes the store go back to its current state a little later, or
+// after some windows.
+func (w *world) rollBackSoon() {
+	if w.wild || w.besieged || w.lineage || w.standby {
+		return
+	}
+	b := w.store.snapshot()
+	in := w.upTo(w.window() / 2)
+	if w.Chance(0.7) {
+		in = w.window() + w.upTo(4*w.window())
+	}
+	w.After(in, func() { w.rollBack(b) })
+}
+
+// rollBack makes the store go back to an earlier state. Members continue to use
+// it, and some start anew, until an operator fences it some windows later. Until
+// then IDs repeat; members that find another's window in their own must stop.
+func (w *world) rollBack(b *backup) {
+	s := w.store
+	if w.unfenced || s.down > w.Now || w.closing > w.Now || w.ended || w.operating > w.Now || len(w.cloned) > 0 || !bytes.Equal(b.values[configKey], s.values[configKey]) {
+		return
+	}
+	w.fault(rollback)
+	s.restore(b)
+	w.unfenced, w.open, w.repeats = true, true, math.MaxInt64
+	for i, p := range w.members {
+		p.disturbed = w.Now + 8*w.window() + minute
+		if p.m != nil && i%2 == 1 {
+			w.crash(p, w.upTo(second))
+		}
+	}
+	w.After(w.window()+w.upTo(2*w.window()), func() {
+		w.insist(w.fenceNow, func(err error) {
+			if err != nil {
+				w.Fail("fence: %v", err)
+			}
+			w.open, w.repeats, w.fenced = false, w.floor()*ms, w.Now
 		})
 	})
 }

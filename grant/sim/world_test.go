@@ -73,6 +73,7 @@ type world struct {
 
 	operating int64 // an operator is at work until then
 	unfenced  bool  // the store went back, and was not fenced yet
+	open      bool  // and members use it
 	fenced    int64 // when members could reach the store after the last fence
 	closing   int64 // until then, members may not hold a node ID, because the sequencer is being detached or destroyed
 	ended     bool  // detach or destroy has returned, and no member may hold a node ID
