@@ -168,9 +168,18 @@ func TestReadBackLaw(t *testing.T) {
 		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: Fenced, from: 1500, until: end + 1000, seals: true}},
 		{"of another, behind the floor of a fence", by(end+9000, end+9000, after), end + 9000, losing},
 
-		{"repaired, and we are in what was set apart", func(n *nodeRecord) { by(-20, -10, after)(n); n.Gap, n.Spoiled = span{}, span{rigTime, rigTime + end + 1000} }, 0, taken},
-		{"repaired, and we are not all in it", func(n *nodeRecord) { by(-20, -10, after)(n); n.Gap, n.Spoiled = span{}, span{rigTime, rigTime + end + 999} }, 0, wentBack(-20)},
-		{"repaired, and we are before it", func(n *nodeRecord) { by(-20, -10, after)(n); n.Gap, n.Spoiled = span{}, span{rigTime + 1, rigTime + end + 1000} }, 0, wentBack(-20)},
+		{"repaired, and we are in what was set apart", func(n *nodeRecord) {
+			by(-20, -10, after)(n)
+			n.Gap, n.Spoiled = span{}, span{rigTime, rigTime + end + 1000}
+		}, 0, taken},
+		{"repaired, and we are not all in it", func(n *nodeRecord) {
+			by(-20, -10, after)(n)
+			n.Gap, n.Spoiled = span{}, span{rigTime, rigTime + end + 999}
+		}, 0, wentBack(-20)},
+		{"repaired, and we are before it", func(n *nodeRecord) {
+			by(-20, -10, after)(n)
+			n.Gap, n.Spoiled = span{}, span{rigTime + 1, rigTime + end + 1000}
+		}, 0, wentBack(-20)},
 
 		{"fenced", func(n *nodeRecord) { n.free(0); n.Until = rigTime + end + 9000 }, end + 9000, losing},
 		{"fenced below the end of our window", func(n *nodeRecord) { n.free(0); n.Until = rigTime + end }, end, result{phase: Leaving, alarm: Fenced, from: end, until: end + 1000, seals: true}},
