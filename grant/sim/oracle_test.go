@@ -390,7 +390,7 @@ func (w *world) overlaps(p *member, a grant.Action, e grant.Event) bool {
 	if !info.Floor.IsZero() {
 		known = info.Floor.UnixMilli()
 	}
-	return x.Owner != "" && x.Owner != s.Owner && x.began < s.Until && x.Spoiled == [2]int64{} && floorIn(e.Values[1]) == known
+	return x.applied && x.Owner != "" && x.Owner != s.Owner && x.began < s.Until && x.Spoiled == [2]int64{} && floorIn(e.Values[1]) == known
 }
 
 // checkStopped checks that a member has sealed, and claims nothing.
