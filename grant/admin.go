@@ -28,13 +28,13 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		fresh := newConfigRecord(c)
 		fresh.Created = ms(now)
-		if r.Version == 0 || r.State == Purged || r.State == Destroyed {
+		if r.Incarnation == 0 || r.State == Purged || r.State == Destroyed {
 			if err := c.checkTime(name, now); err != nil {
 				return false, err
 			}
 		}
 		switch {
-		case r.Version == 0:
+		case r.Incarnation == 0:
 			*r = fresh
 			return true, nil
 		case r.State == Purged:
@@ -50,7 +50,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			// is an unused sequencer.
 			return false, r.config().compare(name, c)
 		}
-		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
+		fresh.Incarnation, fresh.Floor, fresh.LongestWindow, fresh.configExtras = r.Incarnation+1, r.Floor, r.LongestWindow, r.configExtras
 		*r = fresh
 		return true, nil
 	})
@@ -146,8 +146,8 @@ func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte,
 	return r, value, err
 }
 
-// changeConfig changes the record of a sequencer; r has version 0 if there is
-// no record yet. It also returns the bytes of the record. If change returns
+// changeConfig changes the record of a sequencer; r has incarnation 0 if there
+// is no record yet. It also returns the bytes of the record. If change returns
 // true, the record is written even if it stays the same, because the value that
 // was read may not be durable. If change returns an error, nothing is written.
 func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
@@ -184,7 +184,7 @@ func changeExisting(ctx context.Context, s Store, name string, change func(r *co
 		return Info{}, nil, err
 	}
 	return changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		if r.Version == 0 {
+		if r.Incarnation == 0 {
 			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
 		return change(r)
@@ -277,19 +277,6 @@ func DetachAll(ctx context.Context, s Store, name string, o *AdminOptions) (Info
 // again to continue.
 func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
 	return empty(ctx, s, name, Destroying, Destroyed, o)
-}
-
-// Upgrade makes members write the records of a sequencer in the newest version
-// that this program knows. Members of older releases do not understand it: they
-// acquire nothing, but renew what they hold for as long as they run, by the
-// rules of their release. A fence cannot rely on them, so upgrade all members
-// first.
-func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
-	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		r.Version = version // even if it already was
-		return true, nil
-	})
-	return info, err
 }
 
 // Purge allows a destroyed sequencer to be created again with another layout.

@@ -124,10 +124,11 @@ func TestRecordsOfOthers(t *testing.T) {
 	if _, err := grant.Create(ctx, s, "good", config("default"), now); err != nil {
 		t.Fatal(err)
 	}
-	put("v1/newer/config", `{"v":3,"state":"perfect"}`)
-	put("v1/worn/config", `{"v":1,`)
-	put("v1/good/n/0001", `{"v":1,`)
-	put("v1/good/n/0002", `{"v":1,"nonce":"n","owner":"o","until":1,"wall":1,"state":"free","host":"h"}`)
+	put("v1/newer/config", `{"v":4,"state":"perfect"}`)
+	put("v1/old/config", `{"v":2,"layout":"default","max_ahead":1000,"window":60000,"longest_window":60000,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n"}`)
+	put("v1/worn/config", `{"v":3,`)
+	put("v1/good/n/0001", `{"v":3,`)
+	put("v1/good/n/0002", `{"v":3,"nonce":"n","owner":"o","until":1,"wall":1,"state":"free","host":"h"}`)
 	before := keys(t, s)
 
 	got := make(map[string]error)
@@ -137,10 +138,10 @@ func TestRecordsOfOthers(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 3 || got["good"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) || !errors.Is(got["worn"], grant.ErrDamaged) {
+	if len(got) != 4 || !errors.Is(got["old"], grant.ErrDamaged) || got["good"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) || !errors.Is(got["worn"], grant.ErrDamaged) {
 		t.Errorf("Sequencers: %v", got)
 	}
-	for _, name := range []string{"newer", "worn"} {
+	for _, name := range []string{"newer", "old", "worn"} {
 		want := got[name]
 		for what, call := range map[string]func() error{
 			"Create":    func() error { _, err := grant.Create(ctx, s, name, config("default"), now); return err },
@@ -460,7 +461,7 @@ func TestDestroyProves(t *testing.T) {
 					}
 					writes++
 					until := time.Now().Add(-time.Minute).UnixMilli()
-					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":2,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
+					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":3,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
 				}
 				put("held")
 				d := &disturbedStore{Replicated: s}
@@ -500,7 +501,7 @@ func TestTwoOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 200 {
-			held := fmt.Sprintf(`{"v":2,"nonce":"%d","owner":"%d","until":%d,"wall":%d,"state":"held","host":"h"}`, i, i, now.UnixMilli()+30_000, now.UnixMilli())
+			held := fmt.Sprintf(`{"v":3,"nonce":"%d","owner":"%d","until":%d,"wall":%d,"state":"held","host":"h"}`, i, i, now.UnixMilli()+30_000, now.UnixMilli())
 			if ok, err := s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", i), nil, []byte(held)); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
@@ -563,7 +564,7 @@ func TestUndoneWhileWaiting(t *testing.T) {
 			if _, err := grant.Create(t.Context(), s, "s", config(layout), now); err != nil {
 				t.Fatal(err)
 			}
-			held := `{"v":2,"nonce":"1","owner":"1","until":1030000,"wall":1000000,"state":"held","host":"h"}`
+			held := `{"v":3,"nonce":"1","owner":"1","until":1030000,"wall":1000000,"state":"held","host":"h"}`
 			if ok, err := s.CAS(t.Context(), "v1/s/n/0005", nil, []byte(held)); !ok || err != nil {
 				t.Fatal(ok, err)
 			}

@@ -464,7 +464,7 @@ func TestListedAbsent(t *testing.T) {
 				n := r.read(a.Next)
 				from := max(r.wall, rigTime+ahead)
 				want := nodeRecord{
-					Version: 2, Nonce: n.Nonce, Owner: "us", Until: from + 6000, Wall: r.wall, State: flagHeld, Host: "h",
+					Nonce: n.Nonce, Owner: "us", Until: from + 6000, Wall: r.wall, State: flagHeld, Host: "h", From: maybe{from, true},
 					Gap: span{max(rigTime-1_000_000, rigTime+ahead), from},
 				}
 				if want.Gap.length() == 0 {

@@ -175,12 +175,8 @@ type Info struct {
 	Floor       time.Time // no new grant begins before it; set by Fence, zero if never fenced
 	Created     time.Time // by its creator's clock
 
-	// LongestWindow is the longest window that the sequencer ever had. Records
-	// of version 1 do not contain it; then it is Config.Window.
+	// LongestWindow is the longest window that the sequencer ever had.
 	LongestWindow time.Duration
-
-	// Version is the version of the sequencer's records; see Upgrade.
-	Version int
 }
 
 // A NodeInfo is what the store knows about one node ID.

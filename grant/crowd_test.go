@@ -33,7 +33,7 @@ func newCrowd(t *testing.T, window time.Duration) *crowd {
 func (c *crowd) put(node uint64, state string, until int64) {
 	key := nodeKey("s", node, 1023)
 	c.records[key] = nodeRecord{
-		Version: version, Nonce: "0123456789abcdef0123456789abcdef", Owner: "fedcba9876543210fedcba9876543210", Until: until, Wall: c.now, State: state,
+		Nonce: "0123456789abcdef0123456789abcdef", Owner: "fedcba9876543210fedcba9876543210", Until: until, Wall: c.now, State: state,
 	}.encode()
 }
 

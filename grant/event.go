@@ -32,7 +32,7 @@ type Event struct {
 	// Only for Answered.
 	Err     error    // the request failed; for CAS, the result is unknown unless it is ErrNotSent
 	Applied bool     // for CAS
-	Values  [][]byte // for Get (one), GetMany (one per key) and List
+	Values  [][]byte // for Get (one), GetMany (one per key) and List; for WentBack, the configuration if it could be read
 	Keys    []string // for List: the keys of Values
 
 	// Only for an answer to Time: the store's clock showed a time in [Time,
@@ -116,18 +116,19 @@ type AlarmKind uint8
 // The kinds of alarms.
 const (
 	Cloned        AlarmKind = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
-	RolledBack                         // the store went back to an earlier state
+	RolledBack                         // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
 	ClockJumped                        // the clock jumped ahead by By, compared with a clock that never goes back
 	TakenOver                          // the node ID has another owner, because its window had ended by that owner's clock
 	Fenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
 	StoreClockOff                      // the store's clock differs by By from this one's, with which other members agree
 	MembersAhead                       // the clocks of other members are ahead by By of this one's, with which the store agrees
+	Overlapped                         // the store went back, or a copy of this process gave Node back: IDs of Node in [From, Until) may exist twice
 	numAlarms
 )
 
 var alarmNames = [numAlarms]string{
 	Cloned: "cloned", RolledBack: "store-went-back", ClockJumped: "clock-step", TakenOver: "taken-over", Fenced: "fenced-span",
-	StoreClockOff: "store-clock-off", MembersAhead: "members-ahead",
+	StoreClockOff: "store-clock-off", MembersAhead: "members-ahead", Overlapped: "windows-overlapped",
 }
 
 // String returns the name of the kind, as in the metric firn_alarms_total.

@@ -136,8 +136,7 @@ func TestNames(t *testing.T) {
 		_, purge := grant.Purge(t.Context(), f, name)
 		_, fence := grant.Fence(t.Context(), f, name, nil)
 		_, repair := grant.Repair(t.Context(), f, name, nil)
-		_, upgrade := grant.Upgrade(t.Context(), f, name)
-		all := []error{create, lookup, attach, detach, destroy, purge, fence, repair, upgrade,
+		all := []error{create, lookup, attach, detach, destroy, purge, fence, repair,
 			grant.Nodes(t.Context(), f, name, func(grant.NodeInfo, error) bool { return true })}
 		for i, err := range all {
 			if err == nil || !strings.Contains(err.Error(), "name") {
@@ -177,7 +176,6 @@ func TestStates(t *testing.T) {
 		"purge":   {0: none, grant.Attached: other, grant.Detaching: other, grant.Detached: other, grant.Destroying: other},
 		"fence":   {0: none},
 		"repair":  {0: none},
-		"upgrade": {0: none},
 	}
 	after := map[string]map[grant.State]grant.State{ // if it differs from the result of the operation
 		"create":  {grant.Detaching: grant.Detaching, grant.Detached: grant.Detached},
@@ -563,27 +561,6 @@ func TestUnsureReads(t *testing.T) {
 		}
 		if n := nodes(t, s, "s")[2]; !l.lost || n.Held && !n.Closing {
 			t.Errorf("%s: node 2 is %+v, lost %t: its owner can open its window again", name, n, l.lost)
-		}
-	}
-}
-
-// TestUpgradeAgain: an upgrade is written even if a read shows the new version,
-// because that may not be durable; and it changes nothing else.
-func TestUpgradeAgain(t *testing.T) {
-	s := populate(t, operations()[:1])
-	value := keys(t, s)["v1/s/config"]
-	old := strings.Replace(strings.Replace(value, `"v":2`, `"v":1`, 1), `"floor":null`, `"floor":0`, 1)
-	old = old[:strings.Index(old, `"longest_window"`)] + old[strings.Index(old, `"state"`):]
-	put(t, s, "v1/s/config", old)
-	before := withoutNonce(map[string]string{"v1/s/config": value})
-	for range 2 {
-		last := keys(t, s)["v1/s/config"]
-		if info, err := grant.Upgrade(t.Context(), s, "s"); err != nil || info.Version != 2 {
-			t.Errorf("version %d, %v", info.Version, err)
-		}
-		all := keys(t, s)
-		if all["v1/s/config"] == last || withoutNonce(all) != before {
-			t.Errorf("it is %s, before %s; want the same with another nonce", all["v1/s/config"], last)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		r.Floor = max(r.Floor, floor)
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, given)
-	}, func(key string) (bool, error) { return fenceNode(ctx, s, key, floor, ms(now), config.Version) })
+	}, func(key string) (bool, error) { return fenceNode(ctx, s, key, floor, ms(now)) })
 	return report, err
 }
 
@@ -193,13 +193,13 @@ func fenceAll(ctx context.Context, s Store, name string, change func(*configReco
 // fenceNode rewrites a record, so that every write prepared before is refused,
 // and reports whether it did. A damaged record is left unchanged: no
 // member can acquire or extend it.
-func fenceNode(ctx context.Context, s Store, key string, floor, now int64, version int) (done bool, err error) {
+func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done bool, err error) {
 	err = settle(ctx, s, key, func(old []byte) []byte {
 		r, err := decodeNode(key, old)
 		if done = err == nil; !done {
 			return nil
 		}
-		r.Version, r.Nonce, r.Owner, r.State, r.Wall = version, newToken(), "", flagFree, now
+		r.free(now)
 		if mutant.On(mutant.FenceLowersMark) {
 			r.Until = floor
 		}

@@ -41,7 +41,7 @@ func TestFenceUnsure(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.written != 0 {
-				text := fmt.Sprintf(`{"v":2,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"free","host":"h"}`, now.UnixMilli(), now.Add(-tt.written).UnixMilli())
+				text := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"free","host":"h"}`, now.UnixMilli(), now.Add(-tt.written).UnixMilli())
 				if ok, err := s.CAS(t.Context(), "v1/s/n/0001", nil, []byte(text)); !ok || err != nil {
 					t.Fatal(ok, err)
 				}

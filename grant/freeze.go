@@ -1,35 +1,68 @@
 package grant
 
-import "errors"
+// An overlapError is the reason to freeze if another's window overlaps the
+// member's, and no record shows why. It matches ErrRolledBack.
+type overlapError struct{}
+
+func (overlapError) Error() string {
+	return "grant: the store went back, or a copy of this process gave the node ID back; if in doubt, fence the sequencer (firn node fence)"
+}
+
+// Is reports whether target is ErrRolledBack.
+func (overlapError) Is(target error) bool { return target == ErrRolledBack }
 
 // freeze stops acquiring and renewing, because the store went back to an
 // earlier state.
 func (m *Machine) freeze() {
 	if !m.frozen {
-		m.frozen, m.frozenAt = true, m.wall
 		m.alarm(AlarmInfo{Kind: RolledBack})
 	}
+	m.freezeFor(ErrRolledBack)
+}
+
+// freezeFor freezes without an alarm.
+func (m *Machine) freezeFor(reason error) {
+	if !m.frozen {
+		m.frozen, m.frozenAt, m.frozenFor = true, m.wall, reason
+	}
 	m.claim = nil
-	m.fail(ErrRolledBack, min(max(m.window()/6, 100), configEvery*3/4))
+	m.fail(m.frozenFor, min(max(m.window()/6, 100), configEvery*3/4))
+}
+
+// wentBack freezes the member because the store reports that it went back,
+// unless the configuration read with that report shows a fence.
+func (m *Machine) wentBack(e Event) {
+	if !m.frozen {
+		m.frozenAt = m.wall
+	}
+	if len(e.Values) == 0 || !m.thaws(e.Values[0]) {
+		m.freeze()
+	}
 }
 
 // thaw checks whether the sequencer was fenced after the store went back.
 func (m *Machine) thaw(e Event, value []byte) {
 	if e.Err != nil {
-		m.fail(errors.Join(ErrRolledBack, e.Err), 0)
-		return
+		m.fail(e.Err, 0)
+	} else if !m.thaws(value) {
+		m.freezeFor(m.frozenFor)
 	}
+}
+
+// thaws ends a freeze if the configuration shows that the sequencer was fenced
+// after the store went back, and reports whether it does.
+func (m *Machine) thaws(value []byte) bool {
 	r, err := decodeConfig(configKey(m.set.Name), value)
 	// A fence sets a floor far above all clocks. A floor belongs to a fence
 	// after the store went back, or before anything was lost, if it is new, or
 	// if it is so far above this clock that nothing can have been granted yet.
 	if err != nil || r.Floor <= m.seenFloor && r.Floor <= m.frozenAt+m.sequencer.MaxAhead {
-		m.freeze()
-		return
+		return false
 	}
-	m.frozen, m.failures, m.notBefore = false, 0, 0
+	m.frozen, m.claim, m.failures, m.notBefore, m.status.Err = false, nil, 0, 0, nil
 	m.seenFloor, m.seenInc = r.Floor, 0 // what was seen before belongs to a state that is lost
 	if m.hold != nil {
 		m.fenced(r.Floor)
 	}
+	return true
 }

@@ -91,20 +91,20 @@ func (m *Machine) renew() {
 		return
 	}
 	m.probed = false
-	h.next, h.nextTo = m.node(flagHeld, until, h.gap, h.spoiled), until
+	r := h.carried()
+	if mutant.On(mutant.FromRenewed) {
+		r.From.time = m.wall
+	}
+	h.next, h.nextTo, h.nextUsed = m.node(flagHeld, until, r), until, m.used
 	if mutant.On(mutant.BlindRenewal) {
 		old = []byte("*")
 	}
 	m.request(opRenew, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }
 
-// node returns a new record of the member, with the spans of the one that it
-// replaces.
-func (m *Machine) node(state string, until int64, gap, spoiled span) []byte {
-	r := nodeRecord{
-		Version: m.sequencer.Version, Nonce: m.token(), Owner: m.owner, Until: until,
-		Wall: m.wall, State: state, Host: m.set.Host, Gap: gap, Spoiled: spoiled,
-	}
+// node returns a new record of the member, with what it carries on.
+func (m *Machine) node(state string, until int64, r nodeRecord) []byte {
+	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.set.Host
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
@@ -119,18 +119,18 @@ func (m *Machine) leave() {
 	h := m.hold
 	if !h.sealed {
 		if mutant.On(mutant.SealLate) && !h.lost {
-			h.next = m.node(flagFree, m.mark(), h.gap, h.spoiled)
+			h.next = m.node(flagFree, m.mark(), h.carried())
 		}
 		h.sealing = true
 		m.do(Action{Kind: Seal, Node: h.node})
 		return
 	}
 	switch {
+	case m.frozen:
+		m.forget(false, m.frozenFor)
+		return
 	case h.lost && !mutant.On(mutant.ReleaseForeign):
 		m.forget(false, nil) // it belongs to another member
-		return
-	case m.frozen:
-		m.forget(false, ErrRolledBack)
 		return
 	case h.release >= releaseTry:
 		m.forget(false, m.status.Err)
@@ -138,7 +138,7 @@ func (m *Machine) leave() {
 	}
 	h.release++
 	if !mutant.On(mutant.SealLate) || h.next == nil {
-		h.next = m.node(flagFree, m.mark(), h.gap, h.spoiled)
+		h.next = m.node(flagFree, m.mark(), h.carried())
 	}
 	old := h.record
 	if mutant.On(mutant.ReleaseForeign) {
@@ -170,7 +170,7 @@ func (m *Machine) begin() {
 	from := max(c.from, m.used) // the order of IDs within the process
 	m.hold = &hold{
 		node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, untilAt: m.mono + c.until - m.wall,
-		limit: c.limit, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
+		limit: c.limit, over: c.over, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
 	}
 	m.prefer = int64(c.node)
 	if mutant.On(mutant.StaleMemory) {
@@ -239,7 +239,7 @@ func (e *setBackError) Unwrap() error { return &e.ClockError }
 
 // renewed continues after a renewal. If its result is unknown, or it was
 // refused, the record is read, to decide what to write next.
-func (m *Machine) renewed(op operation, e Event, v []byte) {
+func (m *Machine) renewed(op operation, e Event, v, config []byte) {
 	h := m.hold
 	if op == opRenew {
 		switch {
@@ -250,9 +250,9 @@ func (m *Machine) renewed(op operation, e Event, v []byte) {
 		case e.Err != nil:
 			h.attempts = remember(h.attempts, h.next)
 			m.fail(e.Err, 0)
-			m.request(opRenewCheck, Action{Kind: Get, Key: h.key})
+			m.check(opRenewCheck)
 		default:
-			m.request(opRenewCheck, Action{Kind: Get, Key: h.key})
+			m.check(opRenewCheck)
 		}
 		return
 	}
@@ -263,7 +263,13 @@ func (m *Machine) renewed(op operation, e Event, v []byte) {
 	if from := cmp.Or(string(h.seen), string(h.record)); string(v) == from && m.mono >= m.notBefore {
 		m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 	}
-	m.readBack(v)
+	m.readBack(v, config)
+}
+
+// check reads the record of the node ID in use, and the configuration with it:
+// a fence that rewrote the record raised the floor before.
+func (m *Machine) check(op operation) {
+	m.request(op, Action{Kind: GetMany, Keys: []string{m.hold.key, configKey(m.set.Name)}})
 }
 
 var errStale = errors.New("grant: the store refused a write but still returns the record that the write should have replaced: its reads are stale")
@@ -291,7 +297,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 	}
 	h.old = h.old[max(len(h.old)-oldKept, 0):]
 	h.record, h.attempts, h.seen = record, nil, nil
-	h.renewed, h.margin = m.used, m.newMargin()
+	h.renewed, h.margin = max(h.nextUsed, h.from), m.newMargin()
 	if m.configAt-m.mono < configEvery/2 {
 		m.configAt = m.mono // the driver has just asked for the lineage of the store
 	}
@@ -310,11 +316,18 @@ func (m *Machine) adopt(record []byte, until int64) {
 }
 
 // readBack evaluates the member's record as read after a write of it was
-// refused, or had an unknown result. The value may not be durable: a failover
-// of the store may lose it. So it decides what is written next, and whether to
-// stop, but it never proves that a write was applied.
-func (m *Machine) readBack(value []byte) {
+// refused, or had an unknown result, and the configuration read with it. The
+// values may not be durable: a failover of the store may lose them. So they
+// decide what is written next, and whether to stop, but they never prove that a
+// write was applied.
+func (m *Machine) readBack(value, config []byte) {
 	h := m.hold
+	c, err := decodeConfig(configKey(m.set.Name), config)
+	fenced := err == nil && c.Floor > m.seenFloor
+	if fenced {
+		m.seenFloor = c.Floor
+		m.fenced(c.Floor)
+	}
 	if bytes.Equal(value, h.record) {
 		h.seen = nil
 		return // not applied, as far as is known; a new attempt follows soon
@@ -328,39 +341,100 @@ func (m *Machine) readBack(value []byte) {
 		h.seen, h.seenTo = value, r.Until
 		return
 	}
-	if value == nil || contains(h.old, value) {
-		m.freeze() // records are never removed, and their bytes never repeat
-		return
-	}
 	m.failures, m.notBefore = 0, 0
 	r, err := decodeNode(h.key, value)
 	switch {
+	case value == nil || contains(h.old, value):
+		m.foundOld(fenced) // records are never removed, and their bytes never repeat
 	case err != nil:
 		h.lost = true
-		m.fail(err, 0)
-	case r.Owner == "":
-		h.lost = true // fenced; the rest of the window lies below the floor
-	case r.Owner != m.owner && (r.Wall > h.until || r.Spoiled[0] <= h.from && h.from < r.Spoiled[1]):
-		// Our window had ended by another member's clock, or a repair has set
-		// it apart.
-		h.lost = true
-		m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
-	case r.Owner == m.owner && r.State == flagClosing:
-		h.record, h.closing = value, true
-	case r.Owner == m.owner && r.State == flagHeld && r.Until < h.until:
+		if !h.sealed {
+			m.fail(err, 0)
+		}
+	case r.Owner != m.owner, r.From.time < h.from, r.State == flagFree && m.predates(r.Until, r.Nonce):
+		m.displaced(r, fenced)
+	case r.State != flagFree && r.Until < h.until && r.From.time == h.from:
 		if mutant.On(mutant.ShrunkRecord) {
 			h.record = value
 			return
 		}
-		m.freeze() // a window never shrinks, so this is an old record
+		h.closing = h.closing || r.State == flagClosing
+		m.foundOld(fenced) // a window never shrinks
+	case r.State == flagClosing:
+		h.record, h.closing = value, true
 	default:
-		// The record has our owner but a nonce that we never wrote, or belongs
-		// to a successor that began before our window ended: another process
-		// with our name gave the node ID back.
+		// A nonce that we never wrote: another process has our name.
 		m.alarm(AlarmInfo{Kind: Cloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
 		h.lost, h.closing = true, true // to be sealed, but not given back
 	}
+}
+
+// foundOld handles an old record in place of the member's: the store went back.
+// A fence since then needs no other.
+func (m *Machine) foundOld(fenced bool) {
+	if !fenced {
+		m.freeze()
+	}
+}
+
+// displaced handles a record in place of the member's that is not of its grant.
+// Every claim begins at the mark that it replaces or above, so another's window
+// that begins below the end of the member's own proves that a write of this
+// grant was lost, or that a copy of this process gave the node ID back. The mark
+// of a record without an owner, or of an earlier grant, shows where the next
+// window may begin.
+func (m *Machine) displaced(r nodeRecord, fenced bool) {
+	h := m.hold
+	from, until := r.Until, h.until
+	if r.Owner != "" && r.Owner != m.owner {
+		if from = r.From.time; !r.From.set {
+			from = h.from // unknown
+		}
+	}
+	if h.sealed {
+		until = m.mark() // a release with an unknown result may have lowered the mark
+	}
+	after := from >= until
+	switch {
+	case mutant.On(mutant.WallForFrom):
+		after = r.Wall > until
+	case mutant.On(mutant.OverlapAsTakeover):
+		after = true
+	}
+	h.lost = true
+	if after || r.Spoiled.length() > 0 && r.Spoiled[0] <= h.from && until <= r.Spoiled[1] {
+		if r.Owner != "" && !h.sealed && !fenced {
+			m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
+		}
+		return
+	}
+	h.closing = !mutant.On(mutant.FreezeUnsealed)
+	i := AlarmInfo{Kind: RolledBack, Node: h.node, From: from, Until: until}
+	reason := ErrRolledBack
+	switch {
+	case fenced:
+		i.Kind = Fenced
+	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
+		i.Kind, reason = Overlapped, overlapError{}
+	}
+	m.alarm(i)
+	if !fenced {
+		m.owner = m.token()
+		m.freezeFor(reason)
+	}
+}
+
+// predates reports whether a record with this mark and nonce is older than the
+// last applied write of this grant. A copy of this process cannot have written
+// it: what a copy gives back includes all that was used when that write was
+// requested.
+func (m *Machine) predates(mark int64, nonce string) bool {
+	h := m.hold
+	return nonce == "" || nonce == h.over.Nonce || mark < h.renewed || slices.ContainsFunc(h.old, func(old []byte) bool {
+		r, _ := decodeNode(h.key, old) // written by this member
+		return r.Nonce == nonce
+	})
 }
 
 // fenced handles a new floor of the sequencer for the node ID in use. The fence
@@ -381,7 +455,7 @@ func (m *Machine) fenced(floor int64) {
 }
 
 // released continues after a release.
-func (m *Machine) released(op operation, e Event, v []byte) {
+func (m *Machine) released(op operation, e Event, v, config []byte) {
 	h := m.hold
 	if op == opRelease {
 		switch {
@@ -391,7 +465,10 @@ func (m *Machine) released(op operation, e Event, v []byte) {
 		case errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
 		default:
-			m.request(opReleaseCheck, Action{Kind: Get, Key: h.key})
+			if e.Err != nil {
+				h.attempts = remember(h.attempts, h.next)
+			}
+			m.check(opReleaseCheck)
 		}
 		return
 	}
@@ -402,17 +479,9 @@ func (m *Machine) released(op operation, e Event, v []byte) {
 		m.fail(errors.New("grant: the release was not applied"), 0)
 	case bytes.Equal(v, h.next):
 		m.forget(true, nil)
+	case contains(h.attempts, v):
+		h.record = v // a late write of this grant is still ours to lower
 	default:
-		// A late renewal, or the mark of a cluster-wide detach, is still ours
-		// to lower.
-		if contains(h.attempts, v) {
-			h.record = v
-			return
-		}
-		if r, err := decodeNode(h.key, v); err == nil && r.Owner == m.owner && r.State == flagClosing {
-			h.record = v
-			return
-		}
-		h.lost = true
+		m.readBack(v, config)
 	}
 }

@@ -327,7 +327,7 @@ func TestReleaseLaw(t *testing.T) {
 		}},
 		{"unknown, and not applied", func(r *rig) string {
 			r.answer(Event{Err: errNoAnswer})
-			r.asks(Get)
+			r.asks(GetMany)
 			r.answer(Event{Values: [][]byte{r.m.hold.record}})
 			return string(r.m.hold.record)
 		}},
@@ -583,7 +583,7 @@ func TestWallOfRecords(t *testing.T) {
 	r := newRig(t, 4, nil)
 	for _, until := range []int64{6050, 6051, 90_000} {
 		for _, state := range []string{flagHeld, flagClosing, flagFree} {
-			n := r.read(r.m.node(state, r.wall+until, span{}, span{}))
+			n := r.read(r.m.node(state, r.wall+until, nodeRecord{}))
 			want := r.wall
 			if state != flagFree {
 				want = max(want, r.wall+until-6050)

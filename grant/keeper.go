@@ -137,7 +137,7 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 
 // A call is an event from outside the Keeper's goroutine.
 type call struct {
-	kind  EventKind
+	Event
 	heard chan struct{} // closed when the step is complete
 }
 
@@ -173,11 +173,11 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 			requests.Wait()
 			return
 		case c := <-k.calls:
-			if heard = c.heard; c.kind == Attach && k.isClosed() {
+			if heard = c.heard; c.Kind == Attach && k.isClosed() {
 				close(heard) // answers calls made before Close, after which none arrive
 				continue
 			}
-			e.Kind = c.kind
+			e = c.Event
 		case e = <-k.answers:
 		case <-timer: // a Tick
 		case <-ending: // likewise
@@ -229,8 +229,8 @@ func (k *Keeper) request(ctx context.Context, a Action, l *lineageOf) {
 	// test. The channel has room, because there is one request at a time.
 	defer func() { k.answers <- answer }()
 	e, back := k.ask(ctx, a, l)
-	if back {
-		_ = k.send(ctx, WentBack)
+	if back != nil {
+		_ = k.send(ctx, *back)
 	}
 	answer = e
 }
@@ -321,7 +321,13 @@ func (k *Keeper) tell(i AlarmInfo) {
 		log.Error("process cloned: IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case RolledBack:
+		if i.Until > i.From {
+			log = log.With("node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
+		}
 		log.Error("the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)")
+	case Overlapped:
+		log.Error("the store went back, or a copy of this process gave the node ID back: IDs of this node ID and time span may exist twice; if in doubt, fence the sequencer (firn node fence)",
+			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case ClockJumped:
 		log.Warn("the clock jumped ahead", "by", i.By)
 	case Fenced:
@@ -336,8 +342,8 @@ func (k *Keeper) tell(i AlarmInfo) {
 	}
 }
 
-// ask makes a request. back reports that the store is known to have gone back.
-func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back bool) {
+// ask makes a request. back is not nil if the store is known to have gone back.
+func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back *Event) {
 	e.Kind = Answered
 	limit := k.options.Timeout
 	if info, ok := k.Info(); ok {
@@ -349,13 +355,19 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	// suffice.
 	if a.Kind == CAS || a.Key == configKey(k.name) || slices.Contains(a.Keys, configKey(k.name)) {
 		asking, cancel := context.WithTimeout(ctx, limit)
-		back, err := l.wentBack(asking)
-		cancel()
-		if back || err != nil {
-			e.Err = fmt.Errorf("%w: %w", ErrNotSent, ErrRolledBack)
-			if err != nil {
-				e.Err = fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
+		wentBack, err := l.wentBack(asking)
+		if wentBack {
+			back = &Event{Kind: WentBack}
+			e.Err = fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
+			// It may have been fenced since.
+			if config, err := get(asking, k.store, configKey(k.name)); err == nil {
+				back.Values = [][]byte{config}
 			}
+		} else if err != nil {
+			e.Err = fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
+		}
+		cancel()
+		if e.Err != nil {
 			k.count(func(s *KeeperStats) { s.Requests, s.Failed = s.Requests+1, s.Failed+1 })
 			return e, back
 		}
@@ -400,7 +412,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			s.Applied++
 		}
 	})
-	return e, false
+	return e, nil
 }
 
 // storeTime asks a store for its time, in Unix milliseconds: the current time
@@ -487,10 +499,10 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 }
 
 // send passes an event on, and waits until its step is complete.
-func (k *Keeper) send(ctx context.Context, kind EventKind) error {
+func (k *Keeper) send(ctx context.Context, e Event) error {
 	done, heard := ctx.Done(), make(chan struct{})
 	select {
-	case k.calls <- call{kind, heard}:
+	case k.calls <- call{e, heard}:
 	case <-k.done:
 		return errKeeperClosed
 	case <-done:
@@ -522,15 +534,15 @@ func (k *Keeper) Attach(ctx context.Context) error {
 	if k.isClosed() {
 		return errKeeperClosed
 	}
-	return k.send(ctx, Attach)
+	return k.send(ctx, Event{Kind: Attach})
 }
 
 // Release reports that no node ID is wanted any more. It does not wait until
 // the current one is given back; see Wait.
-func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Release) }
+func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Event{Kind: Release}) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
-func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, Demand) }
+func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, Event{Kind: Demand}) }
 
 // Status returns the current status, and a channel that is closed when it
 // changes.

@@ -82,6 +82,7 @@ type Machine struct {
 	configAt   int64 // Mono when to read the configuration again while a window is open
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
+	frozenFor  error // why
 	gaveBack   bool  // the last node ID was given back
 	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node ID held before, or -1
@@ -119,10 +120,10 @@ const (
 	opDrop                   // give back an unused claim
 	opProbe                  // read other records before a large renewal
 	opRenew                  // renew the window
-	opRenewCheck             // read the record: unknown or refused
+	opRenewCheck             // read the record and the configuration: unknown or refused
 	opWatch                  // read the configuration while holding
 	opRelease                // give back
-	opReleaseCheck           // read the record: unknown or refused
+	opReleaseCheck           // read the record and the configuration: unknown or refused
 	opThaw                   // read the configuration while frozen
 )
 
@@ -135,13 +136,14 @@ type hold struct {
 	until    int64    // exclusive end of what may be used
 	untilAt  int64    // Mono when that would be, by the clock at the last acquire or renewal
 	limit    int64    // no window of this node ID ends beyond
+	over     over     // of the record
 	gap      span     // of the record
 	spoiled  span     // of the record
 	attempts [][]byte // renewals since record with an unknown result
 	seen     []byte   // the attempt that a read has shown; another write must confirm it
 	seenTo   int64    // and its until
 	old      [][]byte // records before record, newest last, to detect a store that went back
-	renewed  int64    // used, at the last renewal
+	renewed  int64    // used, when the last renewal was requested
 	margin   int64    // renew when less than this is left
 	waiting  bool     // nothing of it may be used yet: see use
 	lost     bool     // the record is no longer ours; the rest of the window may be used
@@ -150,6 +152,7 @@ type hold struct {
 	sealed   bool     // nothing more is used
 	next     []byte   // the record that the write in progress would store
 	nextTo   int64    // and its until
+	nextUsed int64    // and what was used when it was requested
 	release  int      // attempts to release it so far
 }
 
@@ -160,6 +163,7 @@ type claim struct {
 	old, next   []byte // of the write in progress, or of the last one
 	from, until int64
 	limit       int64 // no window of this node ID ends beyond
+	over        over  // of the record
 	gap         span  // of the record
 	spoiled     span  // of the record
 
@@ -168,6 +172,16 @@ type claim struct {
 	attempts [][]byte // writes with an unknown result
 	applied  bool     // the record is next
 	retry    bool     // the record is old, as a read has shown: write again
+}
+
+// carried returns what every write of the member carries on.
+func (h *hold) carried() nodeRecord {
+	return nodeRecord{From: maybe{h.from, true}, Over: h.over, Gap: h.gap, Spoiled: h.spoiled}
+}
+
+// carried returns what every write of the claim carries on.
+func (c *claim) carried() nodeRecord {
+	return nodeRecord{From: maybe{c.from, true}, Over: c.over, Gap: c.gap, Spoiled: c.spoiled}
 }
 
 // NewMachine returns the machine of a member that holds nothing.
@@ -258,11 +272,11 @@ func (m *Machine) Step(e Event) []Action {
 		}
 	case Hint:
 		m.wantConfig = true
-		if m.hold == nil && !m.frozen {
+		if m.hold == nil || m.frozen {
 			m.notBefore = 0
 		}
 	case WentBack:
-		m.freeze()
+		m.wentBack(e)
 	case Sealed:
 		if m.hold != nil && m.hold.sealing {
 			m.hold.sealing, m.hold.sealed = false, true
@@ -291,6 +305,9 @@ func (m *Machine) window() int64 { return m.sequencer.Window }
 
 // fail records that a request failed, or found nothing, and when to continue.
 func (m *Machine) fail(err error, wait int64) {
+	if m.frozen && !errors.Is(err, ErrRolledBack) {
+		err = errors.Join(m.frozenFor, err)
+	}
 	m.failures++
 	m.notBefore = m.mono + max(wait, m.backoff())
 	if m.renewFailed && m.configAt > m.mono {
@@ -333,6 +350,8 @@ func (m *Machine) advance() {
 		// Sealed comes next.
 	case m.mustSeal():
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
+	case m.frozen && h != nil && h.sealed:
+		m.leave()
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
 		m.watchConfig() // otherwise a claim that is never settled would hide a fence
@@ -375,9 +394,12 @@ func (m *Machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m
 func (m *Machine) answer(e Event) {
 	op := m.op
 	m.op = opNone
-	var value []byte
+	var value, second []byte
 	if len(e.Values) > 0 && len(e.Values[0]) > 0 {
 		value = e.Values[0]
+	}
+	if len(e.Values) > 1 {
+		second = e.Values[1]
 	}
 	switch op {
 	case opConfig:
@@ -408,7 +430,7 @@ func (m *Machine) answer(e Event) {
 		m.probe(e)
 	case opRenew, opRenewCheck:
 		m.renewFailed = e.Err != nil
-		m.renewed(op, e, value)
+		m.renewed(op, e, value, second)
 	case opWatch:
 		if m.renewFailed = false; e.Err != nil {
 			m.configAt = m.mono
@@ -426,7 +448,7 @@ func (m *Machine) answer(e Event) {
 	case opThaw:
 		m.thaw(e, value)
 	case opRelease, opReleaseCheck:
-		m.released(op, e, value)
+		m.released(op, e, value, second)
 	}
 }
 
@@ -475,8 +497,19 @@ func (m *Machine) readConfig(value []byte) bool {
 		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))
 		return false
 	}
+	if n := r.Nodes; n.limited {
+		if max(m.lo, n.lo) > min(m.hi, n.hi) {
+			m.refuse(fmt.Errorf("grant: sequencer %s: this member may take the node IDs %d..%d, and the sequencer only has %d..%d in this store", m.set.Name, m.lo, m.hi, n.lo, n.hi))
+			return false
+		}
+		m.lo, m.hi = max(m.lo, n.lo), min(m.hi, n.hi)
+	}
 	if err := r.State.err(); err != nil {
 		m.refuse(fmt.Errorf("%w: %s is %v", err, m.set.Name, r.State))
+		return false
+	}
+	if r.MovedTo != "" {
+		m.refuse(fmt.Errorf("%w: %s was moved to %s: use that store", ErrDetached, m.set.Name, r.MovedTo))
 		return false
 	}
 	return true

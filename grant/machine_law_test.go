@@ -420,7 +420,7 @@ func TestWishes(t *testing.T) {
 			r = waiting(holds)
 			r.m.frozen = frozen
 			r.step(Event{Kind: Hint})
-			if asks := r.request != nil; asks != (!holds && !frozen) || holds && !r.m.wantConfig {
+			if asks := r.request != nil; asks != (!holds || frozen) || holds && !r.m.wantConfig {
 				t.Errorf("a hint, holding %t, frozen %t: %+v", holds, frozen, r.request)
 			}
 		}

@@ -32,6 +32,10 @@ func TestKeeperMistakes(t *testing.T) {
 		{mutant.ZeroIsNoTime, checkZero},
 		{mutant.RoundDown, checkRounding},
 		{mutant.ShrunkRecord, checkShrunk},
+		{mutant.FreezeUnsealed, checkOverlap},
+		{mutant.FromRenewed, checkOverlap},
+		{mutant.WallForFrom, checkOverlap},
+		{mutant.OverlapAsTakeover, checkOverlap},
 	} {
 		t.Run(row.mistake.String(), func(t *testing.T) {
 			run := func(m mutant.Mutant) (wrong string) {
@@ -262,6 +266,52 @@ func checkShrunk(t *testing.T) string {
 	time.Sleep(time.Second)
 	if status, _ := k.Status(); !errors.Is(status.Err, grant.ErrRolledBack) {
 		return fmt.Sprintf("the store went back, and the member says %+v", status)
+	}
+	return ""
+}
+
+// checkOverlap: a member seals and freezes if the store went back, and another
+// claimed its node ID in its window and renewed since.
+func checkOverlap(t *testing.T) string {
+	s, h := new(memstore.Store), new(scriptedHolder)
+	var sealed atomic.Bool
+	h.seal = func() { sealed.Store(true) }
+	k := attached(t, s, h, time.Now)
+	const key = "v1/s/n/0007"
+	use := func(k *grant.Keeper, times int) {
+		for range times {
+			time.Sleep(10 * time.Second)
+			if err := k.Demand(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+	}
+	backup, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(k, 40)
+	value, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CAS(t.Context(), key, value, backup); !ok {
+		t.Fatal(err)
+	}
+	other := grant.NewKeeper(s, grant.Settings{Name: "s", Lo: 7, Hi: 7, AllowClockAhead: true}, new(scriptedHolder), nil)
+	t.Cleanup(func() { _ = other.Close(context.Background()) })
+	if err := other.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(t.Context(), phase(grant.Holding)); err != nil {
+		t.Fatal(err)
+	}
+	use(other, 12)
+	use(k, 1)
+	time.Sleep(time.Second)
+	if status, _ := k.Status(); !errors.Is(status.Err, grant.ErrRolledBack) || !sealed.Load() {
+		return fmt.Sprintf("another has its node ID in a store that went back: sealed %t, %+v", sealed.Load(), status)
 	}
 	return ""
 }

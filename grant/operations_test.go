@@ -31,7 +31,7 @@ func put(t *testing.T, s grant.Store, key, value string) {
 
 // node returns a record of a node ID.
 func node(state, owner string, until, wall time.Time) string {
-	return fmt.Sprintf(`{"v":1,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":%q,"until":%d,"wall":%d,"state":%q,"host":"h"}`,
+	return fmt.Sprintf(`{"v":3,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":%q,"until":%d,"wall":%d,"state":%q,"host":"h"}`,
 		owner, until.UnixMilli(), wall.UnixMilli(), state)
 }
 
@@ -125,13 +125,6 @@ func operations() []operation {
 				t.Errorf("node 7 is %+v, and was to be given back", n)
 			}
 		}},
-		{"upgrade", admin(grant.Attached, func(ctx context.Context, s grant.Store) (grant.Info, error) { return grant.Upgrade(ctx, s, "s") }),
-			func(t *testing.T, s grant.Store) {
-				t.Helper()
-				if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.Version != 2 {
-					t.Errorf("the version is %d, %v", info.Version, err)
-				}
-			}},
 		{"detach", admin(grant.Detached, detach), state(grant.Detached)},
 		{"attach", admin(grant.Attached, attach), state(grant.Attached)},
 		{"destroy", admin(grant.Destroyed, destroy), state(grant.Destroyed)},
@@ -158,7 +151,7 @@ func populate(t *testing.T, before []operation) *memstore.Store {
 	if n := len(before); n > 0 && before[n-1].name == "fence" {
 		// A node ID of a process whose clock was a year ahead, for a repair.
 		year := now.Add(365 * 24 * time.Hour)
-		put(t, s, "v1/s/n/0007", fmt.Sprintf(`{"v":2,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h","gap":[%d,%d]}`,
+		put(t, s, "v1/s/n/0007", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h","gap":[%d,%d]}`,
 			year.Add(time.Minute).UnixMilli(), year.UnixMilli(), now.UnixMilli(), year.UnixMilli()))
 	}
 	return s

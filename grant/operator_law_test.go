@@ -92,10 +92,11 @@ func TestClosingLaw(t *testing.T) {
 		applied := make(map[string]bool)
 		for node := range uint64(1 + random.IntN(4)) {
 			key := nodeKey("s", node, 15)
-			n := nodeRecord{Version: 2, Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
+			n := nodeRecord{Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
 			n.Wall = now + pickOne[int64](random, 0, -longest-1, -longest, 1-longest, longest, longest+1)
 			n.State = pickOne(random, flagHeld, flagClosing, flagFree)
-			ours := random.IntN(3) == 0 // this operation wrote it, or its predecessor
+			n.From, n.Over = maybe{n.Until - random.Int64N(9), true}, over{n.Until - 9, "m"} // carried on
+			ours := random.IntN(3) == 0                                                      // this operation wrote it, or its predecessor
 			if ours {
 				done.records[key] = n.encode()
 				if n.State == flagFree {
@@ -203,7 +204,7 @@ func TestClosingLaw(t *testing.T) {
 // TestForeignKeys: invalid keys and damaged records prevent neither a destroy
 // nor a repair of the others.
 func TestForeignKeys(t *testing.T) {
-	held := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
+	held := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
 	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
 	s, _ := sequencerStore(nil)
 	maps.Copy(s.values, foreign)
@@ -242,7 +243,7 @@ func TestForeignKeys(t *testing.T) {
 // newer version.
 func TestRepairRaces(t *testing.T) {
 	key := nodeKey("s", 3, 15)
-	ahead := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: flagHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
+	ahead := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: flagHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
 	limit := int64(rigTime + 50 + 2*6000)
 	for name, tt := range map[string]struct {
 		floor   int64
@@ -335,8 +336,8 @@ func TestFenceSpans(t *testing.T) {
 			}
 			s, _ := sequencerStore(nil)
 			key := nodeKey("s", 3, 15)
-			s.values[key] = nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: tt.until + shift, Wall: floor + shift, State: flagHeld, Spoiled: by(tt.spoiled), Gap: by(tt.gap)}.encode()
-			done, err := fenceNode(t.Context(), s, key, floor+shift, floor+shift-7, 2)
+			s.values[key] = nodeRecord{Nonce: "n", Owner: "a", Until: tt.until + shift, Wall: floor + shift, State: flagHeld, Spoiled: by(tt.spoiled), Gap: by(tt.gap)}.encode()
+			done, err := fenceNode(t.Context(), s, key, floor+shift, floor+shift-7)
 			n, decodeErr := decodeNode(key, s.values[key])
 			if !done || err != nil || decodeErr != nil || n.Until != tt.want+shift || n.Spoiled != by(tt.kept) || n.Gap != by(tt.left) || n.Owner != "" || n.Wall != floor+shift-7 {
 				t.Errorf("%+v, shifted by %d: %+v, %v, %v", tt, shift, n, err, decodeErr)
@@ -351,11 +352,73 @@ func TestFenceSpans(t *testing.T) {
 func TestFenceFloor(t *testing.T) {
 	for _, created := range []int64{-1, 0, 1} { // since the latest record
 		s, c := sequencerStore(func(c *configRecord) { c.Created = rigTime - 90_000_000 + created })
-		s.values[nodeKey("s", 3, 15)] = nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime, Wall: rigTime - 90_000_000, State: flagFree}.encode()
+		s.values[nodeKey("s", 3, 15)] = nodeRecord{Nonce: "n", Owner: "a", Until: rigTime, Wall: rigTime - 90_000_000, State: flagFree}.encode()
 		report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true})
 		if want := rigTime + c.MaxAhead + 30_000 + 10_000; err != nil || report.Floor.UnixMilli() != want || report.Unsure != (created >= 0) {
 			t.Errorf("created %d ms after the latest record: %+v, %v; want the floor at %d", created, report, err, want)
 		}
+	}
+}
+
+// TestExtrasAreKept: every operation carries on the optional fields of a
+// configuration, and members do not claim against them.
+func TestExtrasAreKept(t *testing.T) {
+	extras := configExtras{Nodes: nodeRange{3, 90, true}, MovedTo: "etcd://other", Prefix: "ord_", LowBits: 3}
+	s, c := sequencerStore(func(c *configRecord) { c.configExtras = extras })
+	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
+	for i, do := range []func() error{
+		func() error { _, err := Fence(ctx, s, "s", &FenceOptions{Now: at(rigTime)}); return err },
+		func() error { _, err := DetachAll(ctx, s, "s", admin); return err },
+		func() error { _, err := AttachAll(ctx, s, "s"); return err },
+		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
+		func() error { _, err := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime)); return err },
+		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
+		func() error { _, err := Purge(ctx, s, "s"); return err },
+		func() error { _, err := Create(ctx, s, "s", testConfig(t), time.UnixMilli(rigTime)); return err },
+	} {
+		err := do()
+		got, decodeErr := decodeConfig("k", s.values[configKey("s")])
+		if err != nil || decodeErr != nil || got.configExtras != extras {
+			t.Errorf("operation %d: %v, %v, %+v", i, err, decodeErr, got.configExtras)
+		}
+	}
+
+	for _, tt := range []struct {
+		lo, hi uint64
+		moved  string
+		says   string // or keys from 5 to 7
+	}{
+		{lo: 0, hi: 15},
+		{lo: 5, hi: 7},
+		{lo: 0, hi: 4, says: "this member may take the node IDs 0..4"},
+		{lo: 8, hi: 15, says: "this member may take the node IDs 8..15"},
+		{lo: 0, hi: 15, moved: "etcd://other", says: "s was moved to etcd://other"},
+	} {
+		r := newRig(t, 4, nil)
+		r.m.set.AllNodes, r.m.set.Lo, r.m.set.Hi = false, tt.lo, tt.hi
+		c := r.m.sequencer
+		c.Nodes, c.MovedTo, c.Nonce = nodeRange{5, 7, true}, tt.moved, "limited"
+		r.tokens()
+		r.step(Event{Kind: Attach})
+		r.answer(Event{Values: [][]byte{c.encode()}})
+		if tt.says != "" {
+			if err := r.m.Status().Err; r.request != nil || err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%+v: %v, %+v", tt, err, r.request)
+			}
+			continue
+		}
+		if got := r.asks(GetMany).Keys; !slices.Equal(got, []string{r.key(5), r.key(6), r.key(7)}) {
+			t.Errorf("%+v: it reads %v", tt, got)
+		}
+	}
+	// A member that holds a node ID gives it back.
+	r := newRig(t, 4, nil)
+	r.holding()
+	moved := r.m.sequencer
+	moved.MovedTo, moved.Nonce = "etcd://other", "moved"
+	r.step(Event{Kind: Hint})
+	if r.answer(Event{Values: [][]byte{moved.encode()}}); r.did(Seal) == nil || !errors.Is(r.m.Status().Err, ErrDetached) {
+		t.Errorf("%+v, %+v", r.m.Status(), r.out)
 	}
 }
 
@@ -417,7 +480,7 @@ func TestSettleRaces(t *testing.T) {
 func TestDestroyLooksTwice(t *testing.T) { synctest.Test(t, testDestroyLooksTwice) }
 
 func testDestroyLooksTwice(t *testing.T) {
-	free := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagFree}
+	free := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagFree}
 	key, other := nodeKey("s", 3, 15), nodeKey("s", 4, 15)
 	for name, meddle := range map[string]func(s *mapStore){
 		"nothing": func(*mapStore) {},
@@ -477,7 +540,7 @@ func TestDestroyWrites(t *testing.T) {
 		time.Sleep(time.Until(time.UnixMilli(rigTime)))
 		s, _ := sequencerStore(nil)
 		key := nodeKey("s", 3, 15)
-		s.values[key] = nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime + 6000, Wall: rigTime, State: flagHeld}.encode()
+		s.values[key] = nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 6000, Wall: rigTime, State: flagHeld}.encode()
 		go func() {
 			time.Sleep(5500 * time.Millisecond) // its owner
 			s.mu.Lock()

@@ -151,7 +151,10 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 	if mutant.On(mutant.StartAtClock) {
 		c.from = m.wall
 	}
-	c.gap, c.spoiled = r.Gap, r.Spoiled
+	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, over{}
+	if r.Nonce != "" {
+		c.over = over{r.Until, r.Nonce}
+	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 && !mutant.On(mutant.GapCrossed) {
 		if max(c.from, m.used) <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
@@ -196,9 +199,6 @@ func (m *Machine) unusedFrom(mark int64) int64 {
 // covered, so that it can be given back if the claim's clock was wrong. Times
 // that have passed by the store's clock are of no use to anyone.
 func (m *Machine) leaveGap(c *candidate, unused span) {
-	if m.sequencer.Version < 2 {
-		return
-	}
 	if lead, ok := m.storeLead(); ok {
 		over := m.wall - lead.most
 		if c.gap[1] <= over {
@@ -393,7 +393,7 @@ func (m *Machine) acquire(c candidate) {
 func (m *Machine) writeClaim() {
 	c := m.claim
 	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
-	c.next = m.node(flagHeld, c.until, c.gap, c.spoiled)
+	c.next = m.node(flagHeld, c.until, c.carried())
 	c.retry = false
 	m.request(opAcquire, Action{Kind: CAS, Key: c.key, Old: c.old, Next: c.next})
 }
@@ -529,7 +529,7 @@ func (m *Machine) drop() {
 	if mutant.On(mutant.DropToClock) {
 		mark = m.wall
 	}
-	m.request(opDrop, Action{Kind: CAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.gap, c.spoiled)})
+	m.request(opDrop, Action{Kind: CAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.carried())})
 }
 
 // someKeys returns the keys of up to n different random node IDs of the range.

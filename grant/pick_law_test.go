@@ -54,13 +54,11 @@ func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off boo
 	if j.from-now > c.MaxAhead && j.rank >= 0 {
 		j.rank = -2 // not yet
 	}
-	if c.Version >= 2 {
-		if known && j.gap[1] <= store {
-			j.gap = span{}
-		}
-		if (!known || gapTo > store+within+c.MaxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
-			j.gap = span{gapFrom, gapTo}
-		}
+	if known && j.gap[1] <= store {
+		j.gap = span{}
+	}
+	if (!known || gapTo > store+within+c.MaxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
+		j.gap = span{gapFrom, gapTo}
 	}
 	return j
 }
@@ -76,7 +74,6 @@ func TestLookLaw(t *testing.T) {
 			return rigTime + pickOne(random, by, -by) + pickOne[int64](random, -1, 0, 0, 1)
 		}
 		r := newRig(t, 4, func(c *configRecord) {
-			c.Version = pickOne(random, 1, 2, 2)
 			c.Created = near()
 			if random.IntN(2) == 0 {
 				c.Floor = near()
@@ -114,7 +111,7 @@ func TestLookLaw(t *testing.T) {
 				value, damaged = []byte("{"), true
 			default:
 				n = &nodeRecord{
-					Version: 2, Nonce: "n", Owner: pickOne(random, "us", "them", ""), Until: near(), Wall: near(),
+					Nonce: "n", Owner: pickOne(random, "us", "them", ""), Until: near(), Wall: near(),
 					State: pickOne(random, flagHeld, flagClosing, flagFree), Host: "h",
 				}
 				if from, to := near(), near(); random.IntN(2) == 0 && from < to && to <= n.Until {

@@ -14,11 +14,9 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// version is the newest version of records that this package knows, and the one
-// for new sequencers. The package reads all older versions, writes the version
-// of the sequencer's configuration (see Upgrade), and does not touch records of
-// a newer version.
-const version = 2
+// version is the version of records, the only one that this package reads and
+// writes. It does not touch records of a newer version.
+const version = 3
 
 // MaxName is the maximum length of a sequencer's name, in characters.
 const MaxName = 128
@@ -86,16 +84,38 @@ func timeOf(v int64) time.Time {
 // A configRecord is the record of a sequencer. Times and durations are in
 // milliseconds.
 type configRecord struct {
-	Version       int // 0: there is no record yet
 	Layout        firn.Layout
 	MaxAhead      int64
 	Window        int64
-	LongestWindow int64 // the longest Window it ever had; its Window in version 1, which does not contain it
+	LongestWindow int64 // the longest Window it ever had
 	State         State
-	Incarnation   uint64
-	Floor         int64 // Never if it was never fenced
+	Incarnation   uint64 // 0: there is no record yet
+	Floor         int64  // Never if it was never fenced
 	Created       int64
 	Nonce         string
+	configExtras
+}
+
+// configExtras are optional fields that every writer carries on. Members claim
+// only Nodes, and nothing if MovedTo is set.
+type configExtras struct {
+	Nodes   nodeRange // zero: all node IDs of the layout
+	MovedTo string    // URL of the store that has the sequencer now
+	Prefix  string    // of its IDs as texts
+	LowBits int64     // 0 to lowBitsMost
+}
+
+const (
+	movedToMost = 512 // bytes
+	prefixMost  = 32  // bytes
+	lowBitsMost = 63
+)
+
+// A nodeRange is a range of node IDs, both ends inclusive; the zero nodeRange is
+// no limit.
+type nodeRange struct {
+	lo, hi  uint64
+	limited bool
 }
 
 // A configJSON is the written form of a configRecord: JSON in this order.
@@ -104,17 +124,21 @@ type configJSON struct {
 	Layout        firn.Layout `json:"layout"`
 	MaxAhead      int64       `json:"max_ahead"`
 	Window        int64       `json:"window"`
-	LongestWindow int64       `json:"longest_window,omitempty"` // since version 2
+	LongestWindow int64       `json:"longest_window"`
 	State         State       `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
-	Floor         *int64      `json:"floor"` // null without a fence; 0 in version 1
+	Floor         *int64      `json:"floor"` // null without a fence
 	Created       int64       `json:"created"`
 	Nonce         string      `json:"nonce"`
+	Nodes         []uint64    `json:"nodes,omitempty"` // two numbers
+	MovedTo       string      `json:"moved_to,omitempty"`
+	Prefix        string      `json:"prefix,omitempty"`
+	LowBits       int64       `json:"low_bits,omitempty"`
 }
 
 func newConfigRecord(c Config) configRecord {
 	return configRecord{
-		Version: version, Layout: c.Layout, State: Attached, Incarnation: 1, Floor: Never,
+		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: Never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
 	}
 }
@@ -131,29 +155,20 @@ func (r configRecord) info(name string) Info {
 	return Info{
 		Name: name, State: r.State, Config: r.config(), Incarnation: r.Incarnation,
 		Floor: timeOf(r.Floor), Created: timeOf(r.Created),
-		LongestWindow: time.Duration(r.LongestWindow) * time.Millisecond, Version: r.Version,
+		LongestWindow: time.Duration(r.LongestWindow) * time.Millisecond,
 	}
 }
 
 func (r configRecord) encode() []byte {
 	j := configJSON{
-		Version: r.Version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, State: r.State,
-		Incarnation: r.Incarnation, Created: r.Created, Nonce: r.Nonce,
+		Version: version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, LongestWindow: r.LongestWindow, State: r.State,
+		Incarnation: r.Incarnation, Created: r.Created, Nonce: r.Nonce, MovedTo: r.MovedTo, Prefix: r.Prefix, LowBits: r.LowBits,
 	}
-	switch {
-	case r.Version > 1:
-		j.LongestWindow = r.LongestWindow
-		if r.Floor != Never {
-			j.Floor = &r.Floor
-		}
-	case r.Floor == Never:
-		j.Floor = new(int64)
-	default:
-		floor := r.Floor
-		if floor == 0 {
-			floor = 1 // 0 would mean that there was no fence
-		}
-		j.Floor = &floor
+	if r.Floor != Never {
+		j.Floor = &r.Floor
+	}
+	if r.Nodes.limited {
+		j.Nodes = []uint64{r.Nodes.lo, r.Nodes.hi}
 	}
 	return encode(j)
 }
@@ -163,20 +178,15 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 	var j configJSON
 	err := decode(key, value, &j)
 	r := configRecord{
-		Version: j.Version, Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
+		Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
 		State: j.State, Incarnation: j.Incarnation, Floor: Never, Created: j.Created, Nonce: j.Nonce,
+		configExtras: configExtras{MovedTo: j.MovedTo, Prefix: j.Prefix, LowBits: j.LowBits},
 	}
-	if j.Floor != nil && (*j.Floor != 0 || r.Version > 1) {
+	if j.Floor != nil {
 		r.Floor = *j.Floor
 	}
 	if err != nil {
 		return r, err
-	}
-	if r.Version == 1 {
-		if r.LongestWindow != 0 {
-			return r, damaged(key, "longest_window is not allowed in a record of version 1")
-		}
-		r.LongestWindow = r.Window
 	}
 	if most := int64(maxWindow / time.Millisecond); r.Window > most || r.MaxAhead > r.Window || r.LongestWindow > most {
 		return r, damaged(key, "window, longest_window or max_ahead is out of range")
@@ -192,8 +202,25 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 		return r, damaged(key, "it has no incarnation")
 	case r.Floor != Never && !inRange(r.Floor) || !inRange(r.Created):
 		return r, damaged(key, "a time is out of range")
+	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
+		return r, damaged(key, "nodes is not a range of node IDs")
+	case !printable(r.MovedTo, movedToMost):
+		return r, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
+	case !printable(r.Prefix, prefixMost):
+		return r, damaged(key, fmt.Sprintf("prefix is not a text of at most %d printable ASCII characters", prefixMost))
+	case r.LowBits < 0 || r.LowBits > lowBitsMost:
+		return r, damaged(key, fmt.Sprintf("low_bits is not from 0 to %d", lowBitsMost))
+	}
+	if j.Nodes != nil {
+		r.Nodes = nodeRange{j.Nodes[0], j.Nodes[1], true}
 	}
 	return r, nil
+}
+
+// printable reports whether a text has at most so many bytes, all printable
+// ASCII except the space.
+func printable(text string, most int) bool {
+	return len(text) <= most && strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }
 
 // The states of a node record.
@@ -206,13 +233,17 @@ const (
 // A nodeRecord is the record of one node ID. Times are Unix milliseconds. The
 // nonce is new in every write, so that no two writes have the same bytes.
 type nodeRecord struct {
-	Version int    `json:"v"`
-	Nonce   string `json:"nonce"`
-	Owner   string `json:"owner"`
-	Until   int64  `json:"until"`
-	Wall    int64  `json:"wall"`
-	State   string `json:"state"`
-	Host    string `json:"host"`
+	Nonce string `json:"nonce"`
+	Owner string `json:"owner"`
+	Until int64  `json:"until"`
+	Wall  int64  `json:"wall"`
+	State string `json:"state"`
+	Host  string `json:"host"`
+
+	// From is where the owner's grant began, and Over the record that its claim
+	// replaced. A fence and a repair, which end the grant, drop both.
+	From maybe `json:"-"`
+	Over over  `json:"-"`
 
 	// Gap is the longest span below the mark that no window ever covered. A
 	// repair gives it back.
@@ -223,11 +254,27 @@ type nodeRecord struct {
 	Spoiled span `json:"-"`
 }
 
+// A maybe is a time that a record may lack.
+type maybe struct {
+	time int64
+	set  bool
+}
+
+// An over identifies the record that a claim replaced. The zero over means that
+// there was none.
+type over struct {
+	Until int64  `json:"until"`
+	Nonce string `json:"nonce"`
+}
+
 // A nodeJSON is the written form of a nodeRecord: JSON in this order.
 type nodeJSON struct {
+	Version int `json:"v"`
 	nodeRecord
-	Gap     *span `json:"gap,omitempty"`     // since version 2
-	Spoiled *span `json:"spoiled,omitempty"` // since version 2
+	From    *int64 `json:"from,omitempty"`
+	Over    *over  `json:"over,omitempty"`
+	Gap     *span  `json:"gap,omitempty"`
+	Spoiled *span  `json:"spoiled,omitempty"`
 }
 
 // A span is the time from the first value up to the second, exclusive, in Unix
@@ -257,9 +304,12 @@ func (s span) orNil() *span {
 }
 
 func (r nodeRecord) encode() []byte {
-	j := nodeJSON{r, r.Gap.orNil(), r.Spoiled.orNil()}
-	if j.Gap != nil || j.Spoiled != nil {
-		j.Version = max(j.Version, 2)
+	j := nodeJSON{Version: version, nodeRecord: r, Gap: r.Gap.orNil(), Spoiled: r.Spoiled.orNil()}
+	if r.From.set {
+		j.From = &r.From.time
+	}
+	if r.Over != (over{}) {
+		j.Over = &r.Over
 	}
 	return encode(j)
 }
@@ -270,6 +320,12 @@ func (r nodeRecord) held() bool { return r.State != flagFree }
 // takenAway reports whether a fence or a repair freed it. Its owner, if it had
 // one, may use the node ID until it learns of that, or until its window ends.
 func (r nodeRecord) takenAway() bool { return r.State == flagFree && r.Owner == "" }
+
+// free takes the node ID away from its owner, for a fence or a repair.
+func (r *nodeRecord) free(now int64) {
+	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", flagFree, now
+	r.From, r.Over = maybe{}, over{}
+}
 
 func (r nodeRecord) info(node uint64) NodeInfo {
 	return NodeInfo{
@@ -286,6 +342,16 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 	if err != nil {
 		return r, err
 	}
+	if j.From != nil {
+		if r.From = (maybe{*j.From, true}); !inRange(*j.From) || *j.From > r.Until {
+			return r, damaged(key, "from is out of range")
+		}
+	}
+	if j.Over != nil {
+		if r.Over = *j.Over; r.Over.Nonce == "" || !inRange(r.Over.Until) {
+			return r, damaged(key, "over is not the mark and the nonce of a record")
+		}
+	}
 	for _, s := range []struct {
 		name string
 		from *span
@@ -294,8 +360,6 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		switch {
 		case s.from == nil:
 			continue
-		case r.Version == 1:
-			return r, damaged(key, s.name+" is not allowed in a record of version 1")
 		case s.from.length() == 0 || !inRange(s.from[0]) || !inRange(s.from[1]):
 			return r, damaged(key, s.name+" is not a span of time")
 		}
@@ -338,13 +402,13 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode parses a record strictly. If it does not parse as a known version, it
-// may have a newer one.
+// decode parses a record strictly. If it does not parse, it may have a newer or
+// an older version.
 func decode(key string, value []byte, into interface{ ver() int }) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	if v := into.ver(); err == nil && v >= 1 && v <= version {
+	if err == nil && into.ver() == version {
 		if _, err := d.Token(); err != io.EOF {
 			return damaged(key, "there is data after the record")
 		}
@@ -366,6 +430,8 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 		return fmt.Errorf("%w: %s has version %s, this program knows %d", ErrNewerVersion, key, head.Version, version)
 	case numErr != nil:
 		return damaged(key, fmt.Sprintf("its version %s is not a positive integer", head.Version))
+	case v < version:
+		return damaged(key, fmt.Sprintf("it has version %d, from before the first release, and only version %d is read: create a sequencer of another name", v, version))
 	}
 	return damaged(key, err.Error())
 }

@@ -18,79 +18,85 @@ func someTime(r *rand.Rand) int64 {
 	return []int64{-maxTime, 0, 1, maxTime, r.Int64N(2*maxTime) - maxTime}[r.IntN(5)]
 }
 
-// TestConfigRecordLaw: a configuration is read as it was written, in both
-// versions, except for fields that version 1 does not have.
+// TestConfigRecordLaw: a configuration is read as it was written.
 func TestConfigRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		c := NewConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
-		record := configRecord{
-			Version: 1 + r.IntN(2), Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
+		want := configRecord{
+			Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
 			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: Never, Created: someTime(r), Nonce: "n",
 		}
-		record.LongestWindow = record.Window + []int64{0, 1, maxWindow.Milliseconds() - record.Window}[r.IntN(3)]
+		want.LongestWindow = want.Window + []int64{0, 1, maxWindow.Milliseconds() - want.Window}[r.IntN(3)]
+		floor := `"floor":null,`
 		if r.IntN(2) == 0 {
-			record.Floor = someTime(r)
+			want.Floor = someTime(r)
+			floor = fmt.Sprintf(`"floor":%d,`, want.Floor)
 		}
-		text := string(record.encode())
-		got, err := decodeConfig("k", []byte(text))
-		want := record
-		if record.Version == 1 {
-			want.LongestWindow = want.Window
-			if want.Floor == 0 {
-				want.Floor = 1 // 0 would mean that there was no fence
-			}
+		if r.IntN(2) == 0 {
+			want.configExtras = someExtras(r)
 		}
-		if err != nil || got != want {
+		text := string(want.encode())
+		if got, err := decodeConfig("k", []byte(text)); err != nil || got != want {
 			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
 		}
-		if strings.Contains(text, "longest_window") != (record.Version == 2) {
-			t.Errorf("version %d is written as %s", record.Version, text)
-		}
-		floor := fmt.Sprintf(`"floor":%d,`, want.Floor)
-		if want.Floor == Never {
-			floor = []string{1: `"floor":0,`, 2: `"floor":null,`}[record.Version]
-		}
-		if !strings.Contains(text, floor) {
-			t.Errorf("%s lacks %s", text, floor)
+		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > MaxValue {
+			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, MaxValue)
 		}
 	}
 }
 
-// TestNodeRecordLaw: a node's record is read as it was written. A record with a
-// span has at least version 2, and an empty span counts as absent.
+// someExtras returns optional fields of a configuration, of the greatest length
+// in a record.
+func someExtras(r *rand.Rand) configExtras {
+	return configExtras{
+		Nodes:   nodeRange{r.Uint64N(3), 2 + r.Uint64(), true},
+		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("<", r.IntN(prefixMost+1)), LowBits: r.Int64N(lowBitsMost + 1),
+	}
+}
+
+// TestNodeRecordLaw: a node's record is read as it was written. An empty span
+// counts as absent.
 func TestNodeRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 3000 {
-		times := make([]int64, 5)
+		times := make([]int64, 6)
 		for i := range times {
 			times[i] = someTime(r)
 		}
 		slices.Sort(times)
 		record := nodeRecord{
-			Version: 1 + r.IntN(2), Nonce: "n", Owner: []string{"", "o"}[r.IntN(2)], Host: "h", Wall: someTime(r),
-			State: []string{flagHeld, flagClosing, flagFree}[r.IntN(3)], Until: times[2],
+			Nonce: "n", Owner: []string{"", "o"}[r.IntN(2)], Host: "h", Wall: someTime(r),
+			State: []string{flagHeld, flagClosing, flagFree}[r.IntN(3)], Until: times[3],
+		}
+		if r.IntN(2) == 0 {
+			record.From = maybe{times[2], true}
+		}
+		if r.IntN(2) == 0 {
+			record.Over = over{someTime(r), "m"}
 		}
 		want := record
 		if r.IntN(2) == 0 {
 			record.Gap = span{times[0], times[1]}
 		}
 		if r.IntN(2) == 0 {
-			record.Spoiled = span{times[3], times[4]}
+			record.Spoiled = span{times[4], times[5]}
 		}
 		if record.Gap[0] < record.Gap[1] {
-			want.Gap, want.Version = record.Gap, 2
+			want.Gap = record.Gap
 		}
 		if record.Spoiled[0] < record.Spoiled[1] {
-			want.Spoiled, want.Version = record.Spoiled, 2
+			want.Spoiled = record.Spoiled
 		}
 		text := record.encode()
 		if got, err := decodeNode("k", text); err != nil || got != want {
 			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
 		}
-		for name, s := range map[string]span{"gap": want.Gap, "spoiled": want.Spoiled} {
-			if strings.Contains(string(text), name) != (s != span{}) {
-				t.Errorf("%s: it has %s %v", text, name, s)
+		for name, has := range map[string]bool{
+			`"v":3`: true, "gap": want.Gap != span{}, "spoiled": want.Spoiled != span{}, "from": want.From.set, "over": want.Over != over{},
+		} {
+			if strings.Contains(string(text), name) != has {
+				t.Errorf("%s: want %s: %t", text, name, has)
 			}
 		}
 		info := record.info(7)
@@ -107,36 +113,54 @@ func TestNodeRecordLaw(t *testing.T) {
 // damage, and the reasons.
 func TestRecordLimits(t *testing.T) {
 	const (
-		config  = `{"v":2,"layout":"default","max_ahead":1000,"window":60000,"longest_window":60000,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n"}`
-		config1 = `{"v":1,"layout":"default","max_ahead":1000,"window":60000,"state":"attached","incarnation":1,"floor":0,"created":0,"nonce":"n"}`
-		node    = `{"v":2,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","gap":[10,100],"spoiled":[100,110]}`
-		node1   = `{"v":1,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
+		year   = "31622400000"
+		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_","low_bits":3}`
+		node   = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","from":50,"over":{"until":40,"nonce":"m"},"gap":[10,100],"spoiled":[100,110]}`
+		node1  = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
 	)
-	year := fmt.Sprint(maxWindow.Milliseconds())
 	more := fmt.Sprint(maxWindow.Milliseconds() + 1)
 	end, past := fmt.Sprint(maxTime), fmt.Sprint(maxTime+1)
 	for _, tt := range []struct{ text, old, next, damage string }{
 		{config, "", "", ""},
-		{config1, "", "", ""},
 		{node, "", "", ""},
 		{node1, "", "", ""},
-		{config, `"v":2`, `"v":0`, "no version"},
-		{config, `"v":2`, `"v":-1`, "no version"},
-		{config, `"v":2,`, ``, "no version"},
-		{node, `"v":2`, `"v":0`, "no version"},
-		{config, `"v":2`, `"v":1`, "longest_window is not allowed"},
-		{config, `"longest_window":60000`, `"longest_window":60001`, ""},
-		{config, `"longest_window":60000`, `"longest_window":59999`, "longest_window is shorter"},
-		{config, `"longest_window":60000`, `"longest_window":` + year, ""},
-		{config, `"longest_window":60000`, `"longest_window":` + more, "out of range"},
-		{config, `"longest_window":60000,`, ``, "longest_window is shorter"},
-		{config1, `"window":60000`, `"window":` + year, ""},
-		{config1, `"window":60000`, `"window":` + more, "out of range"},
-		{config1, `"window":60000`, `"window":9223372036854775807`, "out of range"}, // as a time.Duration it is -1 ms
-		{config1, `"max_ahead":1000`, `"max_ahead":30000`, ""},
-		{config1, `"max_ahead":1000`, `"max_ahead":30001`, "at least"},
-		{config1, `"max_ahead":1000`, `"max_ahead":18446744073709`, "out of range"},
-		{config1, `"max_ahead":1000`, `"max_ahead":-1`, "max-ahead"},
+		{config, `"v":3`, `"v":0`, "no version"},
+		{config, `"v":3`, `"v":-1`, "no version"},
+		{config, `"v":3,`, ``, "no version"},
+		{node, `"v":3`, `"v":0`, "no version"},
+		{config, `"v":3`, `"v":2`, "it has version 2"},
+		{node, `"v":3`, `"v":1`, "it has version 1"},
+		{config, `"longest_window":` + year, `"longest_window":60000`, ""},
+		{config, `"longest_window":` + year, `"longest_window":59999`, "longest_window is shorter"},
+		{config, `"longest_window":` + year, `"longest_window":` + more, "out of range"},
+		{config, `"longest_window":` + year + `,`, ``, "longest_window is shorter"},
+		{config, `[2,7]`, `[7,7]`, ""},
+		{config, `[2,7]`, `[0,18446744073709551615]`, ""},
+		{config, `[2,7]`, `[8,7]`, "nodes is not a range"},
+		{config, `[2,7]`, `[]`, "nodes is not a range"},
+		{config, `[2,7]`, `[7]`, "nodes is not a range"},
+		{config, `[2,7]`, `[2,5,7]`, "nodes is not a range"},
+		{config, `[2,7]`, `[-2,7]`, "nodes"},
+		{config, `[2,7]`, `"2..7"`, "nodes"},
+		{config, `etcd://a`, strings.Repeat("~", 512), ""},
+		{config, `etcd://a`, strings.Repeat("a", 513), "moved_to is not"},
+		{config, `etcd://a`, `etcd:// a`, "moved_to is not"},
+		{config, `etcd://a`, `etcd://ä`, "moved_to is not"},
+		{config, `etcd://a`, `\u001b[1m`, "moved_to is not"},
+		{config, `"o_"`, `"` + strings.Repeat("!", 32) + `"`, ""},
+		{config, `"o_"`, `"` + strings.Repeat("o", 33) + `"`, "prefix is not"},
+		{config, `"o_"`, `"o\u007f"`, "prefix is not"},
+		{config, `"low_bits":3`, `"low_bits":63`, ""},
+		{config, `"low_bits":3`, `"low_bits":64`, "low_bits is not"},
+		{config, `"low_bits":3`, `"low_bits":-1`, "low_bits is not"},
+		{config, `"low_bits":3`, `"low_bits":1.5`, "low_bits"},
+		{config, `"window":60000`, `"window":` + year, ""},
+		{config, `"window":60000`, `"window":` + more, "out of range"},
+		{config, `"window":60000`, `"window":9223372036854775807`, "out of range"}, // as a time.Duration it is -1 ms
+		{config, `"max_ahead":1000`, `"max_ahead":30000`, ""},
+		{config, `"max_ahead":1000`, `"max_ahead":30001`, "at least"},
+		{config, `"max_ahead":1000`, `"max_ahead":18446744073709`, "out of range"},
+		{config, `"max_ahead":1000`, `"max_ahead":-1`, "max-ahead"},
 		{config, `"state":"attached",`, ``, "no state"},
 		{config, `"incarnation":1`, `"incarnation":0`, "no incarnation"},
 		{config, `"floor":null`, `"floor":` + end, ""},
@@ -146,7 +170,7 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"created":0`, `"created":` + past, "time is out of range"},
 		{config, `"created":0`, `"created":-` + end, ""},
 		{config, `"default"`, `"nonsense"`, "nonsense"},
-		{config, `"nonce":"n"}`, `"nonce":"n"}{}`, "data after"},
+		{config, `"low_bits":3}`, `"low_bits":3}{}`, "data after"},
 		{config, `"nonce"`, `"nunce"`, "nunce"},
 		{node1, `"until":100`, `"until":` + end, ""},
 		{node1, `"until":100`, `"until":` + past, "time is out of range"},
@@ -157,9 +181,15 @@ func TestRecordLimits(t *testing.T) {
 		{node1, `"held"`, `"open"`, `state is "open"`},
 		{node1, `"nonce":"n"`, `"nonce":""`, "no nonce"},
 		{node1, `"host"`, `"hast"`, "hast"},
-		{node, `"v":2`, `"v":1`, "gap is not allowed"},
-		{node, `"v":2,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","gap":[10,100]`,
-			`"v":1,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"`, "spoiled is not allowed"},
+		{node, `"from":50`, `"from":100`, ""},
+		{node, `"from":50`, `"from":101`, "from is out of range"},
+		{node, `"from":50`, `"from":-` + end, ""},
+		{node, `"from":50`, `"from":-` + past, "from is out of range"},
+		{node, `"from":50,`, ``, ""},
+		{node, `"nonce":"m"`, `"nonce":""`, "over is not"},
+		{node, `{"until":40,`, `{`, ""},
+		{node, `{"until":40,`, `{"until":` + past + `,`, "over is not"},
+		{node, `{"until":40,`, `{"until":40,"owner":"o",`, "owner"},
 		{node, `[10,100]`, `[10,101]`, "gap ends above until"},
 		{node, `[10,100]`, `[99,100]`, ""},
 		{node, `[10,100]`, `[100,100]`, "gap is not a span"},
@@ -182,7 +212,7 @@ func TestRecordLimits(t *testing.T) {
 			t.Fatalf("%s is not in %s", tt.old, tt.text)
 		}
 		var err error
-		if tt.text == config || tt.text == config1 {
+		if tt.text == config {
 			_, err = decodeConfig("v1/s/config", []byte(text))
 		} else {
 			_, err = decodeNode("v1/s/n/1", []byte(text))
@@ -194,8 +224,8 @@ func TestRecordLimits(t *testing.T) {
 			t.Errorf("%s: %v, want damage with the key and %q", text, err, tt.damage)
 		}
 	}
-	_, err := decodeNode("k", []byte(`{"v":3,"spans":[]}`))
-	if want := fmt.Sprintf("k has version 3, this program knows %d", version); !errors.Is(err, ErrNewerVersion) || !strings.Contains(err.Error(), want) {
+	_, err := decodeNode("k", []byte(`{"v":4,"spans":[]}`))
+	if want := fmt.Sprintf("k has version 4, this program knows %d", version); !errors.Is(err, ErrNewerVersion) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a newer record: %v, want %q", err, want)
 	}
 }

@@ -93,7 +93,7 @@ func TestRecords(t *testing.T) {
 	if got, err := decodeConfig("k", c.encode()); err != nil || got != c {
 		t.Errorf("decode(encode(%+v)) = %+v, %v", c, got, err)
 	}
-	n := nodeRecord{Version: 1, Nonce: "n", Owner: "o", Until: 7, Wall: 5, State: flagHeld, Host: "h"}
+	n := nodeRecord{Nonce: "n", Owner: "o", Until: 7, Wall: 5, State: flagHeld, Host: "h"}
 	if got, err := decodeNode("k", n.encode()); err != nil || got != n {
 		t.Errorf("decode(encode(%+v)) = %+v, %v", n, got, err)
 	}
@@ -106,7 +106,7 @@ func TestRecordFaults(t *testing.T) {
 		return r.encode()
 	}
 	node := func(change func(*nodeRecord)) []byte {
-		r := nodeRecord{Version: 1, Nonce: "n", State: flagHeld}
+		r := nodeRecord{Nonce: "n", State: flagHeld}
 		change(&r)
 		return r.encode()
 	}
@@ -118,23 +118,23 @@ func TestRecordFaults(t *testing.T) {
 	}{
 		{"no JSON", []byte("x"), true, ErrDamaged},
 		{"cut", node(func(*nodeRecord) {})[:20], true, ErrDamaged},
-		{"newer", node(func(r *nodeRecord) { r.Version = version + 1 }), true, ErrNewerVersion},
+		{"newer", []byte(`{"v":4,"nonce":"n","state":"held"}`), true, ErrNewerVersion},
 		{"newer with other fields", []byte(`{"v":9,"lease":1}`), true, ErrNewerVersion},
 		{"newer beyond every integer", []byte(`{"v":100000000000000000000}`), true, ErrNewerVersion},
 		{"no version", []byte(`{}`), true, ErrDamaged},
 		{"version null", []byte(`{"v":null}`), true, ErrDamaged},
-		{"version with a point", []byte(`{"v":2.0}`), true, ErrDamaged},
-		{"version in quotes", []byte(`{"v":"2"}`), true, ErrDamaged},
+		{"version with a point", []byte(`{"v":3.0}`), true, ErrDamaged},
+		{"version in quotes", []byte(`{"v":"3"}`), true, ErrDamaged},
 		{"version far below", []byte(`{"v":-100000000000000000000}`), true, ErrDamaged},
-		{"negative version", node(func(r *nodeRecord) { r.Version = -1 }), true, ErrDamaged},
-		{"unknown field", []byte(`{"v":1,"nonce":"n","state":"held","x":1}`), true, ErrDamaged},
+		{"negative version", []byte(`{"v":-1,"nonce":"n","state":"held"}`), true, ErrDamaged},
+		{"unknown field", []byte(`{"v":3,"nonce":"n","state":"held","x":1}`), true, ErrDamaged},
 		{"something after", append(node(func(*nodeRecord) {}), '1'), true, ErrDamaged},
 		{"a brace after", append(node(func(*nodeRecord) {}), '}'), true, ErrDamaged},
 		{"brackets after", append(node(func(*nodeRecord) {}), "]]] cut"...), true, ErrDamaged},
 		{"unknown state", node(func(r *nodeRecord) { r.State = "on" }), true, ErrDamaged},
 		{"no nonce", node(func(r *nodeRecord) { r.Nonce = "" }), true, ErrDamaged},
 		{"endless mark", node(func(r *nodeRecord) { r.Until = 1 << 62 }), true, ErrDamaged},
-		{"config newer", config(func(r *configRecord) { r.Version = version + 1 }), false, ErrNewerVersion},
+		{"config newer", bytes.Replace(config(func(*configRecord) {}), []byte(`"v":3`), []byte(`"v":4`), 1), false, ErrNewerVersion},
 		{"config short window", config(func(r *configRecord) { r.Window = 1 }), false, ErrDamaged},
 		{"config endless window", config(func(r *configRecord) { r.Window = 1 << 62 }), false, ErrDamaged},
 		{"config without incarnation", config(func(r *configRecord) { r.Incarnation = 0 }), false, ErrDamaged},
@@ -159,7 +159,7 @@ func TestRecordFaults(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	c := newConfigRecord(testConfig(f))
 	f.Add(c.encode())
-	f.Add((nodeRecord{Version: 1, Nonce: "n", Owner: "o", Until: 7, State: flagHeld}).encode())
+	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: flagHeld}).encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if r, err := decodeConfig("k", value); err == nil {

@@ -2,6 +2,8 @@ package grant
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -9,12 +11,12 @@ import (
 func TestRenewal(t *testing.T) {
 	r := newRig(t, 4, nil)
 	first := r.holding()
-	r.m.hold.gap, r.m.hold.spoiled = span{1, 2}, span{maxTime - 2, maxTime - 1}
+	r.m.hold.over, r.m.hold.gap, r.m.hold.spoiled = over{5, "before"}, span{1, 2}, span{maxTime - 2, maxTime - 1}
 	a := r.renewing()
 	n := r.read(a.Next)
 	want := nodeRecord{
-		Version: 2, Nonce: n.Nonce, Owner: "us", Until: r.wall + 6000, Wall: r.wall, State: flagHeld, Host: "h",
-		Gap: span{1, 2}, Spoiled: span{maxTime - 2, maxTime - 1},
+		Nonce: n.Nonce, Owner: "us", Until: r.wall + 6000, Wall: r.wall, State: flagHeld, Host: "h",
+		From: maybe{rigTime, true}, Over: over{5, "before"}, Gap: span{1, 2}, Spoiled: span{maxTime - 2, maxTime - 1},
 	}
 	if n != want || string(a.Old) != string(first) || n.Nonce == r.read(first).Nonce || len(n.Nonce) != 32 {
 		t.Errorf("it writes %+v over %s, want %+v over %s", n, a.Old, want, first)
@@ -34,12 +36,6 @@ func TestRenewal(t *testing.T) {
 	if n := r.read(r.renewing().Next); n.Until != r.m.hold.until+700 {
 		t.Errorf("until %d, want 700 more", n.Until-r.m.hold.until)
 	}
-	// Fields that another version does not have.
-	r = newRig(t, 4, func(c *configRecord) { c.Version = 1 })
-	r.holding()
-	if n := r.read(r.renewing().Next); n.Version != 1 {
-		t.Errorf("version %d in a sequencer of version 1", n.Version)
-	}
 }
 
 // TestUnknownRenewal: an attempt that a read shows is replaced by a window that
@@ -51,8 +47,8 @@ func TestUnknownRenewal(t *testing.T) {
 		attempt := r.renewing()
 		until := r.m.Status().Until
 		r.answer(Event{Err: errNoAnswer})
-		if a := r.asks(Get); a.Key != r.m.hold.key {
-			t.Fatalf("it reads %q", a.Key)
+		if a := r.asks(GetMany); a.Keys[0] != r.m.hold.key {
+			t.Fatalf("it reads %q", a.Keys)
 		}
 		if r.m.status.Err == nil || r.did(Extend) != nil {
 			t.Errorf("unknown: %+v", r.out)
@@ -69,7 +65,7 @@ func TestUnknownRenewal(t *testing.T) {
 		}
 		// After a refusal, a read shows the current record.
 		r.answer(Event{})
-		r.asks(Get)
+		r.asks(GetMany)
 		switch back {
 		case 0: // the attempt that was read was lost in a failover
 			r.answer(Event{Values: [][]byte{first}})
@@ -103,90 +99,149 @@ func TestUnknownRenewal(t *testing.T) {
 }
 
 // TestReadBackLaw: how a member evaluates each record that can be in place of
-// its own, after a refused renewal.
+// its own, after a refused renewal, and what it reports. Another owner's window
+// that begins below the end of its own proves that the store went back, or that
+// a copy gave the node ID back.
 func TestReadBackLaw(t *testing.T) {
 	type result struct {
-		phase Phase
-		alarm AlarmKind
-		seals bool
-		err   error
+		phase       Phase
+		alarm       AlarmKind
+		from, until int64 // of the alarm, since the grant began
+		seals       bool
+		err         error
 	}
+	const end = 6000 // the member's window, since the grant began; it was used up to 2000 and renewed once, at 1000
+	by := func(from, until int64, at over) func(n *nodeRecord) {
+		return func(n *nodeRecord) {
+			n.Owner, n.From, n.Until, n.Over = "them", maybe{rigTime + from, true}, rigTime+until, at
+		}
+	}
+	after := over{rigTime + 1500, "unknown"} // as a copy may leave it
+	var (
+		losing   = result{phase: Losing}
+		taken    = result{phase: Losing, alarm: TakenOver, from: 3000, until: end + 1000}
+		cloned   = result{phase: Leaving, alarm: Cloned, from: 1000, until: end + 1000, seals: true}
+		frozen   = result{phase: Holding, alarm: RolledBack, err: ErrRolledBack}
+		wentBack = func(from int64) result {
+			return result{Leaving, RolledBack, from, end + 1000, true, ErrRolledBack}
+		}
+		doubt = func(from int64) result {
+			return result{Leaving, Overlapped, from, end + 1000, true, overlapError{}}
+		}
+	)
 	for _, tt := range []struct {
 		name   string
-		change func(n *nodeRecord, h *hold)
+		change func(n *nodeRecord) // of the record before; nil: the record is gone
+		floor  int64               // a new one, since the grant began; 0: none
 		want   result
 	}{
-		{"closing", func(n *nodeRecord, h *hold) { n.State = flagClosing }, result{phase: Leaving, seals: true}},
-		{"closing by another", func(n *nodeRecord, h *hold) { n.Owner, n.State, n.Wall = "them", flagClosing, h.until+1 }, result{phase: Losing, alarm: TakenOver}},
-		{"closing by another whose clock is not past our window", func(n *nodeRecord, h *hold) { n.Owner, n.State, n.Wall = "them", flagClosing, h.until }, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"held by us, by a clock past our window", func(n *nodeRecord, h *hold) { n.Wall, n.Until = h.until+1, h.until+9 }, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"held, and shorter", func(n *nodeRecord, h *hold) { n.Until = h.until - 1 }, result{phase: Holding, alarm: RolledBack, err: ErrRolledBack}},
-		{"held, and no shorter", func(n *nodeRecord, h *hold) { n.Until = h.until }, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"free, and shorter", func(n *nodeRecord, h *hold) { n.State, n.Until = flagFree, h.until-1 }, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"of another whose clock is past our window", func(n *nodeRecord, h *hold) { n.Owner, n.Wall = "them", h.until+1 }, result{phase: Losing, alarm: TakenOver}},
-		{"of another whose clock is not past our window", func(n *nodeRecord, h *hold) { n.Owner, n.Wall = "them", h.until }, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"of another, shorter than ours", func(n *nodeRecord, h *hold) { n.Owner, n.Wall, n.Until = "them", h.until, h.until-1 }, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"repaired, and we are in what was set apart", func(n *nodeRecord, h *hold) {
-			n.Owner, n.Until, n.Gap, n.Spoiled = "them", h.from-10, span{}, span{h.from, h.from + 1}
-		}, result{phase: Losing, alarm: TakenOver}},
-		{"repaired, and we are behind what was set apart", func(n *nodeRecord, h *hold) {
-			n.Owner, n.Until, n.Gap, n.Spoiled = "them", h.from-10, span{}, span{h.from - 1, h.from}
-		}, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"repaired, and we are before what was set apart", func(n *nodeRecord, h *hold) {
-			n.Owner, n.Until, n.Gap, n.Spoiled = "them", h.from-10, span{}, span{h.from + 1, h.from + 9}
-		}, result{phase: Leaving, alarm: Cloned, seals: true}},
-		{"fenced", func(n *nodeRecord, h *hold) { n.Owner, n.State, n.Until = "", flagFree, h.until+99 }, result{phase: Losing}},
-		{"damaged", nil, result{phase: Losing, err: ErrDamaged}},
-		{"gone", nil, result{phase: Holding, alarm: RolledBack, err: ErrRolledBack}},
+		{"gone", nil, 0, frozen},
+		{"gone, and fenced", nil, end + 9000, losing},
+		{"damaged", func(n *nodeRecord) { n.Nonce = "" }, 0, result{phase: Losing, err: ErrDamaged}},
+		{"an earlier one", func(n *nodeRecord) { n.Nonce = "" }, 0, frozen},
+		{"an earlier one, and fenced", func(n *nodeRecord) { n.Nonce = "" }, end + 9000, losing},
+
+		{"ours, closing", func(n *nodeRecord) { n.State = flagClosing }, 0, result{phase: Leaving, seals: true}},
+		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = flagClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: RolledBack, seals: true, err: ErrRolledBack}},
+		{"ours, held and shorter", func(n *nodeRecord) { n.Until-- }, 0, frozen},
+		{"ours, held and no shorter", func(n *nodeRecord) {}, 0, cloned},
+		{"ours, held and longer", func(n *nodeRecord) { n.Until += 9; n.Wall = n.Until + 1 }, 0, cloned},
+		{"ours, and fenced since", func(n *nodeRecord) {}, end + 9000, cloned},
+		{"ours, of a later grant of a copy", func(n *nodeRecord) { n.From.time++; n.Until-- }, 0, cloned},
+		{"ours, of an earlier grant", func(n *nodeRecord) { n.From.time--; n.Until = rigTime }, 0, wentBack(0)},
+		{"ours, given back by a copy", func(n *nodeRecord) { n.State, n.Until = flagFree, rigTime+1000 }, 0, cloned},
+		{"ours, given back below what was used before", func(n *nodeRecord) { n.State, n.Until = flagFree, rigTime+999 }, 0, wentBack(999)},
+
+		{"of another, behind our window", by(end+1000, end+9000, after), 0, taken},
+		{"of another, behind our window, given back", func(n *nodeRecord) { by(end+1000, end+1000, after)(n); n.State = flagFree }, 0, taken},
+		{"of another, closing", func(n *nodeRecord) { by(end+1000, end+9000, after)(n); n.State = flagClosing }, 0, taken},
+		{"of another, and its clock is not past our window", func(n *nodeRecord) { by(end+1000, end+9000, after)(n); n.Wall = rigTime }, 0, taken},
+		{"of another, and its clock is past our window", func(n *nodeRecord) { by(end+999, end+9000, after)(n); n.Wall = n.Until }, 0, doubt(end + 999)},
+		{"of another, after a copy gave it back", by(1500, end+9000, after), 0, doubt(1500)},
+		{"of another, given back", func(n *nodeRecord) { by(1500, 2000, after)(n); n.State = flagFree }, 0, doubt(1500)},
+		{"of another, over our last record but one", by(end, end+9000, over{rigTime + end, "first"}), 0, wentBack(end)},
+		{"of another, over what we claimed", by(1500, end+9000, over{rigTime + 1500, "base"}), 0, wentBack(1500)},
+		{"of another, over what was there before", by(1500, end+9000, over{rigTime + 999, "unknown"}), 0, wentBack(1500)},
+		{"of another, over no record", by(1500, end+9000, over{}), 0, wentBack(1500)},
+		{"of another, given back below what was used before", func(n *nodeRecord) { by(500, 999, after)(n); n.State = flagFree }, 0, wentBack(500)},
+		{"of another, without its beginning", func(n *nodeRecord) { by(0, end+9000, after)(n); n.From = maybe{} }, 0, doubt(0)},
+		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: Fenced, from: 1500, until: end + 1000, seals: true}},
+		{"of another, behind the floor of a fence", by(end+9000, end+9000, after), end + 9000, losing},
+
+		{"repaired, and we are in what was set apart", func(n *nodeRecord) {
+			by(-20, -10, after)(n)
+			n.Gap, n.Spoiled = span{}, span{rigTime, rigTime + end + 1000}
+		}, 0, taken},
+		{"repaired, and we are not all in it", func(n *nodeRecord) {
+			by(-20, -10, after)(n)
+			n.Gap, n.Spoiled = span{}, span{rigTime, rigTime + end + 999}
+		}, 0, wentBack(-20)},
+		{"repaired, and we are before it", func(n *nodeRecord) {
+			by(-20, -10, after)(n)
+			n.Gap, n.Spoiled = span{}, span{rigTime + 1, rigTime + end + 1000}
+		}, 0, wentBack(-20)},
+
+		{"fenced", func(n *nodeRecord) { n.free(0); n.Until = rigTime + end + 9000 }, end + 9000, losing},
+		{"fenced below the end of our window", func(n *nodeRecord) { n.free(0); n.Until = rigTime + end }, end, result{phase: Leaving, alarm: Fenced, from: end, until: end + 1000, seals: true}},
+		{"repaired above our window", func(n *nodeRecord) { n.free(0) }, 0, losing},
+		{"without an owner, from before our grant", func(n *nodeRecord) { n.free(0); n.Until = rigTime }, 0, wentBack(0)},
 	} {
 		for _, unknown := range []bool{false, true} {
 			r := newRig(t, 4, nil)
-			value := r.holding()
-			r.renewing()
+			first := r.holding()
+			r.wall, r.mono, r.used = r.wall+1000, r.mono+1000, r.wall+1000
+			r.step(Event{Kind: Demand})
+			renewal := r.asks(CAS)
+			r.answer(Event{Applied: true})
 			h := r.m.hold
-			renewed := h.renewed
+			old := r.read(first)
+			old.Nonce = "first"
+			h.old, h.over = [][]byte{old.encode()}, over{rigTime, "base"}
+			r.renewing()
 			if unknown {
 				r.answer(Event{Err: errNoAnswer})
 			} else {
 				r.answer(Event{})
 			}
-			until := h.until
-			switch tt.name {
-			case "damaged":
-				value = []byte("{")
-			case "gone":
-				value = nil
-			default:
-				n := r.read(value)
+			if got := r.asks(GetMany).Keys; !slices.Equal(got, []string{h.key, "v1/s/config"}) {
+				t.Fatalf("%s: it reads %v", tt.name, got)
+			}
+			var value []byte
+			if tt.change != nil {
+				n := r.read(renewal.Next)
 				n.Nonce = "another"
-				tt.change(&n, h)
+				tt.change(&n)
 				value = n.encode()
 			}
-			r.answer(Event{Values: [][]byte{value}})
+			if strings.Contains(tt.name, "an earlier one") {
+				value = h.old[0]
+			}
+			c := r.m.sequencer
+			if tt.floor != 0 {
+				c.Floor, c.Nonce = rigTime+tt.floor, "fenced"
+			}
+			r.answer(Event{Values: [][]byte{value, c.encode()}})
 			got := result{phase: r.m.Status().Phase, alarm: r.alarm(), seals: r.did(Seal) != nil}
+			if a := r.did(Alarm); a != nil && a.Alarm.Until != 0 {
+				got.from, got.until = a.Alarm.From-rigTime, a.Alarm.Until-rigTime
+				if a.Alarm.Node != h.node {
+					t.Errorf("%s: alarm %+v", tt.name, a.Alarm)
+				}
+			}
 			if err := r.m.Status().Err; tt.want.err != nil && errors.Is(err, tt.want.err) {
 				got.err = tt.want.err
 			}
 			if got != tt.want {
 				t.Errorf("%s, unknown %t: %+v, want %+v; it is %+v", tt.name, unknown, got, tt.want, r.m.Status())
 			}
-			if a := r.did(Alarm); a != nil {
-				want := AlarmInfo{Kind: got.alarm}
-				switch got.alarm {
-				case Cloned:
-					want = AlarmInfo{Kind: Cloned, Node: h.node, From: renewed, Until: until}
-					if r.m.owner == "us" {
-						t.Errorf("%s: it keeps its owner's name", tt.name)
-					}
-				case TakenOver:
-					want = AlarmInfo{Kind: TakenOver, Node: h.node, From: r.used, Until: until}
-				}
-				if a.Alarm != want {
-					t.Errorf("%s: alarm %+v, want %+v", tt.name, a.Alarm, want)
-				}
+			if renamed := r.m.owner != "us"; renamed != (got.alarm == Cloned || got.until != 0 && errors.Is(got.err, ErrRolledBack)) {
+				t.Errorf("%s: its owner is %s", tt.name, r.m.owner)
+			}
+			if r.m.frozen != errors.Is(got.err, ErrRolledBack) {
+				t.Errorf("%s: frozen %t", tt.name, r.m.frozen)
 			}
 			switch {
-			case got.alarm == RolledBack:
+			case r.m.frozen && !got.seals:
 				if r.request != nil {
 					t.Errorf("%s: it asks for %+v at once", tt.name, r.request)
 				}
@@ -204,12 +259,17 @@ func TestReadBackLaw(t *testing.T) {
 			}
 			// It seals, and gives back only what is its own.
 			r.step(Event{Kind: Sealed})
-			if tt.name == "closing" {
+			switch {
+			case tt.name == "ours, closing":
 				a := r.asks(CAS)
 				if n := r.read(a.Next); string(a.Old) != string(value) || n.State != flagFree || n.Until != r.used {
 					t.Errorf("%s: it writes %s over %s", tt.name, a.Next, a.Old)
 				}
-			} else if r.request == nil || r.request.Kind == CAS {
+			case r.m.frozen:
+				if s := r.m.Status(); r.request != nil || s.Phase != Joining || !errors.Is(s.Err, got.err) {
+					t.Errorf("%s: after the seal it asks for %+v, and is %+v", tt.name, r.request, s)
+				}
+			case r.request == nil || r.request.Kind == CAS:
 				t.Errorf("%s: after the seal it asks for %+v", tt.name, r.request)
 			}
 		}
@@ -301,7 +361,7 @@ func TestReadBackForgives(t *testing.T) {
 	}
 	r.answer(Event{Err: errNoAnswer})
 	n := r.read(first)
-	n.Owner, n.Wall, n.Nonce = "them", r.m.hold.until+1, "another"
+	n.Owner, n.From.time, n.Until, n.Nonce = "them", r.m.hold.until, r.m.hold.until, "another"
 	r.answer(Event{Values: [][]byte{n.encode()}})
 	if r.m.failures != 0 || r.request == nil {
 		t.Errorf("%d failures in a row, and it asks for %+v", r.m.failures, r.request)

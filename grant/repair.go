@@ -26,9 +26,7 @@ type RepairedNode struct {
 	// From and To are the span of time that the repair gives back: no window of
 	// the node ID ever covered it. From To up to Kept, wrong clocks have
 	// claimed the node ID; that span is never used again. All three are zero if
-	// the record contains no such span. Then only time frees the node ID: a
-	// record of version 1 does not contain the times below its mark that were
-	// never used.
+	// the record contains no such span. Then only time frees the node ID.
 	From, To, Kept time.Time
 }
 
@@ -126,7 +124,7 @@ func repairNode(ctx context.Context, s Store, key string, now, limit int64) erro
 			return nil
 		}
 		r.repair()
-		r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", flagFree, now
+		r.free(now)
 		return r.encode()
 	})
 }

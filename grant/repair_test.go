@@ -34,7 +34,7 @@ func TestRepair(t *testing.T) {
 	// The window was once 10 min, so no mark of a correct clock is further
 	// ahead than 20 min plus MaxAhead.
 	limit := now + 1200_000 + config("default").MaxAhead.Milliseconds()
-	claimed := record{2, "n", "o", now + 365*day, now + 365*day - 30_000, "held", "ids-9", []int64{now - 1000, now + 365*day - 30_000}, nil}
+	claimed := record{3, "n", "o", now + 365*day, now + 365*day - 30_000, "held", "ids-9", []int64{now - 1000, now + 365*day - 30_000}, nil}
 	with := func(change func(*record)) record {
 		r := claimed
 		change(&r)
@@ -64,7 +64,6 @@ func TestRepair(t *testing.T) {
 		{name: "one millisecond further", before: with(func(r *record) { r.Until, r.Gap = limit+1, []int64{now - 9*day, now + 1} }), after: &record{Until: now - 9*day, Spoiled: []int64{now + 1, limit + 1}}},
 		{name: "nothing of the gap is left", before: with(func(r *record) { r.Gap = []int64{now - 9*day, now} }), left: true},
 		{name: "without a gap", before: with(func(r *record) { r.Gap = nil }), left: true},
-		{name: "of version 1", before: with(func(r *record) { r.Version, r.Gap = 1, nil }), left: true},
 		// 0 does not mean a gap, whatever the clock shows.
 		{name: "without a gap, to a clock before 1970", before: with(func(r *record) { r.Gap = nil }), left: true, at: -day},
 	} {
@@ -93,7 +92,7 @@ func TestRepair(t *testing.T) {
 			}
 			put("v1/s/n/0007", string(text))
 			put("v1/s/n/7", string(text)) // belongs to a layout before a purge
-			put("v1/s/n/0008", `{"v":2,`)
+			put("v1/s/n/0008", `{"v":3,`)
 			before := keys(t, s)
 
 			at := now
@@ -135,7 +134,7 @@ func TestRepair(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Until != tt.after.Until || !slices.Equal(got.Spoiled, tt.after.Spoiled) || got.Gap != nil ||
-				got.State != "free" || got.Owner != "" || got.Host != "ids-9" || got.Wall != now || len(got.Nonce) != 32 || got.Version != 2 {
+				got.State != "free" || got.Owner != "" || got.Host != "ids-9" || got.Wall != now || len(got.Nonce) != 32 || got.Version != 3 {
 				t.Errorf("the record is %+v, want %+v, free, without a gap", got, tt.after)
 			}
 			n := report.Nodes[0]
@@ -209,7 +208,7 @@ func TestSpoiledIsKept(t *testing.T) {
 	setUp := func(t *testing.T, from, to time.Duration) (*memstore.Store, func(string, spans), []int64) {
 		s := new(memstore.Store)
 		span := []int64{time.Now().Add(from).UnixMilli(), time.Now().Add(to).UnixMilli()}
-		text := fmt.Sprintf(`{"v":2,"nonce":"n","owner":"","until":%d,"wall":0,"state":"free","host":"","spoiled":[%d,%d]}`,
+		text := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":0,"state":"free","host":"","spoiled":[%d,%d]}`,
 			time.Now().Add(-time.Hour).UnixMilli(), span[0], span[1])
 		if ok, err := s.CAS(t.Context(), key, nil, []byte(text)); !ok || err != nil {
 			t.Fatal(ok, err)

@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //	NAME answer shown           its write is visible but not durable, and no answer comes
 //	NAME run                    answers until there are no more requests
 //	NAME clone OTHER            OTHER continues with NAME's memory
-//	detach|attach|destroy|fence|repair|upgrade
+//	detach|attach|destroy|fence|repair
 //	                            the operations on the whole sequencer
 //	backup|restore              of the whole store
 //	failover                    the store keeps only durable values: those of answered writes,
@@ -145,8 +145,6 @@ func (s *story) do(f []string) {
 		result(AttachAll(ctx, s, "s"))
 	case "purge":
 		result(Purge(ctx, s, "s"))
-	case "upgrade":
-		result(Upgrade(ctx, s, "s"))
 	case "fence":
 		o := &FenceOptions{Now: now}
 		if len(f) > 1 {
@@ -328,7 +326,7 @@ func (s *story) step(a *actor, e Event) {
 			}
 			s.print("%s: is %s", a.name, text)
 		case Alarm:
-			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead"}[x.Alarm.Kind]
+			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead", Overlapped: "overlapped"}[x.Alarm.Kind]
 			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
 		if x.IsRequest() {

@@ -53,6 +53,9 @@ configurations() {
 		repair-and-fence | hold | grants | GAP REPAIRS=1 RESTORE T=3 W=1 MAXCAS=2
 		repair-fence-keeps-gap | hold | grants | GAP REPAIRS=2 RESTORE KEEPGAP T=3 W=1 MAXCAS=2
 		repair-and-destroy | hold | grants | GAP REPAIRS=1 DESTROY=1 T=3 W=1 MAXCAS=2
+		takeover-noticed | hold | grants | NOTICE ANYTAKE T=4 W=1 MAXCAS=4
+		rollback-noticed | hold | grants | NOTICE ROLLBACK T=3 W=1 MAXCAS=3
+		copy-noticed | hold | grants | NOTICE CLONE BOUND NP=3 T=3 W=1 MAXCAS=2
 		lease-ideal | hold | lease | CAREFUL
 		start-at-clock | UNIQUE | grants | M_FROM T=4
 		seal-late | UNIQUE | grants | M_SEAL LOOK T=4
@@ -119,6 +122,11 @@ configurations() {
 		fence-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=FENCE GAP REPAIRS=1 RESTORE T=3 W=1 MAXCAS=3
 		clone | UNIQUE | grants | CLONE T=4
 		clone-untaken-only | UNIQUE | grants | M_UNTAKEN CLONE BOUND T=4 MAXCAS=4
+		overlap-not-sealed | NOTICED | grants | M_NOSEALOVER NOTICE ROLLBACK T=4 W=2 MAXCAS=4
+		from-not-carried | NOTICED | grants | M_FROMLOST NOTICE ROLLBACK T=4 W=2 MAXCAS=5
+		wall-for-from | NOTICED | grants | M_WALL NOTICE ROLLBACK T=4 W=2 MAXCAS=5
+		overlap-is-takeover | NOTICED | grants | M_TAKEN NOTICE ROLLBACK T=4 W=2 MAXCAS=4
+		takeover-freezes | NOTICED | grants | M_ANYOVER NOTICE ANYTAKE T=4 W=1 MAXCAS=4
 		lease-pause | UNIQUE | lease | CAREFUL PAUSE
 		lease-skew | UNIQUE | lease | CAREFUL SKEW
 		lease-same-tick | UNIQUE | lease |
@@ -159,6 +167,9 @@ configurations() {
 		full-repair-and-fence | hold | grants | GAP REPAIRS=1 RESTORE T=3 W=1 MAXCAS=3
 		full-repair-and-destroy | hold | grants | GAP REPAIRS=1 DESTROY=1 T=3 W=1 MAXCAS=3
 		full-clone-bound | hold | grants | CLONE BOUND T=4 MAXCAS=4
+		full-takeover-noticed | hold | grants | NOTICE ANYTAKE T=4 W=1 MAXCAS=5
+		full-rollback-noticed | hold | grants | NOTICE ROLLBACK T=4 W=2 MAXCAS=3
+		full-copy-noticed | hold | grants | NOTICE CLONE BOUND NP=3 T=4 W=1 MAXCAS=3
 		full-free-on-a-read | ENDED | grants | M_SEENFREE FAILOVER=1 DESTROY=1 ANYTAKE IDLE T=2 W=1 MAXCAS=4
 	END
 }
@@ -199,6 +210,7 @@ one() {
 	if grep -q 'assertion violated' "$out"; then
 		case $(grep 'assertion violated' "$out") in
 		*issued*) result=UNIQUE ;;
+		*.over*|*.frozen*) result=NOTICED ;;
 		*used*) result=ORDER ;;
 		*.late*) result=ENDED ;;
 		esac

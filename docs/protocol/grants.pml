@@ -27,7 +27,10 @@
  *   UNIQUE  no tick of a node ID is handed out twice;
  *   ORDER   the ticks that one process takes grow, over all its terms;
  *   ENDED   (DESTROY) once destroy or detach has returned, no renewal applied
- *           since extends a window, and no number acquired since is used.
+ *           since extends a window, and no number acquired since is used;
+ *   NOTICED (NOTICE) a process that has read a record whose owner's grant began
+ *           below the end of its own window takes no more slots, and claims
+ *           nothing; and it stops so only if the store went back or it was copied.
  */
 
 #ifndef NP
@@ -46,11 +49,21 @@
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 
+#ifdef ROLLBACK         /* the store goes back, and is not fenced */
+#define RESTORE
+#define M_NOFENCE
+#define WENT (stage == 2)
+#else
+#define WENT false
+#endif
 #if defined(RESTORE) || defined(FAILOVER)
 #define BACK            /* bytes can come back */
 #endif
-#if defined(DESTROY) || defined(M_NONONCE)
+#if defined(DESTROY) || defined(M_NONONCE) || defined(NOTICE)
 #define OWNER
+#endif
+#if defined(DESTROY) || defined(NOTICE)
+#define DEAD
 #endif
 #if defined(RESTORE) || defined(OLDREADS)
 #define THERE
@@ -67,6 +80,13 @@ typedef Record {
 	unsigned state : 2;
 #ifdef OWNER
 	unsigned owner : 2;     /* 0: no process that lives; else the process + 1 */
+#endif
+#ifdef NOTICE
+	unsigned from : 3;      /* where the grant of its owner began, as it is written */
+	unsigned began : 3;     /* the same, in truth; no process sees it */
+#ifdef M_WALL
+	unsigned wall : 3;      /* the clock of its writer */
+#endif
 #endif
 #ifdef GAP
 	unsigned ga : 3;        /* no window ever covered [ga, gb); 0, 0: no gap */
@@ -209,8 +229,13 @@ typedef Write {
 	unsigned until : 3;
 	bit cfg;                /* of an acquire: the configuration is what was read */
 	bit mine;               /* its sender lives, and has the grant still that it was for */
-#ifdef DESTROY
+#ifdef DEAD
 	bit dead;               /* its sender died */
+#endif
+#ifdef M_WALL
+	unsigned wall : 3;
+#endif
+#ifdef DESTROY
 	bit late;               /* it was applied after destroy had returned */
 #ifdef FAILOVER
 	bit cfgbak;
@@ -246,6 +271,13 @@ typedef Memory {
 	unsigned next : 3;      /* the next slot */
 	unsigned until : 3;     /* exclusive end */
 	unsigned used : 3;      /* exclusive end of what this process took in its life */
+#ifdef NOTICE
+	bit frozen;             /* it claims nothing */
+	bit over;               /* it has read of a grant that overlaps its own; no process sees this */
+#ifdef CLONE
+	bit copy;               /* it has the name of process 0 */
+#endif
+#endif
 	unsigned p : 2;         /* the slot under way */
 	unsigned pn : 1;
 	unsigned ps : 3;
@@ -294,7 +326,12 @@ bit cloned; unsigned c_id : 1; unsigned c_lo : 3; unsigned c_until : 3;
 #endif
 #endif
 #ifndef ALLOWED
-#define ALLOWED(i, t) false
+#define ALLOWED(i, t) WENT
+#endif
+#if defined(NOTICE) && defined(CLONE)
+#define NAME (m[me].copy -> 1 : me + 1)
+#else
+#define NAME (me + 1)
 #endif
 
 /* ------------------------------------------------------------------- steps */
@@ -351,8 +388,14 @@ inline longer(x) {
 
 inline clear(q) {
 	q.st = NONE; q.kind = 0; q.id = 0; q.same = 0; q.from = 0; q.until = 0; q.cfg = 0; q.mine = 0;
+#ifdef DEAD
+	q.dead = 0;
+#endif
+#ifdef M_WALL
+	q.wall = 0;
+#endif
 #ifdef DESTROY
-	q.dead = 0; q.late = 0;
+	q.late = 0;
 #ifdef FAILOVER
 	q.cfgbak = 0;
 #endif
@@ -435,8 +478,14 @@ inline configured() {
 inline move(q1, q2) {
 	q1.st = q2.st; q1.kind = q2.kind; q1.id = q2.id; q1.same = q2.same;
 	q1.from = q2.from; q1.until = q2.until; q1.cfg = q2.cfg; q1.mine = q2.mine;
+#ifdef DEAD
+	q1.dead = q2.dead;
+#endif
+#ifdef M_WALL
+	q1.wall = q2.wall;
+#endif
 #ifdef DESTROY
-	q1.dead = q2.dead; q1.late = q2.late;
+	q1.late = q2.late;
 #ifdef FAILOVER
 	q1.cfgbak = q2.cfgbak;
 #endif
@@ -536,7 +585,21 @@ inline apply(q) {
 #endif
 #ifdef DESTROY
 		q.late = returned;
-		r[q.id].owner = (q.dead -> 0 : me + 1);
+#endif
+#ifdef NOTICE           /* only a claim writes where its grant begins */
+		if
+		:: q.kind == ACQUIRE -> r[q.id].from = q.from; r[q.id].began = q.from
+#ifdef M_FROMLOST       /* so does a renewal */
+		:: q.kind == RENEW -> r[q.id].from = r[q.id].until
+#endif
+		:: else
+		fi;
+#ifdef M_WALL
+		r[q.id].wall = q.wall;
+#endif
+#endif
+#ifdef DEAD
+		r[q.id].owner = (q.dead -> 0 : NAME);
 #elif defined(OWNER)
 		r[q.id].owner = me + 1;
 #endif
@@ -556,7 +619,7 @@ inline apply(q) {
 #ifdef BACK
 		q.bak = 0;
 #endif
-#if defined(RESTORE) && !defined(CLOCK)
+#if defined(RESTORE) && !defined(CLOCK) && !defined(ROLLBACK)
 		if :: stage > 0 -> top = MAX(top, q.until) :: else fi;
 #endif
 #ifdef REVCAS
@@ -586,7 +649,7 @@ inline disown() {
 	:: zb[me].st == DONE || zb[me].st == SEEN -> clear(zb[me])
 	:: else ->
 		zb[me].mine = 0; zb[me].cfg = 0;
-#ifndef GAP
+#if !defined(GAP) && !defined(NOTICE)
 		zb[me].from = 0;
 #endif
 #if defined(FAILOVER) && defined(DESTROY)
@@ -798,9 +861,68 @@ inline from_bytes(q) {
 /* The slot u is taken. */
 inline take() {
 	assert(u >= m[me].used);                                /* ORDER */
+#ifdef NOTICE
+	assert(!m[me].over);                                    /* NOTICED */
+#endif
 	m[me].next = u + 1; m[me].used = u + 1;
 	m[me].ps = u; m[me].pn = m[me].id
 }
+
+#ifdef NOTICE
+#define THAWED (!m[me].frozen)
+/* What the process may have used ends here. A release of unknown result may
+ * have lowered the mark. */
+#define LAST_USE (m[me].sealed -> GIVEBACK : m[me].until)
+/* The record that is read back is another's, and so is its window: it begins
+ * below the end of this process's.
+ * M_WALL: it was written by a clock that shows a time in this process's window.
+ * M_TAKEN: it is taken for a takeover, always. M_ANYOVER: it never is. */
+#if defined(M_WALL)
+#define OVERLAPS(n) (r[n].wall <= LAST_USE)
+#elif defined(M_TAKEN)
+#define OVERLAPS(n) false
+#elif defined(M_ANYOVER)
+#define OVERLAPS(n) true
+#else
+#define OVERLAPS(n) (r[n].from < LAST_USE)
+#endif
+inline found() {
+	k = m[me].id;
+	if
+#ifdef THERE
+	:: !r[k].there -> m[me].frozen = 1
+#endif
+	:: r[k].owner == NAME && (r[k].until > 0) ->            /* an old one, a copy's, or a late write */
+		if
+		:: WENT -> m[me].frozen = 1
+#ifdef CLONE
+		:: cloned -> if :: !m[me].sealed -> seal() :: else fi
+#endif
+		:: else
+		fi
+	:: else ->
+		if :: r[k].began < LAST_USE -> m[me].over = 1 :: else fi;
+		if
+		:: OVERLAPS(k) ->
+			m[me].frozen = 1;
+#ifndef M_NOSEALOVER    /* it freezes, and uses what is left of its window */
+			if :: !m[me].sealed -> seal() :: else fi;
+#endif
+#ifdef CLONE
+			assert(!m[me].frozen || cloned)                 /* NOTICED: m[].over */
+#else
+			assert(!m[me].frozen || WENT)                   /* NOTICED: m[].over */
+#endif
+		:: else
+		fi
+	fi;
+	k = 0;
+	m[me].lost = 1
+}
+#else
+#define THAWED true
+inline found() { m[me].lost = 1 }
+#endif
 
 /* The configuration is read first. LATEPICK: the record is read later, when the
  * configuration may be another. */
@@ -810,13 +932,23 @@ inline take() {
 #define MAYPICK USABLE
 #endif
 
+/* A copy, and what it is a copy of, keep their name. */
+#if defined(NOTICE) && defined(CLONE)
+#define MORTAL (!cloned || me == 1)
+#else
+#define MORTAL true
+#endif
+
 active [NP] proctype Process() {
 	byte me = _pid;
 	byte c, u, e, k;
 	do
 	/* Acquire. The number and the configuration are read here; the write may be
 	 * applied much later, so what was read may be old. */
-	:: atomic { (!m[me].own || m[me].lost && !m[me].sealed) && rq[me].st == NONE && MAYPICK && TURN && MAYSEND ->
+	:: atomic { (!m[me].own || m[me].lost && !m[me].sealed) && rq[me].st == NONE && MAYPICK && TURN && MAYSEND && THAWED ->
+#ifdef NOTICE
+		assert(!m[me].over);                                    /* NOTICED */
+#endif
 		u = 0;
 #if NI > 1
 		if :: u = 0 :: second -> u = 1 fi;
@@ -840,6 +972,9 @@ active [NP] proctype Process() {
 			COUNT;
 			if :: me == begun && begun < NP -> begun++ :: else fi;
 			rq[me].st = SENT; rq[me].kind = ACQUIRE; rq[me].id = u; rq[me].same = 1; rq[me].cfg = USABLE; rq[me].mine = 1;
+#ifdef M_WALL
+			rq[me].wall = c;
+#endif
 #if defined(FAILOVER) && defined(DESTROY)
 			rq[me].cfgbak = (cfgbak && USABLE);
 #endif
@@ -880,6 +1015,9 @@ active [NP] proctype Process() {
 			COUNT;
 			from_bytes(m[me]);
 			rq[me].kind = RENEW; rq[me].until = u;
+#ifdef M_WALL
+			rq[me].wall = c;
+#endif
 #ifdef M_GAPRENEW
 			rq[me].from = c;
 #endif
@@ -969,7 +1107,7 @@ active [NP] proctype Process() {
 #ifdef BACK
 			:: m[me].same                           /* it came back: try again */
 #endif
-			:: else -> m[me].lost = 1
+			:: else -> found()
 			fi
 		:: else
 		fi;
@@ -1040,13 +1178,16 @@ active [NP] proctype Process() {
 #endif
 
 	/* Die. The process that starts in this place is another. */
-	:: atomic { m[me].own || rq[me].st != NONE || m[me].used > 0 ->
+	:: atomic { (m[me].own || rq[me].st != NONE || m[me].used > 0) && MORTAL ->
 		if
 		:: rq[me].st == SENT && zb[me].st != SENT -> give_up()
 		:: else -> clear(rq[me])
 		fi;
-#ifdef DESTROY
+#ifdef DEAD
 		if :: zb[me].st != NONE -> zb[me].dead = 1 :: else fi;
+#endif
+#ifdef NOTICE
+		m[me].frozen = 0; m[me].over = 0;
 #endif
 #ifdef OWNER
 		k = 0;
@@ -1069,8 +1210,14 @@ active [NP] proctype Process() {
 /* r1 becomes r2. */
 inline copy(r1, r2) {
 	r1.until = r2.until; r1.state = r2.state;
-#ifdef DESTROY
+#ifdef OWNER
 	r1.owner = r2.owner;
+#endif
+#ifdef NOTICE
+	r1.from = r2.from; r1.began = r2.began;
+#ifdef M_WALL
+	r1.wall = r2.wall;
+#endif
 #endif
 #ifdef GAP
 	r1.ga = r2.ga; r1.gb = r2.gb; r1.sb = r2.sb; r1.sc = r2.sc;
@@ -1105,8 +1252,14 @@ inline load() {
 	:: i < NI ->
 		copy(r[i], b[i]); r[i].bak = 0;
 		b[i].until = 0; b[i].state = 0;
-#ifdef DESTROY
+#ifdef OWNER
 		b[i].owner = 0;
+#endif
+#ifdef NOTICE
+		b[i].from = 0; b[i].began = 0;
+#ifdef M_WALL
+		b[i].wall = 0;
+#endif
 #endif
 #ifdef GAP
 		b[i].ga = 0; b[i].gb = 0; b[i].sb = 0; b[i].sc = 0;
@@ -1555,6 +1708,9 @@ active proctype Copier() {
 #endif
 		m[NP-1].own = 1; m[NP-1].sealed = m[0].sealed; m[NP-1].lost = m[0].lost; m[NP-1].id = m[0].id; m[NP-1].same = m[0].same;
 		m[NP-1].next = m[0].next; m[NP-1].until = m[0].until; m[NP-1].used = m[0].used;
+#ifdef NOTICE
+		m[NP-1].frozen = m[0].frozen; m[NP-1].over = m[0].over; m[NP-1].copy = 1;
+#endif
 		m[NP-1].p = m[0].p; m[NP-1].pn = m[0].pn; m[NP-1].ps = m[0].ps }
 }
 #endif

@@ -31,13 +31,12 @@ const (
 	callPurge
 	callFence
 	callRepair
-	callUpgrade // from version 1 of the records
 	calls
 )
 
 var callNames = [calls]string{
 	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "forwarded", "Create", "DetachAll", "AttachAll",
-	"Destroy", "Purge", "Fence", "Repair", "Upgrade",
+	"Destroy", "Purge", "Fence", "Repair",
 }
 
 // String returns the call in words.

@@ -36,6 +36,7 @@ const (
 	halfFence                   // a fence that is interrupted and run again
 	shortFence                  // a fence with a shorter window than there was
 	fenced                      // of a store that never went back
+	rollback                    // of the store, by a write or by long, and members use it before the fence
 	younger                     // the sequencer was created after the backup
 	clone                       // of a running process
 	detachedAll                 // and attached
@@ -51,7 +52,7 @@ var faultNames = [faults]string{
 	"paused call", "late seal", "stopped", "crashed", "released", "clock step", "clock set", "clock drift", "clock skew",
 	"clock in 2050", "clock a year ahead", "clock of whole seconds", "clock of the store", "partition", "outage", "slow request", "lost request", "lost answer", "late CAS",
 	"lagging standby", "write not durable", "failover", "old primary", "lineage failed", "restore with fence", "late fence",
-	"half a fence", "fence of too short a window", "fence alone", "younger than the backup", "clone", "detached all", "destroyed all", "configuration changed", "operator's request lost",
+	"half a fence", "fence of too short a window", "fence alone", "rollback", "younger than the backup", "clone", "detached all", "destroyed all", "configuration changed", "operator's request lost",
 	"reused address", "foreign address",
 }
 
@@ -101,6 +102,8 @@ func (w *world) disturb() {
 			w.fault(fenced)
 			w.fence()
 		}
+	case rollback:
+		w.rollBackSoon()
 	case clone:
 		w.clone(p)
 	case detachedAll, destroyedAll, changed:

@@ -85,7 +85,7 @@ func (w *world) end(p *member) {
 // start starts a new process, once it can read the configuration.
 func (w *world) start(p *member) {
 	w.end(p)
-	if !w.byHand && (w.store.down > w.Now || p.cut > w.Now || w.unfenced) {
+	if !w.byHand && (w.store.down > w.Now || p.cut > w.Now || w.unfenced && !w.open) {
 		w.alive(p, second+w.upTo(second), func() { w.start(p) })
 		return
 	}
@@ -258,7 +258,11 @@ func (w *world) act(p *member, a grant.Action) {
 // alarm does what operators do after an alarm.
 func (w *world) alarm(p *member, i grant.AlarmInfo) {
 	w.res.Alarms++
-	if i.Kind == grant.RolledBack && !w.byHand {
+	stops := i.Kind == grant.RolledBack || i.Kind == grant.Overlapped
+	if stops && i.Until > i.From && w.store.restored == never && len(w.cloned) == 0 && w.stale < w.Now {
+		w.Fail("frozen: member %d takes a takeover of node %d for a store that went back", p.id, i.Node)
+	}
+	if stops && !w.byHand {
 		at := w.Now
 		w.After(w.upTo(minute), func() {
 			if w.fenced < at {
@@ -357,7 +361,11 @@ func (w *world) ask(p *member, a grant.Action) {
 			p.request = 0
 			e.Kind = grant.Answered
 			w.heard(p, a, e)
+			over := w.overlaps(p, a, e)
 			w.step(p, e)
+			if over {
+				w.checkStopped(p)
+			}
 		}
 	}
 	if w.byHand {
@@ -432,6 +440,10 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 		}
 		p.settled, p.revision = never, never
 		e.Kind = grant.WentBack
+		if w.Chance(0.9) {
+			e.Values = [][]byte{w.store.values[configKey]} // read in the same step
+			p.hear(w.floor(), w.Now)
+		}
 	case now < p.settled:
 		p.settled = p.revision
 	default:

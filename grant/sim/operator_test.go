@@ -1,9 +1,10 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -27,18 +28,6 @@ func (w *world) create() {
 		w.Fail("create: %v", err)
 	}
 	w.created(w.config)
-	if w.old {
-		w.age()
-	}
-}
-
-// age changes the configuration to version 1, as written by an older program.
-func (w *world) age() {
-	text := string(w.store.values[configKey])
-	text = strings.Replace(text, `"v":2`, `"v":1`, 1)
-	text = strings.Replace(text, fmt.Sprintf(`"longest_window":%d,`, w.config.Window.Milliseconds()), "", 1)
-	text = strings.Replace(text, `"floor":null`, `"floor":0`, 1)
-	w.store.values[configKey] = []byte(text)
 }
 
 func (w *world) created(c grant.Config) {
@@ -185,9 +174,6 @@ func (w *world) attend() {
 		return
 	}
 	w.config = info.Config
-	if info.Version == 1 && w.Chance(0.02) {
-		w.upgrade()
-	}
 	if (w.besieged || w.wild) && w.Chance(0.3) {
 		w.repair()
 	}
@@ -201,21 +187,6 @@ func (w *world) attend() {
 	default:
 		w.revive(destroyedAll)
 	}
-}
-
-// upgrade makes members write records in the newest version.
-func (w *world) upgrade() {
-	w.insist(func() error {
-		if w.unfenced {
-			return grant.ErrNotSent
-		}
-		_, err := grant.Upgrade(done, operator{w: w}, name)
-		return err
-	}, func(err error) {
-		if err == nil {
-			w.called(callUpgrade)
-		}
-	})
 }
 
 // repair gives back what wrong clocks have blocked.
@@ -300,6 +271,47 @@ func (w *world) restore() {
 			for _, p := range w.members {
 				p.disturbed = w.Now + 4*w.window() + minute
 			}
+		})
+	})
+}
+
+// rollBackSoon makes the store go back to its current state a little later, or
+// after some windows.
+func (w *world) rollBackSoon() {
+	if w.wild || w.besieged || w.lineage || w.standby {
+		return
+	}
+	b := w.store.snapshot()
+	in := w.upTo(w.window() / 2)
+	if w.Chance(0.7) {
+		in = w.window() + w.upTo(4*w.window())
+	}
+	w.After(in, func() { w.rollBack(b) })
+}
+
+// rollBack makes the store go back to an earlier state. Members continue to use
+// it, and some start anew, until an operator fences it some windows later. Until
+// then IDs repeat; members that find another's window in their own must stop.
+func (w *world) rollBack(b *backup) {
+	s := w.store
+	if w.unfenced || s.down > w.Now || w.closing > w.Now || w.ended || w.operating > w.Now || len(w.cloned) > 0 || !bytes.Equal(b.values[configKey], s.values[configKey]) {
+		return
+	}
+	w.fault(rollback)
+	s.restore(b)
+	w.unfenced, w.open, w.repeats = true, true, math.MaxInt64
+	for i, p := range w.members {
+		p.disturbed = w.Now + 8*w.window() + minute
+		if p.m != nil && i%2 == 1 {
+			w.crash(p, w.upTo(second))
+		}
+	}
+	w.After(w.window()+w.upTo(2*w.window()), func() {
+		w.insist(w.fenceNow, func(err error) {
+			if err != nil {
+				w.Fail("fence: %v", err)
+			}
+			w.open, w.repeats, w.fenced = false, w.floor()*ms, w.Now
 		})
 	})
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -23,10 +24,11 @@ type records struct {
 	floorOf *byte // the configuration whose floor is floorIs
 	floorIs int64
 	stale   int64 // until then, reads may come from an old primary
+	repeats int64 // IDs before it may repeat, because the store went back without a fence
 }
 
 func newRecords() records {
-	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: never}
+	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: never, repeats: never}
 }
 
 // never is a time before all others, and the mark of a number without a record.
@@ -42,13 +44,14 @@ type number struct {
 	given    map[*format]*slots
 	repaired bool         // times before those of the last terms may be taken
 	excused  []interval64 // what may be taken and returned twice
+	below    *int64       // everything before it may be, too
 }
 
 // An interval64 is the times from lo on and below hi, in µs.
 type interval64 struct{ lo, hi int64 }
 
 func (n *number) excuses(t int64) bool {
-	return slices.ContainsFunc(n.excused, func(i interval64) bool { return i.lo <= t && t < i.hi })
+	return t < *n.below || slices.ContainsFunc(n.excused, func(i interval64) bool { return i.lo <= t && t < i.hi })
 }
 
 // A granted is what an owner was granted.
@@ -57,7 +60,7 @@ type granted struct{ until int64 } // in ms
 func (w *world) number(key string) *number {
 	n := w.numbers[key]
 	if n == nil {
-		n = &number{key: key, taken: never, most: never, granted: make(map[string]*granted), given: make(map[*format]*slots)}
+		n = &number{below: &w.repeats, key: key, taken: never, most: never, granted: make(map[string]*granted), given: make(map[*format]*slots)}
 		w.numbers[key] = n
 	}
 	return n
@@ -111,6 +114,7 @@ type written struct {
 	base    int64 // the mark that its owner's claim replaced
 	floor   int64 // of the sequencer, when it was applied
 	late    bool  // applied after the sequencer had ended
+	began   int64 // where the grant of its owner began, in ms
 	clock   int64 // its writer's clock, in ms, when the write was requested
 }
 
@@ -161,11 +165,10 @@ func (w *world) floor() int64 {
 	return w.floorIs
 }
 
-// floorIn returns the floor in a configuration, or never. In version 1, 0 means
-// no floor.
+// floorIn returns the floor in a configuration, or never.
 func floorIn(config []byte) int64 {
 	n, err := strconv.ParseInt(simkit.Field(config, `"floor":`), 10, 64)
-	if err != nil || n == 0 && simkit.Field(config, `"v":`) == "1" {
+	if err != nil {
 		return never
 	}
 	return n
@@ -184,12 +187,12 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	is.applied, is.base = true, was.Until
 	same := was.held() && was.Owner == is.Owner
 	if same {
-		is.base = was.base
+		is.base, is.began = was.base, was.began
 		if is.Until < was.base {
 			w.Fail("windows: the mark of %s becomes %d, below %d, where the grant of its owner began", k, is.Until, was.base)
 		}
 	} else if is.held() {
-		is.floor = w.floor()
+		is.floor, is.began = w.floor(), w.integer(next, `"from":`)
 	}
 	if is.State == "held" && (w.ended || !same && simkit.Field(w.store.values[configKey], `"state":`) != "attached") {
 		is.late = true
@@ -364,8 +367,36 @@ func (w *world) heard(p *member, a grant.Action, e grant.Event) {
 	if e.Err != nil || !readsConfig(a) {
 		return
 	}
-	if n := floorIn(e.Values[len(e.Values)-1]); n > p.floor {
-		p.floor, p.floorRead = n, w.Now
+	p.hear(floorIn(e.Values[len(e.Values)-1]), w.Now)
+}
+
+// hear records a floor that a process has read.
+func (p *process) hear(floor, now int64) {
+	if floor > p.floor {
+		p.floor, p.floorRead = floor, now
+	}
+}
+
+// overlaps reports whether a member that holds a node ID reads, instead of its
+// own record, one whose owner's grant began inside its window, and no fence.
+func (w *world) overlaps(p *member, a grant.Action, e grant.Event) bool {
+	s := p.m.Status()
+	if e.Err != nil || a.Kind != grant.GetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != grant.Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
+		return false
+	}
+	info, _ := p.m.Info()
+	x := w.of(e.Values[0])
+	known := int64(never)
+	if !info.Floor.IsZero() {
+		known = info.Floor.UnixMilli()
+	}
+	return x.applied && x.Owner != "" && x.Owner != s.Owner && x.began < s.Until && x.Spoiled == [2]int64{} && floorIn(e.Values[1]) == known
+}
+
+// checkStopped checks that a member has sealed, and claims nothing.
+func (w *world) checkStopped(p *member) {
+	if s := p.m.Status(); s.Phase == grant.Holding || s.Phase == grant.Losing || !errors.Is(s.Err, grant.ErrRolledBack) {
+		w.Fail("overlap: member %d reads that another's window begins in its own, and is %+v", p.id, s)
 	}
 }
 

@@ -279,6 +279,22 @@ var mistakes = map[mutant.Mutant]mistake{
 		breaks: "freeze: a revision that only a read has shown must never fall",
 		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
 	},
+	mutant.FreezeUnsealed: {
+		breaks: "freeze: a member that finds another's window in its own uses the rest",
+		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
+	},
+	mutant.FromRenewed: {
+		breaks: "freeze: a renewal writes where it begins, not where its grant began",
+		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
+	},
+	mutant.WallForFrom: {
+		breaks: "freeze: a window is another's if the clock that wrote it is past ours",
+		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
+	},
+	mutant.OverlapAsTakeover: {
+		breaks: "freeze: another's window in ours is taken for a takeover",
+		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
+	},
 	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
 	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor continues with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
 	mutant.OwnerUnchecked:   {breaks: "forwarding: IDs are passed on without a look at their owner"},

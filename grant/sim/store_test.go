@@ -183,16 +183,21 @@ func (s *store) failOver() {
 	}
 }
 
-// save makes a backup of the durable values.
+// save makes a backup.
 func (s *store) save() {
+	s.backup = s.snapshot()
+	if s.first == nil {
+		s.first = s.backup
+	}
+}
+
+// snapshot returns a backup of the durable values.
+func (s *store) snapshot() *backup {
 	values, revision, known := s.values, s.revision, s.w.known
 	if s.standby != nil {
 		values, revision, known = s.standby, s.durable, s.knew
 	}
-	s.backup = &backup{maps.Clone(values), maps.Clone(s.rev), revision, known}
-	if s.first == nil {
-		s.first = s.backup
-	}
+	return &backup{maps.Clone(values), maps.Clone(s.rev), revision, known}
 }
 
 // restore restores a backup.

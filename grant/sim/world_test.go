@@ -73,6 +73,7 @@ type world struct {
 
 	operating int64 // an operator is at work until then
 	unfenced  bool  // the store went back, and was not fenced yet
+	open      bool  // and members use it
 	fenced    int64 // when members could reach the store after the last fence
 	closing   int64 // until then, members may not hold a node ID, because the sequencer is being detached or destroyed
 	ended     bool  // detach or destroy has returned, and no member may hold a node ID
@@ -90,7 +91,6 @@ type shape struct {
 	besieged bool  // a host whose clock is a year ahead restarts repeatedly
 	spoiled  bool  // the same, but it was allowed to take node IDs anyway
 	clock    bool  // the store returns its time
-	old      bool  // its records have version 1 at first
 	clockOff int64 // error of the store's clock
 }
 
@@ -154,7 +154,6 @@ func (w *world) choose() {
 	if w.focus.World != "" {
 		w.shape = shapes[w.focus.World]
 	}
-	w.old = w.focus.World == "" && w.Chance(0.2)
 	w.begins = begins
 	switch seed % 8 {
 	case 5:
@@ -193,7 +192,7 @@ func (s shape) words() (all []string) {
 	for _, is := range []struct {
 		yes  bool
 		what string
-	}{{s.wild, "wild"}, {s.skewed, "skewed"}, {s.standby, "standby"}, {s.lineage, "lineage"}, {s.besieged, "besieged"}, {s.spoiled, "spoiled"}, {s.old, "old"}, {s.clock, "clock"}, {s.clockOff != 0, "wrong"}} {
+	}{{s.wild, "wild"}, {s.skewed, "skewed"}, {s.standby, "standby"}, {s.lineage, "lineage"}, {s.besieged, "besieged"}, {s.spoiled, "spoiled"}, {s.clock, "clock"}, {s.clockOff != 0, "wrong"}} {
 		if is.yes {
 			all = append(all, is.what)
 		}

@@ -21,7 +21,6 @@ type SequencerJSON struct {
 	Floor       string `json:"floor,omitempty"`
 	Created     string `json:"created"`
 	Longest     string `json:"longest_window,omitempty"` // longest window that it ever had
-	Version     int    `json:"version,omitempty"`        // version of its records
 	Error       string `json:"error,omitempty"`
 }
 
@@ -31,7 +30,7 @@ func InJSON(i grant.Info) SequencerJSON {
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
 		Incarnation: i.Incarnation, Created: Stamp(i.Created),
-		Longest: i.LongestWindow.String(), Version: i.Version,
+		Longest: i.LongestWindow.String(),
 	}
 	if !i.Floor.IsZero() {
 		j.Floor = Stamp(i.Floor)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -129,7 +130,8 @@ func (f *fleet) more(names ...string) {
 	}
 }
 
-// buildPrevious builds the server of the latest earlier commit that builds.
+// buildPrevious builds the server of the latest earlier commit that builds and
+// has the same version of records.
 func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 	t.Helper()
 	commits := strings.Fields(mustRun(t, r.repo, nil, "git", "rev-list", "--first-parent", "--max-count=6", "HEAD"))
@@ -138,13 +140,22 @@ func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 	}
 	source, firn := filepath.Join(dir, "previous"), filepath.Join(dir, "firn-previous")
 	mustRun(t, dir, nil, "git", "clone", "-q", "--shared", "--no-checkout", r.repo, source)
+	version := func(commit string) string {
+		return regexp.MustCompile(`(?m)^const version = .*$`).FindString(mustRun(t, r.repo, nil, "git", "show", commit+":grant/record.go"))
+	}
 	var failure error
 	for _, hash := range commits[1:] {
+		if version(hash) != version("HEAD") {
+			continue
+		}
 		mustRun(t, source, nil, "git", "checkout", "-q", "--detach", hash)
 		if _, failure = command(t.Context(), filepath.Join(source, "server"), []string{"GOWORK=off", "CGO_ENABLED=0"},
 			"go", "build", "-trimpath", "-buildvcs=false", "-o", firn, program); failure == nil {
 			return firn
 		}
+	}
+	if failure == nil {
+		t.Skip("the last commits have another version of records")
 	}
 	t.Fatal(failure)
 	return ""

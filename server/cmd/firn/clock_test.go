@@ -23,7 +23,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/nettest"
@@ -187,15 +186,6 @@ func TestDetachBlocked(t *testing.T) {
 	}
 	if code := <-ended; code != exitFine {
 		t.Errorf("detach ends with %d: %s", code, notes)
-	}
-}
-
-// TestNewestVersion: what the program takes for the newest version of records
-// is that of a new sequencer.
-func TestNewestVersion(t *testing.T) {
-	info, err := grant.Create(t.Context(), new(memstore.Store), "orders", grant.NewConfig(firn.Default(), 0), time.Now())
-	if err != nil || info.Version != newestVersion {
-		t.Errorf("a new sequencer has version %d, %v, want %d", info.Version, err, newestVersion)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 

@@ -29,9 +29,8 @@ it prints, or end the process there: a process that ignores clock differences
 (--allow-clock-ahead) acquires the next node ID. Repair can be run at any time, also while
 members make IDs.
 
-Some node IDs cannot be given back: a record of version 1 has no such span (see firn
-sequencer upgrade), and a span in the past is of no use. These node IDs are free at the
-printed time; until then, members acquire others. The exit code is 1 if there is one.
+A node ID whose span has passed cannot be given back. It is free at the printed time; until
+then, members acquire others. The exit code is 1 if there is one.
 
 The clock must be right: repair compares it with the store's, if the store reports its
 time.
@@ -108,21 +107,10 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 		t.add(key, "%s %s to %s", gives, textfmt.Stamp(n.From), textfmt.Stamp(n.To))
 		t.add(key, "%s %s to %s, which no member uses again", keeps, textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
 	}
-	reason := ""
-	if len(r.Left) > 0 {
-		reason = "no unused time is left before that"
-		info, err := grant.Lookup(ctx, s, r.Sequencer)
-		switch {
-		case err != nil:
-			return err
-		case info.Version < 2:
-			reason = fmt.Sprintf("its record has version 1, without the unused time. For future claims: firn sequencer upgrade %s", r.Sequencer)
-		}
-	}
 	for _, n := range r.Left {
 		key := fmt.Sprintf("node %d", n.Node)
 		t.add(key, "%s", blockedBy(n))
-		t.add(key, "cannot be given back: %s. Members acquire other node IDs until then", reason)
+		t.add(key, "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
 	}
 	t.addDamaged(r.Damaged)
 	t.print(a.stdout, a.lookOf(a.stdout))

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +24,7 @@ import (
 func newSequencer(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "sequencer COMMAND",
-		Short: "Create, list, detach, upgrade and destroy sequencers",
+		Short: "Create, list, detach and destroy sequencers",
 		Long: `A sequencer is a named ID space. Its layout and settings are fixed when it is created, and
 are the same for every process that makes IDs of it.
 
@@ -49,16 +48,6 @@ or their windows have ended.`, false, grant.DetachAll),
 Its marks are kept: if it is created again under the same name, with the same layout, it
 continues above its old IDs and never repeats one.`, true, grant.Destroy),
 		newSequencerPurge(a),
-		newSequencerChange(a, "upgrade", "Upgrade the records of a sequencer to the newest version",
-			`Upgrade rewrites the records of a sequencer in the newest version. Version 2 records the
-longest window that the sequencer ever had, which firn node fence needs after a restore,
-and which times were never used before a claim by a wrong clock, which firn node repair
-gives back. New sequencers have it.
-
-Upgrade every member first. A member of an older release does not understand the new
-version: it acquires no node ID, but renews the one that it holds for as long as it runs,
-and it follows the rules of its release, not those that firn node fence relies on. There
-is no way back.`, grant.Upgrade),
 	)
 }
 
@@ -181,21 +170,12 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%s", windowOf(i))
 	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
-	if i.Version < newestVersion {
-		r.add("records", "version %d; once every member runs this release, firn sequencer upgrade %s writes version %d", i.Version, i.Name, newestVersion)
-	} else {
-		r.add("records", "version %d", i.Version)
-	}
 	if !i.Floor.IsZero() {
 		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
 	r.print(a.stdout, a.lookOf(a.stdout))
 	return nil
 }
-
-// newestVersion is the version of a new sequencer's records; TestNewestVersion
-// checks it.
-const newestVersion = 2
 
 // windowOf returns the window of a sequencer, and the longest that it ever had
 // if that differs.
@@ -214,7 +194,7 @@ func newSequencerList(a *app) *cobra.Command {
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
-		t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW", "VERSION"}}
+		t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}
 		broken, written := 0, error(nil)
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
 			switch {
@@ -228,7 +208,7 @@ func newSequencerList(a *app) *cobra.Command {
 			case err != nil:
 				a.complain(name, err)
 			default:
-				t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i), strconv.Itoa(i.Version))
+				t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			}
 			if err != nil {
 				broken++
