@@ -233,7 +233,7 @@ func knownNames() map[string]bool {
 // IDs may exist twice, and for no other.
 func TestAlarmRule(t *testing.T) {
 	twice := map[grant.AlarmKind]bool{
-		grant.Cloned: true, grant.RolledBack: true, grant.Fenced: true,
+		grant.Cloned: true, grant.RolledBack: true, grant.Overlapped: true, grant.Fenced: true,
 		grant.ClockJumped: false, grant.TakenOver: false, grant.StoreClockOff: false, grant.MembersAhead: false,
 	}
 	var kinds []string
