@@ -13,7 +13,7 @@ export PATH BUF_CACHE_DIR="$PWD/build/buf"
 cd server/proto
 buf lint
 if [ "${1:-}" != check ]; then
-	rm -f ../rpcapi/firnv1/*.pb.go
+	rm -f ../internal/protocol/rpcapi/firnv1/*.pb.go
 	buf generate
 	exit
 fi
@@ -25,7 +25,7 @@ if git archive HEAD . 2>/dev/null | tar -xf - -C "$tmp/before" 2>/dev/null && te
 fi
 sed "s#out: .*#out: $tmp/code#" buf.gen.yaml >"$tmp/gen.yaml"
 buf generate --template "$tmp/gen.yaml"
-diff -r -x doc.go "$tmp/code" ../rpcapi/firnv1 || {
-	echo "server/rpcapi/firnv1 is out of date: run scripts/proto.sh"
+diff -r -x doc.go "$tmp/code" ../internal/protocol/rpcapi/firnv1 || {
+	echo "server/internal/protocol/rpcapi/firnv1 is out of date: run scripts/proto.sh"
 	exit 1
 }

@@ -27,10 +27,10 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // attacked serves in plain text until the test ends and returns the address.

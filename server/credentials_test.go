@@ -22,11 +22,11 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/service"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // guarded serves with TLS until the test ends, with a token file if tokens is

@@ -28,9 +28,9 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // sessions are what HTTP and RESP clients send in a connection. Each complete

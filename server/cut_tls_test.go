@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A cutConn ends in a chosen way after a number of bytes was written.

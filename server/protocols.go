@@ -7,15 +7,15 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/console"
-	"github.com/firnid/firn/server/httpapi"
-	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/metrics"
-	"github.com/firnid/firn/server/respapi"
-	"github.com/firnid/firn/server/rpcapi"
-	"github.com/firnid/firn/server/service"
-	"github.com/firnid/firn/server/tracing"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/console"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/protocol/respapi"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // protocols are the protocols that the Server speaks.

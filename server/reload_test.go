@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // TestOldTokenIsLogged: the use of a token that is being replaced is logged

@@ -20,10 +20,10 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A program that embeds the server opens a store, and serves on a listener of

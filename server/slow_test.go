@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // How long firn serve waits for slow clients, as in docs/http.md, docs/resp.md

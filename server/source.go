@@ -13,11 +13,11 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/forwarding"
-	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/metrics"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/service/forwarding"
 	"github.com/firnid/firn/server/stores"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // A leisurely store delays every write by each.

@@ -17,12 +17,12 @@ import (
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/httpapi"
-	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/respapi"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
+	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/protocol/respapi"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A fickle Backend has sequencers that do what a test wants.

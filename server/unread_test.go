@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestAnswersNotRead: connections whose clients ask for the largest answers

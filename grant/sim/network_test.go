@@ -9,7 +9,7 @@ import (
 
 // A network is the set of servers, and what the store knows about them: the
 // records of members, which outlive them. A server without a node ID asks
-// another one, by the rules of server/forwarding: a hop names the intended
+// another one, by the rules of server/internal/service/forwarding: a hop names the intended
 // member and the store, and any other member refuses it.
 type network struct {
 	hosts   []host  // by address

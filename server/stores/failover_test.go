@@ -18,9 +18,9 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
-	"github.com/firnid/firn/server/stores/sqltest"
 )
 
 // TestMain lets the tests of failovers run side by side on a machine with few

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestLocalBuild: the build of make run has no clients of remote stores, which

@@ -22,7 +22,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // The pool is small: renewals are short and rarely concurrent.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/readfile"
+	"github.com/firnid/firn/server/internal/access/readfile"
 )
 
 // Help says for a person what the URLs are.

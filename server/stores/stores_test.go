@@ -21,9 +21,9 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
-	"github.com/firnid/firn/server/stores/sqltest"
 )
 
 func open(t *testing.T, url string) grant.Store {

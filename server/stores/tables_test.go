@@ -16,9 +16,9 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
-	"github.com/firnid/firn/server/stores/sqltest"
 )
 
 // A handmade is a table that Firn has not made. In its statements T stands for

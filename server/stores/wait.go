@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // isNetwork reports whether err is a network error that may go away, and not

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/load"
-	"github.com/firnid/firn/server/service"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/load"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // A bencher has the flags of the command bench.

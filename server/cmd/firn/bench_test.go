@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // startServing runs serve in this process, and returns its URL.

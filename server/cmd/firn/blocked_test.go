@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // fullPipe returns the write end of a pipe that is full and not read.

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/check"
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/records"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/internal/ids/check"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newCheck(a *app) *cobra.Command {

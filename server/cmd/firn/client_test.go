@@ -12,7 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestClient: the Go client and a real server understand each other, for IDs of

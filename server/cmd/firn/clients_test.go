@@ -23,8 +23,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A ledger is the way of a client's requests. It counts what became of each.

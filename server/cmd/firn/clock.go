@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // An allowClock says which clock differences do not prevent acquiring a node

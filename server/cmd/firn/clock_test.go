@@ -25,8 +25,8 @@ import (
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestServeClockAhead: a server whose clock is a year ahead acquires no node ID

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 // FuzzCompose sends a line through compose -: one line of JSON must come out,

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/config"
-	"github.com/firnid/firn/server/readfile"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")

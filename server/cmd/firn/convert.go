@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/records"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/records"
 )
 
 func newConvert(a *app) *cobra.Command {

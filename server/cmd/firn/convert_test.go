@@ -42,7 +42,7 @@ func TestAppendGroups(t *testing.T) {
 // of its own.
 func TestFormatNames(t *testing.T) {
 	texts := map[string]string{"completions": strings.Join(formatNames(), " "), "firn convert --help": newConvert(new(app)).Long}
-	for _, file := range []string{"../../httpapi/openapi.yaml", "../../../docs/http.md"} {
+	for _, file := range []string{"../../internal/protocol/httpapi/openapi.yaml", "../../../docs/http.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil && !strings.Contains(file, "docs") { // the module may stand alone
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
-	"github.com/firnid/firn/server/readfile"
+	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/stores"
 )
 

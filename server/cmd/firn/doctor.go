@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/doctor"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 )
 
 func newDoctor(a *app) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 // An endpoint is an address on which serve listens.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/internal/config"
 )
 
 // A fault is an error in the value of a flag of serve, whether that comes from

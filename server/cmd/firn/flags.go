@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/config"
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A value is a flag whose text is parsed by parse.

@@ -27,10 +27,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/stores/sqltest"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
 // A process is a firn serve in a process of its own.

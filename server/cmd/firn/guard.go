@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // A guard is the contents of the token and certificate files.

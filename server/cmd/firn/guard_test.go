@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestServeGuarded: with TLS and tokens, who has none gets nothing over either

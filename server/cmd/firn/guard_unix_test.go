@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // TestFilesThatBlock starts with a pipe without a writer in place of each file.

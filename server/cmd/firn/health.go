@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/doctor"
-	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 func newHealth(a *app) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestHealth asks a server that runs, over each kind of address, and one that

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A hog is what a client sends, without reading any answer, to have a server

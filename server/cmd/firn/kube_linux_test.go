@@ -20,7 +20,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/kubestore/kubetest"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A pod is a firn serve that sees what a container of a pod sees of the API

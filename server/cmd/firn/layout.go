@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 func newLayout(a *app) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/service"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // A limiting has the limits of requests and connections of serve.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/logwriter"
-	"github.com/firnid/firn/server/requestid"
-	"github.com/firnid/firn/server/tracing"
+	"github.com/firnid/firn/server/internal/fleet/tracing"
+	"github.com/firnid/firn/server/internal/process/logwriter"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
 )
 
 // A logging is how serve logs, on stderr.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A running is a firn serve that runs in the test.

@@ -1,7 +1,7 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
 // There is one file for each subcommand; root.go ties them together. The
-// commands read flags and print. Packages firn and server/inspect provide what
+// commands read flags and print. Packages firn and server/internal/ids/inspect provide what
 // they print about IDs; package server is what serve runs.
 package main
 
@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/firnid/firn/server/logwriter"
+	"github.com/firnid/firn/server/internal/process/logwriter"
 	"github.com/firnid/firn/server/stores"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestMemberList: the list of servers and the list of node IDs distinguish two

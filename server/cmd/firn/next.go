@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/records"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/records"
 )
 
 // A nexting has the flags of the command next.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 // nodeUsage describes the values that readNode accepts.

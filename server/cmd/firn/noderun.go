@@ -10,7 +10,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/noderun"
+	"github.com/firnid/firn/server/internal/noderun"
 )
 
 // A nodeRunning has the flags of the command node run.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 // A plan has the flags of layout --plan.

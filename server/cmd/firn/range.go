@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 func newRange(a *app) *cobra.Command {

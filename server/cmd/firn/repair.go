@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newNodeRepair(a *app) *cobra.Command {

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/e2e/etcdtest"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/stores/sqltest"
+	"github.com/firnid/firn/server/internal/test/etcdtest"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
 // A restoring is a way in which docs/operations.md restores a store. Its scripts

@@ -15,9 +15,9 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/config"
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/textfmt"
+	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // newSequencer makes the commands for whole sequencers.

@@ -24,13 +24,13 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/collector"
-	"github.com/firnid/firn/server/config"
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/process/collector"
+	"github.com/firnid/firn/server/internal/process/systemd"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
-	"github.com/firnid/firn/server/systemd"
-	"github.com/firnid/firn/server/tlsconf"
 )
 
 // defaultListen is a loopback address, where neither TLS nor tokens are needed.

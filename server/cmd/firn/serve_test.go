@@ -23,7 +23,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // serveApp is the world of a serve command that runs in the test.

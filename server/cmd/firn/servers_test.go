@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/e2e/etcdtest"
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/stores/sqltest"
+	"github.com/firnid/firn/server/internal/test/etcdtest"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
 // chaosLayout has few node IDs, so that they change hands often.

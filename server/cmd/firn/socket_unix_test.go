@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 // TestSocketMode: a socket has the mode that its address says, and its owner's

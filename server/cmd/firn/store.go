@@ -16,7 +16,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/stores"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestInterrupt ends a command that waits for input which never comes.

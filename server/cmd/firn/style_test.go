@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/doctor"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 )
 
 // goneWriter is a pipe whose reader has gone.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/records"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/records"
 )
 
 // inspectSummary reports on all IDs together.

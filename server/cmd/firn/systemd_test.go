@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestNotify: a service manager hears that the server is ready, that it is

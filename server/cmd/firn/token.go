@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // tokenHelp describes a token file.

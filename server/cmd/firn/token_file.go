@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/config"
-	"github.com/firnid/firn/server/readfile"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/config"
 )
 
 // newTokenList makes the command that lists a token file.

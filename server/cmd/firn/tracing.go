@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/tracing"
+	"github.com/firnid/firn/server/internal/fleet/tracing"
 )
 
 // A traced has the flags of traces.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/nettest"
-	"github.com/firnid/firn/server/tracing/tracingtest"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/tracingtest"
 )
 
 // TestTraceForwarded: the trace of a call that is forwarded has spans of both

@@ -1,0 +1,53 @@
+package auth
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// TestRoles: each role may do what is listed here, and nothing else.
+func TestRoles(t *testing.T) {
+	always := []Action{Anything, Inspect}
+	may := map[Role][]Action{
+		Generate: {Take, Create},
+		Read:     {See, SeeAll},
+		Admin:    {Take, Create, See, SeeAll, Change},
+		"":       nil,
+		"other":  nil,
+	}
+	for _, r := range roles {
+		if may[r] == nil {
+			t.Errorf("role %s: this test does not list what it may do", r)
+		}
+	}
+	for r, list := range may {
+		for do := Anything; do <= Change; do++ {
+			want := slices.Contains(always, do) || slices.Contains(list, do)
+			p := &Principal{Role: r}
+			if r.May(do) != want || p.May(do, "orders") != want {
+				t.Errorf("role %q, action %d: %t, and of orders %t, want %t", r, do, r.May(do), p.May(do, "orders"), want)
+			}
+		}
+	}
+}
+
+// TestRolesInDocs: the tables of roles have exactly these roles.
+func TestRolesInDocs(t *testing.T) {
+	table := regexp.MustCompile(`(?m)^\| role \|.*\n\|[-|]+\|\n((?:\|.*\n)+)`)
+	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|")
+	for _, page := range []string{"http.md", "console.md"} {
+		text, err := os.ReadFile("../../../../docs/" + page)
+		if err != nil {
+			t.Skip("the module stands alone, without the repository's docs")
+		}
+		var got []Role
+		for _, m := range row.FindAllSubmatch(table.Find(text), -1) {
+			got = append(got, Role(m[1]))
+		}
+		if !slices.Equal(got, roles[:]) {
+			t.Errorf("docs/%s has the roles %q, want %q", page, got, roles)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+// Package tlsconf builds the server's TLS configuration from files that may
+// change while it runs.
+package tlsconf
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn/server/internal/access/readfile"
+)
+
+// Files are the paths of PEM files.
+type Files struct {
+	Cert string // the server's certificate, followed by intermediate ones
+	Key  string
+
+	// ClientCA has the authorities of client certificates. Empty means that
+	// clients need no certificate, and that certificates are ignored.
+	ClientCA string
+
+	// Require refuses clients without a certificate. It requires ClientCA.
+	Require bool
+}
+
+// A Loader is a TLS configuration that can be reloaded when its files have
+// changed. It must be made by Load, and is safe for concurrent use.
+type Loader struct {
+	files Files
+	warn  func(string)
+	now   atomic.Pointer[state]
+
+	mu     sync.Mutex // guards the fields below
+	stamps [3]stamp
+	gone   bool // the caller knows that a file cannot be read
+}
+
+// A state is the contents of the files.
+type state struct {
+	server  *tls.Config
+	clients map[string]struct{} // the authorities of clients, in DER
+	members *x509.CertPool      // the authorities of other servers; nil for those of the system
+}
+
+// A stamp shows whether a file has changed.
+type stamp struct {
+	size  int64
+	mtime time.Time
+}
+
+// Check returns an error if a file is missing that the others need.
+func (f Files) Check() error {
+	switch {
+	case f.Cert == "" || f.Key == "":
+		return errors.New("TLS needs both a certificate and its key: one of them is missing")
+	case f.Require && f.ClientCA == "":
+		return errors.New("requiring client certificates needs the authorities that sign them (client-ca)")
+	}
+	return nil
+}
+
+// Load reads the files. It calls warn, now and at each change, with a sentence
+// about anything usable but dangerous; warn may be nil.
+func Load(f Files, warn func(string)) (*Loader, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	l := &Loader{files: f, warn: warn}
+	l.mu.Lock()
+	leaf, err := l.read()
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	l.judge(leaf)
+	return l, nil
+}
+
+// Client returns the configuration for connections to other servers, whose
+// certificates must be signed by the authorities in ClientCA, or without these
+// by one that the system trusts. Each connection uses the authorities and the
+// certificate that were read last.
+func (l *Loader) Client() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// VerifyConnection does what is skipped here, with the current authorities.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			o := x509.VerifyOptions{Roots: l.now.Load().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
+			for _, between := range c.PeerCertificates[1:] {
+				o.Intermediates.AddCert(between)
+			}
+			_, err := c.PeerCertificates[0].Verify(o)
+			if err != nil {
+				return fmt.Errorf("%w: other servers need a certificate signed by --client-ca, or without it by an authority that the system trusts", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
+			}
+			return nil
+		},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &l.now.Load().server.Certificates[0], nil
+		},
+	}
+}
+
+// Trusts reports whether an authority is currently trusted to sign client
+// certificates.
+func (l *Loader) Trusts(authority *x509.Certificate) bool {
+	_, ok := l.now.Load().clients[string(authority.Raw)]
+	return ok
+}
+
+// Requires reports whether clients without a certificate are refused.
+func (l *Loader) Requires() bool { return l.files.Require }
+
+// judge warns of what is usable but dangerous. Windows has no file modes.
+func (l *Loader) judge(leaf *x509.Certificate) {
+	if l.warn == nil {
+		return
+	}
+	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		l.warn(fmt.Sprintf("%s is readable by other users (mode %04o): run chmod 600", l.files.Key, info.Mode().Perm()))
+	}
+	switch from, until := leaf.NotBefore.UTC(), leaf.NotAfter.UTC(); {
+	case time.Until(from) > 0:
+		l.warn(fmt.Sprintf("%s is not valid before %s: clients reject it until then", l.files.Cert, from.Format(time.RFC3339)))
+	case time.Until(until) < 0:
+		l.warn(fmt.Sprintf("%s expired at %s: clients reject it", l.files.Cert, until.Format(time.RFC3339)))
+	case time.Until(until) < 7*24*time.Hour:
+		l.warn(fmt.Sprintf("%s expires soon, at %s", l.files.Cert, until.Format(time.RFC3339)))
+	}
+}
+
+// Reload reads the files again if one has changed, and reports whether one has.
+// New connections use the new files; for existing ones, see Trusts. After an
+// error the previous configuration remains; changed is then true once for each
+// change, and once when a file has gone.
+func (l *Loader) Reload() (changed bool, err error) {
+	leaf, changed, err := l.reload()
+	if leaf != nil {
+		l.judge(leaf)
+	}
+	return changed, err
+}
+
+func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stamps, err := l.readStamps()
+	if err != nil {
+		changed, l.gone, l.stamps = !l.gone, true, [3]stamp{}
+		return nil, changed, err
+	}
+	l.gone = false
+	if stamps == l.stamps {
+		return nil, false, nil
+	}
+	leaf, err = l.read()
+	return leaf, true, err
+}
+
+func (l *Loader) readStamps() (stamps [3]stamp, err error) {
+	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return stamps, err
+		}
+		stamps[i] = stamp{info.Size(), info.ModTime()}
+	}
+	return stamps, nil
+}
+
+// read reads all files, and uses them if they are valid.
+func (l *Loader) read() (leaf *x509.Certificate, err error) {
+	stamps, err := l.readStamps()
+	if err != nil {
+		return nil, err
+	}
+	l.stamps = stamps // also of invalid files, so that they are reported once
+	pair, err := loadPair(l.files.Cert, l.files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", l.files.Cert, l.files.Key, err)
+	}
+	if leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.files.Cert, err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	next := &state{server: c, clients: make(map[string]struct{})}
+	if l.files.ClientCA != "" {
+		all, err := authorities(l.files.ClientCA)
+		if err != nil {
+			return nil, err
+		}
+		c.ClientCAs = poolOf(all)
+		for _, one := range all {
+			next.clients[string(one.Raw)] = struct{}{}
+		}
+		next.members = c.ClientCAs
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+		if l.files.Require {
+			c.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+	}
+	l.now.Store(next)
+	return leaf, nil
+}
+
+// loadPair is tls.LoadX509KeyPair for files that may be anything.
+func loadPair(cert, key string) (tls.Certificate, error) {
+	certText, err := readfile.ReadTrusted(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyText, err := readfile.ReadTrusted(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certText, keyText)
+}
+
+func poolOf(all []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, c := range all {
+		pool.AddCert(c)
+	}
+	return pool
+}
+
+// authorities reads a PEM file of certificates. Unlike AppendCertsFromPEM it
+// does not skip a broken one: otherwise the clients of that authority would be
+// refused without an explanation.
+func authorities(path string) (all []*x509.Certificate, err error) {
+	text, err := readfile.ReadTrusted(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s: unexpected %s: the file may contain only certificates of authorities", path, block.Type)
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: certificate %d: %w", path, len(all)+1, err)
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: no certificate found", path)
+	}
+	return all, nil
+}
+
+// Config returns the configuration for a listener. Each connection uses the
+// files that were read last. HTTP/1.1 is negotiated if the client offers it,
+// HTTP/2, which is gRPC here, if the client offers only that. A client that
+// offers nothing, such as one of RESP, gets neither.
+//
+// A resumed session is checked against the current authorities; see
+// TestResumeAfterReload.
+func (l *Loader) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			c := l.now.Load().server.Clone()
+			switch {
+			case slices.Contains(hello.SupportedProtos, "http/1.1"):
+				c.NextProtos = []string{"http/1.1"}
+			case slices.Contains(hello.SupportedProtos, "h2"):
+				c.NextProtos = []string{"h2"}
+			}
+			return c, nil
+		},
+	}
+}

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// A visitor is the user of a page, and what they may do.
+type visitor struct {
+	Known  bool
+	Signed bool // in by a session, so that they can sign out
+	p      *auth.Principal
+}
+
+// Name returns the visitor's name in the token file; empty without
+// authentication.
+func (v visitor) Name() string {
+	if v.p == nil {
+		return ""
+	}
+	return v.p.Name
+}
+
+// Role returns the visitor's role as a word.
+func (v visitor) Role() string {
+	if v.p == nil {
+		return ""
+	}
+	return string(v.p.Role)
+}
+
+// MayRead reports whether the visitor may see the fleet, or one sequencer of
+// it.
+func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.May(auth.See, name)) }
+
+// SeesAll reports whether the visitor may see what concerns all sequencers.
+func (v visitor) SeesAll() bool { return v.Known && (v.p == nil || v.p.May(auth.SeeAll, "")) }
+
+// MayMake reports whether the visitor may take IDs of a sequencer.
+func (v visitor) MayMake(name string) bool {
+	return v.Known && (v.p == nil || v.p.May(auth.Take, name))
+}
+
+// MayAdmin reports whether the visitor may change a sequencer.
+func (v visitor) MayAdmin(name string) bool {
+	return v.Known && (v.p == nil || v.p.May(auth.Change, name))
+}
+
+// Admin reports whether the visitor may change some sequencer.
+func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role.May(auth.Change)) }
+
+// Maker reports whether the visitor may take IDs of some sequencer.
+func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role.May(auth.Take)) }
+
+// visitor identifies the sender of a request by session or certificate.
+func (k *Console) visitor(r *http.Request) visitor {
+	if k.c.Guard == nil {
+		return visitor{Known: true}
+	}
+	now, state := k.c.Now(), k.c.TLS(r)
+	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
+		return visitor{Known: true, Signed: true, p: p}
+	}
+	// Tokens in headers are for the API. As there, a request with a token is not
+	// identified by its certificate.
+	creds := auth.FromHeader(r.Header["Authorization"], state)
+	if creds.Given {
+		return visitor{}
+	}
+	p, ok := k.c.Guard.Who(creds, now)
+	return visitor{Known: ok, p: p}
+}
+
+// signInForm shows the form for a token.
+func (k *Console) signInForm(v *visit) {
+	next := local(v.r.URL.Query().Get("next"))
+	if v.who.Known {
+		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+		return
+	}
+	v.show(http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{Next: next}})
+}
+
+type signIn struct{ Next, Fault string }
+
+// signIn begins a session with a token.
+func (k *Console) signIn(v *visit) {
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
+		return
+	}
+	next := local(v.r.PostForm.Get("next"))
+	if k.c.Guard == nil {
+		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+		return
+	}
+	p, ok := k.c.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
+	if !ok {
+		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
+		return
+	}
+	http.SetCookie(v.w, k.sessions.Cookie(p, k.c.TLS(v.r) != nil, v.now))
+	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+}
+
+// signOut ends the session.
+func (k *Console) signOut(v *visit) {
+	if k.c.Guard != nil {
+		http.SetCookie(v.w, k.sessions.End(v.r, k.c.Guard.Set(), k.c.TLS(v.r) != nil, v.now))
+	}
+	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
+}
+
+// local returns next if it is an address of this server, otherwise the first
+// page.
+func local(next string) string {
+	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t\\") {
+		return "/"
+	}
+	return next
+}

@@ -1,0 +1,342 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// Config is the configuration of a Console. Only the Backend is required; the
+// zero value of every other field has the meaning given at the field.
+type Config struct {
+	// Backend makes IDs.
+	Backend service.Backend
+
+	// Figures returns the statistics of this server's sequencers; nil means
+	// unknown.
+	Figures func() []metrics.Sequencer
+
+	// Self returns this server's ID as a member, or ""; nil means that it has
+	// none.
+	Self func() string
+
+	// Guard decides what each user may do; nil allows everything.
+	Guard *auth.Guard
+
+	// TLS returns the TLS state of a request's connection, or nil without TLS. A
+	// nil function uses the state of http.Server.
+	TLS func(*http.Request) *tls.ConnectionState
+
+	// Limit is how long a request may wait; 0 means service.DefaultLimit.
+	Limit time.Duration
+
+	// Layout is the layout of sequencers that are created by using them; the zero
+	// Layout means firn.Default.
+	Layout firn.Layout
+
+	Version string
+	Now     func() time.Time // the clock; nil means the system's
+	Every   time.Duration    // how often figures are sampled; 0 means 2 s
+	Log     *slog.Logger     // receives the server's own failures; nil discards them
+}
+
+// A Console serves the pages. It is safe for concurrent use, must be made by
+// New, and ends with Close.
+type Console struct {
+	c        Config
+	admin    service.Administrator // nil without a store
+	sessions *auth.Sessions
+	origins  *http.CrossOriginProtection
+	mux      *http.ServeMux
+	history  *history
+	fleet    *fleet
+
+	streams streams // of open pages
+
+	ctx     context.Context // ends with Close
+	end     context.CancelFunc
+	closing sync.Mutex // held to end ctx, and to add to wg
+	wg      sync.WaitGroup
+	jobs    jobs
+}
+
+// sessionLife is how long a browser stays signed in.
+const sessionLife = 12 * time.Hour
+
+// New makes a Console.
+func New(c Config) *Console {
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Every = cmp.Or(c.Every, 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Layout = cmp.Or(c.Layout, firn.Default())
+	if c.Figures == nil {
+		c.Figures = func() []metrics.Sequencer { return nil }
+	}
+	if c.Self == nil {
+		c.Self = func() string { return "" }
+	}
+	if c.TLS == nil {
+		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
+	}
+	k := &Console{
+		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
+		mux: http.NewServeMux(), history: newHistory(c.Every),
+	}
+	k.fleet = newFleet(k)
+	k.ctx, k.end = context.WithCancel(context.Background())
+	k.routes()
+	k.background(k.sample)
+	return k
+}
+
+// Close ends the background work and the streams of open pages, and returns
+// when all of it has ended. It may be called more than once.
+func (k *Console) Close() {
+	k.closing.Lock()
+	k.end()
+	k.closing.Unlock()
+	k.wg.Wait()
+}
+
+// background runs f in a goroutine, unless the console is closed. f must return
+// soon after k.ctx is done.
+func (k *Console) background(f func()) bool {
+	k.closing.Lock()
+	defer k.closing.Unlock()
+	if k.ctx.Err() != nil {
+		return false
+	}
+	k.wg.Go(f)
+	return true
+}
+
+// routes registers all paths. All but those registered with open need
+// authentication.
+func (k *Console) routes() {
+	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.page(f)) }
+	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.page(k.same(f))) }
+
+	get("/{$}", k.overview)
+	get("/create", k.newSequencer)
+	post("/create", k.createSequencer)
+	get("/sequencers/{name}", k.sequencer)
+	get("/sequencers/{name}/{act}", k.confirm)
+	post("/sequencers/{name}/{act}", k.act)
+	get("/members", k.members)
+	get("/inspect", k.inspectForm)
+	get("/inspect/{ids}", k.inspect)
+	k.mux.HandleFunc("POST /inspect", k.page(k.inspectPosted))
+	post("/make", k.makeID)
+	get("/plan", k.plan)
+	get("/time", k.between)
+	get("/events", k.events)
+	post("/sign-out", k.signOut)
+
+	k.mux.HandleFunc("GET /sign-in", k.open(k.signInForm))
+	k.mux.HandleFunc("POST /sign-in", k.open(k.same(k.signIn)))
+	k.mux.HandleFunc("GET /console/{version}/{file...}", k.asset)
+}
+
+// Matches reports whether the console answers a request: on its own paths, and
+// on any path if a browser asks for a page. The API's paths come first.
+func (k *Console) Matches(r *http.Request) bool {
+	if r.URL.Path == "/" {
+		return wantsPage(r)
+	}
+	if _, pattern := k.mux.Handler(r); pattern != "" {
+		return true
+	}
+	return wantsPage(r)
+}
+
+// wantsPage reports whether a browser asks for a page.
+func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// policy allows only what the server itself sends: no inline script or style,
+// no eval, no frames, no forms to other sites.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// ServeHTTP answers a request.
+func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin") // addresses of pages contain IDs
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if _, pattern := k.mux.Handler(r); pattern == "" {
+		k.page(func(v *visit) {
+			v.fail(http.StatusNotFound, "Page not found", "The address may be mistyped, or come from another version of Firn.")
+		})(w, r)
+		return
+	}
+	k.mux.ServeHTTP(w, r)
+}
+
+// A visit is a request of a visitor.
+type visit struct {
+	k   *Console
+	w   http.ResponseWriter
+	r   *http.Request
+	who visitor
+	now time.Time
+}
+
+// maxBody bounds the size of a form: some thousands of IDs.
+const maxBody = 256 << 10
+
+// page calls f for visitors who may see pages, and asks others to sign in.
+func (k *Console) page(f func(*visit)) http.HandlerFunc {
+	return k.open(func(v *visit) {
+		if v.who.Known {
+			f(v)
+			return
+		}
+		if comesFromElsewhere(v.r) {
+			// For a link from another site, browsers hold SameSite=Strict cookies back,
+			// and send them when this page requests itself again.
+			v.show(http.StatusOK, "again", page{Title: "One moment", Body: v.r.URL.RequestURI()})
+			return
+		}
+		if v.r.URL.Path == "/events" {
+			http.Error(v.w, "sign in again", http.StatusUnauthorized)
+			return
+		}
+		if v.r.Header.Get("HX-Request") != "" {
+			v.w.Header().Set("HX-Redirect", "/sign-in")
+			v.w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		next := ""
+		if v.r.Method == http.MethodGet && v.r.URL.Path != "/" {
+			next = "?next=" + url.QueryEscape(v.r.URL.RequestURI())
+		}
+		http.Redirect(v.w, v.r, "/sign-in"+next, http.StatusSeeOther)
+	})
+}
+
+func comesFromElsewhere(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && wantsPage(r)
+}
+
+// open calls f without authentication.
+func (k *Console) open(f func(*visit)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		f(&visit{k: k, w: w, r: r, who: k.visitor(r), now: k.c.Now()})
+	}
+}
+
+// same refuses requests from pages of another origin.
+func (k *Console) same(f func(*visit)) func(*visit) {
+	return func(v *visit) {
+		if err := k.origins.Check(v.r); err != nil {
+			v.fail(http.StatusForbidden, "Request from another web site", "Only Firn's own pages can make changes. Open the console itself and try again.")
+			return
+		}
+		f(v)
+	}
+}
+
+// A page is what the frame of a page needs.
+type page struct {
+	Title   string
+	Section string // in the navigation
+	Live    string // the address of its stream; empty for a static page
+	Body    any
+
+	Who     visitor
+	Now     time.Time
+	Version string
+	Assets  string // the directory of files that browsers may cache
+	Store   bool
+}
+
+// show writes a page.
+func (v *visit) show(status int, name string, p page) {
+	p.Who, p.Now, p.Version, p.Assets, p.Store = v.who, v.now, v.k.c.Version, assets().dir, v.k.admin != nil
+	v.write(status, name, "frame", p)
+}
+
+// part writes part of a page, for htmx.
+func (v *visit) part(name, part string, body any) { v.write(http.StatusOK, name, part, body) }
+
+func (v *visit) write(status int, name, part string, data any) {
+	var b bytes.Buffer
+	if err := render(&b, name, part, data); err != nil {
+		v.k.c.Log.Error("console: rendering a page failed", "page", name, "error", err)
+		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
+		return
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, _ = v.w.Write(b.Bytes())
+}
+
+// answer shows the page of a form, or to htmx only the part of it that changes.
+// address is that of the page for these values, or ""; fault is what is wrong
+// with them.
+func (v *visit) answer(name, part, address, fault string, p page) {
+	if v.isPart() {
+		if address != "" {
+			v.w.Header().Set("HX-Replace-Url", address)
+		}
+		v.part(name, part, p.Body)
+		return
+	}
+	status := http.StatusOK
+	if fault != "" {
+		status = http.StatusBadRequest
+	}
+	v.show(status, name, p)
+}
+
+// isPart reports whether htmx requests the part of a page that changes.
+func (v *visit) isPart() bool {
+	return v.r.Header.Get("HX-Request") != "" && v.r.Header.Get("HX-History-Restore-Request") == ""
+}
+
+// A failure is an error page.
+type failure struct{ Title, Detail string }
+
+func (v *visit) fail(status int, title, text string) {
+	v.show(status, "failure", page{Title: title, Body: failure{title, text}})
+}
+
+// failed shows an error of the backend.
+func (v *visit) failed(err error, late bool) {
+	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
+		name := v.r.PathValue("name")
+		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.MayAdmin(name) && v.k.admin != nil}})
+		return
+	}
+	f := service.FaultOf(err, v.k.c.Limit, late)
+	if f.Cause != nil {
+		v.k.c.Log.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
+	}
+	v.fail(f.Kind.Status(), "The request failed", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
+}
+
+// forbidden reports that the token does not allow something.
+func (v *visit) forbidden(what string) {
+	v.fail(http.StatusForbidden, "Permission denied", what)
+}

@@ -1,0 +1,598 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// newWorld is a console over a cluster, behind the API's handler as firn serve
+// has it.
+func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
+	t.Helper()
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
+	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
+	c.Figures = func() (all []metrics.Sequencer) {
+		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: q.IDs}) })
+		return all
+	}
+	if change != nil {
+		change(&c)
+	}
+	k := New(c)
+	t.Cleanup(func() {
+		k.Close()
+		_ = cluster.Close(context.Background())
+	})
+	return httpapi.NewHandler(httpapi.Config{Backend: c.Backend, Console: k, Metrics: http.NotFoundHandler()}), k, cluster
+}
+
+// get asks for a page, as a browser does.
+func get(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	return send1(h, "GET", path, nil, headers...)
+}
+
+func post(h http.Handler, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	return send1(h, "POST", path, form, headers...)
+}
+
+func send1(h http.Handler, method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	if method == "GET" {
+		r = httptest.NewRequest(method, path, nil)
+	} else {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	r.Host = "localhost:3476"
+	r.Header.Set("Accept", "text/html")
+	for _, line := range headers {
+		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			r.Host = value
+		} else {
+			r.Header.Set(name, value)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// paths are all pages of a fleet with one sequencer.
+func paths(id string) []string {
+	return []string{
+		"/", "/members", "/inspect", "/inspect/" + id, "/inspect/" + id + "?layout=default&of=orders&made=1", "/inspect/" + id + "," + id,
+		"/inspect/0190163d-8694-739b-aea5-966c26f8ad91", "/inspect/9m4e2mr0ui3e8a215n4g", "/inspect/f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+		"/inspect/00000000-0000-0000-0000-000000000000", "/plan", "/time", "/create", "/sequencers/orders", "/sequencers/orders/detach", "/sequencers/orders/destroy",
+	}
+}
+
+// TestPagesAreStrict: every page comes with a policy, and does nothing that it
+// forbids.
+func TestPagesAreStrict(t *testing.T) {
+	h, k, _ := newWorld(t, nil)
+	id := makeOne(t, k, "orders")
+	inline := regexp.MustCompile(`(?i)\s(style|on[a-z]+)=|<style|javascript:|<script(?: [a-z]+)*>`)
+	foreign := regexp.MustCompile(`(?:src|href|action|content)="(?:[a-z]+:)?//`)
+	for _, path := range paths(id) {
+		w := get(h, path)
+		body := w.Body.String()
+		if w.Code != 200 {
+			t.Errorf("%s: status %d: %.300s", path, w.Code, body)
+		}
+		if got := w.Header().Get("Content-Security-Policy"); !strings.Contains(got, "default-src 'none'") || strings.Contains(got, "unsafe") {
+			t.Errorf("%s: Content-Security-Policy = %q", path, got)
+		}
+		if got := w.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control = %q, want no-store", path, got)
+		}
+		if found := inline.FindString(body); found != "" {
+			t.Errorf("%s: %q, which the policy forbids", path, found)
+		}
+		if found := foreign.FindString(body); found != "" {
+			t.Errorf("%s: %q leads elsewhere", path, found)
+		}
+		if !strings.Contains(body, "<title>") || !strings.HasSuffix(strings.TrimSpace(body), "</html>") {
+			t.Errorf("%s: the page is not whole", path)
+		}
+	}
+}
+
+// TestBudget: everything that a browser loads is less than 150 kB,
+// uncompressed.
+func TestBudget(t *testing.T) {
+	const budget = 150_000
+	h, k, _ := newWorld(t, nil)
+	shared := 0
+	for _, data := range assets().files {
+		shared += len(data)
+	}
+	most, largest := 0, ""
+	for _, path := range paths(makeOne(t, k, "orders")) {
+		if n := get(h, path).Body.Len(); n > most {
+			most, largest = n, path
+		}
+	}
+	t.Logf("report: console: %d bytes of files and %d of the largest page, %s", shared, most, largest)
+	if shared+most > budget {
+		t.Errorf("files have %d bytes and %s has %d: %d in all, want at most %d", shared, largest, most, shared+most, budget)
+	}
+}
+
+func makeOne(t *testing.T, k *Console, name string) string {
+	t.Helper()
+	id, _, err := k.next(t.Context(), name, visitor{Known: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestAPIGoesFirst: no path of the API is the console's, whatever the client
+// accepts.
+func TestAPIGoesFirst(t *testing.T) {
+	h, _, _ := newWorld(t, nil)
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.yaml", "/v1/sequencers", "/v1/members", "/v1/inspect/1", "/v1/sequencers/orders/next", "/metrics"} {
+		if w := get(h, path); w.Header().Get("Content-Security-Policy") != "" {
+			t.Errorf("GET %s is the console's", path)
+		}
+	}
+	if w := get(h, "/", "Accept: */*"); !strings.Contains(w.Body.String(), "curl -s") {
+		t.Errorf("GET / without text/html: %.100q, want words for a terminal", w.Body)
+	}
+	if w := get(h, "/nothing", "Accept: application/json"); !strings.Contains(w.Body.String(), "urn:firn:problem:not-found") {
+		t.Errorf("GET /nothing for a program: %s", w.Body)
+	}
+	if w := get(h, "/nothing"); w.Code != 404 || !strings.Contains(w.Body.String(), "Page not found") {
+		t.Errorf("GET /nothing for a browser: %d %s", w.Code, w.Body)
+	}
+	if w := get(h, "/", "Host: evil.example"); w.Code != http.StatusMisdirectedRequest {
+		t.Errorf("with a foreign Host: status %d, want 421", w.Code)
+	}
+}
+
+// TestAssets: files are kept by browsers for good, under a name that changes
+// with them.
+func TestAssets(t *testing.T) {
+	h, _, _ := newWorld(t, nil)
+	for name, data := range assets().files {
+		w := get(h, assets().dir+"/"+name)
+		if w.Code != 200 || w.Body.String() != string(data) || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: status %d, %d bytes, %s", name, w.Code, w.Body.Len(), w.Header())
+		}
+	}
+	for _, path := range []string{"/console/000000000000/console.css", assets().dir + "/vendor/htmx-2.0.11/LICENSE", assets().dir + "/nothing.css"} {
+		if w := get(h, path); w.Code != 404 {
+			t.Errorf("%s: status %d, want 404", path, w.Code)
+		}
+	}
+	// Each vendored thing has its licence beside it.
+	dirs, err := fs.Glob(files, "static/vendor/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatal(err, dirs)
+	}
+	for _, dir := range dirs {
+		if _, err := fs.Stat(files, dir+"/LICENSE"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// tokens are a set with a token of each role, and one for orders alone.
+func tokens(t *testing.T) (*auth.Set, map[string]string) {
+	t.Helper()
+	file, secrets := "tokens:\n", make(map[string]string)
+	for _, role := range []string{"generate", "read", "admin", "some"} {
+		token, hash := auth.NewToken()
+		secrets[role] = token
+		r, more := role, ""
+		if role == "some" {
+			r, more = "admin", "    sequencers: [\"orders\"]\n"
+		}
+		file += fmt.Sprintf("  - name: a-%s\n    sha256: %s\n    role: %s\n%s", role, hash, r, more)
+	}
+	set, err := auth.Parse([]byte(file), "tokens.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set, secrets
+}
+
+// signInAs is the cookie of a session with a token.
+func signInAs(t *testing.T, h http.Handler, token string) string {
+	t.Helper()
+	w := post(h, "/sign-in", url.Values{"token": {token}})
+	if w.Code != http.StatusSeeOther || len(w.Result().Cookies()) != 1 {
+		t.Fatalf("sign in: status %d: %.200s", w.Code, w.Body)
+	}
+	c := w.Result().Cookies()[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+		t.Errorf("the cookie is %v", c)
+	}
+	return "Cookie: " + c.Name + "=" + c.Value
+}
+
+// TestRights is who may do what, path by path.
+func TestRights(t *testing.T) {
+	set, secrets := tokens(t)
+	h, k, cluster := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
+	for _, name := range []string{"orders", "secret"} {
+		if _, err := cluster.Create(t.Context(), name, grant.NewConfig(firn.Default(), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := makeOne(t, k, "secret")
+	const see, in, no = 200, 303, 403
+	for _, row := range []struct {
+		method, path                        string
+		nobody, generate, read, admin, some int
+		form                                url.Values
+		shows                               string // to those who see it
+	}{
+		{"GET", "/", in, in, see, see, see, nil, "Sequencers"},
+		{"GET", "/members", in, no, see, see, see, nil, "Members"},
+		{"GET", "/inspect/" + id, in, see, see, see, see, nil, "Made"},
+		{"GET", "/plan", in, see, see, see, see, nil, "Plan"},
+		{"GET", "/time", in, see, see, see, see, nil, "Time"},
+		{"GET", "/sequencers/secret", in, no, see, see, no, nil, "secret"},
+		{"GET", "/sequencers/orders", in, no, see, see, see, nil, "orders"},
+		{"GET", "/sequencers/secret/destroy", in, no, no, see, no, nil, "secret"},
+		{"GET", "/create", in, no, no, see, see, nil, "New sequencer"},
+		{"GET", "/sign-in", see, in, in, in, in, nil, "Sign in"},
+		{"POST", "/make", in, in, no, in, no, url.Values{"name": {"secret"}}, ""},
+		{"POST", "/make", in, in, no, in, in, url.Values{"name": {"orders"}}, ""},
+		{"POST", "/create", in, no, no, in, no, url.Values{"name": {"more"}}, ""},
+		{"POST", "/sequencers/secret/attach", in, no, no, in, no, nil, ""},
+		{"POST", "/sequencers/secret/destroy", in, no, no, 400, no, url.Values{"confirm": {"orders"}}, ""},
+	} {
+		for who, want := range map[string]int{"": row.nobody, "generate": row.generate, "read": row.read, "admin": row.admin, "some": row.some} {
+			var headers []string
+			if who != "" {
+				headers = append(headers, signInAs(t, h, secrets[who]))
+			}
+			w := send1(h, row.method, row.path, row.form, headers...)
+			if w.Code != want {
+				t.Errorf("%s %s as %q: status %d, want %d", row.method, row.path, who, w.Code, want)
+			}
+			if want == see && !strings.Contains(w.Body.String(), row.shows) {
+				t.Errorf("%s %s as %q does not show %q", row.method, row.path, who, row.shows)
+			}
+			// What one may not see is on no page.
+			if (who == "some" || who == "generate") && !strings.Contains(row.path, "secret") && row.form.Get("name") != "secret" && strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("%s %s as %q shows another's sequencer", row.method, row.path, who)
+			}
+		}
+	}
+	for _, page := range []string{"overview", "members", "sequencer&name=secret"} {
+		for _, who := range []string{"", "generate"} {
+			want := http.StatusForbidden
+			var headers []string
+			if who == "" {
+				want = http.StatusUnauthorized
+			} else {
+				headers = append(headers, signInAs(t, h, secrets[who]))
+			}
+			if w := get(h, "/events?page="+page, headers...); w.Code != want {
+				t.Errorf("the stream of %s as %q: status %d, want %d", page, who, w.Code, want)
+			}
+		}
+	}
+}
+
+// TestSessionEnds: a session ends with its token, and when the user signs out.
+func TestSessionEnds(t *testing.T) {
+	set, secrets := tokens(t)
+	now := set
+	h, _, _ := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return now }, nil) })
+	cookie := signInAs(t, h, secrets["admin"])
+	if w := get(h, "/", cookie); w.Code != 200 {
+		t.Fatalf("signed in: status %d", w.Code)
+	}
+	w := post(h, "/sign-out", nil, cookie)
+	if c := w.Result().Cookies(); len(c) != 1 || c[0].MaxAge >= 0 {
+		t.Errorf("signing out sets %v", c)
+	}
+	now, _ = tokens(t) // the old ones are gone
+	if w := get(h, "/", cookie); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/sign-in" {
+		t.Errorf("after its token is gone: status %d", w.Code)
+	}
+	if w := post(h, "/sign-in", url.Values{"token": {secrets["admin"]}}); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 {
+		t.Errorf("with a token that is gone: status %d", w.Code)
+	}
+}
+
+// TestSignInLeadsNowhereElse: after signing in one is on this server.
+func TestSignInLeadsNowhereElse(t *testing.T) {
+	set, secrets := tokens(t)
+	h, _, _ := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
+	for next, want := range map[string]string{
+		"/inspect/1?layout=twitter": "/inspect/1?layout=twitter", "": "/", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/",
+		"/x\r\nSet-Cookie: a=b": "/", "evil": "/", "/a\\b": "/", "/\t/evil.example": "/",
+	} {
+		w := post(h, "/sign-in", url.Values{"token": {secrets["read"]}, "next": {next}})
+		if got := w.Header().Get("Location"); got != want {
+			t.Errorf("next=%q leads to %q, want %q", next, got, want)
+		}
+	}
+	// A link from elsewhere comes without the cookie, and the page asks again by
+	// itself.
+	w := get(h, "/inspect/117232474546765824", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `http-equiv="refresh" content="0;url=/inspect/117232474546765824"`) {
+		t.Errorf("a link from elsewhere: %d %.600s", w.Code, w.Body)
+	}
+}
+
+// TestForeignOrigins: what changes something takes no request of another site's
+// page.
+func TestForeignOrigins(t *testing.T) {
+	h, _, cluster := newWorld(t, nil)
+	for _, headers := range [][]string{
+		{"Origin: https://evil.example"}, {"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"}, {"Origin: null"},
+	} {
+		for _, path := range []string{"/make", "/create", "/sequencers/orders/attach", "/sequencers/orders/destroy", "/sign-in", "/sign-out"} {
+			if w := post(h, path, url.Values{"name": {"orders"}, "confirm": {"orders"}}, headers...); w.Code != 403 {
+				t.Errorf("POST %s with %v: status %d, want 403", path, headers, w.Code)
+			}
+		}
+	}
+	if _, err := cluster.Lookup(t.Context(), "orders"); !errors.Is(err, grant.ErrNotFound) {
+		t.Errorf("a sequencer was made: %v", err)
+	}
+}
+
+// TestLifeWithoutABrowser does by forms what TestLifeOfASequencer in e2e does
+// by clicks.
+func TestLifeWithoutABrowser(t *testing.T) {
+	h, k, cluster := newWorld(t, nil)
+	state := func(want grant.State) {
+		t.Helper()
+		info, err := cluster.Lookup(t.Context(), "parcels")
+		if err != nil || info.State != want {
+			t.Errorf("%v, %v; want %v", info.State, err, want)
+		}
+	}
+	for _, form := range []url.Values{
+		{"name": {"-x"}}, {"name": {"parcels"}, "layout": {"nonsense"}}, {"name": {"parcels"}, "layout": {"xid"}},
+		{"name": {"parcels"}, "window": {"1ms"}}, {"name": {"parcels"}, "max-ahead": {"soon"}},
+	} {
+		if w := post(h, "/create", form); w.Code != 400 || !strings.Contains(w.Body.String(), `role="alert"`) {
+			t.Errorf("create %v: status %d, want 400", form, w.Code)
+		}
+	}
+	w := post(h, "/create", url.Values{"name": {"parcels"}, "layout": {"hazelcast"}, "max-ahead": {"2s"}, "window": {"40 s"}})
+	if w.Code != 303 || w.Header().Get("Location") != "/sequencers/parcels" {
+		t.Fatalf("create: %d %s", w.Code, w.Body)
+	}
+	info, err := cluster.Lookup(t.Context(), "parcels")
+	if err != nil || info.Config.Layout.String() != "hazelcast" || info.Config.MaxAhead != 2*time.Second || info.Config.Window != 40*time.Second {
+		t.Errorf("what was created is %+v, %v", info.Config, err)
+	}
+	// Fields that are left empty are as usual for the store.
+	w = post(h, "/create", url.Values{"name": {"empty"}, "layout": {""}, "max-ahead": {""}, "window": {""}})
+	if info, err := cluster.Lookup(t.Context(), "empty"); w.Code != 303 || err != nil || info.Config != grant.NewConfig(firn.Default(), 0) {
+		t.Errorf("with empty fields: %d, %+v, %v", w.Code, info.Config, err)
+	}
+	if w := post(h, "/create", url.Values{"name": {"parcels"}}); w.Code != 409 {
+		t.Errorf("create it twice: status %d, want 409", w.Code)
+	}
+	makeOne(t, k, "parcels")
+	for _, act := range []struct {
+		verb string
+		want grant.State
+	}{{"detach", grant.Detached}, {"attach", grant.Attached}, {"destroy", grant.Destroyed}, {"recreate", grant.Attached}} {
+		if act.verb == "destroy" {
+			if w := post(h, "/sequencers/parcels/destroy", url.Values{"confirm": {"parcel"}}); w.Code != 400 {
+				t.Errorf("destroy with another name: status %d, want 400", w.Code)
+			}
+			state(grant.Attached)
+		}
+		if w := post(h, "/sequencers/parcels/"+act.verb, url.Values{"confirm": {"parcels"}}); w.Code != 303 {
+			t.Errorf("%s: status %d: %.300s", act.verb, w.Code, w.Body)
+		}
+		for begin := time.Now(); k.jobs.of("parcels") != nil && time.Since(begin) < nettest.Patience; time.Sleep(5 * time.Millisecond) {
+		}
+		state(act.want)
+	}
+	if w := post(h, "/sequencers/nobody/attach", nil); w.Code != 404 {
+		t.Errorf("attach what is not there: status %d", w.Code)
+	}
+}
+
+// TestActWaits: an act that waits for another server continues after its page
+// was answered, the page shows that, and another click starts nothing twice.
+func TestActWaits(t *testing.T) {
+	h, k, cluster := newWorld(t, nil)
+	other, err := sequencer.Open(t.Context(), cluster.Store(), "orders", &sequencer.Config{Layout: firn.Default(), Host: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := other.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int32
+	holding, free := make(chan struct{}), make(chan struct{})
+	slow := acts["detach"]
+	slow.do = func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
+		calls.Add(1)
+		close(holding)
+		select {
+		case <-free: // as a server does that gives its number back at last
+		case <-ctx.Done():
+		}
+		return grant.Info{}, ctx.Err()
+	}
+	if done, err := k.begin("orders", slow, 0); done || err != nil {
+		t.Fatalf("it is done (%v) before the other server has given its number back: %v", done, err)
+	}
+	<-holding
+	if done, err := k.begin("orders", slow, 0); done || err != nil || calls.Load() != 1 {
+		t.Errorf("a second click: %v, %v, and it runs %d times, want once", done, err, calls.Load())
+	}
+	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "In progress since") || !strings.Contains(w.Body.String(), "other") {
+		t.Errorf("the page does not say that it is under way: %s", w.Body)
+	}
+	close(free)
+	for begin := time.Now(); k.jobs.of("orders") != nil; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatal("it does not end")
+		}
+	}
+	// A failure is shown until the next action.
+	slow.do = func(service.Administrator, context.Context, string) (grant.Info, error) {
+		return grant.Info{}, sequencer.ErrUnavailable
+	}
+	if done, err := k.begin("orders", slow, 10*time.Second); !done || err == nil {
+		t.Errorf("%v, %v, want an error", done, err)
+	}
+	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach did not finish") {
+		t.Errorf("the page does not say that it has failed: %s", w.Body)
+	}
+}
+
+// TestSlowStore: if the store does not answer, a page shows its previous state
+// and reports that, before the time for the store has passed.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
+		store := &nettest.Store{Store: new(memstore.Store)}
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
+		defer cluster.Close(context.Background())
+		k := New(Config{Backend: cluster})
+		defer k.Close()
+		store.Hangs.Store(true)
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store is unavailable.") || strings.Contains(w.Body.String(), "No sequencers yet") {
+			t.Errorf("nothing is known yet: %s", w.Body)
+		}
+		store.Hangs.Store(false)
+		time.Sleep(2 * keepFor)
+		if _, err := cluster.Create(t.Context(), "orders", grant.NewConfig(firn.Default(), 0)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * keepFor)
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "/sequencers/orders") || strings.Contains(w.Body.String(), "is unavailable") {
+			t.Errorf("when it answers: %s", w.Body)
+		}
+		store.Hangs.Store(true)
+		time.Sleep(2 * keepFor)
+		begin := time.Now()
+		w := get(k, "/")
+		if took := time.Since(begin); took > loadPatience {
+			t.Errorf("the page took %v, want %v", took, loadPatience)
+		}
+		if !strings.Contains(w.Body.String(), "/sequencers/orders") || !strings.Contains(w.Body.String(), "The store is unavailable.") {
+			t.Errorf("when it does not answer again: %s", w.Body)
+		}
+	})
+}
+
+// TestManyStreams: so many pages can be open, and no more; and one principal
+// does not take them all.
+func TestManyStreams(t *testing.T) {
+	h, k, _ := newWorld(t, nil)
+	k.streams.all = maxStreams
+	if w := get(h, "/events?page=overview"); w.Code != http.StatusServiceUnavailable || k.streams.all != maxStreams {
+		t.Errorf("one more stream: status %d, and %d are counted", w.Code, k.streams.all)
+	}
+	k.streams.all = 0
+	if w := send1(h, "HEAD", "/events?page=overview", nil); w.Code != 200 || k.streams.all != 0 {
+		t.Errorf("HEAD: status %d, and %d are counted", w.Code, k.streams.all)
+	}
+	set, secrets := tokens(t)
+	h, k, _ = newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
+	k.streams.of = map[string]int{"a-admin": maxStreamsOf}
+	if w := get(h, "/events?page=overview", signInAs(t, h, secrets["admin"])); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("one more of a principal: status %d", w.Code)
+	}
+	if w := send1(h, "HEAD", "/events?page=overview", nil, signInAs(t, h, secrets["read"])); w.Code != 200 || k.streams.of["a-read"] != 0 {
+		t.Errorf("another principal: status %d, and %d are counted", w.Code, k.streams.of["a-read"])
+	}
+}
+
+// TestHolders says who held a node ID, and what is not known.
+func TestHolders(t *testing.T) {
+	h, k, cluster := newWorld(t, nil)
+	id := makeOne(t, k, "orders")
+	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one held it then, and still holds it until") {
+		t.Errorf("an ID made now: %s", w.Body)
+	}
+	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "If it is from orders: one held it then") {
+		t.Errorf("an ID of which only the layout is known: %s", w.Body)
+	}
+	var node uint64
+	if err := cluster.Nodes(t.Context(), "orders", func(n grant.NodeInfo, _ error) bool { node = n.Node; return false }); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		time time.Time
+		node uint64
+		want string
+	}{
+		{time.Now().Add(-24 * time.Hour), node, "is no longer known"},
+		{time.Now().Add(24 * time.Hour), node, "No server held it then"},
+		{time.Now(), (node + 1) % 1024, "No server of this store has ever held"},
+	} {
+		x, err := firn.Default().Compose(firn.Parts{Time: row.time, Node: row.node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := get(h, "/inspect/"+x.String()+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), row.want) {
+			t.Errorf("node %d at %v: want %q", row.node, row.time, row.want)
+		}
+	}
+}
+
+// TestWithoutStore: a server with a static node shows what it knows, and says
+// what it does not.
+func TestWithoutStore(t *testing.T) {
+	static, err := service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, k, _ := newWorld(t, func(c *Config) {
+		c.Backend = static
+		c.Figures = func() (all []metrics.Sequencer) {
+			static.Stats(func(name string, s firn.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: s.IDs}) })
+			return all
+		}
+	})
+	if w := get(h, "/"); !strings.Contains(w.Body.String(), "No sequencers yet") {
+		t.Errorf("GET /: %s", w.Body)
+	}
+	makeOne(t, k, "orders")
+	for path, want := range map[string]string{
+		"/": "without a store", "/members": "No store", "/sequencers/orders": "static node ID",
+	} {
+		if w := get(h, path); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("GET %s: status %d without %q", path, w.Code, want)
+		}
+	}
+	for _, path := range []string{"/sequencers/orders/destroy"} {
+		if w := get(h, path); w.Code != 409 {
+			t.Errorf("GET %s: status %d, want 409", path, w.Code)
+		}
+	}
+	if w := get(h, "/sequencers/nobody"); w.Code != 404 {
+		t.Errorf("a name that nobody has used: status %d, want 404", w.Code)
+	}
+}

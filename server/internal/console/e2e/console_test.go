@@ -1,0 +1,508 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// busy takes IDs of some sequencers until the test ends.
+func busy(t *testing.T, s *server, names ...string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			for j, name := range names {
+				if q, err := s.cluster.Sequencer(ctx, name); err == nil && q.Source != nil {
+					_, _ = q.Source.NextBatch(ctx, 20*(j+1)+(i%40)*(j+2))
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// fleet is two servers on one store with some sequencers.
+func fleet(t *testing.T) (a, b *server, store *nettest.Store) {
+	store = &nettest.Store{Store: new(memstore.Store)}
+	a = start(t, options{store: store, host: "ids-0.example.com"})
+	b = start(t, options{store: store, host: "ids-1.example.com"})
+	for name, layout := range map[string]string{
+		"orders": "default", "invoices": "hazelcast", "sessions": "uuidv7", "web.carts": "js53",
+	} {
+		if _, err := grant.Create(t.Context(), store, name, grant.NewConfig(firn.MustParseLayout(layout), 0), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.take("orders", 1000)
+	a.take("invoices", 100)
+	a.take("sessions", 3)
+	b.take("orders", 50)
+	return a, b, store
+}
+
+// TestPages opens every page, on large and small screens, light and dark.
+func TestPages(t *testing.T) {
+	browser := newBrowser(t)
+	a, _, _ := fleet(t)
+	busy(t, a, "orders", "invoices")
+	b := newTab(t, browser, a.url())
+
+	b.open("/")
+	b.has("Live")
+	b.has("1,0")
+	cold := b.painted()
+	warm := cold
+	for range 5 {
+		b.reload()
+		warm = min(warm, b.painted())
+	}
+	t.Logf("report: console: first paint of the overview after %v in a browser that has just started, then after %v",
+		cold.Round(time.Millisecond), warm.Round(time.Millisecond))
+	b.has("Live")
+	b.wait("a chart", `document.querySelector(".uplot canvas") !== null`)
+	b.looks("overview")
+
+	b.open("/sequencers/orders")
+	b.has("Live")
+	b.has("ids-1.example.com")
+	b.looks("sequencer")
+
+	b.open("/members")
+	b.has("ids-0.example.com")
+	b.has("ids-1.example.com")
+	b.has("±")
+	b.looks("members")
+
+	id := a.take("orders", 1)[0]
+	b.open("/inspect/" + id + "?layout=default&of=orders")
+	b.has("Your local time:")
+	b.has("(America/New_York)")
+	b.has("ids-0.example.com held it then")
+	b.looks("inspect-one")
+
+	b.open("/inspect/1212092628029698048")
+	b.has("twitter")
+	b.looks("inspect-guessed")
+
+	b.open("/inspect/0190163d-8694-739b-aea5-966c26f8ad91")
+	b.has("uuidv7")
+	b.looks("inspect-uuid")
+
+	ids := a.take("orders", 5)
+	b.open("/inspect/" + strings.Join([]string{ids[0], ids[2], ids[1], ids[1], ids[4], "nonsense!"}, ","))
+	b.has("1 duplicate, 1 out of order, 1 cannot be read")
+	b.looks("inspect-many")
+
+	b.open("/inspect")
+	b.has("Nothing read yet")
+	b.looks("inspect-empty")
+
+	b.open("/plan")
+	b.has("IDs per second, each node")
+	b.looks("plan")
+
+	b.open("/time?from=2026-11-20T00:00&to=2026-11-21T00:00")
+	b.has("BETWEEN")
+	b.looks("time")
+
+	b.open("/create")
+	b.looks("create")
+	b.open("/sequencers/orders/destroy")
+	b.has("This cannot be undone")
+	b.looks("destroy")
+
+	b.permit("404")
+	b.permit("400")
+	b.open("/sequencers/nobody")
+	b.has("Sequencer nobody not found")
+	b.looks("missing")
+	b.open("/no/such/page")
+	b.has("Page not found")
+	b.open("/inspect/not-an-id")
+	b.has("not-an-id")
+	b.looks("inspect-fault")
+}
+
+// TestNewcomer makes the first ID, pastes it back, and reads what its bits
+// mean.
+func TestNewcomer(t *testing.T) {
+	browser := newBrowser(t)
+	s := start(t, options{host: "laptop"})
+	b := newTab(t, browser, s.url())
+	b.open("/")
+	b.has("No sequencers yet")
+	b.looks("first")
+	b.do(click(".inline button"))
+	b.has("Just made by the sequencer orders")
+	id := strings.Fields(b.text("h2.id"))[0]
+	b.looks("made")
+	b.open("/inspect")
+	b.do(keys("#ids", id))
+	b.wait("the reading", `document.querySelector("h2.id")?.textContent.includes(`+quote(id)+`)`)
+	parts, err := firn.Default().Decompose(mustID(t, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		parts.Time.Format("2006-01-02 15:04:05.000") + " UTC", fmt.Sprintf("by node %d", parts.Node),
+		"Counts from 0 in each millisecond", "from 0 to 1,023", "Always 0", "when the ID was made",
+	} {
+		b.has(want)
+	}
+	// The address is that of the ID, so that it can be shared.
+	b.wait("the address", `location.pathname === "/inspect/`+id+`"`)
+	// The field under the pointer is highlighted, and the rest is dimmed.
+	at := js[[]float64](b, `(() => { const r = document.querySelector(".f-node").getBoundingClientRect(); return [r.x + r.width / 2, r.y + 10]; })()`)
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.time")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.node")).opacity === "1"`)
+	// So does what the keyboard has come to.
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1), focus(".f-seq"))
+	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.node")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.seq")).opacity === "1"`)
+	bits := js[string](b, `[...document.querySelectorAll(".ruler i")].map(i => i.textContent).join("")`)
+	if want := string(firn.Binary.Append(nil, mustID(t, id))); bits != want {
+		t.Errorf("the ruler shows %s, want %s", bits, want)
+	}
+}
+
+func mustID(t *testing.T, text string) firn.ID {
+	t.Helper()
+	id, err := firn.ParseID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestLive sees figures change by themselves, and the connection lost and
+// found.
+func TestLive(t *testing.T) {
+	browser := newBrowser(t)
+	s := start(t, options{host: "one"})
+	s.take("orders", 10)
+	b := newTab(t, browser, s.url())
+	b.permit("ERR_")
+	b.open("/")
+	b.has("Live")
+	b.has("orders")
+	s.take("orders", 5000)
+	b.has("5,010")
+	s.take("billing", 1)
+	b.has("billing")
+	if n := js[int](b, `document.querySelectorAll("tbody tr").length`); n != 2 {
+		t.Errorf("there are %d sequencers on the page, want 2", n)
+	}
+	// What is focused stays so.
+	b.do(focus(`input[name=name]`), keys(`input[name=name]`, "x"))
+	s.take("orders", 90)
+	b.has("5,100")
+	if got := js[string](b, `document.activeElement.name + " " + document.activeElement.value`); !strings.HasPrefix(got, "name ") || !strings.Contains(got, "x") {
+		t.Errorf("after figures have changed, %q has the focus", got)
+	}
+	b.accessible("live") // so that axe is there when the server is not
+	s.die()
+	b.has("The connection to the server was lost at")
+	b.has("Not connected")
+	b.looks("lost")
+	s.rise()
+	b.has("Live")
+	b.wait("the note to go", `document.querySelector("#lost").hidden`)
+	s.take("orders", 1)
+	b.has("5,101")
+}
+
+// TestLostServer shows that a server is late, then lost, and that another one
+// has ended.
+func TestLostServer(t *testing.T) {
+	browser := newBrowser(t)
+	store := new(memstore.Store)
+	cut := &nettest.Store{Store: store}
+	a := start(t, options{store: store, host: "ids-0.example.com"})
+	start(t, options{store: cut, host: "ids-1.example.com"})
+	c := start(t, options{store: store, host: "ids-2.example.com"})
+	a.take("orders", 1)
+	b := newTab(t, browser, a.url())
+	b.open("/members")
+	state := func(host string) string {
+		return `[...document.querySelectorAll(".members li")].find(l => l.innerText.includes(` + quote(host) + `))?.querySelector(".state").textContent`
+	}
+	for _, host := range []string{"ids-0.example.com", "ids-1.example.com", "ids-2.example.com"} {
+		b.wait(host+" to be up", state(host)+` === "up"`)
+	}
+	cut.Cut.Store(true) // it cannot say that it ends
+	c.leave()
+	b.wait("one to have ended", state("ids-2.example.com")+` === "stopped"`)
+	b.wait("one to be lost", state("ids-1.example.com")+` === "lost"`)
+	b.wait("this one to be there", state("ids-0.example.com")+` === "up"`)
+	b.looks("members-lost")
+	b.open("/")
+	b.wait("one server to be counted", `[...document.querySelectorAll("dt")].find(d => d.textContent === "Servers").nextElementSibling.textContent === "1"`)
+	cut.Cut.Store(false)
+	b.open("/members")
+	b.wait("it to be back", state("ids-1.example.com")+` === "up"`)
+}
+
+// TestStoreAway is honest about a store that does not answer.
+func TestStoreAway(t *testing.T) {
+	browser := newBrowser(t)
+	a, _, store := fleet(t)
+	b := newTab(t, browser, a.url())
+	b.permit("503")
+	b.open("/")
+	b.has("orders")
+	store.Cut.Store(true)
+	b.has("The store is unavailable.")
+	b.has("Its data below is from")
+	b.looks("store-away")
+	b.open("/sequencers/orders")
+	b.has("The store is unavailable.")
+	store.Cut.Store(false)
+	b.has("attached")
+	b.wait("the note to go", `!document.body.innerText.includes("The store is unavailable.")`)
+}
+
+// TestLifeOfASequencer creates one, detaches and attaches it, destroys it, and
+// creates it again.
+func TestLifeOfASequencer(t *testing.T) {
+	browser := newBrowser(t)
+	s := start(t, options{host: "one"})
+	b := newTab(t, browser, s.url())
+	b.permit("400")
+	b.permit("409")
+	b.open("/")
+	b.do(click(`a[href="/create"]`), visible("#layout"))
+	b.do(keys("#name", "parcels"), keys("#layout", "nonsense"), click("button.main"))
+	b.has("nonsense")
+	b.wait("the fault", `document.querySelector(".note.bad") !== null`)
+	b.do(value("#layout", "hazelcast"), click("button.main"))
+	b.wait("its page", `location.pathname === "/sequencers/parcels"`)
+	b.has("attached")
+	b.has("No node ID was ever used")
+	b.do(click(".head.title button"))
+	b.has("Just made by the sequencer parcels")
+	b.has("hazelcast")
+
+	act := func(verb, state string) {
+		t.Helper()
+		b.open("/sequencers/parcels")
+		b.do(click(`a[href="/sequencers/parcels/`+verb+`"]`), visible(".means"))
+		if verb == "destroy" {
+			if !js[bool](b, `document.querySelector(".confirm button").disabled`) {
+				t.Error("the button works before the name was typed")
+			}
+			// The server asks for the name too.
+			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#confirm").removeAttribute("required"); document.querySelector(".confirm button").disabled = false`),
+				click(".confirm button"))
+			b.has("The typed name does not match")
+			b.do(keys("#confirm", "parcels"))
+			b.wait("the button", `!document.querySelector(".confirm button").disabled`)
+		}
+		b.do(click(".confirm button"))
+		b.wait("its page", `location.pathname === "/sequencers/parcels"`)
+		b.wait("the state", `document.querySelector(".title .state").textContent === `+quote(state))
+		info, err := s.cluster.Lookup(t.Context(), "parcels")
+		if err != nil || info.State.String() != state {
+			t.Errorf("after %s: the store says %v, %v; want %s", verb, info.State, err, state)
+		}
+	}
+	act("detach", "detached")
+	act("attach", "attached")
+	act("destroy", "destroyed")
+	b.looks("destroyed")
+	b.open("/")
+	b.has("destroyed")
+	act("recreate", "attached")
+	if id := s.take("parcels", 1); len(id) != 1 {
+		t.Error("it makes no IDs")
+	}
+}
+
+// TestWithoutScript does what pages do without JavaScript.
+func TestWithoutScript(t *testing.T) {
+	browser := newBrowser(t)
+	s := start(t, options{host: "one"})
+	b := newTab(t, browser, s.url())
+	b.noScript(true)
+	b.open("/")
+	b.do(click(".inline button"), visible("h2.id"))
+	id := b.text("h2.id")
+	b.open("/inspect")
+	b.do(keys("#ids", id), click("button.main"), visible("h2.id"))
+	if at := b.at(); at != s.url()+"/inspect/"+strings.TrimSpace(id) {
+		t.Errorf("the form leads to %s", at)
+	}
+	// Figures come with the next look at them, and the page when it is asked for
+	// again.
+	b.open("/")
+	for begin := time.Now(); !js[bool](b, `document.querySelector(".spark") !== null`); b.open("/") {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatal("the overview never has a chart")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if got := b.text("#live"); !strings.HasPrefix(got, "As of ") {
+		t.Errorf("without a script, the page says %q, want when its figures are from", got)
+	}
+	b.open("/plan")
+	b.do(click("noscript button"))
+	b.wait("the plan that the form asked for", `location.search.includes("node=") && document.querySelector(".ruler")`)
+	b.open("/time")
+	b.do(click("noscript button"))
+	b.wait("the range that the form asked for", `location.search.includes("from=") && document.querySelector("pre.code")`)
+	b.noScript(false)
+}
+
+// TestPlan moves sliders, and reads what comes of it.
+func TestPlan(t *testing.T) {
+	browser := newBrowser(t)
+	s := start(t, options{})
+	b := newTab(t, browser, s.url())
+	b.open("/plan")
+	b.has("1,024")
+	set := func(name, value string) {
+		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const i = document.querySelector("[name=%s]"); i.value = %q; i.dispatchEvent(new Event("input", {bubbles: true})); })()`, name, value)))
+	}
+	set("node", "5")
+	b.has("32")
+	set("seq", "7")
+	b.has("js53")
+	b.has("Exact in a JavaScript number")
+	b.wait("the address", `location.search.includes("node=5") && location.search.includes("seq=7")`)
+	b.reload()
+	b.has("js53")
+	set("time", "53")
+	set("seq", "24")
+	b.has("too many for a 64-bit ID")
+}
+
+// TestTime picks a range, and gets the condition of SQL.
+func TestTime(t *testing.T) {
+	browser := newBrowser(t)
+	s := start(t, options{})
+	b := newTab(t, browser, s.url())
+	b.open("/time?from=2026-11-20T00:00&to=2026-11-21T00:00")
+	lo, hi, err := firn.Default().Range(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.has(fmt.Sprintf("WHERE id BETWEEN %d AND %d", lo, hi))
+	b.do(chromedp.Clear(chromedp.CSS("[name=column]")), keys("[name=column]", "orders.id"))
+	b.has(fmt.Sprintf("WHERE orders.id BETWEEN %d AND %d", lo, hi))
+	b.do(click(".quick li:last-child a"))
+	b.wait("a month", `location.search.includes("-01T00")`)
+}
+
+// TestRoles signs in with each role, and sees what that allows.
+func TestRoles(t *testing.T) {
+	browser := newBrowser(t)
+	store := new(memstore.Store)
+	file := "tokens:\n"
+	tokens := make(map[string]string)
+	for _, role := range []string{"generate", "read", "admin"} {
+		token, hash := auth.NewToken()
+		tokens[role] = token
+		file += fmt.Sprintf("  - name: a-%s\n    sha256: %s\n    role: %s\n", role, hash, role)
+	}
+	s := start(t, options{store: store, host: "one", tokens: file})
+	s.take("orders", 1)
+	status := func(b *tab, path string) int {
+		return js[int](b, `(() => { const x = new XMLHttpRequest(); x.open("GET", `+quote(path)+`, false); x.send(); return x.status; })()`)
+	}
+	for _, role := range []string{"generate", "read", "admin"} {
+		t.Run(role, func(t *testing.T) {
+			b := newTab(t, browser, s.url())
+			b.permit("403")
+			b.permit("401")
+			b.open("/sequencers/orders")
+			b.has("This server requires a token")
+			if role == "generate" {
+				b.looks("sign-in")
+			}
+			b.do(keys("#token", "firn_wrong"), click("button.main"))
+			b.has("Unknown token")
+			b.do(keys("#token", tokens[role]), click("button.main"))
+			b.has("a-" + role)
+			b.wait("the page that was asked for", `location.pathname === "/sequencers/orders"`)
+			wants := map[string][4]int{ // overview, destroy, create, events
+				"generate": {200, 403, 403, 403},
+				"read":     {200, 403, 403, 0},
+				"admin":    {200, 200, 200, 0},
+			}[role]
+			for i, path := range []string{"/", "/sequencers/orders/destroy", "/create", "/events?page=overview"} {
+				if wants[i] == 0 {
+					continue // it does not end
+				}
+				if got := status(b, path); got != wants[i] {
+					t.Errorf("%s: GET %s: status %d, want %d", role, path, got, wants[i])
+				}
+			}
+			b.open("/")
+			switch role {
+			case "generate":
+				b.wait("the page for those who see nothing of the fleet", `location.pathname === "/inspect"`)
+				if js[bool](b, `document.body.innerText.includes("Members")`) {
+					t.Error("it is shown what it cannot see")
+				}
+				b.do(click(".inline button"))
+				b.has("Just made by the sequencer orders")
+			case "read":
+				b.has("Live")
+				if js[bool](b, `document.querySelector(".inline") !== null || document.querySelector("a[href='/create']") !== null`) {
+					t.Error("it is offered what it may not do")
+				}
+			case "admin":
+				b.has("New sequencer")
+			}
+			b.do(click(".who button"))
+			b.has("This server requires a token")
+			if got := js[string](b, `document.cookie`); got != "" {
+				t.Errorf("scripts see the cookie %q", got)
+			}
+		})
+	}
+}
+
+// TestForeignPage: what a page of another origin sends changes nothing.
+func TestForeignPage(t *testing.T) {
+	s := start(t, options{host: "one"})
+	for _, path := range []string{"/make", "/create", "/sequencers/orders/destroy", "/sign-out", "/sign-in"} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url()+path, strings.NewReader("name=orders&confirm=orders"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://evil.example")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Body.Close()
+		if w.StatusCode != http.StatusForbidden {
+			t.Errorf("POST %s from elsewhere: status %d, want 403", path, w.StatusCode)
+		}
+	}
+	if _, err := s.cluster.Lookup(t.Context(), "orders"); err == nil {
+		t.Error("a page of another origin has made a sequencer")
+	}
+}

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/console"
+	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// A server is one of a fleet, with its console.
+type server struct {
+	t       *testing.T
+	cluster *service.Cluster
+	handler http.Handler
+	pages   *console.Console
+	web     *http.Server
+	address string
+	stop    []func()
+	leave   func() // says that the server ends, to the others
+}
+
+// options are what a server of a test is.
+type options struct {
+	store  grant.Store
+	host   string
+	layout string
+	tokens string
+}
+
+// start starts a server, which ends with the test.
+func start(t *testing.T, o options) *server {
+	t.Helper()
+	if o.store == nil {
+		o.store = new(memstore.Store)
+	}
+	if o.layout == "" {
+		o.layout = "default"
+	}
+	s := &server{t: t}
+	s.cluster = service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(o.store, nil), Config: sequencer.Config{Layout: firn.MustParseLayout(o.layout), Host: o.host}})
+	figures := func() (all []metrics.Sequencer) {
+		s.cluster.Stats(func(name string, q sequencer.Stats) {
+			now := time.Now()
+			all = append(all, metrics.Sequencer{
+				Name: name, IDs: q.IDs, Batches: q.Batches, Waits: q.Waits, Waited: q.TotalWait, Lead: q.Lead, Stored: true,
+				Attached: q.State.Phase == sequencer.Attached && q.State.Until.After(now), Node: q.State.Node, WindowLeft: q.State.Until.Sub(now),
+				Renewed: q.Keeper.Renewed, Acquired: q.Keeper.Acquired,
+			})
+		})
+		return all
+	}
+	started := time.Now()
+	announcer := members.New(o.store, members.Options{Every: time.Second})
+	describe := func() members.Member {
+		m := members.Member{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
+		s.cluster.Stats(func(name string, q sequencer.Stats) {
+			m.IDs += q.IDs
+			if q.State.Phase == sequencer.Attached {
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until, IDs: q.IDs})
+			}
+		})
+		return m
+	}
+	c := console.Config{Backend: s.cluster, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond, Limit: 5 * time.Second}
+	if o.tokens != "" {
+		set, err := auth.Parse([]byte(o.tokens), "tokens.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil)
+	}
+	s.pages = console.New(c)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = l.Addr().String()
+	s.handler = httpapi.NewHandler(httpapi.Config{Backend: s.cluster, Console: s.pages, Metrics: http.NotFoundHandler()})
+	announced := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { defer close(announced); announcer.Run(ctx, describe) }()
+	s.leave = func() { cancel(); <-announced }
+	s.serve(l)
+	t.Cleanup(func() {
+		s.die()
+		s.leave()
+		s.pages.Close()
+		late, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+		defer cancel()
+		_ = s.cluster.Close(late)
+	})
+	return s
+}
+
+// serve answers at a listener until die.
+func (s *server) serve(l net.Listener) {
+	s.web = httpapi.NewServer(s.handler.(*httpapi.Handler))
+	s.web.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/axe.js" {
+			w.Header().Set("Content-Type", "text/javascript")
+			_, _ = w.Write([]byte(axe))
+			return
+		}
+		s.handler.ServeHTTP(w, r)
+	})
+	done := make(chan struct{})
+	web := s.web
+	go func() { defer close(done); _ = web.Serve(l) }()
+	s.stop = append(s.stop, func() { _ = web.Close(); <-done })
+}
+
+// die stops to answer, as a server does that has crashed.
+func (s *server) die() {
+	for _, f := range s.stop {
+		f()
+	}
+	s.stop = nil
+}
+
+// rise answers again, at the same address.
+func (s *server) rise() {
+	s.t.Helper()
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.serve(l)
+}
+
+func (s *server) url() string { return "http://" + s.address }
+
+// take makes IDs of a sequencer, as a client of this server.
+func (s *server) take(name string, n int) (ids []string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+	defer cancel()
+	q, err := s.cluster.Sequencer(ctx, name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if q.Source128 != nil {
+		batch, err := q.Source128.NextBatch(ctx, n)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for id := range batch.All() {
+			ids = append(ids, id.String())
+		}
+		return ids
+	}
+	batch, err := q.Source.NextBatch(ctx, n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for id := range batch.All() {
+		ids = append(ids, id.String())
+	}
+	return ids
+}

@@ -1,0 +1,253 @@
+package console
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+)
+
+func TestNumbers(t *testing.T) {
+	for v, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", math.MaxUint64: "18,446,744,073,709,551,615"} {
+		if got := number(v); got != want {
+			t.Errorf("number(%d) = %s, want %s", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{
+		0: "0", 0.25: "0.2", 9.96: "10.0", 12.7: "12", 4_096_000: "4,096,000", 9_999_999: "9,999,999", 12_345_678: "12.3 million",
+		4.194304e9: "4.1 billion", 5e9: "5 billion", 123.9e12: "123 trillion", -1: "0", math.NaN(): "0", 1e30: "1.0e+30",
+	} {
+		if got := count(v); got != want {
+			t.Errorf("count(%v) = %s, want %s", v, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0 ns", time.Millisecond: "1 ms", 100 * time.Microsecond: "100 µs", 1500 * time.Millisecond: "1,500 ms", time.Second: "1 s",
+		time.Minute: "60 s", 5 * time.Minute: "5 min", 90 * time.Second: "90 s", time.Hour: "1 h",
+	} {
+		if got := length(d); got != want {
+			t.Errorf("length(%v) = %s, want %s", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0 ms", 1500 * time.Microsecond: "1 ms", 90 * time.Second: "90.0 s", -3 * time.Millisecond: "−3 ms", 300 * time.Microsecond: "0.30 ms"} {
+		if got := about(d); got != want {
+			t.Errorf("about(%v) = %s, want %s", d, got, want)
+		}
+	}
+	for n, want := range map[uint64]string{1: "1 bit", 2: "2 bits", 1024: "1,024 bits"} {
+		if got := plural(n, "bit"); got != want {
+			t.Errorf("plural(%d) = %s, want %s", n, got, want)
+		}
+	}
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]string{
+		now: "now", now.Add(-time.Hour): "60 minutes ago", now.Add(90 * time.Second): "in 90 seconds", now.Add(-3 * 24 * time.Hour): "3 days ago",
+	} {
+		if got := when(at, now); got != want {
+			t.Errorf("when(%v) = %s, want %s", at, got, want)
+		}
+	}
+	if got, want := left(now.AddDate(68, 0, 0), now), "67.9 years"; got != want && got != "68.0 years" {
+		t.Errorf("left = %s, want %s", got, want)
+	}
+	if got := left(now, now); got != "over" {
+		t.Errorf("left of nothing = %s, want over", got)
+	}
+}
+
+// TestRuler: for every layout and ID the ruler has each bit once, in order,
+// with its value, and names each field.
+func TestRuler(t *testing.T) {
+	for preset := range firn.Presets() {
+		l := preset.Layout
+		id := make([]byte, l.Bits()/8)
+		for i := range id {
+			id[i] = byte(37*i + 11)
+		}
+		for _, bytes := range [][]byte{nil, id} {
+			r := newRuler(l.Bits(), cutsOf(l), bytes)
+			next := l.Bits() - 1
+			var digits strings.Builder
+			named := make(map[string]bool)
+			for _, c := range r.Chunks {
+				if c.Hi != next {
+					t.Errorf("%s: a chunk begins at bit %d, want %d", l, c.Hi, next)
+				}
+				for _, s := range c.Segs {
+					if len(s.Digits) != s.Span || s.Span < 1 || s.Span > chunkBits {
+						t.Errorf("%s: a segment of %d bits has the digits %q", l, s.Span, s.Digits)
+					}
+					next -= s.Span
+					digits.WriteString(s.Digits)
+					if s.Label != "" {
+						named[s.Field] = true
+					}
+				}
+				if next != c.Lo-1 {
+					t.Errorf("%s: a chunk ends at bit %d, want %d", l, next+1, c.Lo)
+				}
+			}
+			want := strings.Repeat(".", l.Bits())
+			if bytes != nil {
+				var b strings.Builder
+				for _, x := range bytes {
+					for bit := 7; bit >= 0; bit-- {
+						b.WriteByte('0' + x>>bit&1)
+					}
+				}
+				want = b.String()
+			}
+			if digits.String() != want {
+				t.Errorf("%s: the ruler shows %s, want %s", l, digits.String(), want)
+			}
+			for _, p := range l.Pieces() {
+				if p.Width >= 6 && p.Field != "zero" && !named[p.Field] {
+					t.Errorf("%s: nothing names the field %s", l, p.Field)
+				}
+				if !strings.Contains(r.Label, fieldName(p.Field)) {
+					t.Errorf("%s: who hears %q hears nothing of %s", l, r.Label, p.Field)
+				}
+			}
+		}
+		for _, f := range explainLayout(l) {
+			if f.Name == "" || f.Bits == "" || len(f.Detail) == 0 {
+				t.Errorf("%s: the field %s is not explained: %+v", l, f.Key, f)
+			}
+		}
+	}
+}
+
+// TestTooMany: of too many IDs, one more than the maximum is read.
+func TestTooMany(t *testing.T) {
+	if n := len(pastedIDs(strings.Repeat("1 ", 5000))); n != maxIDs+1 {
+		t.Errorf("of 5000 IDs %d are taken, want %d, so that it is known that there are more", n, maxIDs+1)
+	}
+}
+
+// TestMany: order, gaps and duplicates, by the layout that fits best.
+func TestMany(t *testing.T) {
+	l := firn.Default()
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	id := func(after time.Duration, node, seq uint64) string {
+		x, err := l.Compose(firn.Parts{Time: now.Add(after - time.Hour), Node: node, Seq: seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.String()
+	}
+	m := readMany([]string{id(0, 1, 0), id(time.Second, 2, 0), id(time.Minute, 1, 3), id(time.Second, 2, 0), id(2*time.Minute, 1, 0), "?"}, inspect.Options{Now: now})
+	if m.Layout != "default" || m.Duplicates != 1 || m.Inversions != 1 || m.Nodes != 2 || m.Bad != 1 || m.Good != 5 || m.Fine {
+		t.Errorf("%+v", m)
+	}
+	if want := "6 IDs: 1 duplicate, 1 out of order, 1 cannot be read"; m.Verdict != want {
+		t.Errorf("the verdict is %q, want %q", m.Verdict, want)
+	}
+	if m.Rows[3].Same != 2 || !m.Rows[3].Back || m.Rows[1].Gap != "+1 second" || m.Rows[3].Gap != "−59 seconds" {
+		t.Errorf("the rows are %+v", m.Rows)
+	}
+	if want := "2 minutes"; m.Span != want {
+		t.Errorf("the span is %s, want %s", m.Span, want)
+	}
+}
+
+// TestHistory: rates cover the time between two samples, and a count that
+// restarts is not a negative rate.
+func TestHistory(t *testing.T) {
+	h := newHistory(time.Second)
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for i, ids := range []uint64{1000, 1100, 1100, 50, 60} {
+		h.add(at.Add(time.Duration(i)*2*time.Second), []metrics.Sequencer{{Name: "a", IDs: ids}})
+	}
+	_, got := h.rates("a")
+	want := []float64{0, 50, 0, 0, 5}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("the rates are %v, want %v", got, want)
+			break
+		}
+	}
+	for i := range 2 * historyLen {
+		h.add(at.Add(time.Duration(10+i)*2*time.Second), nil)
+	}
+	if times, rates := h.rates(""); len(times) != historyLen || len(rates) != historyLen {
+		t.Errorf("%d times and %d rates are kept, want %d", len(times), len(rates), historyLen)
+	}
+	if times, rates := h.rates("a"); times != nil || rates != nil || len(h.by) != 0 {
+		t.Error("an entry that was unused for long is kept")
+	}
+}
+
+// TestClocks: what a server writes, and when that is seen, bounds how wrong its
+// clock is.
+func TestClocks(t *testing.T) {
+	f := newFleet(&Console{})
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	const wrong = 3 * time.Second
+	look := func(now, wrote time.Time) clockError {
+		list := f.withClocks([]members.Member{{ID: "x", Seen: wrote.Add(wrong)}}, now, now.Add(10*time.Millisecond))
+		return list[0].Clock
+	}
+	if e := look(at, at.Add(-4*time.Second)); e.Known {
+		t.Errorf("after one look: %+v, want nothing known", e)
+	}
+	wrote := at.Add(300 * time.Millisecond)
+	e := look(at.Add(2*time.Second), wrote)
+	if !e.Known || e.Low > wrong || e.High < wrong || e.High-e.Low > 2100*time.Millisecond {
+		t.Errorf("after a write: %+v", e)
+	}
+	before := e
+	if e = look(at.Add(4*time.Second), wrote); e != before {
+		t.Errorf("with nothing new: %+v, want %+v", e, before)
+	}
+	e = look(at.Add(6*time.Second), at.Add(5900*time.Millisecond))
+	if e.Low > wrong || e.High < wrong || e.High-e.Low >= before.High-before.Low {
+		t.Errorf("after another write: %+v, want less than %+v", e, before)
+	}
+	if !e.Off() {
+		t.Errorf("%+v is not seen to be off", e)
+	}
+}
+
+// TestPresence: a server that does not write is late and then lost; one that is
+// not listed before its time is over has said so itself.
+func TestPresence(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		name   string
+		listed []int // seconds at which it is looked for, and is there
+		wrote  []int // what it had written then
+		gone   int   // when it is not there
+		want   presence
+	}{
+		{"as it should", []int{0, 2, 12}, []int{-3, -3, 7}, 0, there},
+		{"late", []int{0, 2, 18}, []int{-3, -3, -3}, 0, late},
+		{"lost", []int{0, 2, 18, 26}, []int{-3, -3, -3, -3}, 28, lost},
+		{"lost, first looked for shortly before", []int{20, 22, 24}, []int{-3, -3, -3}, 28, lost},
+		{"nobody has looked for long", []int{0, 2}, []int{-3, -3}, 40, -1},
+		{"stopped", []int{0, 2, 8}, []int{-3, -3, 7}, 10, stopped},
+		{"forgotten", []int{0, 2}, []int{-3, -3}, 1200, -1},
+	} {
+		f := newFleet(&Console{})
+		var list []memberInfo
+		for i, s := range row.listed {
+			now, seen := at.Add(time.Duration(s)*time.Second), at.Add(time.Duration(row.wrote[i])*time.Second)
+			list = f.withClocks([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second)}}, now, now)
+		}
+		if row.gone > 0 {
+			now := at.Add(time.Duration(row.gone) * time.Second)
+			list = f.withClocks(nil, now, now)
+		}
+		got := presence(-1)
+		if len(list) == 1 {
+			got = list[0].State
+		}
+		if got != row.want {
+			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+	}
+}

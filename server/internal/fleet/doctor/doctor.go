@@ -1,0 +1,459 @@
+// Package doctor looks for problems that would keep a server from handing out
+// IDs, or make their times wrong: the clock, the store, the system's limits,
+// addresses, certificates, and the other servers of the store. It changes
+// nothing.
+//
+// It is used by the command firn doctor, and by programs that embed a server.
+// Problems of a running server are visible in its metrics.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/fleet/members"
+)
+
+// A Level is the severity of a Finding.
+type Level string
+
+// The levels.
+const (
+	OK      Level = "ok"      // no problem
+	Unknown Level = "unknown" // could not be determined
+	Fix     Level = "fix"     // needs fixing
+)
+
+// A Finding is the result of one check.
+type Finding struct {
+	Check string `json:"check"` // clock, store, records, members, file system, limits, address, TLS
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+	Fix   string `json:"fix,omitempty"` // what to do if Level is Fix
+}
+
+// Config says what to check. The checks of zero fields are skipped.
+type Config struct {
+	// Store is an open store; nil with StoreError and StoreHint means that it
+	// could not be opened.
+	Store      grant.Store
+	StoreError error
+	StoreHint  string
+
+	// Missing means that Directory has no store yet; the server creates it when it
+	// starts.
+	Missing bool
+
+	// Warnings are the warnings from opening the store.
+	Warnings []string
+
+	// Directory is the directory of the store, if it is one.
+	Directory string
+
+	// Version is the version of this program.
+	Version string
+
+	// Listen lists the server's addresses: HOST:PORT, or unix:PATH.
+	Listen []string
+
+	// Connections is how many connections the server accepts per address.
+	Connections uint64
+
+	// Certificates are PEM files.
+	Certificates []string
+
+	// Now is the clock; nil means the system's.
+	Now func() time.Time
+}
+
+// Run runs all checks.
+func Run(ctx context.Context, c Config) []Finding {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	r := &report{c: c}
+	begin := time.Now()
+	r.synchronized()
+	r.store(ctx)
+	r.directory()
+	r.limits()
+	for _, address := range c.Listen {
+		r.address(ctx, address)
+	}
+	for _, file := range c.Certificates {
+		r.certificate(file)
+	}
+	r.stepped(begin)
+	return r.found
+}
+
+// A report collects the findings.
+type report struct {
+	c     Config
+	found []Finding
+}
+
+func (r *report) add(check string, level Level, fix, format string, args ...any) {
+	r.found = append(r.found, Finding{check, level, fmt.Sprintf(format, args...), fix})
+}
+
+const ntpHint = "let chrony, ntpd or systemd-timesyncd set the clock, and check that they reach their servers"
+
+// synchronized asks the system whether its clock is synchronized.
+func (r *report) synchronized() {
+	synced, bound, err := clockState()
+	switch {
+	case err != nil:
+		r.add("clock", Unknown, "", "cannot determine whether the clock is synchronized: %v", err)
+	case !synced:
+		r.add("clock", Fix, ntpHint, "the clock is not synchronized")
+	default:
+		r.add("clock", OK, "", "the clock is synchronized, to within %v", bound)
+	}
+}
+
+// mostStep is how far a synchronized clock may differ from a monotonic counter
+// after some seconds.
+const mostStep = 100 * time.Millisecond
+
+// stepped compares the clock with a counter that cannot be set, over the time
+// of the other checks.
+func (r *report) stepped(begin time.Time) {
+	end := time.Now()
+	step := end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
+	if step.Abs() > mostStep {
+		r.add("clock", Fix, "make the time service slew the clock instead of stepping it; IDs stay unique when it steps, but callers may wait",
+			"the clock was changed by %v while this command ran", step.Round(time.Millisecond))
+	}
+}
+
+// The number of timed requests, the latency of a slow store, and the clock
+// difference that is an error: from ten seconds on, members refuse node IDs.
+const (
+	requests   = 9
+	slowStore  = 250 * time.Millisecond
+	mostOffset = time.Second
+)
+
+// store checks the store, its clock, and the records of other servers in it.
+func (r *report) store(ctx context.Context) {
+	switch {
+	case r.c.Missing:
+		r.add("store", OK, "", "%s has no store yet: the server creates it when it starts", r.c.Directory)
+		return
+	case r.c.Store == nil && r.c.StoreError == nil:
+		return
+	case r.c.StoreError != nil:
+		r.add("store", Fix, r.c.StoreHint, "%v", r.c.StoreError)
+		return
+	}
+	var took []time.Duration
+	for range requests {
+		begin := time.Now()
+		if _, err := r.c.Store.Get(ctx, "doctor/latency"); err != nil {
+			r.add("store", Fix, "check the store's own log, and the network", "cannot read from the store: %v", err)
+			return
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	median, worst := took[requests/2], took[requests-1]
+	text := fmt.Sprintf("the store answers in %v; the slowest of %d requests took %v", median.Round(time.Microsecond), requests, worst.Round(time.Microsecond))
+	if median > slowStore {
+		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)", "%s: slow", text)
+	} else {
+		r.add("store", OK, "", "%s", text)
+	}
+	for _, w := range r.c.Warnings {
+		r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", w)
+	}
+	r.storeClock(ctx)
+	r.records(ctx)
+	r.members(ctx)
+}
+
+// records reads all records of sequencers.
+func (r *report) records(ctx context.Context) {
+	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/operations.md"
+	fine := 0
+	found := func(what string, err error) {
+		hint := damaged
+		if errors.Is(err, grant.ErrNewerVersion) {
+			hint = "use a newer firn"
+		}
+		r.add("records", Fix, hint, "%s: %v", what, err)
+	}
+	var names []string
+	err := grant.Sequencers(ctx, r.c.Store, func(name string, _ grant.Info, err error) bool {
+		if err != nil {
+			found("sequencer "+name+" cannot be used", err)
+			return true
+		}
+		fine++
+		names = append(names, name)
+		return true
+	})
+	for _, name := range names {
+		if err == nil {
+			err = grant.Nodes(ctx, r.c.Store, name, func(n grant.NodeInfo, err error) bool {
+				if err != nil {
+					found(fmt.Sprintf("node ID %d of sequencer %s cannot be used", n.Node, name), err)
+				} else {
+					fine++
+				}
+				return true
+			})
+		}
+	}
+	switch {
+	case err != nil:
+		r.add("records", Unknown, "", "cannot list the records of the store: %v", err)
+	case fine > 0:
+		r.add("records", OK, "", "%d records of sequencers can be read", fine)
+	}
+}
+
+// storeClock compares this machine's clock with the store's.
+func (r *report) storeClock(ctx context.Context) {
+	c, ok := grant.As[grant.Clock](r.c.Store)
+	if !ok {
+		return
+	}
+	before := r.c.Now()
+	told, resolution, err := c.Time(ctx)
+	after := r.c.Now()
+	if err != nil {
+		r.add("clock", Unknown, "", "the store does not report its time: %v", err)
+		return
+	}
+	ahead, behind := before.Sub(told.Add(resolution)), told.Sub(after)
+	switch {
+	case ahead > mostOffset:
+		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %v ahead of the store's", ahead.Round(time.Millisecond))
+	case behind > mostOffset:
+		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %v behind the store's", behind.Round(time.Millisecond))
+	default:
+		r.add("clock", OK, "", "this clock and the store's agree")
+	}
+}
+
+// members compares this program with the servers of the store.
+func (r *report) members(ctx context.Context) {
+	now := r.c.Now()
+	all, err := members.NewLister(r.c.Store).List(ctx, now)
+	if err != nil {
+		r.add("members", Unknown, "", "cannot list the servers of the store: %v", err)
+		return
+	}
+	versions := make(map[string][]string)
+	for _, m := range all {
+		name := m.Host
+		if m.Address != "" {
+			name = m.Address
+		}
+		versions[m.Version] = append(versions[m.Version], name)
+		// It wrote this in the past, by its own clock.
+		if lead := m.Seen.Sub(now); lead > mostOffset {
+			r.add("clock", Fix, ntpHint+", on both machines", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
+		}
+	}
+	if len(all) == 0 {
+		r.add("members", OK, "", "no server uses the store now")
+		return
+	}
+	var texts []string
+	for v, names := range versions {
+		slices.Sort(names)
+		v = cmp.Or(v, "unknown version")
+		texts = append(texts, fmt.Sprintf("%s (%s)", v, strings.Join(names, ", ")))
+	}
+	slices.Sort(texts)
+	text := "servers of the store: " + strings.Join(texts, "; ")
+	for v := range versions {
+		for w := range versions {
+			if apart(v, w) {
+				r.add("members", Fix, "servers of one store may be only one minor version apart: upgrade the older ones (docs/upgrades.md)", "%s", text)
+				return
+			}
+		}
+		if apart(v, r.c.Version) {
+			r.add("members", Fix, "versions may be only one minor version apart: use a firn closer to the servers' version (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
+			return
+		}
+	}
+	r.add("members", OK, "", "%s", text)
+}
+
+// apart reports whether two versions are known to be incompatible on one store.
+func apart(v, w string) bool {
+	var a, b struct{ major, minor int }
+	if n, _ := fmt.Sscanf(v, "v%d.%d.", &a.major, &a.minor); n != 2 {
+		return false
+	}
+	if n, _ := fmt.Sscanf(w, "v%d.%d.", &b.major, &b.minor); n != 2 {
+		return false
+	}
+	return a.major != b.major || a.minor-b.minor > 1 || b.minor-a.minor > 1
+}
+
+// A store in a directory needs little space, but without any it cannot renew
+// windows.
+const leastFree = 64 << 20
+
+// directory checks the file system of a store in a directory. Opening the store
+// already refuses unsuitable file systems.
+func (r *report) directory() {
+	if r.c.Directory == "" {
+		return
+	}
+	free, err := freeBytes(existing(r.c.Directory))
+	switch {
+	case err != nil:
+		r.add("file system", Unknown, "", "cannot determine the free space of %s: %v", r.c.Directory, err)
+	case free < leastFree:
+		r.add("file system", Fix, "free some space: without any, windows cannot be renewed and no more IDs are made", "%s has %d MiB free", r.c.Directory, free>>20)
+	default:
+		r.add("file system", OK, "", "%s has %d MiB free", r.c.Directory, free>>20)
+	}
+}
+
+// existing returns the nearest parent directory that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// spare is how many files a server opens besides connections.
+const spare = 64
+
+// limits compares the limit of open files with the number of connections that
+// the server accepts.
+func (r *report) limits() {
+	if r.c.Connections == 0 {
+		return
+	}
+	most, err := openFiles()
+	need := r.c.Connections*uint64(max(1, len(r.c.Listen))) + spare
+	switch {
+	case err != nil:
+		r.add("limits", Unknown, "", "cannot determine the limit of open files: %v", err)
+	case most < need:
+		r.add("limits", Fix, fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
+			"a process here may open %d files, but the server accepts up to %d connections", most, need-spare)
+	default:
+		r.add("limits", OK, "", "a process here may open %d files", most)
+	}
+}
+
+// address checks whether the server can listen, or already does.
+func (r *report) address(ctx context.Context, address string) {
+	if network, at := split(address); network == "unix" {
+		if _, err := os.Lstat(at); errors.Is(err, os.ErrNotExist) {
+			r.add("address", OK, "", "%s is free", address)
+			return
+		}
+	} else {
+		var l net.ListenConfig
+		listener, err := l.Listen(ctx, network, at)
+		if err == nil {
+			_ = listener.Close()
+			r.add("address", OK, "", "%s is free", address)
+			return
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			r.add("address", Fix, "choose another address, or run the server as a user that may listen there", "the server cannot listen on %s: %v", address, err)
+			return
+		}
+	}
+	if what := whoAnswers(ctx, address); what != "" {
+		r.add("address", OK, "", "%s listens on %s", what, address)
+		return
+	}
+	r.add("address", Fix, "stop that program, or choose another address", "another program listens on %s", address)
+}
+
+// whoAnswers returns what a server at an address is, or "" if it is not Firn.
+func whoAnswers(ctx context.Context, address string) string {
+	if host, port, err := net.SplitHostPort(address); err == nil && !strings.HasPrefix(address, "unix:") {
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			address = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	for _, scheme := range []string{"http", "https"} {
+		client := http.Client{Transport: Transport(address), Timeout: 2 * time.Second}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost/readyz", nil)
+		if err != nil {
+			return ""
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			continue
+		}
+		_ = answer.Body.Close()
+		switch {
+		case answer.Header.Get("X-Request-Id") == "": // which every Firn sends
+		case answer.StatusCode == http.StatusOK:
+			return "a ready server"
+		case answer.StatusCode == http.StatusServiceUnavailable:
+			return "a server that is not ready"
+		}
+	}
+	return ""
+}
+
+// soon is how long before its expiry a certificate should be replaced.
+const soon = 14 * 24 * time.Hour
+
+// certificate checks how long the certificates of a file remain valid.
+func (r *report) certificate(file string) {
+	text, err := readfile.Read(file)
+	if err != nil {
+		r.add("TLS", Fix, "check the path, and that the server's user can read it", "%v", err)
+		return
+	}
+	const hint = "replace the file: the server reloads it by itself"
+	found := false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			r.add("TLS", Fix, hint, "%s: %v", file, err)
+			return
+		}
+		found = true
+		until := c.NotAfter.UTC().Format(time.RFC3339)
+		switch left := c.NotAfter.Sub(r.c.Now()); {
+		case left <= 0:
+			r.add("TLS", Fix, hint, "%s: the certificate of %q expired at %s", file, c.Subject, until)
+		case r.c.Now().Before(c.NotBefore):
+			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s: the certificate of %q is not valid before %s", file, c.Subject, c.NotBefore.UTC().Format(time.RFC3339))
+		case left < soon:
+			r.add("TLS", Fix, hint, "%s: the certificate of %q expires at %s", file, c.Subject, until)
+		default:
+			r.add("TLS", OK, "", "%s: the certificate of %q is valid until %s", file, c.Subject, until)
+		}
+	}
+	if !found {
+		r.add("TLS", Fix, "the file must contain -----BEGIN CERTIFICATE-----", "%s has no certificate", file)
+	}
+}

@@ -1,0 +1,224 @@
+package doctor
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/fleet/members"
+)
+
+// find is the only finding of a check whose text has some words.
+func find(t *testing.T, found []Finding, check, words string) Finding {
+	t.Helper()
+	for _, f := range found {
+		if f.Check == check && strings.Contains(f.Text, words) {
+			if (f.Level == Fix) != (f.Fix != "") {
+				t.Errorf("finding %+v: it must have a remedy if, and only if, something needs fixing", f)
+			}
+			return f
+		}
+	}
+	t.Fatalf("no finding of %s has %q:\n%v", check, words, found)
+	return Finding{}
+}
+
+func want(t *testing.T, found []Finding, check, words string, level Level) {
+	t.Helper()
+	if f := find(t, found, check, words); f.Level != level {
+		t.Errorf("the finding %q of %s is %s, want %s", f.Text, check, f.Level, level)
+	}
+}
+
+// A clockStore is a Store with a clock of its own.
+type clockStore struct {
+	grant.Store
+	now func() time.Time
+}
+
+func (s clockStore) Time(context.Context) (time.Time, time.Duration, error) {
+	return s.now(), time.Millisecond, nil
+}
+
+// announce writes a server into the store.
+func announce(t *testing.T, s grant.Store, n int, m members.Member) {
+	t.Helper()
+	value, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CAS(t.Context(), fmt.Sprintf("members/v1/%04d", n), nil, value); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	for _, test := range []struct {
+		name     string
+		offset   time.Duration // of the store's clock
+		versions []string
+		seen     time.Duration // of the servers' records
+		words    map[string]Level
+	}{
+		{"well", 0, []string{"v1.2.0", "v1.3.9"}, -time.Second, map[string]Level{"clock:agree": OK, "members:v1.3.9": OK, "store:answers in": OK}},
+		{"alone", 0, nil, 0, map[string]Level{"members:no server": OK}},
+		{"ahead", -5 * time.Second, nil, 0, map[string]Level{"clock:4.999s ahead": Fix}},
+		{"behind", 5 * time.Second, nil, 0, map[string]Level{"clock:5s behind": Fix}},
+		{"two minors", 0, []string{"v1.2.0", "v1.4.0"}, 0, map[string]Level{"members:v1.4.0": Fix}},
+		{"two majors", 0, []string{"v1.2.0", "v0.2.0"}, 0, map[string]Level{"members:v0.2.0": Fix}},
+		{"this one is old", 0, []string{"v1.5.0"}, 0, map[string]Level{"members:this firn is v1.3.0": Fix}},
+		{"no version", 0, []string{"devel"}, 0, map[string]Level{"members:devel": OK}},
+		{"a server's clock", 0, []string{"v1.3.0"}, 3 * time.Second, map[string]Level{"clock:3s ahead of this one": Fix}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := clockStore{new(memstore.Store), func() time.Time { return now.Add(test.offset) }}
+			for i, v := range test.versions {
+				announce(t, s, i, members.Member{Host: fmt.Sprint("host-", i), Version: v, Seen: now.Add(test.seen), Until: now.Add(time.Minute)})
+			}
+			found := Run(t.Context(), Config{Store: s, Version: "v1.3.0", Now: clock, Warnings: []string{"fsync is off"}})
+			for words, level := range test.words {
+				check, text, _ := strings.Cut(words, ":")
+				want(t, found, check, text, level)
+			}
+			want(t, found, "store", "fsync is off", Fix)
+		})
+	}
+}
+
+// TestRecords: records that cannot be read are named, with what to do.
+func TestRecords(t *testing.T) {
+	s := new(memstore.Store)
+	config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, Run(t.Context(), Config{Store: s}), "records", "1 records", OK)
+	for key, value := range map[string]string{"v1/orders/n/0007": "{", "v1/users/config": "{", "v1/items/config": `{"v":99}`} {
+		if _, err := s.CAS(t.Context(), key, nil, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := Run(t.Context(), Config{Store: s})
+	for words, remedy := range map[string]string{"node ID 7 of sequencer orders": "do not delete", "v1/users/config": "do not delete", "v1/items/config": "newer firn"} {
+		if f := find(t, found, "records", words); f.Level != Fix || !strings.Contains(f.Fix, remedy) {
+			t.Errorf("%s: %+v, want %q", words, f, remedy)
+		}
+	}
+}
+
+func TestNoStore(t *testing.T) {
+	found := Run(t.Context(), Config{StoreError: errors.New("etcd is down"), StoreHint: "start it"})
+	if f := find(t, found, "store", "etcd is down"); f.Level != Fix || f.Fix != "start it" {
+		t.Errorf("a store that is down is %+v", f)
+	}
+	found = Run(t.Context(), Config{Directory: t.TempDir(), Missing: true})
+	want(t, found, "store", "has no store yet", OK)
+	want(t, found, "file system", "MiB free", OK)
+}
+
+func TestAddress(t *testing.T) {
+	ready := http.StatusOK
+	firn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "x")
+		w.WriteHeader(ready)
+	}))
+	defer firn.Close()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // it hangs up
+		for {
+			conn, err := other.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	defer other.Close()
+	address := firn.Listener.Addr().String()
+	socket := filepath.Join(t.TempDir(), "socket")
+	found := Run(t.Context(), Config{Listen: []string{address, other.Addr().String(), "127.0.0.1:0", "unix:" + socket}})
+	want(t, found, "address", "a ready server listens on "+address, OK)
+	want(t, found, "address", "another program listens on "+other.Addr().String(), Fix)
+	want(t, found, "address", "127.0.0.1:0 is free", OK)
+	want(t, found, "address", socket+" is free", OK)
+	ready = http.StatusServiceUnavailable
+	want(t, Run(t.Context(), Config{Listen: []string{address}}), "address", "not ready", OK)
+}
+
+func TestLimits(t *testing.T) {
+	if _, err := openFiles(); err != nil {
+		t.Skipf("the limit is not known here: %v", err)
+	}
+	want(t, Run(t.Context(), Config{Connections: 1}), "limits", "may open", OK)
+	f := find(t, Run(t.Context(), Config{Connections: 1 << 40, Listen: []string{"a:0", "b:0"}}), "limits", "connections")
+	if f.Level != Fix || !strings.Contains(f.Fix, fmt.Sprint(2<<40+spare)) {
+		t.Errorf("too low a limit is %+v, want the number that is needed", f)
+	}
+}
+
+func TestCertificate(t *testing.T) {
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	write := func(name string, from, until time.Time) string {
+		t.Helper()
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until}
+		der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	day := 24 * time.Hour
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, expect := range map[string]struct {
+		words string
+		level Level
+	}{
+		write("good", now.Add(-day), now.Add(90*day)): {"is valid until", OK},
+		write("soon", now.Add(-day), now.Add(3*day)):  {"expires at", Fix},
+		write("over", now.Add(-9*day), now.Add(-day)): {"expired at", Fix},
+		write("early", now.Add(day), now.Add(90*day)): {"is not valid before", Fix},
+		empty:              {"has no certificate", Fix},
+		empty + "-missing": {"no such file", Fix},
+	} {
+		found := Run(t.Context(), Config{Certificates: []string{file}, Now: func() time.Time { return now }})
+		want(t, found, "TLS", expect.words, expect.level)
+	}
+}

@@ -1,0 +1,337 @@
+package members
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+func list(t *testing.T, s grant.Store) []Member {
+	t.Helper()
+	all, err := NewLister(s).List(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// host describes a member of which nothing else is known.
+func host(name string) func() Member { return func() Member { return Member{Host: name} } }
+
+// TestMembers: many that start at once are all listed, with their rates; who
+// ends is gone at once, who crashes a little later, and their records are used
+// again.
+func TestMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		const size = 50
+		var running sync.WaitGroup
+		start := func(ctx context.Context, i int) {
+			ids := uint64(0)
+			a := New(s, Options{})
+			running.Go(func() {
+				a.Run(ctx, func() Member {
+					ids += 1000
+					return Member{Host: fmt.Sprintf("h%02d", i), IDs: ids, Holds: make([]Held, 100)}
+				})
+			})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		for i := range size {
+			start(ctx, i)
+		}
+		time.Sleep(11 * time.Second)
+		all := list(t, s)
+		if len(all) != size {
+			t.Fatalf("%d members, want %d", len(all), size)
+		}
+		for i, m := range all {
+			if m.Host != fmt.Sprintf("h%02d", i) || m.Rate != 100 || len(m.Holds) != MaxHeld {
+				t.Errorf("member %d is %+v", i, m)
+			}
+		}
+		stop()
+		running.Wait()
+		if left := list(t, s); len(left) != 0 {
+			t.Errorf("%d members are left", len(left))
+		}
+		ctx, stop = context.WithCancel(t.Context())
+		for i := range size {
+			start(ctx, i)
+		}
+		time.Sleep(time.Second)
+		n := 0
+		_ = s.List(ctx, "", func(string, []byte) bool { n++; return true })
+		if n > size+8 {
+			t.Errorf("%d records for %d members", n, size)
+		}
+		stop()
+		running.Wait()
+	})
+}
+
+// TestListedAgain: the log says when the server is not listed, and when it is
+// again. While it is not, it tries every two seconds.
+func TestListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &nettest.Store{Store: new(memstore.Store), Err: errors.New("cut")}
+		a := New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { a.Run(ctx, host("h")) })
+		for _, want := range []string{
+			"",
+			`level=WARN msg="server not listed: writing its record to the store failed" error=cut`,
+			`level=INFO msg="server listed in the store again" after=40s`,
+			"",
+		} {
+			time.Sleep(5 * time.Second)
+			s.Cut.Store(strings.Contains(want, "WARN"))
+			time.Sleep(35 * time.Second)
+			synctest.Wait()
+			if got := log.String(); strings.Count(got, "\n") != min(1, len(want)) || !strings.Contains(got, want) {
+				t.Errorf("the log says %q, want one line with %q", got, want)
+			}
+			log.Reset()
+		}
+		stop()
+		running.Wait()
+	})
+}
+
+// full is a store that may be full: it answers, and refuses what is written.
+type full struct {
+	grant.Store
+	is atomic.Bool
+}
+
+func (s *full) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.is.Load() {
+		return false, errors.New("no space")
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestNotListedWhy: the log has the store's own reason, also if the store still
+// reads, so that the server finds that nothing was written.
+func TestNotListedWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &full{Store: new(memstore.Store)}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}).Run(ctx, host("h")) })
+		time.Sleep(5 * time.Second)
+		s.is.Store(true)
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if got := log.String(); !strings.Contains(got, `error="no space"`) {
+			t.Errorf("the log says %q, want the store's reason", got)
+		}
+		s.is.Store(false)
+		stop()
+		running.Wait()
+	})
+}
+
+// TestCrash: a member that says nothing more is gone after three times its
+// interval; one whose record was taken meanwhile takes another.
+func TestCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		stalled := New(s, Options{})
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(29 * time.Second)
+		if n := len(list(t, s)); n != 1 {
+			t.Errorf("%d members, want one", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(list(t, s)); n != 0 {
+			t.Errorf("%d members, want none", n)
+		}
+		for i := range 12 { // until one has taken its record
+			other := New(s, Options{})
+			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(list(t, s)); n != 13 {
+			t.Errorf("%d members, want 13", n)
+		}
+	})
+}
+
+// TestClockAhead: a member whose clock is a year ahead is listed while it
+// writes, and not for a year after it has crashed.
+func TestClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		l := NewLister(s)
+		ahead := New(s, Options{Now: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
+		other := New(s, Options{})
+		for second := range 200 {
+			for _, a := range []*Announcer{ahead, other} {
+				if second%10 > 0 || a == ahead && second > 100 {
+					continue
+				}
+				if err := a.write(t.Context(), Member{}, 30*time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := l.List(t.Context(), time.Now())
+			want := 2
+			if second > 130 {
+				want = 1
+			}
+			if err != nil || len(all) != want {
+				t.Fatalf("after %d s: %d members, %v, want %d", second, len(all), err, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// TestUpdate: what has changed is listed a second later, and many changes cost
+// one write.
+func TestUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		a := New(s, Options{})
+		ctx, stop := context.WithCancel(t.Context())
+		var held atomic.Int64
+		writes := 0
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			a.Run(ctx, func() Member {
+				writes++
+				return Member{Holds: make([]Held, held.Load())}
+			})
+		}()
+		time.Sleep(3500 * time.Millisecond)
+		for range 5 {
+			held.Add(1)
+			a.Update()
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(600 * time.Millisecond)
+		synctest.Wait()
+		if all := list(t, s); len(all) != 1 || len(all[0].Holds) != 5 || writes != 2 {
+			t.Errorf("%+v after %d writes, want 5 node IDs after 2", all, writes)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// A timed store tells its time.
+type timed struct{ *memstore.Store }
+
+func (timed) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now(), time.Millisecond, nil
+}
+
+// TestClockAheadTakesNoRecord: a server whose clock is ahead takes no record of
+// one that lives, and those of servers that are gone.
+func TestClockAheadTakesNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := timed{new(memstore.Store)}
+		ahead := func() time.Time { return time.Now().Add(time.Minute) }
+		var all []*Announcer
+		for range 8 {
+			all = append(all, New(s, Options{}))
+			if err := all[len(all)-1].write(t.Context(), Member{}, 30*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(t, s); len(got) != 9 {
+			t.Errorf("%d members, want 9: one has lost its record", len(got))
+		}
+		time.Sleep(31 * time.Second) // all are gone, the last one by its own clock too
+		time.Sleep(time.Minute)
+		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		_ = s.List(t.Context(), prefix, func(string, []byte) bool { records++; return true })
+		if records != 9 {
+			t.Errorf("%d records, want 9: none was used again", records)
+		}
+	})
+}
+
+// TestLeave: a member that leaves is not listed from then on, and its record is
+// free for others.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		a := New(s, Options{})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { a.Run(ctx, host("leaves")); close(ended) }()
+		time.Sleep(15 * time.Second)
+		if n := len(list(t, s)); n != 1 {
+			t.Fatalf("%d members, want one", n)
+		}
+		a.Leave()
+		a.Leave()
+		synctest.Wait()
+		var running sync.WaitGroup
+		for i := range 20 {
+			if n := len(list(t, s)); n != i {
+				t.Errorf("after %d s: %d members, want %d", 10*i, n, i)
+			}
+			running.Go(func() { New(s, Options{}).Run(ctx, host("comes")) })
+			time.Sleep(10 * time.Second)
+		}
+		stop()
+		<-ended
+		running.Wait()
+		_ = s.List(t.Context(), prefix, func(k string, value []byte) bool {
+			var m Member
+			if json.Unmarshal(value, &m) != nil || m.Until.After(time.Now()) {
+				t.Errorf("%s is not free: %s", k, value)
+			}
+			return true
+		})
+	})
+}
+
+// TestDamage: what is no member is not listed, and its record is used again.
+func TestDamage(t *testing.T) {
+	s := new(memstore.Store)
+	for _, k := range []string{key(0), prefix + "x"} {
+		if ok, err := s.CAS(t.Context(), k, nil, []byte("nonsense")); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	a := New(s, Options{})
+	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {
+		t.Errorf("%+v", all)
+	}
+}

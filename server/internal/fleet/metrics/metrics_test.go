@@ -1,0 +1,288 @@
+package metrics
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")
+
+func scrape(t *testing.T, s *Set) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestScrape(t *testing.T) {
+	all := []Sequencer{
+		{Name: "orders", IDs: 12, Batches: 3, Waits: 2, Waited: 1500 * time.Millisecond, Lead: 250 * time.Millisecond, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
+			Requests: 9, Failures: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: AlarmCounts{grant.Cloned: 13, grant.ClockJumped: 16}},
+		{Name: "users", IDs: 1, Stored: true},
+		{Name: "static", IDs: 2},
+	}
+	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) },
+		Forwards: func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
+		StoreUp:  func() (bool, bool) { return true, true },
+	})
+	s.Observe("http", OK, 30*time.Microsecond)
+	s.Observe("http", Refused, time.Millisecond)
+	s.ObserveMany("resp", OK, 70*time.Microsecond, 5)
+	s.ObserveMany("resp", Failed, time.Minute, 2)
+	s.Observe("nothing", OK, time.Millisecond) // is not there, and does no harm
+	text := scrape(t, s)
+	for _, want := range []string{
+		`firn_ids_total{sequencer="orders"} 12`, `firn_wait_seconds_total{sequencer="orders"} 1.5`, `firn_lead_seconds{sequencer="orders"} 0.25`,
+		`firn_attached{sequencer="orders"} 1`, `firn_attached{sequencer="users"} 0`, `firn_node{sequencer="orders"} 7`, `firn_window_left_seconds{sequencer="orders"} 42`,
+		`firn_store_requests_total{sequencer="orders"} 9`, `firn_store_failures_total{sequencer="orders"} 1`,
+		`firn_cas_total{result="unknown",sequencer="orders"} 4`, `firn_cas_total{result="refused",sequencer="orders"} 5`,
+		`firn_cas_total{result="applied",sequencer="orders"} 14`, `firn_cas_total{result="unknown",sequencer="users"} 0`,
+		`firn_store_up 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_forwards_total{result="refused"} 0`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
+		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_windows_expired_total{sequencer="orders"} 15`, `firn_alarms_total{kind="cloned",sequencer="orders"} 13`, `firn_alarms_total{kind="clock-step",sequencer="orders"} 16`, `firn_alarms_total{kind="fenced-span",sequencer="users"} 0`,
+		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 2`, `firn_requests_total{outcome="ok",protocol="resp"} 5`,
+		`firn_request_seconds_bucket{protocol="resp",le="5e-05"} 0`, `firn_request_seconds_bucket{protocol="resp",le="0.0001"} 5`, `firn_request_seconds_bucket{protocol="resp",le="10"} 5`,
+		`firn_request_seconds_bucket{protocol="resp",le="+Inf"} 7`, `firn_request_seconds_count{protocol="resp"} 7`, `firn_request_seconds_sum{protocol="resp"} 120.00035`,
+		`firn_request_seconds_bucket{protocol="http",le="0.0005"} 1`, `firn_request_seconds_bucket{protocol="http",le="0.001"} 2`,
+		`firn_request_seconds_bucket{protocol="http",le="5e-05"} 1`, `firn_request_seconds_count{protocol="http"} 2`,
+		`firn_connections{protocol="http"} 4`, `firn_build_info{version="v9"} 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, "go_goroutines", `firn_ids_total{sequencer="static"} 2`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for _, not := range []string{`firn_node{sequencer="users"}`, `firn_attached{sequencer="static"}`, `firn_cas_total{result="applied",sequencer="static"}`, `firn_cas_total{result="unknown",sequencer="static"}`, `"` + Other + `"`} {
+		if strings.Contains(text, not) {
+			t.Errorf("there is %s", not)
+		}
+	}
+	for _, m := range All() {
+		if !strings.Contains(text, "# TYPE "+m.Name+" "+string(m.Kind)+"\n") {
+			t.Errorf("%s is not there, or no %s", m.Name, m.Kind)
+		}
+	}
+	known := make(map[string]bool)
+	for _, m := range All() {
+		known[m.Name] = true
+	}
+	for _, found := range regexp.MustCompile(`(?m)^# TYPE (firn_\S+)`).FindAllStringSubmatch(text, -1) {
+		if !known[found[1]] {
+			t.Errorf("there is %s, which All does not have", found[1])
+		}
+	}
+}
+
+// TestUnknown: what is not known is not shown, rather than as 0.
+func TestUnknown(t *testing.T) {
+	none := func() []Sequencer { return nil }
+	for what, c := range map[string]Config{
+		"nothing": {Sequencers: none},
+		"not yet": {Sequencers: none, StoreUp: func() (bool, bool) { return false, false }},
+	} {
+		text := scrape(t, New(c))
+		for _, not := range []string{"firn_store_up", "firn_forwards_total", "firn_connections"} {
+			if strings.Contains(text, "\n"+not) {
+				t.Errorf("%s: there is %s", what, not)
+			}
+		}
+	}
+	if text := scrape(t, New(Config{Sequencers: none, StoreUp: func() (bool, bool) { return false, true }})); !strings.Contains(text, "\nfirn_store_up 0\n") {
+		t.Error("a store that does not answer is not shown as 0")
+	}
+}
+
+// TestNames: names are as Prometheus wants them.
+func TestNames(t *testing.T) {
+	for _, m := range All() {
+		if (m.Kind == Counter) != strings.HasSuffix(m.Name, "_total") || !strings.HasPrefix(m.Name, "firn_") || !strings.HasSuffix(m.Help, ".") ||
+			strings.Contains(m.Name, "_seconds") != (m.Unit == "seconds") {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// TestManySequencers: the busiest have metrics of their own, and no count is
+// lost.
+func TestManySequencers(t *testing.T) {
+	s := New(Config{Sequencers: func() (all []Sequencer) {
+		for i := range MaxSequencers + 10 {
+			all = append(all, Sequencer{Name: fmt.Sprintf("s%d", i), IDs: uint64(i), Lead: time.Second, Stored: true, Unknown: 1})
+		}
+		return all
+	}})
+	text := scrape(t, s)
+	if n := strings.Count(text, "firn_ids_total{"); n != MaxSequencers+1 {
+		t.Errorf("%d counters, want %d", n, MaxSequencers+1)
+	}
+	if !strings.Contains(text, `firn_cas_total{result="unknown",sequencer="_other"} 10`) {
+		t.Error("the others' compare-and-swaps are not counted together")
+	}
+	if !strings.Contains(text, `firn_ids_total{sequencer="_other"} 45`) || strings.Contains(text, `firn_lead_seconds{sequencer="_other"}`) {
+		t.Errorf("the others are not counted together")
+	}
+}
+
+// TestOtherDoesNotFall: who was counted among the others stays there when it
+// gets busy, and a place that is free goes to one that was not counted yet.
+func TestOtherDoesNotFall(t *testing.T) {
+	ids := make(map[string]uint64)
+	for i := range MaxSequencers + 1 {
+		ids[fmt.Sprintf("s%d", i)] = uint64(i + 1)
+	}
+	s := New(Config{Sequencers: func() (all []Sequencer) {
+		for name, n := range ids {
+			all = append(all, Sequencer{Name: name, IDs: n})
+		}
+		return all
+	}})
+	check := func(what string, wanted ...string) {
+		t.Helper()
+		text := scrape(t, s)
+		for _, want := range wanted {
+			if !strings.Contains(text, "\nfirn_ids_total{sequencer="+want+"\n") {
+				t.Errorf("%s: there is no %s", what, want)
+			}
+		}
+		if n := strings.Count(text, "\nfirn_ids_total{"); n > MaxSequencers+1 {
+			t.Errorf("%s: %d counters", what, n)
+		}
+	}
+	check("at first", `"_other"} 1`, `"s1"} 2`)
+	ids["s0"] = 1 << 20
+	check("the least is the busiest", `"_other"} 1.048576e+06`, `"s1"} 2`)
+	delete(ids, "s1")
+	ids["new"] = 7
+	check("one is gone, and one is new", `"_other"} 1.048576e+06`, `"new"} 7`)
+	ids["late"] = 1 << 20
+	check("another one is new", `"_other"} 2.097152e+06`, `"new"} 7`)
+	delete(ids, "s2")
+	check("a place is free, and none is new", `"_other"} 2.097152e+06`, `"new"} 7`)
+}
+
+func TestObserveDoesNotAllocate(t *testing.T) {
+	s := New(Config{Protocols: []string{"http"}, Sequencers: func() []Sequencer { return nil }})
+	if n := testing.AllocsPerRun(100, func() { s.Observe("http", OK, time.Millisecond) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	s := New(Config{Protocols: []string{"http", "grpc", "resp"}, Sequencers: func() []Sequencer { return nil }})
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Observe("resp", OK, 30*time.Microsecond)
+	}
+}
+
+// TestDocs: docs/metrics.md has exactly the metrics.
+func TestDocs(t *testing.T) {
+	const page = "../../../../docs/metrics.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Skip("the module stands alone, without the repository's docs")
+	}
+	var b strings.Builder
+	b.WriteString("| metric | type | unit | labels | meaning |\n|---|---|---|---|---|\n")
+	for _, m := range All() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.Kind, m.Unit, strings.Join(m.Labels, ", "), m.Help)
+	}
+	table := regexp.MustCompile(`(?s)\| metric \|.*?\n\n`)
+	want := table.ReplaceAllLiteralString(string(text), b.String()+"\n")
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !strings.Contains(string(text), b.String()) {
+		t.Errorf("docs/metrics.md is not as the metrics are: go test ./metrics -update")
+	}
+	known := knownNames()
+	for _, name := range regexp.MustCompile(`firn_[a-z_]+`).FindAllString(string(text), -1) {
+		if !known[name] {
+			t.Errorf("docs/metrics.md speaks of %s, which is no metric", name)
+		}
+	}
+}
+
+// knownNames are the names that a query can have.
+func knownNames() map[string]bool {
+	known := map[string]bool{"firn_": true} // as in firn_…
+	for _, m := range All() {
+		known[m.Name] = true
+		if m.Kind == Histogram {
+			known[m.Name+"_bucket"], known[m.Name+"_count"], known[m.Name+"_sum"] = true, true, true
+		}
+	}
+	return known
+}
+
+// TestAlarmRule: the critical alert fires for the kinds of alarms after which
+// IDs may exist twice, and for no other.
+func TestAlarmRule(t *testing.T) {
+	twice := map[grant.AlarmKind]bool{
+		grant.Cloned: true, grant.RolledBack: true, grant.Overlapped: true, grant.Fenced: true,
+		grant.ClockJumped: false, grant.TakenOver: false, grant.StoreClockOff: false, grant.MembersAhead: false,
+	}
+	var kinds []string
+	for i := range len(AlarmCounts{}) - 1 {
+		kind := grant.AlarmKind(i + 1)
+		if is, known := twice[kind]; !known {
+			t.Errorf("may IDs exist twice after %s? Add it here, and if so to both alerts.yaml", kind)
+		} else if is {
+			kinds = append(kinds, kind.String())
+		}
+	}
+	for _, page := range []string{"../../../../deploy/prometheus/alerts.yaml", "../../../../deploy/helm/firn/alerts.yaml"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Skip("the module stands alone, without the repository's rules")
+		}
+		rules := regexp.MustCompile(`firn_alarms_total\{kind=~"([^"]*)"\}`).FindAllStringSubmatch(string(text), -1)
+		if len(rules) != strings.Count(string(text), "firn_alarms_total") {
+			t.Errorf("%s has a rule for alarms of every kind", page)
+		}
+		for _, r := range rules {
+			got := strings.Split(r[1], "|")
+			slices.Sort(got)
+			slices.Sort(kinds)
+			if !slices.Equal(got, kinds) {
+				t.Errorf("%s: the alert is about %s, want %s", page, got, kinds)
+			}
+		}
+	}
+}
+
+// TestDashboard: the dashboard asks for metrics that there are.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/grafana/firn.json")
+	if err != nil {
+		t.Skip("the module stands alone, without the repository's docs")
+	}
+	var any map[string]any
+	if err := json.Unmarshal(text, &any); err != nil {
+		t.Fatal(err)
+	}
+	known := knownNames()
+	used := regexp.MustCompile(`firn_[a-z_]+`).FindAllString(string(text), -1)
+	if len(used) < 10 {
+		t.Errorf("the dashboard has %d metrics", len(used))
+	}
+	for _, name := range used {
+		if !known[name] {
+			t.Errorf("the dashboard asks for %s, which is no metric", name)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	api "go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+)
+
+// Attribute keys of Firn.
+const (
+	keyRequest   = attribute.Key("firn.request_id")
+	keyCommands  = attribute.Key("firn.commands")
+	keyIDs       = attribute.Key("firn.ids")
+	keyErrors    = attribute.Key("firn.errors")
+	keyStoreKey  = attribute.Key("firn.store.key")
+	keyCASResult = attribute.Key("firn.cas.result")
+)
+
+// HTTP returns a function for httpapi.Config.Trace. secure reports whether the
+// connections use TLS.
+func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (context.Context, func(status int)) {
+	if t == nil {
+		return nil
+	}
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	return func(r *http.Request, pattern string) (context.Context, func(int)) {
+		ctx := t.propagate.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		ctx, span := t.tracer.Start(ctx, r.Method+" "+pattern, api.WithSpanKind(api.SpanKindServer))
+		if span.IsRecording() {
+			span.SetAttributes(
+				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
+				semconv.URLPath(shortPath(r.URL.Path)), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
+			)
+		}
+		return ctx, func(status int) {
+			if span.IsRecording() {
+				span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+				if status >= http.StatusInternalServerError {
+					span.SetStatus(codes.Error, "")
+				}
+			}
+			span.End()
+		}
+	}
+}
+
+// Commands are RESP commands that arrived and were answered together.
+type Commands struct {
+	First    string // name of the first command
+	Commands int
+	IDs      int
+	Errors   int
+}
+
+// RESP returns a function that makes a span for commands that arrived together.
+func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) {
+	if t == nil {
+		return nil
+	}
+	return func(ctx context.Context) (context.Context, func(Commands)) {
+		ctx, span := t.tracer.Start(ctx, "RESP", api.WithSpanKind(api.SpanKindServer))
+		return ctx, func(a Commands) {
+			switch {
+			case !span.IsRecording():
+			case a.Commands == 0: // only part of a command has arrived
+				span.SetName("RESP incomplete")
+			default:
+				span.SetName("RESP " + a.First)
+				span.SetAttributes(keyCommands.Int(a.Commands), keyIDs.Int(a.IDs), keyErrors.Int(a.Errors))
+				if a.Errors == a.Commands {
+					span.SetStatus(codes.Error, "")
+				}
+			}
+			span.End()
+		}
+	}
+}
+
+// GRPCServer returns options of a server: a span for each call except health
+// checks and reflection.
+func (t *Tracer) GRPCServer() []grpc.ServerOption {
+	if t == nil {
+		return nil
+	}
+	return []grpc.ServerOption{
+		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(hasSpan))...)),
+		// These run after the interceptor that sets the request ID.
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			nameSpan(ctx)
+			return handle(ctx, req)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			nameSpan(s.Context())
+			return handle(srv, s)
+		}),
+	}
+}
+
+// Inject returns a function that adds the trace of a context to the header of
+// an HTTP request.
+func (t *Tracer) Inject() func(context.Context, http.Header) {
+	if t == nil {
+		return nil
+	}
+	return func(ctx context.Context, h http.Header) { t.propagate.Inject(ctx, propagation.HeaderCarrier(h)) }
+}
+
+// hasSpan reports whether a gRPC call has a span. A client may send any text as
+// the method.
+func hasSpan(call *stats.RPCTagInfo) bool {
+	name := call.FullMethodName
+	return !strings.HasPrefix(name, "/grpc.") && shortPath(name) == name
+}
+
+func (t *Tracer) otelgrpc() []otelgrpc.Option {
+	return []otelgrpc.Option{otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.propagate)}
+}
+
+// nameSpan adds the request ID to the span of a context.
+func nameSpan(ctx context.Context) {
+	if span := api.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(keyRequest.String(requestid.Of(ctx)))
+	}
+}
+
+// Store returns a Store with a span for each call of s. Calls of a Keeper,
+// which renews windows on its own, begin their own traces.
+func (t *Tracer) Store(s grant.Store) grant.Store {
+	if t == nil {
+		return s
+	}
+	return grant.Observe(s, func(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
+		ctx, span := t.tracer.Start(ctx, "store "+string(what), api.WithSpanKind(api.SpanKindClient))
+		if span.IsRecording() && key != "" {
+			span.SetAttributes(keyStoreKey.String(key))
+		}
+		return ctx, func(applied bool, err error) {
+			if span.IsRecording() && what == grant.RequestCAS {
+				span.SetAttributes(keyCASResult.String(casResult(applied, err)))
+			}
+			if err != nil {
+				span.SetStatus(codes.Error, err.Error())
+			}
+			span.End()
+		}
+	})
+}
+
+// casResult returns the result of a compare-and-swap as a word.
+func casResult(applied bool, err error) string {
+	switch {
+	case errors.Is(err, grant.ErrNotSent):
+		return "not sent"
+	case err != nil:
+		return "unknown"
+	case applied:
+		return "applied"
+	}
+	return "refused"
+}
+
+// NewHandler returns a Handler that adds trace_id and span_id to log lines
+// whose context has a sampled span.
+func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
+
+type handler struct{ slog.Handler }
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

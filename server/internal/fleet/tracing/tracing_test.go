@@ -1,0 +1,319 @@
+package tracing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/protocol/httpapi"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/tracingtest"
+)
+
+func all() *float64 { one := 1.0; return &one }
+
+func start(t *testing.T, c Config) *Tracer {
+	t.Helper()
+	tracer, err := Start(t.Context(), c)
+	if err != nil || tracer == nil {
+		t.Fatalf("%v, %v", tracer, err)
+	}
+	return tracer
+}
+
+// flush ends a Tracer, so that everything is sent.
+func flush(t *testing.T, tracer *Tracer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+	defer cancel()
+	if err := tracer.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOff: by default nothing is traced, and that costs nothing.
+func TestOff(t *testing.T) {
+	for what, env := range map[string]map[string]string{
+		"nothing":  {},
+		"disabled": {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1"},
+		"none":     {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:1"},
+		"others":   {"OTEL_SERVICE_NAME": "x", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://localhost:1"},
+	} {
+		tracer, err := Start(t.Context(), Config{Getenv: func(name string) string { return env[name] }})
+		if tracer != nil || err != nil {
+			t.Errorf("%s: %v, %v", what, tracer, err)
+		}
+	}
+	var off *Tracer
+	s := new(memstore.Store)
+	if off.HTTP(true) != nil || off.RESP() != nil || off.GRPCServer() != nil || off.Inject() != nil || off.Store(s) != grant.Store(s) || off.Shutdown(t.Context()) != nil {
+		t.Error("a Tracer of nothing does something")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	half, two := 0.5, 2.0
+	for _, tt := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{}, ""},
+		{Config{Endpoint: "http://localhost:4317"}, ""},
+		{Config{Endpoint: "localhost:4317", Ratio: &half}, ""},
+		{Config{Endpoint: "https://[::1]:4317", Protocol: GRPC}, ""},
+		{Config{Endpoint: "https://collector.example/otlp/v1/traces", Protocol: HTTP}, ""},
+		{Config{Endpoint: "https://collector.example/otlp", Protocol: GRPC}, "has no port"},
+		{Config{Endpoint: "https://collector.example:4317/otlp", Protocol: GRPC}, "has a path"},
+		{Config{Endpoint: "ftp://localhost:4317"}, "is neither a URL"},
+		{Config{Endpoint: "http://user:secret@localhost:4317"}, "is neither a URL"},
+		{Config{Endpoint: "http://"}, "is neither a URL"},
+		{Config{Endpoint: "a b:1"}, "is neither a URL"},
+		{Config{Protocol: "zipkin"}, "it must be grpc or http"},
+		{Config{Ratio: &two}, "from 0 to 1"},
+		{Config{Getenv: func(string) string { return "thrift" }}, "OTEL_EXPORTER_OTLP_PROTOCOL"},
+	} {
+		err := tt.c.Check()
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%+v: %v, want %q", tt.c, err, tt.want)
+		}
+	}
+	_, err := Start(t.Context(), Config{Getenv: func(name string) string {
+		return map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}[name]
+	}})
+	if err == nil || !strings.Contains(err.Error(), "must be otlp or none") {
+		t.Errorf("another exporter: %v", err)
+	}
+}
+
+// TestProtocols: spans come to a collector over both protocols, with what the
+// server is.
+func TestProtocols(t *testing.T) {
+	for _, protocol := range []string{GRPC, HTTP} {
+		for _, given := range []bool{true, false} {
+			c := tracingtest.New(t)
+			at := map[string]string{GRPC: c.GRPC, HTTP: c.HTTP}[protocol]
+			config := Config{Ratio: all(), Version: "v9", Instance: "i1"}
+			if given {
+				config.Endpoint, config.Protocol, config.Insecure, config.Service = at, protocol, true, "ids"
+			} else {
+				for name, v := range map[string]string{
+					"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + at, "OTEL_SERVICE_NAME": "ids", "OTEL_RESOURCE_ATTRIBUTES": "a=b",
+					"OTEL_EXPORTER_OTLP_PROTOCOL": map[string]string{GRPC: "grpc", HTTP: "http/protobuf"}[protocol],
+				} {
+					t.Setenv(name, v)
+				}
+				config.Getenv = func(name string) string {
+					return map[string]string{
+						"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + at,
+						"OTEL_EXPORTER_OTLP_PROTOCOL": map[string]string{GRPC: "grpc", HTTP: "http/protobuf"}[protocol],
+					}[name]
+				}
+			}
+			tracer := start(t, config)
+			_, end := tracer.RESP()(t.Context())
+			end(Commands{First: "next", Commands: 3, IDs: 12, Errors: 1})
+			flush(t, tracer)
+			spans := c.Spans()
+			if len(spans) != 1 {
+				t.Fatalf("%s: %d spans", protocol, len(spans))
+			}
+			s := spans[0]
+			if s.Name != "RESP next" || s.Kind != "SERVER" || s.Failed || s.Attributes["firn.commands"] != "3" || s.Attributes["firn.ids"] != "12" || s.Attributes["firn.errors"] != "1" {
+				t.Errorf("%s: %+v", protocol, s)
+			}
+			if s.Resource["service.name"] != "ids" || s.Resource["service.version"] != "v9" || s.Resource["service.instance.id"] != "i1" || !given && s.Resource["a"] != "b" {
+				t.Errorf("%s: the resource is %v", protocol, s.Resource)
+			}
+		}
+	}
+}
+
+// TestHTTP: a request is a child of its client's span, and the client says
+// whether it is traced; without one, the ratio does.
+func TestHTTP(t *testing.T) {
+	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
+	zero := 0.0
+	c := tracingtest.New(t)
+	backend, err := service.NewStatic(service.StaticConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(ratio *float64, path, traceparent string) (int, *Tracer) {
+		tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: ratio})
+		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP(true)})
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host = "localhost"
+		r.Header.Set("X-Request-Id", "x1")
+		if traceparent != "" {
+			r.Header.Set("Traceparent", traceparent)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		flush(t, tracer)
+		return w.Code, tracer
+	}
+	const next = "/v1/sequencers/orders/next"
+	seen := 0
+	for _, tt := range []struct {
+		ratio             *float64
+		path, traceparent string
+		spans             int
+	}{
+		{all(), next, "", 1}, {&zero, next, "", 0}, {&zero, next, parent + "01", 1}, {all(), next, parent + "00", 0},
+		{all(), next, "nonsense", 1}, {all(), "/healthz", parent + "01", 0}, {all(), "/nowhere", "", 0}, {all(), next + "?count=0", "", 1},
+	} {
+		status, _ := get(tt.ratio, tt.path, tt.traceparent)
+		spans := c.Spans()[seen:]
+		seen += len(spans)
+		if len(spans) != tt.spans {
+			t.Errorf("%s with %q: %d spans, want %d", tt.path, tt.traceparent, len(spans), tt.spans)
+			continue
+		}
+		if tt.spans == 0 {
+			continue
+		}
+		s := spans[0]
+		wantTrace, wantParent := s.Trace, ""
+		if tt.traceparent == parent+"01" {
+			wantTrace, wantParent = "0123456789abcdef0123456789abcdef", "fedcba9876543210"
+		}
+		wantStatus := "200"
+		if status != 200 {
+			wantStatus = "400"
+		}
+		if s.Trace != wantTrace || s.Parent != wantParent || s.Name != "GET /v1/sequencers/{name}/next" || s.Kind != "SERVER" || s.Failed ||
+			s.Attributes["http.route"] != "/v1/sequencers/{name}/next" || s.Attributes["http.response.status_code"] != wantStatus ||
+			s.Attributes["url.path"] != next || s.Attributes["url.scheme"] != "https" || s.Attributes["firn.request_id"] != "x1" {
+			t.Errorf("%s with %q: %+v", tt.path, tt.traceparent, s)
+		}
+	}
+}
+
+// TestStore: each call of a store has a span.
+func TestStore(t *testing.T) {
+	c := tracingtest.New(t)
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
+	s := tracer.Store(new(memstore.Store))
+	ctx := t.Context()
+	for _, next := range []string{"a", "b"} {
+		if _, err := s.CAS(ctx, "k", nil, []byte(next)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := s.Get(ctx, "k"); err != nil || string(v) != "a" {
+		t.Errorf("%q, %v", v, err)
+	}
+	if err := s.List(ctx, "k", func(string, []byte) bool { return true }); err != nil {
+		t.Error(err)
+	}
+	if v, err := s.(grant.MultiGetter).GetMany(ctx, []string{"k"}); err != nil || string(v[0]) != "a" {
+		t.Errorf("%q, %v", v, err)
+	}
+	failing := tracer.Store(failingStore{plainStore{new(memstore.Store)}})
+	if _, err := failing.CAS(ctx, "k", nil, []byte("a")); err == nil {
+		t.Error("no error")
+	}
+	flush(t, tracer)
+	var got []string
+	for _, span := range c.Spans() {
+		text := span.Name + " " + span.Attributes["firn.store.key"] + " " + span.Attributes["firn.cas.result"]
+		if span.Failed {
+			text += " failed"
+		}
+		got = append(got, strings.Join(strings.Fields(text), " "))
+		if span.Kind != "CLIENT" {
+			t.Errorf("%+v", span)
+		}
+	}
+	if got, want := strings.Join(got, ", "), "store cas k applied, store cas k refused, store get k, store list k, store get many, store cas k unknown failed"; got != want {
+		t.Errorf("spans %s, want %s", got, want)
+	}
+}
+
+// A plainStore can do what a Store must.
+type plainStore struct{ grant.Store }
+
+type failingStore struct{ grant.Store }
+
+func (failingStore) CAS(context.Context, string, []byte, []byte) (bool, error) {
+	return false, errors.New("lost")
+}
+
+// TestCollectorRefuses: a refusal is logged once, and that the collector
+// accepts spans again too. Nothing else is disturbed, and Shutdown ends.
+func TestCollectorRefuses(t *testing.T) {
+	var out bytes.Buffer
+	c := tracingtest.New(t)
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all(), Log: slog.New(slog.NewTextHandler(&out, nil))})
+	span := func() {
+		t.Helper()
+		_, end := tracer.RESP()(t.Context())
+		end(Commands{First: "next", Commands: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+		defer cancel()
+		if err := tracer.provider.ForceFlush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Refuse(true)
+	span()
+	span()
+	c.Refuse(false)
+	span()
+	span()
+	flush(t, tracer)
+	if n := len(c.Spans()); n != 2 {
+		t.Errorf("%d spans, want 2", n)
+	}
+	if got := out.String(); strings.Count(got, "level=WARN") != 1 || strings.Count(got, "level=INFO") != 1 || strings.Count(got, "\n") != 2 {
+		t.Errorf("the log is\n%s", got)
+	}
+}
+
+// TestShutdownEnds: a collector that does not answer does not hold the end up.
+func TestShutdownEnds(t *testing.T) {
+	block := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-block:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(block)
+	tracer := start(t, Config{Endpoint: server.URL, Protocol: HTTP, Ratio: all()})
+	_, end := tracer.RESP()(t.Context())
+	end(Commands{First: "next", Commands: 1})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := tracer.Shutdown(ctx); err == nil {
+		t.Log("the spans were given up before") // also fine: it has ended
+	}
+}
+
+// TestLogHandler: log lines name the trace that they are of.
+func TestLogHandler(t *testing.T) {
+	c := tracingtest.New(t)
+	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
+	var out bytes.Buffer
+	log := slog.New(requestid.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
+	ctx, end := tracer.RESP()(requestid.WithID(t.Context(), "x1"))
+	log.With("a", 1).InfoContext(ctx, "inside")
+	end(Commands{First: "next", Commands: 1})
+	log.Info("outside")
+	flush(t, tracer)
+	s := c.Spans()[0]
+	if got, want := out.String(), "msg=inside a=1 request_id=x1 trace_id="+s.Trace+" span_id="+s.ID+"\n"; !strings.Contains(got, want) || strings.Count(got, "trace_id") != 1 {
+		t.Errorf("the log is\n%swant %s", got, want)
+	}
+}

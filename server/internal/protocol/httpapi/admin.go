@@ -1,0 +1,330 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// admin returns the Administrator for a request that changes something, or a
+// problem if a page of another origin sent it.
+func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
+		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
+	}
+	a := h.backend.Admin()
+	if a == nil {
+		return nil, problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
+	}
+	return a, nil
+}
+
+// named is admin for a path with a sequencer name.
+func (h *Handler) named(r *http.Request) (service.Administrator, string, *problem) {
+	name := r.PathValue("name")
+	if err := service.CheckName(name); err != nil {
+		return nil, "", problemf(service.BadName, "%v", err)
+	}
+	a, p := h.admin(r)
+	return a, name, p
+}
+
+// sequencers answers with the sequencers that the caller may see.
+func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a, p := h.admin(r)
+	if p != nil {
+		return p
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	sees := h.sees(r)
+	all := []textfmt.SequencerJSON{}
+	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+		if !sees(name) {
+			return true
+		}
+		if err != nil {
+			all = append(all, textfmt.SequencerJSON{Name: name, Error: service.Detail(err)})
+		} else {
+			all = append(all, textfmt.InJSON(info))
+		}
+		return true
+	})
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"sequencers": all})
+}
+
+// sequencer returns, creates or destroys one sequencer.
+func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a, name, p := h.named(r)
+	if p != nil {
+		return p
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	switch r.Method {
+	case http.MethodPut:
+		return h.create(ctx, w, r, a, name)
+	case http.MethodDelete:
+		return h.empty(ctx, w, r, a, name, a.Destroy, grant.Destroying, grant.Destroyed)
+	}
+	info, err := a.Lookup(ctx, name)
+	if errors.Is(err, grant.ErrNotFound) {
+		return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", name)
+	}
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	type node struct {
+		Node  uint64 `json:"node"`
+		Held  bool   `json:"held"`
+		Host  string `json:"host"`
+		Until string `json:"until"`
+		Wall  string `json:"written"`
+	}
+	answer := struct {
+		textfmt.SequencerJSON
+		Nodes []node `json:"nodes"`
+	}{textfmt.InJSON(info), []node{}}
+	err = a.Nodes(ctx, name, func(n grant.NodeInfo, err error) bool {
+		if err == nil {
+			answer.Nodes = append(answer.Nodes, node{n.Node, n.Held, n.Host, textfmt.Stamp(n.Until), textfmt.Stamp(n.Wall)})
+		}
+		return true
+	})
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// create creates a sequencer with the settings in the body.
+func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string) *problem {
+	text, err := io.ReadAll(io.LimitReader(r.Body, int64(h.limits.Body)+1))
+	switch {
+	case err != nil:
+		return problemf(service.BadBody, "the body cannot be read")
+	case len(text) > h.limits.Body:
+		return problemf(service.BadBody, "the body is larger than %d bytes", h.limits.Body)
+	}
+	var body [len(createKeys)]*string
+	if len(text) > 0 {
+		if body, err = readCreate(text); err != nil {
+			return problemf(service.BadBody, `%v: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`, err)
+		}
+	}
+	layoutText, aheadText, windowText := body[0], body[1], body[2]
+	layout := firn.Default()
+	var f faults
+	if layoutText != nil {
+		if layout, err = firn.ParseLayout(*layoutText); err != nil {
+			f.add("layout: %s", service.Detail(err))
+		} else if layout.ReadOnly() {
+			f.add("layout: %s is only for reading IDs", layout)
+		}
+	}
+	duration := func(key string, text *string) *time.Duration {
+		if text == nil {
+			return nil
+		}
+		d, err := time.ParseDuration(*text)
+		if err != nil || d < 0 {
+			f.add("%s is %q: it must be a duration such as 200ms or 60s", key, *text)
+		}
+		return &d
+	}
+	ahead, window := duration(createKeys[1], aheadText), duration(createKeys[2], windowText)
+	if len(f) > 0 {
+		return problemf(service.BadBody, "%s", f.problem().Detail)
+	}
+	c, err := a.Configure(layout, ahead, window)
+	if err != nil {
+		return problemf(service.BadBody, "%s", service.Detail(err))
+	}
+	before, lookup := a.Lookup(ctx, name)
+	info, err := a.Create(ctx, name, c)
+	switch {
+	case errors.Is(err, grant.ErrMismatch):
+		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs can equal those of this one", service.Detail(err))
+	case errors.Is(err, firn.ErrTimeOver):
+		return problemf(service.BadBody, "%s", service.Detail(err))
+	case err != nil:
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	status := http.StatusOK
+	if lookup != nil || before.Incarnation != info.Incarnation {
+		status = http.StatusCreated
+	}
+	return writeJSON(w, status, textfmt.InJSON(info))
+}
+
+// attach and detach act on all members.
+func (h *Handler) attach(w http.ResponseWriter, r *http.Request) *problem {
+	return h.act(w, r, func(ctx context.Context, a service.Administrator, name string) *problem {
+		info, err := a.Attach(ctx, name)
+		if errors.Is(err, grant.ErrNotFound) {
+			return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", name)
+		}
+		if err != nil {
+			return problemOf(err, h.limit, ctx.Err() != nil)
+		}
+		return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
+	})
+}
+
+func (h *Handler) detach(w http.ResponseWriter, r *http.Request) *problem {
+	return h.act(w, r, func(ctx context.Context, a service.Administrator, name string) *problem {
+		return h.empty(ctx, w, r, a, name, a.Detach, grant.Detaching, grant.Detached)
+	})
+}
+
+func (h *Handler) act(w http.ResponseWriter, r *http.Request, do func(context.Context, service.Administrator, string) *problem) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a, name, p := h.named(r)
+	if p != nil {
+		return p
+	}
+	if hasBody(w, r) {
+		return problemf(service.UnexpectedBody, "this path reads no body")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	return do(ctx, a, name)
+}
+
+// empty detaches or destroys a sequencer. If that is not done within the
+// request's limit, it answers 202, provided the store has the state that keeps
+// windows from growing. Repeating the request shows whether it is done.
+func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string, do func(context.Context, string) (grant.Info, error), through, last grant.State) *problem {
+	info, err := do(ctx, name)
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return problemf(service.NoSequencer, "sequencer %s not found", name)
+	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
+		later, cancel := context.WithTimeout(r.Context(), service.ReadyLimit)
+		defer cancel()
+		switch info, lookup := a.Lookup(later, name); {
+		case lookup != nil:
+			err = lookup
+		case info.State == through || info.State == last:
+			return writeJSON(w, http.StatusAccepted, textfmt.InJSON(info))
+		}
+		// Nothing was started: after 202 the caller would wait in vain.
+		return problemOf(err, h.limit, true)
+	case err != nil:
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
+}
+
+// members answers with the servers of the store. Of their node IDs and counts
+// of IDs it shows those that the caller may see.
+func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a := h.backend.Admin()
+	if a == nil {
+		return writeJSON(w, http.StatusOK, map[string]any{"members": []members.Member{}})
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	all, err := a.Members(ctx)
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	if all == nil {
+		all = []members.Member{}
+	}
+	if h.check(r, auth.SeeAll, "") != nil {
+		sees := h.sees(r)
+		for i := range all {
+			all[i] = all[i].For(sees)
+		}
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
+}
+
+// createKeys are the keys of the body that creates a sequencer.
+var createKeys = [...]string{"layout", "max_ahead", "window"}
+
+// readCreate parses a JSON object with strings for some of createKeys, each up
+// to once. null means that the key is left out. Errors are worded for clients.
+func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	none := errors.New("the body is not JSON")
+	switch begin, err := d.Token(); {
+	case err != nil:
+		return values, none
+	case begin != json.Delim('{'):
+		return values, errors.New("the body is not a JSON object")
+	}
+	given := make(map[string]bool)
+	for d.More() {
+		token, err := d.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			return values, none
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return values, none
+		}
+		n := slices.Index(createKeys[:], key)
+		switch {
+		case n < 0:
+			return values, fmt.Errorf("unknown key %s in the body: the keys are %s", inspect.Quote(key), list(createKeys[:]))
+		case given[key]:
+			return values, fmt.Errorf("%s is in the body twice", key)
+		case string(value) != "null" && json.Unmarshal(value, &values[n]) != nil:
+			return values, fmt.Errorf("%s is %s: it must be a string in quotes", key, inspect.Quote(string(value)))
+		}
+		given[key] = true
+	}
+	if _, err := d.Token(); err != nil {
+		return values, none
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return values, errors.New("the body has more after the JSON object")
+	}
+	return values, nil
+}
+
+// writeJSON answers with a value as JSON.
+func writeJSON(w http.ResponseWriter, status int, v any) *problem {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return &problem{Fault: service.Fault{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
+	}
+	body = append(body, '\n')
+	w.Header()["Content-Type"] = contentTypes[mediaJSON]
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.WriteHeader(status)
+	w.Write(body)
+	return nil
+}

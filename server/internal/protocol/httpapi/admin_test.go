@@ -1,0 +1,342 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// send is do with a body.
+func send(h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "localhost:3476"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// TestAdmin: the whole life of a sequencer over HTTP.
+func TestAdmin(t *testing.T) {
+	store := new(memstore.Store)
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)}), Limit: 2 * time.Second})
+	const path = "/v1/sequencers/orders"
+	wantProblem(t, do(h, "GET", path), service.NoSequencer, "PUT creates it")
+	wantProblem(t, do(h, "POST", path+"/attach"), service.NoSequencer)
+	for _, row := range []struct {
+		body, text string
+	}{
+		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead and window: send an object such as`},
+		{`{"Layout":"default"}`, `"Layout"`},
+		{`{"layout":"defualt"}`, "layout"},
+		{`{"layout":"bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"}`, "ended at 2014-01-25T20:31:23.648Z"},
+		{`{"layout":"default","max_ahead":"fast"}`, "max_ahead"},
+		{`{"window":"1s","max_ahead":"1m"}`, "window"},
+		{`{"window":5}`, "window is \"5\": it must be a string in quotes: send an object such as"},
+		{`{"layout":["default"]}`, "layout is "},
+		{`{"layout":{"a":1}}`, "layout is "},
+		{`{"layout":"default","window":"60s","layout":"hazelcast"}`, "layout is in the body twice: send an object such as"},
+		{`{"layout":null,"layout":null}`, "layout is in the body twice"},
+		{`{}{}`, "more after the JSON object"},
+		{`{} x`, "more after the JSON object"},
+		{`[`, "not a JSON object: send an object such as"},
+		{`[]`, "not a JSON object"},
+		{`5`, "not a JSON object"},
+		{`null`, "not a JSON object"},
+		{`"layout"`, "not a JSON object"},
+		{`x`, "the body is not JSON: send an object such as"},
+		{`{`, "not JSON"},
+		{`{"layout"`, "not JSON"},
+		{`{"layout":`, "not JSON"},
+		{`{"layout":}`, "not JSON"},
+		{`{"layout":"default"`, "not JSON"},
+		{`{"layout":"default",}`, "not JSON"},
+		{`{5:"default"}`, "not JSON"},
+		{`{"layout":"default"]`, "not JSON"},
+		{strings.Repeat(" ", service.DefaultBody+1), "larger than"},
+	} {
+		p := wantProblem(t, send(h, "PUT", path, row.body), service.BadBody, row.text)
+		for _, internal := range []string{"unmarshal", "Go ", "struct", "json:", "EOF", "invalid character"} {
+			if strings.Contains(p.Detail, internal) {
+				t.Errorf("%s: %q has words of the program's", row.body, p.Detail)
+			}
+		}
+	}
+	wantProblem(t, do(h, "GET", path), service.NoSequencer) // none of these has created it
+
+	want := func(w *httptest.ResponseRecorder, status int, state string) {
+		t.Helper()
+		var got textfmt.SequencerJSON
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != status || got.State != state || got.Name != "orders" || got.Layout != "hazelcast" || got.Window != "45s" {
+			t.Errorf("status %d and %s (%v), want %d and the state %s", w.Code, w.Body, err, status, state)
+		}
+	}
+	const body = `{"layout":"hazelcast","window":"45s"}`
+	want(send(h, "PUT", path, body), 201, "attached")
+	want(send(h, "PUT", path, body), 200, "attached")
+	wantProblem(t, send(h, "PUT", path, ""), service.Different, "layout")
+	if w := do(h, "POST", path+"/next?count=10"); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	var shown struct{ Nodes []struct{ Held bool } }
+	if err := json.Unmarshal(do(h, "GET", path).Body.Bytes(), &shown); err != nil || len(shown.Nodes) != 1 || !shown.Nodes[0].Held {
+		t.Errorf("%+v, %v, want one node ID that is held", shown, err)
+	}
+	want(do(h, "POST", path+"/detach"), 200, "detached")
+	wantProblem(t, do(h, "POST", path+"/next"), service.Detached)
+	want(do(h, "POST", path+"/attach"), 200, "attached")
+	for begin := time.Now(); do(h, "POST", path+"/next").Code != 200; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatal("no ID after attach")
+		}
+	}
+	want(do(h, "DELETE", path), 200, "destroyed")
+	wantProblem(t, do(h, "POST", path+"/next"), service.Destroyed)
+	want(send(h, "PUT", path, body), 201, "attached")
+	if w := do(h, "GET", "/v1/sequencers"); w.Code != 200 || !strings.Contains(w.Body.String(), `"name":"orders"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), service.CrossSite)
+}
+
+// TestCreateWrong: a request that cannot be valid is not reported as a store
+// error.
+func TestCreateWrong(t *testing.T) {
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	_, err := c.Create(t.Context(), "orders", grant.Config{Layout: firn.Default()})
+	if err == nil || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "window") {
+		t.Errorf("without a window: %v", err)
+	}
+}
+
+// TestEmptyLater: detaching waits for what another process holds, up to the
+// limit of a request, and then answers 202.
+func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
+
+func testEmptyLater(t *testing.T) {
+	time.Sleep(time.Until(day))
+	cut := new(flaky)
+	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cut.down.Store(false)
+		_ = q.Close(context.Background())
+	}()
+	cut.down.Store(true) // it does not see what follows
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(&cut.Store, nil)}), Limit: 100 * time.Millisecond})
+	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
+		method, target, _ := strings.Cut(path, " ")
+		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {
+			t.Errorf("%s: %d %s, want 202", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestEmptyNotBegun: if the store takes no writes, nothing was begun, and the
+// answer is not 202.
+func TestEmptyNotBegun(t *testing.T) {
+	for _, state := range []string{"attached", "detached"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := new(mute)
+			h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(m, nil)}), Limit: time.Second})
+			paths := []string{"DELETE /v1/sequencers/orders", "POST /v1/sequencers/orders/detach"}
+			if w := do(h, "PUT", "/v1/sequencers/orders"); w.Code != 201 {
+				t.Fatal(w.Code, w.Body)
+			}
+			if state == "detached" {
+				if w := do(h, "POST", "/v1/sequencers/orders/detach"); w.Code != 200 {
+					t.Fatal(w.Code, w.Body)
+				}
+				paths = paths[:1]
+			}
+			m.set(works, hangs)
+			for _, path := range paths {
+				method, target, _ := strings.Cut(path, " ")
+				w := do(h, method, target)
+				wantProblem(t, w, service.StoreUnavailable)
+				if w.Header().Get("Retry-After") != "1" {
+					t.Errorf("%s of one that is %s: %s", path, state, w.Header())
+				}
+			}
+			m.set(works, works)
+			for _, path := range paths {
+				method, target, _ := strings.Cut(path, " ")
+				if w := do(h, method, target); w.Code != 200 {
+					t.Errorf("%s of one that is %s: %d %s, want 200", path, state, w.Code, w.Body)
+				}
+				do(h, "PUT", "/v1/sequencers/orders")
+			}
+		})
+	}
+}
+
+// TestMembers: members that have announced themselves are listed.
+func TestMembers(t *testing.T) {
+	store := new(memstore.Store)
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
+	if got := do(h, "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
+		t.Errorf("%s", got)
+	}
+	if got := do(NewHandler(Config{Backend: newStatic(t, "default")}), "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
+		t.Errorf("%s", got)
+	}
+	ctx := t.Context()
+	a := members.New(store, members.Options{})
+	done := make(chan struct{})
+	go func() {
+		a.Run(ctx, func() members.Member { return members.Member{Host: "h1", Address: "10.0.0.1:3476"} })
+		close(done)
+	}()
+	t.Cleanup(func() { <-done })
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		w := do(h, "GET", "/v1/members")
+		if strings.Contains(w.Body.String(), `"address":"10.0.0.1:3476"`) && strings.Contains(w.Body.String(), a.ID()) {
+			break
+		}
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("%s", w.Body)
+		}
+	}
+}
+
+// A nameGuard lets every client request lists, and see some sequencers.
+type nameGuard []string
+
+func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error {
+	if do == auth.See && (name == "" || slices.Contains(g, name)) {
+		return nil
+	}
+	return auth.ErrForbidden
+}
+
+// TestListsAreOfWhoAsks: lists have only the sequencers that the caller may
+// see, and metrics, which have all, need a caller who may see all.
+func TestListsAreOfWhoAsks(t *testing.T) {
+	store := new(memstore.Store)
+	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+	h := NewHandler(Config{Backend: backend})
+	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
+	for _, m := range held {
+		if w := send(h, "PUT", "/v1/sequencers/"+m.Sequencer, ""); w.Code != 201 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	a := members.New(store, members.Options{})
+	go func() {
+		a.Run(ctx, func() members.Member { return members.Member{Host: "h1", Holds: held} })
+		close(done)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	for begin := time.Now(); !strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatal("the member is not listed")
+		}
+	}
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "all") })
+	for _, row := range []struct {
+		g    auth.Authorizer
+		want string
+	}{{nil, "carts orders users"}, {nameGuard{"orders", "nowhere"}, "orders"}, {nameGuard{"users", "carts"}, "carts users"}, {nameGuard{}, ""}} {
+		h := NewHandler(Config{Backend: backend, Auth: row.g, Metrics: metrics})
+		var list struct{ Sequencers []struct{ Name string } }
+		if err := json.Unmarshal(do(h, "GET", "/v1/sequencers").Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, q := range list.Sequencers {
+			names = append(names, q.Name)
+		}
+		if got := strings.Join(names, " "); got != row.want {
+			t.Errorf("%v sees the sequencers %q, want %q", row.g, got, row.want)
+		}
+		var there struct{ Members []members.Member }
+		if err := json.Unmarshal(do(h, "GET", "/v1/members").Body.Bytes(), &there); err != nil || len(there.Members) != 1 {
+			t.Fatalf("%+v, %v, want one member", there, err)
+		}
+		names = nil
+		for _, held := range there.Members[0].Holds {
+			names = append(names, held.Sequencer)
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != row.want {
+			t.Errorf("%v sees that the member holds %q, want %q", row.g, got, row.want)
+		}
+		if w := do(h, "GET", "/metrics"); (w.Code == 200) != (row.g == nil) {
+			t.Errorf("%v and /metrics: %d %s", row.g, w.Code, w.Body)
+		}
+	}
+}
+
+// A roleGuard knows tokens made of a role and a name.
+type roleGuard struct{}
+
+func (roleGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
+	switch {
+	case !c.Given:
+		return auth.ErrUnauthorized
+	case c.Token == fmt.Sprint(int(do)) || c.Token == fmt.Sprint(int(do))+name:
+		return nil
+	}
+	return auth.ErrForbidden
+}
+
+// TestGuard: each path requires its action, and nothing happens without it.
+func TestGuard(t *testing.T) {
+	store := new(memstore.Store)
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)}), Auth: roleGuard{}})
+	for _, row := range []struct {
+		method, path string
+		need         auth.Action
+	}{
+		{"GET", "/", auth.Anything},
+		{"GET", "/healthz", auth.Anything},
+		{"GET", "/readyz", auth.Anything},
+		{"GET", "/v1/inspect/1", auth.Inspect},
+		{"GET", "/v1/sequencers", auth.See},
+		{"GET", "/v1/members", auth.See},
+		{"PUT", "/v1/sequencers/orders", auth.Change},
+		{"GET", "/v1/sequencers/orders", auth.See},
+		{"POST", "/v1/sequencers/orders/next", auth.Take},
+		{"GET", "/v1/sequencers/orders/next", auth.Take},
+		{"POST", "/v1/sequencers/orders/attach", auth.Change},
+		{"POST", "/v1/sequencers/orders/detach", auth.Change},
+		{"DELETE", "/v1/sequencers/orders", auth.Change},
+	} {
+		for need := auth.Anything; need <= auth.Change; need++ {
+			w := do(h, row.method, row.path, fmt.Sprintf("Authorization: Bearer %d", need))
+			if row.need != auth.Anything && need != row.need {
+				wantProblem(t, w, service.Forbidden)
+			} else if w.Code >= 300 {
+				t.Errorf("%s %s with what it needs: %d %s", row.method, row.path, w.Code, w.Body)
+			}
+		}
+		if row.need != auth.Anything {
+			w := do(h, row.method, row.path)
+			wantProblem(t, w, service.Unauthorized, "Bearer")
+			if w.Header().Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s: no WWW-Authenticate", row.method, row.path)
+			}
+		}
+	}
+}

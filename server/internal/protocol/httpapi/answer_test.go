@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A null ResponseWriter discards everything.
+type null struct {
+	header http.Header
+	writes int
+	err    error
+}
+
+func (w *null) Header() http.Header { return w.header }
+func (w *null) WriteHeader(int)     {}
+func (w *null) Write(b []byte) (int, error) {
+	w.writes++
+	return len(b), w.err
+}
+
+// fast is a layout with room for everything that a benchmark requests.
+const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
+
+// An answer allocates nothing per ID, whatever its form: only for the batch as
+// a whole.
+func TestAnswerAllocs(t *testing.T) {
+	for _, layout := range []string{fast, "bits=time:48.seq:20.node:48,epoch=2026-01-01T00:00:00Z"} {
+		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seq, _ := s.Sequencer(context.Background(), "orders")
+		for _, q := range []nextRequest{
+			{media: mediaJSON, format: firn.Decimal},
+			{media: mediaJSON, format: firn.Base62},
+			{media: mediaText, format: firn.Hex},
+			{media: mediaOctets, format: firn.Raw},
+			{media: mediaJSON, format: firn.Decimal, runs: true},
+		} {
+			// With one ID more, the allocations of Batch.All and of net/http's header
+			// are the same.
+			allocs := func(count int) float64 {
+				q.count = count
+				w := &null{header: make(http.Header)}
+				return testing.AllocsPerRun(100, func() {
+					if err := q.answer(context.Background(), w, seq); err != nil {
+						t.Fatal(err)
+					}
+				})
+			}
+			one, many := allocs(1), allocs(1000)
+			// The race detector makes a sync.Pool drop some of its items.
+			if one > 8 || many > one+4 {
+				t.Errorf("%s, %+v: %v allocations for one ID and %v for 1000", layout, q, one, many)
+			}
+		}
+	}
+}
+
+// Once the client has gone, no more is written for it.
+func TestAnswerClientGone(t *testing.T) {
+	s, _ := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
+	seq, _ := s.Sequencer(context.Background(), "orders")
+	w := &null{header: make(http.Header), err: errors.New("broken pipe")}
+	q := nextRequest{media: mediaJSON, count: service.MaxCount}
+	if err := q.answer(context.Background(), w, seq); err != nil {
+		t.Fatal(err)
+	}
+	if w.writes != 1 {
+		t.Errorf("%d writes, want 1", w.writes)
+	}
+}
+
+// BenchmarkHandler measures a request without net/http. The first row is the
+// minimum for any path.
+func BenchmarkHandler(b *testing.B) {
+	for _, target := range []string{
+		"/healthz",
+		"/v1/sequencers/orders/next",
+		"/v1/sequencers/orders/next?count=3&format=hex",
+		"/v1/sequencers/orders/next?count=1000",
+		"/v1/sequencers/orders/next?count=100000",
+		"/v1/sequencers/orders/next?count=100000&format=raw",
+		"/v1/sequencers/orders/next?count=100000&runs=true",
+	} {
+		b.Run(target, func(b *testing.B) {
+			s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			h := NewHandler(Config{Backend: s})
+			r := httptest.NewRequest("GET", "http://localhost:3476"+target, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(&null{header: make(http.Header, 4)}, r)
+			}
+		})
+	}
+}
+
+// BenchmarkAnswer measures writing 1000 IDs.
+func BenchmarkAnswer(b *testing.B) {
+	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	batch, _, err := g.Reserve(1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, q := range []nextRequest{
+		{media: mediaJSON, format: firn.Decimal},
+		{media: mediaJSON, format: firn.Hex},
+		{media: mediaText, format: firn.Base62},
+		{media: mediaOctets, format: firn.Raw},
+	} {
+		q.count = batch.Len()
+		b.Run(fmt.Sprintf("%v/%v", q.media, q.format), func(b *testing.B) {
+			w := &null{header: make(http.Header)}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := answerWith(w, &q, firn.Default(), batch, nil, 8, q.format.Append); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

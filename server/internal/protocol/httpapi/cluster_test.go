@@ -1,0 +1,454 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A flaky store can be made unreachable.
+type flaky struct {
+	memstore.Store
+	down atomic.Bool
+}
+
+var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
+
+func (f *flaky) Get(ctx context.Context, key string) ([]byte, error) {
+	if f.down.Load() {
+		return nil, errDown
+	}
+	return f.Store.Get(ctx, key)
+}
+
+func (f *flaky) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if f.down.Load() {
+		return false, errDown
+	}
+	return f.Store.CAS(ctx, key, old, next)
+}
+
+func (f *flaky) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if f.down.Load() {
+		return errDown
+	}
+	return f.Store.List(ctx, prefix, yield)
+}
+
+// newCluster makes a Cluster on a store and closes it when the test ends.
+func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
+	t.Helper()
+	cluster := service.NewCluster(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = cluster.Close(ctx) // a second call is harmless
+	})
+	return cluster
+}
+
+// TestCluster: all goroutines and both servers on one store get IDs of one
+// space, and Close gives all node IDs back.
+func TestCluster(t *testing.T) {
+	store := new(memstore.Store)
+	var servers [2]*service.Cluster
+	for i := range servers {
+		servers[i] = newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+	}
+	var mu sync.Mutex
+	seen := make(map[string]map[firn.ID]bool)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			name := fmt.Sprintf("name%d", i%3)
+			h := NewHandler(Config{Backend: servers[i%2]})
+			w := do(h, "POST", "/v1/sequencers/"+name+"/next?count=100")
+			var v struct{ IDs []firn.ID }
+			if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || len(v.IDs) != 100 {
+				t.Errorf("status %d, %s: %v", w.Code, w.Body, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[name] == nil {
+				seen[name] = make(map[firn.ID]bool)
+			}
+			for _, id := range v.IDs {
+				if seen[name][id] {
+					t.Errorf("%s: %v twice", name, id)
+				}
+				seen[name][id] = true
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range servers {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), service.Draining, "the server is shutting down")
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/name0/next"), service.Draining)
+	}
+	nodes := 0
+	for name := range seen {
+		if err := grant.Nodes(t.Context(), store, name, func(n grant.NodeInfo, err error) bool {
+			nodes++
+			if n.Held || err != nil {
+				t.Errorf("%s: node %d is not given back: %v", name, n.Node, err)
+			}
+			return true
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	if nodes != 6 {
+		t.Errorf("%d node IDs were used, want 6: of three names by two servers", nodes)
+	}
+}
+
+// TestClusterLayouts: an existing sequencer keeps its layout, whatever the
+// server's.
+func TestClusterLayouts(t *testing.T) {
+	store := new(memstore.Store)
+	ctx := t.Context()
+	for name, layout := range map[string]string{"short": "hazelcast", "long": "uuidv7"} {
+		if _, err := grant.Create(ctx, store, name, grant.NewConfig(firn.MustParseLayout(layout), 0), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead := 77 * time.Millisecond
+	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &sequencer.Range{Lo: 5, Hi: 900}}
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), MaxNames: 3, Config: config})
+	h := NewHandler(Config{Backend: c})
+	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
+		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+		s, err := c.Sequencer(ctx, name)
+		if err != nil || s.Layout.String() != want {
+			t.Errorf("%s has layout %v, %v, want %s", name, s.Layout, err, want)
+		}
+	}
+	if info, err := grant.Lookup(ctx, store, "new"); err != nil || info.Config.MaxAhead != ahead {
+		t.Errorf("the new one is %+v, %v, want MaxAhead %v", info, err, ahead)
+	}
+	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), service.TooManyNames)
+
+	// Node IDs that the layout does not have.
+	if _, err := grant.Create(ctx, store, "small", grant.NewConfig(firn.MustParseLayout("js53"), 0), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: config})})
+	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), service.Internal)
+	if !strings.Contains(log.String(), "has 0..31") {
+		t.Errorf("the log says %s", &log)
+	}
+}
+
+// TestClusterLife: what a server answers while other servers change its
+// sequencer.
+func TestClusterLife(t *testing.T) { synctest.Test(t, testClusterLife) }
+
+func testClusterLife(t *testing.T) {
+	time.Sleep(time.Until(day))
+	store := new(flaky)
+	ctx := t.Context()
+	var log bytes.Buffer
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
+	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
+	wait := func(code int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); next() != code; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("there is no answer %d", code)
+			}
+		}
+	}
+	if next() != 200 {
+		t.Fatal("no ID")
+	}
+	fast := &grant.AdminOptions{Poll: time.Millisecond}
+	must := func(_ grant.Info, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(grant.DetachAll(ctx, store, "orders", fast))
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Detached, "orders")
+	must(grant.AttachAll(ctx, store, "orders"))
+	wait(200)
+	must(grant.Destroy(ctx, store, "orders", fast))
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Destroyed, "orders")
+	must(grant.Purge(ctx, store, "orders"))
+	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))
+	wait(200)
+	if s, err := c.Sequencer(ctx, "orders"); err != nil || s.Layout.String() != "uuidv7" {
+		t.Errorf("the new one has layout %v, %v", s.Layout, err)
+	}
+
+	// Without the store, a held node ID is good for its window; other names wait.
+	if w := do(h, "GET", "/readyz"); w.Code != 200 {
+		t.Errorf("/readyz: %d %s", w.Code, w.Body)
+	}
+	store.down.Store(true)
+	if got := next(); got != 200 {
+		t.Errorf("status %d without the store, within the window", got)
+	}
+	if w := do(h, "GET", "/readyz"); w.Code != 200 {
+		t.Errorf("/readyz: %d %s, want 200 while there is a window", w.Code, w.Body)
+	}
+	w := do(h, "POST", "/v1/sequencers/others/next")
+	p := wantProblem(t, w, service.StoreUnavailable, "could not be reached or read", "log")
+	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") ||
+		strings.Contains(log.String(), "level=ERROR") { // the log reports once that the store is unreachable
+		t.Errorf("%+v, and the log says\n%s", p, &log)
+	}
+	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
+	wantProblem(t, do(empty, "GET", "/readyz"), service.StoreUnavailable)
+	store.down.Store(false)
+	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
+		t.Errorf("/readyz: %d %s", w.Code, w.Body)
+	}
+	wait(200)
+}
+
+// TestClusterExhausted: other servers hold every node ID.
+func TestClusterExhausted(t *testing.T) {
+	store := new(memstore.Store)
+	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	a := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
+	if w := do(a, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	b := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
+	w := do(b, "POST", "/v1/sequencers/orders/next")
+	wantProblem(t, w, service.NodesExhausted, "node ID 3 of sequencer orders is held by another")
+	if w.Header().Get("Retry-After") != "1" {
+		t.Errorf("headers %v", w.Header())
+	}
+}
+
+// A writes counter counts writes.
+type writes struct{ n atomic.Int64 }
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.n.Add(1)
+	return len(p), nil
+}
+
+// TestReadyWithoutNumber: a server that found no node ID is not ready until it
+// finds one, which it tries whenever it is probed, or until another server that
+// can be asked has one. It logs each change once.
+func TestReadyWithoutNumber(t *testing.T) {
+	store := new(flaky)
+	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
+	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	var elsewhere atomic.Bool
+	tries := new(writes)
+	tried := one
+	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: tried, Peers: helping{&elsewhere}})
+	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
+	if w := ready(); w.Code != 200 {
+		t.Errorf("before anybody wants IDs: %d %s", w.Code, w.Body)
+	}
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.NodesExhausted)
+	for range 3 {
+		wantProblem(t, ready(), service.NodesExhausted, "sequencer orders")
+	}
+	if n := tries.n.Load(); n > 1 {
+		t.Errorf("%d lines about a number that was not acquired, want one: it is held, and need not be tried", n)
+	}
+	elsewhere.Store(true)
+	if w := ready(); w.Code != 200 {
+		t.Errorf("another server can be asked: %d %s", w.Code, w.Body)
+	}
+	elsewhere.Store(false)
+	wantProblem(t, ready(), service.NodesExhausted)
+	store.down.Store(true)
+	for range 3 {
+		wantProblem(t, ready(), service.StoreUnavailable)
+	}
+	store.down.Store(false)
+	if err := holder.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w := ready(); w.Code != 200 {
+		t.Errorf("the number is free: %d %s", w.Code, w.Body)
+	}
+	attached := false
+	c.Stats(func(name string, s sequencer.Stats) {
+		attached = name == "orders" && s.State.Phase == sequencer.Attached
+	})
+	if !attached {
+		t.Error("orders is not attached: /readyz has not looked for a number")
+	}
+	var lines []string
+	for line := range strings.Lines(log.String()) {
+		_, line, _ = strings.Cut(line, " ")
+		line, _, _ = strings.Cut(line, " error=")
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	notReady := "level=WARN msg=\"not ready: /readyz answers 503\" reason="
+	again := "level=INFO msg=\"ready again\""
+	want := []string{notReady + "nodes-exhausted", again, notReady + "nodes-exhausted", notReady + "store-unavailable", again}
+	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
+		t.Errorf("the log says\n%s", &log)
+	}
+	if strings.Contains(log.String(), "sequencer readyz") {
+		t.Errorf("there is no sequencer of this name:\n%s", &log)
+	}
+}
+
+// helping are Peers that give nothing, and report that they can help with
+// orders while can is set.
+type helping struct{ can *atomic.Bool }
+
+func (h helping) NextBatch(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch, error) {
+	return firn.Batch{}, lacks
+}
+
+func (h helping) NextBatch128(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch128, error) {
+	return firn.Batch128{}, lacks
+}
+
+func (h helping) CanHelp() bool { return h.can.Load() }
+
+// TestReadyCreatesNothing: a readiness probe does not recreate a sequencer that
+// is gone.
+func TestReadyCreatesNothing(t *testing.T) {
+	store := new(memstore.Store)
+	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
+	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	restored := &struct{ *memstore.Store }{store}
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(restored, nil), Config: one})
+	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
+		t.Fatal(err)
+	}
+	empty := new(memstore.Store) // as after restoring an old backup
+	restored.Store = empty
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := grant.Lookup(t.Context(), empty, "orders"); !errors.Is(err, grant.ErrNotFound) {
+		t.Errorf("it was created: %v", err)
+	}
+}
+
+// TestTemplates: a sequencer is created with the template of its name. A name
+// that must exist and does not is an error that suggests the most similar one.
+func TestTemplates(t *testing.T) {
+	store := new(memstore.Store)
+	ahead := 2 * time.Second
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Template: func(name string) (service.Template, error) {
+		switch name {
+		case "wide":
+			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &sequencer.Range{Lo: 7, Hi: 7}}, nil
+		case "torn":
+			return service.Template{}, errors.New("two patterns")
+		case "orders":
+			return service.Template{}, nil
+		}
+		return service.Template{Existing: true}, nil
+	}})})
+	for _, name := range []string{"orders", "wide"} {
+		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	w := do(h, "GET", "/v1/sequencers/wide")
+	for _, want := range []string{`"layout":"hazelcast"`, `"max_ahead":"2s"`, `"window":"1m30s"`, `"node":7`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s has no %s", w.Body, want)
+		}
+	}
+	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "create it first")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "create it first")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), service.BadConfig)
+	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {
+		t.Errorf("it was created: %s", w.Body)
+	}
+}
+
+// TestUnreadableConfiguration: a server is unready if the configuration of no
+// sequencer can be read, and the answer names the record; it is ready again
+// once the record is restored. One unreadable configuration among others leaves
+// it ready.
+func TestUnreadableConfiguration(t *testing.T) {
+	for what, broken := range map[string]string{"damaged": "{", "newer": `{"v":99}`} {
+		t.Run(what, func(t *testing.T) {
+			store := new(memstore.Store)
+			put := func(name, value string) {
+				t.Helper()
+				key := "v1/" + name + "/config"
+				old, err := store.Get(t.Context(), key)
+				if err == nil {
+					_, err = store.CAS(t.Context(), key, old, []byte(value))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			config, err := grant.DefaultConfig(store, firn.Default(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			create := func(name string) {
+				t.Helper()
+				if _, err := grant.Create(t.Context(), store, name, config, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			create("orders")
+			good, err := store.Get(t.Context(), "v1/orders/config")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+			defer c.Close(t.Context())
+			h := NewHandler(Config{Backend: c})
+			ready := func(what string, code int) {
+				t.Helper()
+				if w := do(h, "GET", "/readyz"); w.Code != code || code != 200 && !strings.Contains(w.Body.String(), "v1/orders/config") {
+					t.Errorf("%s: %d %s, want %d", what, w.Code, w.Body, code)
+				}
+			}
+			put("orders", broken)
+			ready("idle, and unreadable", 503)
+			put("orders", string(good))
+			ready("restored", 200)
+			put("orders", broken)
+			wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.BadRecord)
+			ready("unreadable when it was used", 503)
+			create("users")
+			ready("one among others", 200)
+		})
+	}
+}

@@ -1,0 +1,256 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+var update = flag.Bool("update", false, "rewrite the answers in docs/http.md")
+
+const docsFile = "../../../../docs/http.md"
+
+func readDocs(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(docsFile)
+	if os.IsNotExist(err) {
+		if _, err := os.Stat("../../../../go.work"); err != nil {
+			t.Skip("the module stands alone, without the repository's docs")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDocs: every command in docs/http.md prints what the page shows. The
+// server and the commands run in a synctest bubble at noon of a fixed day, so
+// that the answers are always the same.
+func TestDocs(t *testing.T) {
+	text := readDocs(t)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(day))
+		s, err := service.NewStatic(service.StaticConfig{}) // as in firn serve
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := NewServer(NewHandler(Config{Backend: s, NewRequestID: func() string { return "9s2m7kq0v4xh1t3c" }}))
+		listener := nettest.NewPipes()
+		served := make(chan error)
+		go func() { served <- server.Serve(listener) }()
+
+		var out strings.Builder
+		commands, inside := 0, false
+		for line := range strings.Lines(text) {
+			switch {
+			case line == "```console\n":
+				inside = true
+			case line == "```\n":
+				inside = false
+			case inside && strings.HasPrefix(line, "$ "):
+				commands++
+				out.WriteString(line)
+				answer, err := runCurl(listener, strings.TrimSpace(line[2:]))
+				if err != nil {
+					t.Errorf("%s%v", line, err)
+				}
+				out.WriteString(answer)
+				continue
+			case inside:
+				continue
+			}
+			out.WriteString(line)
+		}
+		server.Close()
+		<-served
+		if commands < 10 {
+			t.Errorf("found %d commands, want at least 10: is the page still there?", commands)
+		}
+		switch {
+		case out.String() == text:
+		case *update:
+			if err := os.WriteFile(docsFile, []byte(out.String()), 0o644); err != nil {
+				t.Error(err)
+			}
+		default:
+			want := strings.Split(out.String(), "\n")
+			for i, got := range strings.Split(text, "\n") {
+				if i >= len(want) || got != want[i] {
+					t.Fatalf("line %d is\n%s\nwant\n%s\n(go test ./httpapi -run TestDocs -update rewrites the page)", i+1, got, want[min(i, len(want)-1)])
+				}
+			}
+			t.Error("the page ends too early")
+		}
+	})
+}
+
+// runCurl runs a curl command with the flags that the page uses.
+func runCurl(listener *nettest.Pipes, command string) (string, error) {
+	command, isOctal := strings.CutSuffix(command, " | od -An -tx1")
+	words, err := shellWords(command)
+	if err != nil || words[0] != "curl" {
+		return "", fmt.Errorf("it is no curl command: %v", err)
+	}
+	method, target, include := "", "", false
+	header := http.Header{"Accept": {"*/*"}}
+	var body io.Reader
+	host := ""
+	for i := 1; i < len(words); i++ {
+		switch word := words[i]; word {
+		case "-s":
+		case "-si":
+			include = true
+		case "-X":
+			i++
+			method = words[i]
+		case "-d":
+			i++
+			body = strings.NewReader(words[i])
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(words[i], ": ")
+			header.Set(name, value)
+			if name == "Host" {
+				host = value
+			}
+		default:
+			if strings.HasPrefix(word, "-") || target != "" {
+				return "", fmt.Errorf("the test does not know the word %s", word)
+			}
+			target = word
+		}
+	}
+	if method == "" {
+		method = "GET"
+		if body != nil {
+			method = "POST"
+		}
+	}
+	r, err := http.NewRequest(method, target, body)
+	if err != nil {
+		return "", err
+	}
+	r.Header = header
+	if host != "" {
+		r.Host = host
+	}
+	conn := listener.Dial()
+	defer conn.Close()
+	go r.Write(conn)
+	var raw bytes.Buffer
+	resp, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &raw)), r)
+	if err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	out := string(content)
+	if isOctal {
+		out = octets(content)
+	}
+	if include {
+		head, _, _ := strings.Cut(raw.String(), "\r\n\r\n")
+		out = strings.ReplaceAll(head, "\r", "") + "\n\n" + out
+	}
+	return out, nil
+}
+
+// shellWords splits a command into words, with single quotes.
+func shellWords(s string) (words []string, err error) {
+	inWord, quoted := false, false
+	var word strings.Builder
+	for _, c := range s {
+		switch {
+		case c == '\'':
+			inWord, quoted = true, !quoted
+		case c == ' ' && !quoted:
+			if inWord {
+				words = append(words, word.String())
+			}
+			inWord = false
+			word.Reset()
+		case !quoted && strings.ContainsRune("$|&;<>\"\\`()*?#", c):
+			return nil, fmt.Errorf("%c needs quotes", c)
+		default:
+			inWord = true
+			word.WriteRune(c)
+		}
+	}
+	if quoted {
+		return nil, fmt.Errorf("a quote has no end")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// octets formats bytes like od -An -tx1.
+func octets(b []byte) string {
+	var out strings.Builder
+	for i, c := range b {
+		fmt.Fprintf(&out, " %02x", c)
+		if i%16 == 15 || i == len(b)-1 {
+			out.WriteByte('\n')
+		}
+	}
+	return out.String()
+}
+
+// TestDocsProblems: the page lists exactly the kinds of problems, with their
+// statuses.
+func TestDocsProblems(t *testing.T) {
+	statuses := make(map[string]int)
+	for k := range service.Kinds() {
+		statuses[k.String()] = k.Status()
+	}
+	listed := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^\\| `urn:firn:problem:([^`]+)` \\| ([0-9]+) \\| .+ \\|$").FindAllStringSubmatch(readDocs(t), -1) {
+		listed[m[1]] = true
+		if got := fmt.Sprint(statuses[m[1]]); got != m[2] {
+			t.Errorf("docs/http.md says that %s is %s: it is %s", m[1], m[2], got)
+		}
+	}
+	for name := range statuses {
+		if !listed[name] {
+			t.Errorf("docs/http.md does not list %s", name)
+		}
+	}
+}
+
+// TestDocsLimits: the page has the actual limits.
+func TestDocsLimits(t *testing.T) {
+	text := readDocs(t)
+	for _, want := range []string{
+		fmt.Sprintf("| IDs in a request | %d,%03d (`--max-ids-per-call`) |", service.MaxCount/1000, service.MaxCount%1000),
+		fmt.Sprintf("| %v s (`--request-timeout`) |", service.DefaultLimit.Seconds()),
+		fmt.Sprintf("| %d KiB (`--max-header`), within %v s (`--read-timeout`) |", service.DefaultHeader>>10, service.DefaultRead.Seconds()),
+		fmt.Sprintf("| %v s after the limit of the request (`--write-timeout`) |", service.DefaultWrite.Seconds()),
+		fmt.Sprintf("which waits at most %v s for it |", service.DefaultRead.Seconds()),
+		fmt.Sprintf("keeps %d,%03d names", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
+		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", service.DefaultIdle.Minutes()),
+		fmt.Sprintf("1 to %d characters", service.MaxName),
+		fmt.Sprintf("has accepted no writes for %v s", silentMost.Seconds()),
+		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("docs/http.md does not say %q", want)
+		}
+	}
+}

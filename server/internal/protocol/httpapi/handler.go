@@ -1,0 +1,393 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// Config is the configuration of a Handler. Only the Backend is required; the
+// zero value of every other field has the meaning given at the field.
+type Config struct {
+	// Backend finds the sequencers.
+	Backend service.Backend
+
+	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
+	Limit time.Duration
+
+	// Limits bound requests and connections.
+	Limits service.Limits
+
+	// AnyHost allows any Host in requests. Otherwise only localhost, 127.0.0.0/8
+	// and [::1] are answered: without tokens, any web page could reach the server
+	// through a host name that resolves to this machine (DNS rebinding).
+	AnyHost bool
+
+	// Metrics answers /metrics; nil disables that path.
+	Metrics http.Handler
+
+	// Observe is called for every request except those for health and metrics,
+	// with the kind of problem and the duration of the answer. nil is allowed.
+	Observe func(k service.Kind, d time.Duration)
+
+	// Trace is called at the beginning of every request that Observe is called
+	// for, with the path as a pattern. It returns the request's context, and a
+	// function that is called with the status of the answer. nil traces nothing.
+	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
+
+	// Console answers requests that it matches and no other path does; nil
+	// disables it.
+	Console Console
+
+	// Owner returns the owner of this server's node ID of a sequencer, for the
+	// answer to a forwarded request; nil means that it has no owner to show.
+	Owner func(name string) string
+
+	// Auth decides what each client may do; nil allows everything.
+	Auth auth.Authorizer
+
+	// TLS returns the TLS state of a request's connection, or nil without TLS. A
+	// nil function uses the state of http.Server.
+	TLS func(*http.Request) *tls.ConnectionState
+
+	// Log receives the server's own failures, and every request at level debug;
+	// nil discards them. The context of a line has the request ID, see package
+	// requestid.
+	Log *slog.Logger
+
+	// NewRequestID makes an ID for a request without one; nil means requestid.New.
+	NewRequestID func() string
+}
+
+// A Console serves pages for people. It must be safe for concurrent use, and
+// decides itself what each user may see.
+type Console interface {
+	http.Handler
+
+	// Matches reports whether the console answers the request.
+	Matches(r *http.Request) bool
+}
+
+// A Handler answers the HTTP API. It is safe for concurrent use, and must be
+// made by NewHandler.
+type Handler struct {
+	backend  service.Backend
+	limit    time.Duration
+	limits   service.Limits
+	anyHost  bool
+	auth     auth.Authorizer
+	tls      func(*http.Request) *tls.ConnectionState
+	console  Console
+	owner    func(name string) string
+	log      *slog.Logger
+	newID    func() string
+	mux      *http.ServeMux
+	ready    *service.Readiness
+	draining atomic.Bool
+	unready  atomic.Pointer[service.Kind] // why /readyz last answered 503; nil if it did not
+}
+
+// A route is a path with its methods. Its function either writes an answer or
+// returns a problem.
+type route struct {
+	path    string
+	methods []string
+	need    auth.Action // for reading; changes need Change
+	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
+}
+
+// routes lists all paths, as patterns of http.ServeMux.
+var routes = []route{
+	{"/{$}", read, auth.Anything, (*Handler).index},
+	{"/healthz", read, auth.Anything, (*Handler).healthz},
+	{"/readyz", read, auth.Anything, (*Handler).readyz},
+	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi},
+	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect},
+	{"/v1/members", read, auth.See, (*Handler).members},
+	{"/v1/sequencers", read, auth.See, (*Handler).sequencers},
+	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, (*Handler).sequencer},
+	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, (*Handler).attach},
+	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, (*Handler).detach},
+	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next},
+}
+
+// read lists the methods of a path that changes nothing. A path that takes IDs
+// by GET must not answer HEAD: it would take IDs and discard them.
+var read = []string{http.MethodGet, http.MethodHead}
+
+// NewHandler makes a Handler. It panics if c has no Backend.
+func NewHandler(c Config) *Handler {
+	if c.Backend == nil {
+		panic("httpapi: NewHandler needs a Config with a Backend")
+	}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h.limit = cmp.Or(h.limit, service.DefaultLimit)
+	h.ready = service.NewReadiness(h.backend, h.limit)
+	if h.tls == nil {
+		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
+	}
+	h.log = cmp.Or(h.log, slog.New(slog.DiscardHandler))
+	all := routes
+	if c.Metrics != nil {
+		all = append(slices.Clip(all), route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
+			c.Metrics.ServeHTTP(w, r)
+			return nil
+		}})
+	}
+	for _, r := range all {
+		observe, trace := c.Observe, c.Trace
+		if r.need == auth.Anything || r.path == "/metrics" {
+			observe, trace = nil, nil
+		}
+		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
+			if r.need != auth.Take || trace != nil { // next does so itself if necessary
+				req = named(w, req)
+			}
+			if r.path == "/{$}" && h.console != nil && h.console.Matches(req) {
+				h.console.ServeHTTP(w, req)
+				return
+			}
+			if !slices.Contains(r.methods, req.Method) {
+				p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", inspect.Quote(req.Method), list(r.methods))
+				p.allow = strings.Join(r.methods, ", ")
+				h.fail(w, req, p)
+				return
+			}
+			need := r.need
+			if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
+				need = auth.Change
+			}
+			var begin time.Time
+			if observe != nil {
+				begin = time.Now()
+			}
+			if trace != nil {
+				ctx, end := trace(req, r.path)
+				watched := &statusWriter{ResponseWriter: w}
+				defer func() { end(watched.sent()) }()
+				w, req = watched, req.WithContext(ctx)
+			}
+			defer func() {
+				if what := recover(); what != nil {
+					h.panicked(w, req, what)
+					if observe != nil {
+						observe(service.Internal, time.Since(begin))
+					}
+					panic(http.ErrAbortHandler) // net/http closes the connection: part of an answer may have been sent
+				}
+			}()
+			p := h.check(req, need, req.PathValue("name"))
+			if p == nil {
+				p = r.serve(h, w, req)
+			}
+			kind := service.NoProblem
+			if p != nil {
+				h.fail(w, req, p)
+				kind = p.Kind
+			}
+			if observe != nil {
+				observe(kind, time.Since(begin))
+			}
+		})
+	}
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		req = named(w, req)
+		if h.console != nil && h.console.Matches(req) {
+			h.console.ServeHTTP(w, req)
+			return
+		}
+		h.fail(w, req, problemf(service.NotFound, "no such path: %s; see GET /", inspect.Quote(req.URL.Path)))
+	})
+	return h
+}
+
+// Headers with constant values are set without an allocation.
+var (
+	headerNoStore = []string{"no-store"}
+	headerNoSniff = []string{"nosniff"}
+	headerClose   = []string{"close"}
+)
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	// Responses must not be cached: every GET of IDs returns new ones, and an
+	// error may be gone a moment later.
+	header["Cache-Control"] = headerNoStore
+	header["X-Content-Type-Options"] = headerNoSniff
+	if r.ContentLength != 0 {
+		h.closeAfterBody(w)
+	}
+	if h.draining.Load() {
+		// Make the client reconnect elsewhere while this server still answers, not
+		// when it closes a connection with a request on it.
+		header["Connection"] = headerClose
+	}
+	header[requestid.Header] = requestid.Values(r.Header[requestid.Header], h.newID)
+	if h.log.Enabled(r.Context(), slog.LevelDebug) {
+		r = named(w, r)
+		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
+		defer func(method, path string) {
+			h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
+				slog.String("path", path), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
+		}(r.Method, r.URL.Path)
+		w = watched
+	}
+
+	if !h.anyHost && !isLoopbackHost(r.Host) {
+		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]", inspect.Quote(r.Host)))
+		return
+	}
+	// ServeMux would redirect to the cleaned path, which does not exist either.
+	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
+		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /", inspect.Quote(r.URL.Path)))
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// named returns a request whose context has its request ID, which ServeHTTP has
+// written into the answer. Most requests for IDs need none: they wait for
+// nothing, and log nothing.
+func named(w http.ResponseWriter, r *http.Request) *http.Request {
+	if requestid.Of(r.Context()) != "" {
+		return r
+	}
+	return r.WithContext(requestid.WithID(r.Context(), w.Header()[requestid.Header][0]))
+}
+
+// A statusWriter records the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK { // lower ones come before the answer
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	w.status = cmp.Or(w.status, http.StatusOK)
+	return w.ResponseWriter.Write(b)
+}
+
+// panicked logs a request that has panicked; other requests are not affected.
+// Logs and traces show status 500.
+func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
+	for watched, ok := w.(*statusWriter); ok; watched, ok = watched.ResponseWriter.(*statusWriter) {
+		watched.status = http.StatusInternalServerError
+	}
+	if what != http.ErrAbortHandler {
+		r = named(w, r)
+		h.log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
+	}
+}
+
+// Unwrap supports http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// sent returns the status that was sent; 200 if none was set.
+func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
+
+// fail answers with a problem.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
+	r = named(w, r)
+	if p.Cause != nil {
+		h.log.LogAttrs(r.Context(), p.Level(), "request failed",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.Cause))
+	}
+	p.write(w, r)
+}
+
+// Drain makes /readyz report that the server is about to stop, so that load
+// balancers send it no more requests. Requests that still arrive are answered,
+// and each answer closes its connection. Call http.Server's Shutdown only after
+// load balancers had time to notice.
+func (h *Handler) Drain() { h.draining.Store(true) }
+
+// healthz reports that the server runs.
+func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) *problem {
+	return plain(w, r, "ok\n")
+}
+
+// readyz reports whether requests should be sent to this server.
+func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
+	if h.draining.Load() {
+		return problemf(service.Draining, "the server is shutting down: send requests to another one")
+	}
+	err := h.ready.Ready(r.Context())
+	if r.Context().Err() != nil {
+		return problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
+	}
+	if p := h.noteReady(r.Context(), err); p != nil {
+		return p
+	}
+	return plain(w, r, "ready\n")
+}
+
+// noteReady returns the problem of a server that is not ready. It logs when the
+// server becomes unready, when the reason changes, and when it is ready again,
+// but not every probe.
+func (h *Handler) noteReady(ctx context.Context, err error) *problem {
+	if err == nil {
+		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
+			h.log.LogAttrs(ctx, slog.LevelInfo, "ready again")
+		}
+		return nil
+	}
+	p := problemOf(err, h.limit, false)
+	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
+		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
+	}
+	p.Cause = nil // already logged
+	p.status = http.StatusServiceUnavailable
+	return p
+}
+
+// index explains the server to a person who opens its address in a browser.
+func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {
+	host := r.Host
+	return plain(w, r, `This is Firn. It hands out unique, time-ordered IDs.
+
+Make one, of a sequencer with a name of your choice:
+
+  curl -s http://`+host+`/v1/sequencers/orders/next
+
+Make five, as lines of text:
+
+  curl -s -H 'Accept: text/plain' 'http://`+host+`/v1/sequencers/orders/next?count=5'
+
+Read one:
+
+  curl -s http://`+host+`/v1/inspect/$(curl -s -H 'Accept: text/plain' http://`+host+`/v1/sequencers/orders/next)
+
+/healthz shows whether the server runs, /readyz whether it accepts requests.
+`)
+}
+
+// plain answers with a text, on a path without parameters.
+func plain(w http.ResponseWriter, r *http.Request, text string) *problem {
+	if _, faults := readParams(r.URL.RawQuery, nil); faults != nil {
+		return faults.problem()
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write([]byte(text))
+	return nil
+}

@@ -1,0 +1,417 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+func TestPaths(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for _, row := range []struct {
+		method, target string
+		kind           service.Kind
+		text           string
+	}{
+		{"GET", "/nothing", service.NotFound, `"/nothing"`},
+		{"GET", "/v1", service.NotFound, "GET /"},
+		{"GET", "/v1/sequencers/orders", service.NoStore, "--store"},
+		{"POST", "/v1/sequencers/orders", service.MethodNotAllowed, "GET, HEAD, PUT and DELETE"},
+		{"GET", "/v1/sequencers/orders/attach", service.MethodNotAllowed, "POST"},
+		{"GET", "/v1/sequencers/orders/next/", service.NotFound, ""},
+		{"GET", "/v1/sequencers//next", service.NotFound, "empty"},
+		{"GET", "/v1/sequencers/a/b/next", service.NotFound, ""},
+		{"GET", "/v1/sequencers/../sequencers/orders/next", service.NotFound, ".. segments"},
+		{"POST", "//", service.NotFound, ""},
+		{"GET", "/healthz/", service.NotFound, ""},
+		{"PUT", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"DELETE", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"HEAD", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"OPTIONS", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"POST", "/v1/inspect/1", service.MethodNotAllowed, "GET and HEAD"},
+		{"POST", "/", service.MethodNotAllowed, "GET and HEAD"},
+		{"POST", "/healthz", service.MethodNotAllowed, "GET and HEAD"},
+		{"GET", "/healthz?x=1", service.BadParameter, `unknown parameter "x": this path has no parameters`},
+		{"GET", "/?x", service.BadParameter, `"x"`},
+	} {
+		w := do(h, row.method, row.target)
+		wantProblem(t, w, row.kind, row.text)
+		allow := ""
+		if row.kind == service.MethodNotAllowed {
+			allow = strings.ReplaceAll(row.text, " and ", ", ")
+		}
+		if got := w.Header().Get("Allow"); got != allow {
+			t.Errorf("%s %s: Allow = %q, want %q", row.method, row.target, got, allow)
+		}
+		for name := range w.Header() {
+			if strings.HasPrefix(name, "Access-Control-") {
+				t.Errorf("%s %s: there is a header %s", row.method, row.target, name)
+			}
+		}
+	}
+
+	// A target that is not a path.
+	for _, target := range []string{"*", "localhost:3476"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host, r.URL.Path = "localhost", target
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 404 {
+			t.Errorf("target %s: status %d, want 404", target, w.Code)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	want := func(target string, status int, body string) {
+		t.Helper()
+		for _, method := range []string{"GET", "HEAD"} {
+			w := do(h, method, target)
+			if w.Code != status || !strings.Contains(w.Body.String(), body) {
+				t.Errorf("%s %s: %d %q, want %d %q", method, target, w.Code, w.Body, status, body)
+			}
+			if got := w.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("%s: Cache-Control = %q, want no-store", target, got)
+			}
+		}
+	}
+	want("/healthz", 200, "ok\n")
+	want("/readyz", 200, "ready\n")
+	h.Drain()
+	want("/healthz", 200, "ok\n")
+	want("/readyz", 503, "urn:firn:problem:draining")
+	// Requests that still arrive are answered.
+	want("/", 200, "unique, time-ordered IDs")
+	if w := do(h, "GET", "/v1/sequencers/orders/next"); w.Code != 200 {
+		t.Errorf("while draining: status %d: %s", w.Code, w.Body)
+	}
+}
+
+func TestIndex(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	w := do(h, "GET", "/", "Host: 127.0.0.1:99", "Accept: text/html")
+	if w.Code != 200 || strings.Count(w.Body.String(), "\n  curl ") != 3 || !strings.Contains(w.Body.String(), "http://127.0.0.1:99/v1/") {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+		t.Errorf("Content-Type = %q, want text", got)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	id := idsOf(t, do(h, "GET", "/v1/sequencers/orders/next").Body.String())[0]
+	var got struct {
+		Layout, Time, Dec, Hex string
+		TimeMs                 int64 `json:"time_ms"`
+		Node                   int
+		Seq                    *int
+		Others                 []struct{ Layout string }
+	}
+	for _, row := range []struct {
+		target   string
+		isOthers bool
+	}{
+		{"/v1/inspect/" + id, true},
+		{"/v1/inspect/" + id + "?layout=default", false},
+		{"/v1/inspect/" + id + "?from=dec&layout=default", false},
+	} {
+		got.Others = nil
+		w := do(h, "GET", row.target)
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 {
+			t.Fatalf("%s: status %d, %v: %s", row.target, w.Code, err, w.Body)
+		}
+		if got.Layout != "default" || got.Node != 5 || got.Seq == nil || got.Dec != id || got.Time == "" ||
+			len(got.Hex) != 16 || got.TimeMs < day.UnixMilli() || (len(got.Others) > 0) != row.isOthers {
+			t.Errorf("%s: %s", row.target, w.Body)
+		}
+	}
+	if w := do(h, "GET", "/v1/inspect/018f6d0c-1b2a-7c3d-8e4f-5a6b7c8d9e0f"); w.Code != 200 || !strings.Contains(w.Body.String(), "uuidv7") {
+		t.Errorf("a UUID: status %d: %s", w.Code, w.Body)
+	}
+	if w := do(h, "HEAD", "/v1/inspect/"+id); w.Code != 200 {
+		t.Errorf("HEAD: status %d", w.Code)
+	}
+
+	for _, row := range []struct {
+		target string
+		kind   service.Kind
+		text   string
+	}{
+		{"/v1/inspect/!", service.BadID, `'!'`},
+		{"/v1/inspect/%20", service.BadID, ""},
+		{"/v1/inspect/-1", service.BadID, "sign"},
+		{"/v1/inspect/9223372036854775808?layout=default", service.BadID, "default"},
+		{"/v1/inspect/12?from=uuid", service.BadID, ""},
+		{"/v1/inspect/12?layout=nothing", service.BadParameter, "there is no preset"},
+		{"/v1/inspect/12?from=octal", service.BadParameter, "octal"},
+		{"/v1/inspect/12?format=dec", service.BadParameter, "layout and from"},
+		{"/v1/inspect/12?layout=", service.BadParameter, "layout has no value"},
+	} {
+		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
+	}
+	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "there is no preset", "octal", `unknown parameter "x"`)
+	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), service.NotAcceptable, "application/json")
+}
+
+// A failing Backend returns an error, or its source does.
+type failing struct{ here, source error }
+
+func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: f}, f.here
+}
+
+func (failing) Ready(context.Context) error             { return nil }
+func (failing) Admin() service.Administrator            { return nil }
+func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
+func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
+
+// TestErrors: every error has its status, however deeply it is wrapped.
+func TestErrors(t *testing.T) {
+	for _, row := range []struct {
+		err   error
+		kind  service.Kind
+		retry string
+	}{
+		{firn.ErrExhausted, service.Busy, "1"},
+		{&firn.WaitError{Wait: 1}, service.Busy, "1"},
+		{&firn.WaitError{Wait: 1500 * 1e6}, service.Busy, "2"},
+		{&firn.WaitError{Wait: 2000 * 1e6}, service.Busy, "2"},
+		{&firn.ClockError{Wait: 90 * 1e9}, service.ClockWrong, "90"},
+		{&firn.ClockError{Wait: 2 * 3600 * 1e9}, service.ClockWrong, ""},
+		{firn.ErrGrantOver, service.NoGrant, "1"},
+		{firn.ErrSealed, service.NoGrant, "1"},
+		{firn.ErrTimeOver, service.TimeOver, ""},
+		{service.ErrTooManyNames, service.TooManyNames, ""},
+		{firn.ErrBatchTooLarge, service.BatchTooLarge, ""},
+		{context.DeadlineExceeded, service.Busy, "1"},
+		{context.Canceled, service.Cancelled, ""},
+		{errors.New("secret: postgres://user:password@host"), service.Internal, ""},
+		{fmt.Errorf("%w: secret: no route to 10.0.0.1", sequencer.ErrUnavailable), service.StoreUnavailable, "1"},
+		{fmt.Errorf("%w: orders", sequencer.ErrClosed), service.Draining, ""},
+		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7}, service.NodesExhausted, "1"},
+		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, service.Recreated, "1"},
+		{&grant.ClockBehindError{Sequencer: "orders", Behind: 1e9}, service.ClockWrong, ""},
+		{&grant.ClockAheadError{Sequencer: "orders", Ahead: 1e11}, service.ClockAhead, ""},
+		{&grant.ClockAheadError{Sequencer: "orders", Comparing: true}, service.ClockAhead, "1"},
+		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, &grant.ClockAheadError{Ahead: 1e11, Store: true}), service.ClockAhead, ""},
+		{grant.ErrDetached, service.Detached, ""},
+		{grant.ErrDestroyed, service.Destroyed, ""},
+		{grant.ErrRolledBack, service.StoreRolledBack, ""},
+		{grant.ErrDamaged, service.BadRecord, ""},
+		{grant.ErrNewerVersion, service.BadRecord, ""},
+		{grant.ErrNotFound, service.BadRecord, ""},
+	} {
+		for _, wrapped := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
+			for _, backend := range []failing{{here: wrapped}, {source: wrapped}} {
+				var log bytes.Buffer
+				h := NewHandler(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+				w := do(h, "POST", "/v1/sequencers/orders/next")
+				p := wantProblem(t, w, row.kind)
+				if got := w.Header().Get("Retry-After"); got != row.retry {
+					t.Errorf("%v: Retry-After = %q, want %q", wrapped, got, row.retry)
+				}
+				if strings.HasPrefix(p.Detail, "firn:") || strings.Contains(p.Detail, "secret") {
+					t.Errorf("%v: detail is %q", wrapped, p.Detail)
+				}
+				if isLogged := strings.Contains(log.String(), "secret"); isLogged != strings.Contains(row.err.Error(), "secret") {
+					t.Errorf("%v: the log says %q", wrapped, log.String())
+				}
+				if row.kind == service.StoreUnavailable == strings.Contains(log.String(), "level=ERROR") && strings.Contains(log.String(), "secret") {
+					t.Errorf("%v: an error of the store is one of each request: %s", wrapped, &log)
+				}
+			}
+		}
+	}
+
+	// A source that breaks its contract is a failure of the server.
+	h := NewHandler(Config{Backend: failing{}})
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
+}
+
+func TestNewHandlerPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("NewHandler without a Backend did not panic")
+		}
+	}()
+	NewHandler(Config{})
+}
+
+func TestIsLoopbackHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LOCALHOST:1": true, "127.0.0.1": true, "127.0.0.1:65535": true, "127.1.2.3": true,
+		"[::1]": true, "[::1]:3476": true, "localhost:": true, "[0:0::1]": true,
+
+		"": false, "evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
+		"127.1": false, "2130706433": false, "0177.0.0.1": false, "128.0.0.1": false, "0.0.0.0": false, "10.0.0.1": false,
+		"::1": false, "[::1": false, "[::1]x": false, "[::1]80": false, "[::1%eth0]": false, "[::2]": false, "[::ffff:127.0.0.1]": false,
+		"[127.0.0.1]": false, "localhost:x": false, "localhost:80:80": false, "localhost ": false, "user@localhost": false,
+		"localhost:80@evil.example": false,
+	} {
+		if got := isLoopbackHost(host); got != want {
+			t.Errorf("isLoopbackHost(%q) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	for _, row := range []struct {
+		accept []string
+		offers []media
+		want   string // "" if nothing fits
+	}{
+		{nil, allMedia, "application/json"},
+		{[]string{""}, allMedia, "application/json"},
+		{[]string{"*/*"}, allMedia, "application/json"},
+		{[]string{"application/json"}, allMedia, "application/json"},
+		{[]string{"APPLICATION/JSON"}, allMedia, "application/json"},
+		{[]string{"application/json; charset=utf-8"}, allMedia, "application/json"},
+		{[]string{"text/plain"}, allMedia, "text/plain"},
+		{[]string{"text/plain", "application/json"}, allMedia, "application/json"},
+		{[]string{"text/plain;q=0.9", "application/json;q=0.8"}, allMedia, "text/plain"},
+		{[]string{"application/json;q=0, */*;q=0.1"}, allMedia, "text/plain"},
+		{[]string{"*/*;q=0.1, application/*;q=0.2"}, allMedia, "application/json"},
+		{[]string{"application/*;q=0.2, application/json;q=0.1"}, allMedia, "application/octet-stream"},
+		{[]string{"text/html, image/gif, *; q=.2, */*; q=.2"}, allMedia, "application/json"},
+		{[]string{"text/plain;q=x, application/octet-stream;q=0.001"}, allMedia, "application/octet-stream"},
+		{[]string{"text/html"}, allMedia, ""},
+		{[]string{"*/*;q=0"}, allMedia, ""},
+		{[]string{"nonsense"}, allMedia, ""},
+		{[]string{"application/problem+json"}, allMedia, ""},
+		{[]string{"text/*"}, []media{mediaJSON}, ""},
+		{[]string{"application/*"}, []media{mediaOctets}, "application/octet-stream"},
+	} {
+		m, ok := negotiate(row.accept, row.offers)
+		got := ""
+		if ok {
+			got = m.String()
+		}
+		if got != row.want {
+			t.Errorf("negotiate(%q, %v) = %q, want %q", row.accept, row.offers, got, row.want)
+		}
+	}
+}
+
+// TestManyFaults: a long query full of faults does not make a long error.
+func TestManyFaults(t *testing.T) {
+	query := strings.Repeat(strings.Repeat("x", 1000)+"&", 1000)
+	_, faults := readParams(query, nextParams)
+	if text := strings.Join(faults, "; "); len(text) > 2000 || !strings.Contains(text, "possibly more") {
+		t.Errorf("the error has %d characters", len(text))
+	}
+}
+
+// TestContentLength: every answer has its length, so that a client notices a
+// cut.
+func TestContentLength(t *testing.T) {
+	server := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, fast)}))
+	defer server.Close()
+	resp, err := http.Get(server.URL + "/v1/inspect/1212092628029698048")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.ContentLength != int64(len(body)) || len(body) < 2048 {
+		t.Errorf("inspect: Content-Length = %d; the answer has %d, want more than net/http counts itself", resp.ContentLength, len(body))
+	}
+	for query, want := range map[string]int64{
+		"count=1":                     31,
+		"count=1000":                  10 + 21*1000,
+		"count=100000":                10 + 21*100_000,
+		"count=100000&format=raw":     800_000,
+		"count=1000&format=raw":       8000,
+		"count=100000&format=bin":     10 + 67*100_000,
+		"count=1000&format=hex-fixed": 10 + 19*1000,
+	} {
+		resp, err := http.Get(server.URL + "/v1/sequencers/orders/next?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.ContentLength; got != want {
+			t.Errorf("%s: Content-Length = %d, want %d; the answer has %d", query, got, want, len(body))
+		}
+	}
+}
+
+// TestServerLimits: net/http rejects invalid requests before a handler sees
+// them.
+func TestServerLimits(t *testing.T) {
+	s := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = s
+	server.Start()
+	defer server.Close()
+	get := func(header string) int {
+		r, _ := http.NewRequest("GET", server.URL+"/v1/sequencers/orders/next", nil)
+		r.Header.Set("X-Long", header)
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := get(strings.Repeat("x", 10<<10)); got != 200 {
+		t.Errorf("a header of 10 KiB: status %d, want 200", got)
+	}
+	if got := get(strings.Repeat("x", 30<<10)); got != 431 {
+		t.Errorf("a header of 30 KiB: status %d, want 431", got)
+	}
+}
+
+// TestContentLengthOfLists: answers other than IDs have a Content-Length,
+// however long they are.
+func TestContentLengthOfLists(t *testing.T) {
+	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	for i := range 40 {
+		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), grant.NewConfig(firn.Default(), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(NewHandler(Config{Backend: backend}))
+	defer server.Close()
+	for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.yaml", "/v1/sequencers", "/v1/sequencers/orders-01", "/v1/members", "/v1/inspect/1", "/nowhere", "/v1/sequencers/" + strings.Repeat("a", 3000)} {
+		long := int64(-1)
+		for _, method := range []string{"GET", "HEAD"} {
+			r, err := http.NewRequest(method, server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Body.Close()
+			if method == "HEAD" && strings.HasPrefix(path, "/v1/inspect") {
+				continue // it contains the age of something
+			}
+			if w.ContentLength < 0 || long >= 0 && w.ContentLength != long && w.StatusCode < 300 {
+				t.Errorf("%s %.40s: status %d, Content-Length %d, and of GET %d", method, path, w.StatusCode, w.ContentLength, long)
+			}
+			long = w.ContentLength
+		}
+	}
+}

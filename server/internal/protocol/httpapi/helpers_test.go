@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// day is the time of the tests.
+var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// stepClock returns a clock that begins at day and advances by ten seconds at
+// every reading, so that no test waits for real time.
+func stepClock() func() time.Time {
+	var n atomic.Int64
+	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
+}
+
+// newStatic makes a Static of a layout, with node 5 and its own clock.
+func newStatic(t testing.TB, layout string) *service.Static {
+	t.Helper()
+	l := firn.MustParseLayout(layout)
+	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
+		Now: stepClock(), MaxAhead: l.MaxAhead(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stats returns the statistics of a sequencer's generator.
+func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
+	t.Helper()
+	if _, err := b.Sequencer(context.Background(), name); err != nil {
+		t.Fatal(err)
+	}
+	b.(*service.Static).Stats(func(n string, s firn.Stats) {
+		if n == name {
+			found = s
+		}
+	})
+	return found
+}
+
+// do sends a request to a handler. Headers are "Name: value".
+func do(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "localhost:3476"
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			r.Host = value
+		} else {
+			r.Header.Add(name, value)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A problemJSON is a problem as a client reads it.
+type problemJSON struct {
+	Type, Title, Detail, Instance string
+	Status                        int
+}
+
+// wantProblem checks that w is a complete problem of this kind, with each of
+// the texts in its detail.
+func wantProblem(t testing.TB, w *httptest.ResponseRecorder, k service.Kind, texts ...string) problemJSON {
+	t.Helper()
+	var p problemJSON
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatalf("status %d, body %q: %v", w.Code, w.Body, err)
+	}
+	if got, want := w.Header().Get("Content-Type"), "application/problem+json"; got != want {
+		t.Errorf("Content-Type = %q, want %q", got, want)
+	}
+	if w.Code != k.Status() || p.Status != k.Status() || p.Type != "urn:firn:problem:"+k.String() || p.Title != k.Title() {
+		t.Errorf("status %d and problem %+v, want %+v", w.Code, p, k)
+	}
+	if p.Detail == "" || !strings.HasPrefix(p.Instance, "/") {
+		t.Errorf("problem %+v, want a detail and an instance", p)
+	}
+	for _, text := range texts {
+		if !strings.Contains(p.Detail, text) {
+			t.Errorf("detail %q does not say %q", p.Detail, text)
+		}
+	}
+	if got := w.Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control = %q, want no-store", got)
+	}
+	return p
+}

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// inspectParams are the parameters of inspect.
+var inspectParams = []string{"layout", "from"}
+
+// inspect answers with the likeliest reading of an ID, and with others.
+func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
+	values, faults := readParams(r.URL.RawQuery, inspectParams)
+	var o inspect.Options
+	var err error
+	if layout := values[0]; layout.given {
+		if o.Layout, err = firn.ParseLayout(layout.value); err != nil {
+			faults.add("%s", service.Detail(err))
+		}
+	}
+	if from := values[1]; from.given {
+		if o.From, err = inspect.ParseEncoding(from.value); err != nil {
+			faults.add("%s", service.Detail(err))
+		}
+	}
+	if p := faults.problem(); p != nil {
+		return p
+	}
+	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
+		return problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
+	}
+	result, err := inspect.Read(r.PathValue("id"), o)
+	if err != nil {
+		return problemf(service.BadID, "%s", service.Detail(err))
+	}
+	w.Header()["Content-Type"] = contentTypes[mediaJSON]
+	body := append(result.AppendJSON(nil), '\n')
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.Write(body)
+	return nil
+}

@@ -1,0 +1,888 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// idsOf parses the IDs in a JSON answer.
+func idsOf(t *testing.T, body string) []string {
+	t.Helper()
+	var v struct{ IDs []string }
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("%v in %q", err, body)
+	}
+	return v.IDs
+}
+
+// TestNextForms: every form of a request gives the same IDs. Each row has its
+// own backend, and all clocks agree.
+func TestNextForms(t *testing.T) { synctest.Test(t, testNextForms) }
+
+func testNextForms(t *testing.T) {
+	const path = "/v1/sequencers/orders/next"
+	const accept = "Accept: "
+	shortHex, err := firn.ParseFormat("hex-short")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, layout := range []string{"default", "hazelcast", "js53", "boundary", "uuidv7", "ulid"} {
+		l := firn.MustParseLayout(layout)
+		for _, count := range []int{1, 2, 300, 5000} {
+			for _, row := range []struct {
+				query, accept string
+				wantType      string
+				format        firn.Format
+			}{
+				{"", "", "application/json", l.Format()},
+				{"", "*/*", "application/json", l.Format()},
+				{"", "application/*", "application/json", l.Format()},
+				{"", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "application/json", l.Format()},
+				{"", "text/plain", "text/plain; charset=utf-8", l.Format()},
+				{"", "text/*", "text/plain; charset=utf-8", l.Format()},
+				{"", "application/json;q=0.5, text/plain", "text/plain; charset=utf-8", l.Format()},
+				{"&format=base62", "", "application/json", firn.Base62},
+				{"&format=hex-short", "text/plain", "text/plain; charset=utf-8", shortHex},
+				{"&format=base32", "text/plain, application/octet-stream", "text/plain; charset=utf-8", firn.Base32},
+				{"", "application/octet-stream", "application/octet-stream", firn.Raw},
+				{"&format=raw", "", "application/octet-stream", firn.Raw},
+				{"&format=raw", "*/*", "application/octet-stream", firn.Raw},
+				{"&format=raw&runs=false", "application/*", "application/octet-stream", firn.Raw},
+			} {
+				name := fmt.Sprintf("%s/%d%s/%s", layout, count, row.query, row.accept)
+				backend := newStatic(t, layout)
+				h := NewHandler(Config{Backend: backend})
+				var headers []string
+				if row.accept != "" {
+					headers = append(headers, accept+row.accept)
+				}
+				w := do(h, "GET", fmt.Sprintf("%s?count=%d%s", path, count, row.query), headers...)
+				if w.Code != 200 {
+					t.Fatalf("%s: status %d: %s", name, w.Code, w.Body)
+				}
+				if got := w.Header().Get("Content-Type"); got != row.wantType {
+					t.Errorf("%s: Content-Type = %q, want %q", name, got, row.wantType)
+				}
+				if got := w.Header().Get("Cache-Control"); got != "no-store" {
+					t.Errorf("%s: Cache-Control = %q, want no-store", name, got)
+				}
+				if got := stats(t, backend, "orders").IDs; got != uint64(count) {
+					t.Errorf("%s: the generator has made %d IDs, want %d", name, got, count)
+				}
+
+				var got []string
+				switch row.wantType {
+				case "application/json":
+					got = idsOf(t, w.Body.String())
+				case "application/octet-stream":
+					size := l.Bits() / 8
+					if got, want := w.Header().Get("Content-Length"), fmt.Sprint(count*size); got != want {
+						t.Errorf("%s: Content-Length = %s, want %s", name, got, want)
+					}
+					for b := range slices.Chunk(w.Body.Bytes(), size) {
+						got = append(got, string(b))
+					}
+				default:
+					text, ok := strings.CutSuffix(w.Body.String(), "\n")
+					if !ok {
+						t.Errorf("%s: the last line has no end", name)
+					}
+					got = strings.Split(text, "\n")
+				}
+				if l.RandomBits() > 0 {
+					// The random bits of two generators differ.
+					if len(got) != count {
+						t.Errorf("%s: %d IDs, want %d", name, len(got), count)
+					}
+					for _, text := range got {
+						id, err := row.format.Parse128(text)
+						if err != nil {
+							t.Fatalf("%s: %v", name, err)
+						}
+						if parts, err := l.Decompose128(id); err != nil || parts.Node != 5 {
+							t.Fatalf("%s: %s has parts %+v, %v, want node 5", name, text, parts, err)
+						}
+					}
+					continue
+				}
+				if want := batchTexts(t, layout, count, row.format); !slices.Equal(got, want) {
+					t.Errorf("%s: IDs are %.200q, want %.200q", name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// batchTexts returns the texts of the first batch of a newStatic sequencer.
+func batchTexts(t *testing.T, layout string, count int, format firn.Format) (texts []string) {
+	t.Helper()
+	s, err := newStatic(t, layout).Sequencer(context.Background(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Source128 != nil {
+		b, err := s.Source128.NextBatch(context.Background(), count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range b.All() {
+			texts = append(texts, string(format.Append128(nil, id)))
+		}
+		return texts
+	}
+	b, err := s.Source.NextBatch(context.Background(), count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range b.All() {
+		texts = append(texts, string(format.Append(nil, id)))
+	}
+	return texts
+}
+
+// TestNextRuns: runs expand to the IDs that the same request without runs
+// gives.
+func TestNextRuns(t *testing.T) { synctest.Test(t, testNextRuns) }
+
+func testNextRuns(t *testing.T) {
+	for _, row := range []struct {
+		layout, query string
+		format        firn.Format
+		wantRuns      int
+	}{
+		{"default", "", firn.Decimal, 1},
+		{"default", "&format=hex", firn.Hex, 1},
+		{"hazelcast", "", firn.Decimal, 1},                                   // time and sequence are one number
+		{"bits=time:40.node:8.seq:6,epoch=2026-01-01T00:00:00Z", "", 0, 16},  // 1000 IDs are 64 in each tick
+		{"bits=time:40.node:8.seq:0,unit=1ms,epoch=1760000000000", "", 0, 1}, // no sequence: the time counts
+		{"lable", "", firn.Decimal, 16},
+		{"boundary", "", firn.UUID, 1},
+		{"boundary", "&format=dec", firn.Decimal, 1},
+	} {
+		h := NewHandler(Config{Backend: newStatic(t, row.layout)})
+		w := do(h, "POST", "/v1/sequencers/orders/next?count=1000&runs=true"+row.query)
+		if w.Code != 200 {
+			t.Errorf("%s%s: status %d: %s", row.layout, row.query, w.Code, w.Body)
+			continue
+		}
+		var v struct {
+			Runs []struct {
+				First, Step string
+				Count       int
+			}
+		}
+		d := json.NewDecoder(w.Body)
+		d.DisallowUnknownFields()
+		if err := d.Decode(&v); err != nil {
+			t.Errorf("%s%s: %v", row.layout, row.query, err)
+			continue
+		}
+		if got := len(v.Runs); got != row.wantRuns {
+			t.Errorf("%s%s: %d runs, want %d", row.layout, row.query, got, row.wantRuns)
+		}
+		var got []string
+		for _, r := range v.Runs {
+			step, err := firn.ParseID(r.Step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range r.Count {
+				if firn.MustParseLayout(row.layout).Bits() == 64 {
+					first, err := row.format.Parse(r.First)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, string(row.format.Append(nil, first+firn.ID(i)*step)))
+					continue
+				}
+				first, err := row.format.Parse128(r.First)
+				if err != nil {
+					t.Fatal(err)
+				}
+				hi, lo := first.Uint64s()
+				got = append(got, string(row.format.Append128(nil, firn.ID128FromUint64s(hi, lo+uint64(i)*uint64(step)))))
+			}
+		}
+		if want := batchTexts(t, row.layout, 1000, row.format); !slices.Equal(got, want) {
+			t.Errorf("%s%s: runs are %.200q, want %.200q", row.layout, row.query, got, want)
+		}
+	}
+}
+
+// TestHasRuns: Layout.HasRuns predicts what Batch.Runs reports.
+func TestHasRuns(t *testing.T) {
+	layouts := []string{
+		"bits=time:48.seq:16.node:64", "bits=time:48.seq:16.node:63", "bits=time:48.node:64", "bits=time:48.node:16.rand:1",
+		"bits=time~:42.node:10", "bits=time:42.seq:6.node:10.seq:6", "bits=time:42.node:3.const:64=1", "bits=node:3.time:42",
+	}
+	for p := range firn.Presets() {
+		if !p.Layout.ReadOnly() {
+			layouts = append(layouts, p.Name)
+		}
+	}
+	for _, text := range layouts {
+		s, err := newStatic(t, text).Sequencer(context.Background(), "x")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		want := false
+		if s.Source128 != nil {
+			b, err := s.Source128.NextBatch(t.Context(), 3)
+			want = err == nil && b.Runs() != nil
+		} else {
+			b, err := s.Source.NextBatch(t.Context(), 3)
+			want = err == nil && b.Runs() != nil
+		}
+		if got := s.Layout.HasRuns(); got != want {
+			t.Errorf("HasRuns(%s) = %v, want %v as its batches have it", text, got, want)
+		}
+	}
+}
+
+// TestNextRefusals: a refused request takes nothing, and the problem says how
+// to fix it.
+func TestNextRefusals(t *testing.T) {
+	const path = "/v1/sequencers/orders/next"
+	for _, row := range []struct {
+		target  string
+		headers []string
+		kind    service.Kind
+		texts   []string
+		layout  string
+	}{
+		{target: path + "?count=0", kind: service.BadParameter, texts: []string{`"0"`, "1 to 100000"}},
+		{target: path + "?count=100001", kind: service.BadParameter, texts: []string{`"100001"`, "1 to 100000"}},
+		{target: path + "?count=-1", kind: service.BadParameter, texts: []string{`"-1"`}},
+		{target: path + "?count=%2B1", kind: service.BadParameter, texts: []string{`"+1"`}},
+		{target: path + "?count=1e3", kind: service.BadParameter, texts: []string{`"1e3"`}},
+		{target: path + "?count=1.0", kind: service.BadParameter, texts: []string{`"1.0"`}},
+		{target: path + "?count=18446744073709551617", kind: service.BadParameter, texts: []string{"1 to 100000"}},
+		{target: path + "?count=", kind: service.BadParameter, texts: []string{"count has no value"}},
+		{target: path + "?count", kind: service.BadParameter, texts: []string{"count has no value"}},
+		{target: path + "?count=1&count=2", kind: service.BadParameter, texts: []string{"count is given twice"}},
+		{target: path + "?n=3", kind: service.BadParameter, texts: []string{`unknown parameter "n"`, "count, format and runs"}},
+		{target: path + "?Count=3", kind: service.BadParameter, texts: []string{`"Count"`}},
+		{target: path + "?n=3&count=1&count=2&runs", kind: service.BadParameter, texts: []string{`"n"`, "count is given twice", "runs has no value"}},
+		{target: path + "?count=1;format=hex", kind: service.BadParameter, texts: []string{"1;format=hex"}},
+		{target: path + "?format=octal", kind: service.BadParameter, texts: []string{`"octal"`, "base62", "raw"}},
+		{target: path + "?format=uuid", kind: service.BadParameter, texts: []string{"128-bit"}},
+		{target: path + "?format=%zz", kind: service.BadParameter, texts: []string{"format", "URL-encoded"}},
+		{target: path + "?%zz=1", kind: service.BadParameter, texts: []string{"URL-encoded"}},
+		{target: path + "?runs=1", kind: service.BadParameter, texts: []string{`"1"`, "true or false"}},
+		{target: path + "?runs=true&format=raw", kind: service.BadParameter, texts: []string{"format=raw"}},
+		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: service.BadParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `unknown parameter "foo"`}},
+		{target: path + "?count=0&runs=true&format=raw", kind: service.BadParameter, texts: []string{`count is "0"`, "format=raw"}},
+		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"ulid", "random"}, layout: "ulid"},
+		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"2^64"}, layout: "bits=time:48.seq:16.node:64"},
+		{target: path, headers: []string{"Accept: image/png"}, kind: service.NotAcceptable, texts: []string{"image/png", "application/json, text/plain and application/octet-stream"}},
+		{target: path, headers: []string{"Accept: application/json;q=0"}, kind: service.NotAcceptable},
+		{target: path + "?runs=true", headers: []string{"Accept: text/plain"}, kind: service.NotAcceptable, texts: []string{"with runs=true they are available as application/json"}},
+		{target: path + "?format=raw", headers: []string{"Accept: application/json"}, kind: service.NotAcceptable, texts: []string{"with format=raw they are available as application/octet-stream"}},
+		{target: path + "?format=hex", headers: []string{"Accept: application/octet-stream"}, kind: service.NotAcceptable, texts: []string{"with format=hex they are available as application/json and text/plain"}},
+		{target: path, headers: []string{"Host: evil.example"}, kind: service.ForeignHost, texts: []string{"evil.example", "localhost"}},
+		{target: path, headers: []string{"Sec-Fetch-Site: cross-site"}, kind: service.CrossSite},
+		{target: path, headers: []string{"Sec-Fetch-Site: same-site"}, kind: service.CrossSite},
+		{target: path, headers: []string{"Origin: http://localhost:8080"}, kind: service.CrossSite},
+		{target: path, headers: []string{"Origin: null"}, kind: service.CrossSite},
+	} {
+		layout := row.layout
+		if layout == "" {
+			layout = "default"
+		}
+		for _, method := range []string{"GET", "POST"} {
+			backend := newStatic(t, layout)
+			h := NewHandler(Config{Backend: backend})
+			t.Run(method+" "+row.target, func(t *testing.T) {
+				p := wantProblem(t, do(h, method, row.target, row.headers...), row.kind, row.texts...)
+				if p.Instance != path {
+					t.Errorf("instance = %q, want %q", p.Instance, path)
+				}
+				if n := stats(t, backend, "orders").IDs; n != 0 {
+					t.Errorf("%d IDs were taken, want 0", n)
+				}
+			})
+		}
+	}
+}
+
+func TestNextAllowed(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for _, header := range []string{
+		"Host: localhost", "Host: LocalHost:80", "Host: 127.0.0.1", "Host: 127.9.9.9:1", "Host: [::1]", "Host: [::1]:3476",
+		"Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none", "Origin: http://localhost:3476",
+	} {
+		if w := do(h, "POST", "/v1/sequencers/orders/next", header); w.Code != 200 {
+			t.Errorf("%s: status %d: %s", header, w.Code, w.Body)
+		}
+	}
+	if w := do(NewHandler(Config{Backend: newStatic(t, "default"), AnyHost: true}), "GET", "/v1/sequencers/orders/next", "Host: ids.example"); w.Code != 200 {
+		t.Errorf("with AnyHost: status %d: %s", w.Code, w.Body)
+	}
+}
+
+// TestNextBadBody: a request whose body cannot be read or does not arrive is
+// answered in time.
+func TestNextBadBody(t *testing.T) {
+	for _, row := range []struct {
+		name, rest string
+		want       int
+		within     time.Duration
+		closes     bool // whether the connection ends with the answer
+	}{
+		{"broken", "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, 0, true},
+		{"stalled", "Transfer-Encoding: chunked\r\n\r\n", 400, service.DefaultRead, true},
+		{"stalled in the trailer", "Transfer-Encoding: chunked\r\n\r\n0\r\n", 400, service.DefaultRead, true},
+		{"stalled after a byte", "Transfer-Encoding: chunked\r\n\r\n1\r\nc\r\n", 400, 0, true},
+		{"stalled with a length", "Content-Length: 5\r\n\r\n", 400, 0, true},
+		{"chunked and empty", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, time.Second, false},
+	} {
+		for _, target := range []string{"/v1/sequencers/orders/next", "/healthz"} {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(day))
+				server := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+				listener := nettest.NewPipes()
+				served := make(chan error)
+				go func() { served <- server.Serve(listener) }()
+
+				want, closes := row.want, row.closes
+				if target == "/healthz" {
+					want, closes = 405, true // only next reads a body
+				}
+				conn := listener.Dial()
+				begin := time.Now()
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s", target, row.rest)
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatalf("%s, %s: %v", target, row.name, err)
+				}
+				text, _ := io.ReadAll(resp.Body)
+				if resp.StatusCode != want || resp.Close != closes {
+					t.Errorf("%s, %s: status %d, close %v, want %d, %v: %s", target, row.name, resp.StatusCode, resp.Close, want, closes, text)
+				}
+				if took := time.Since(begin); took > row.within {
+					t.Errorf("%s, %s: the answer took %v, want at most %v", target, row.name, took, row.within)
+				}
+				if !closes {
+					// The connection continues as if nothing had happened.
+					time.Sleep(service.DefaultRead + time.Second)
+					fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target)
+					if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
+						t.Errorf("%s, %s: the second answer is %v, %v", target, row.name, resp, err)
+					}
+				}
+				conn.Close()
+				server.Close()
+				<-served
+			})
+		}
+	}
+}
+
+// TestNextBodyDeadline: the deadline for a body does not apply to the request:
+// IDs that take longer arrive.
+func TestNextBodyDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(day))
+		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:40.seq:0,unit=1m,epoch=2026-01-01T00:00:00Z"), Options: &firn.Options{MaxAhead: 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := NewServer(NewHandler(Config{Backend: s, Limit: time.Hour}))
+		listener := nettest.NewPipes()
+		served := make(chan error)
+		go func() { served <- server.Serve(listener) }()
+		conn := listener.Dial()
+		r := bufio.NewReader(conn)
+		for i := range 4 { // some of them wait for a minute
+			fmt.Fprint(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 {
+				t.Errorf("request %d: status %d: %s", i, resp.StatusCode, text)
+			}
+		}
+		if got := time.Since(day); got < time.Minute { // more than ReadTimeout without the limit
+			t.Errorf("it took %v: no request has waited", got)
+		}
+		conn.Close()
+		server.Close()
+		<-served
+	})
+}
+
+// TestOptionsAll: OPTIONS * passes the Host check like any request.
+func TestOptionsAll(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+	server.Start()
+	defer server.Close()
+	for host, want := range map[string]int{"rebound.example": 421, "localhost": 404} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "OPTIONS * HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want {
+			t.Errorf("OPTIONS * for %s: status %d, want %d", host, resp.StatusCode, want)
+		}
+		conn.Close()
+	}
+}
+
+// TestNextBody: a body is a mistake, most likely parameters that belong in the
+// URL.
+func TestNextBody(t *testing.T) {
+	backend := newStatic(t, "default")
+	server := httptest.NewServer(NewHandler(Config{Backend: backend}))
+	defer server.Close()
+	for _, row := range []struct {
+		name string
+		body string
+		want int
+	}{
+		{"none", "", 200},
+		{"chunked and empty", "", 200},
+		{"form", "count=3", 400},
+		{"chunked", "count=3", 400},
+		{"large", strings.Repeat("x", 1<<20), 400},
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			before := stats(t, backend, "orders").IDs
+			r, _ := http.NewRequest(method, server.URL+"/v1/sequencers/orders/next", strings.NewReader(row.body))
+			if strings.HasPrefix(row.name, "chunked") {
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(row.body)), -1
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatalf("%s %s: %v", method, row.name, err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != row.want {
+				t.Errorf("%s %s: status %d, want %d: %s", method, row.name, resp.StatusCode, row.want, text)
+			}
+			if row.want == 400 {
+				if !strings.Contains(string(text), "/v1/sequencers/orders/next?count=3") {
+					t.Errorf("%s %s: %s does not say where parameters go", method, row.name, text)
+				}
+				if after := stats(t, backend, "orders").IDs; after != before {
+					t.Errorf("%s %s: %d IDs were taken, want 0", method, row.name, after-before)
+				}
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for _, name := range []string{"a", "7", "orders", "com.example.Orders", "eu:orders_2-b", strings.Repeat("x", 128)} {
+		if w := do(h, "GET", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+			t.Errorf("%s: status %d: %s", name, w.Code, w.Body)
+		}
+		if w := do(h, "GET", "/v1/sequencers/"+strings.ReplaceAll(name, ":", "%3A")+"/next"); w.Code != 200 {
+			t.Errorf("%s, escaped: status %d: %s", name, w.Code, w.Body)
+		}
+	}
+	for _, row := range []struct{ name, text string }{
+		{".hidden", "begins with '.'"},
+		{"..", "begins with '.'"},
+		{"-n", "begins with '-'"},
+		{"a/b", "'/' at offset 1"},
+		{"a b", "' ' at offset 1"},
+		{"größe", "'ö' at offset 2"},
+		{"a\xffb", "the byte at offset 1 is not UTF-8"},
+		{"a\x00b", `'\x00' at offset 1`},
+		{strings.Repeat("x", 129), "129 characters"},
+	} {
+		w := do(h, "GET", "/v1/sequencers/"+strings.ReplaceAll(url.PathEscape(row.name), ".", "%2E")+"/next")
+		wantProblem(t, w, service.BadName, row.text, "1 to 128 characters")
+	}
+	if err := service.CheckName(""); err == nil {
+		t.Error("CheckName of an empty name: no error")
+	}
+}
+
+// TestNextConcurrent: every ID is unique, across all clients and forms.
+func TestNextConcurrent(t *testing.T) {
+	for _, layout := range []string{"default", "uuidv7"} {
+		const callers, calls = 16, 60
+		// A layout with room for all IDs at once, so that no call waits long.
+		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(NewHandler(Config{Backend: s}))
+		defer server.Close()
+		bits := firn.MustParseLayout(layout).Bits()
+		var mu sync.Mutex
+		var all []firn.ID128
+		var wg sync.WaitGroup
+		for caller := range callers {
+			wg.Go(func() {
+				var got []firn.ID128
+				for call := range calls {
+					count := 1 + (caller*calls+call)*7%400
+					target := fmt.Sprintf("%s/v1/sequencers/orders/next?count=%d", server.URL, count)
+					accept := []string{"application/json", "text/plain", "application/octet-stream"}[call%3]
+					r, _ := http.NewRequest("POST", target, nil)
+					r.Header.Set("Accept", accept)
+					resp, err := server.Client().Do(r)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					body, err := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if err != nil || resp.StatusCode != 200 {
+						t.Errorf("%s: %s %v", resp.Status, body, err)
+						return
+					}
+					ids := parseAll(t, accept, string(body), bits)
+					if len(ids) != count || !slices.IsSortedFunc(ids, firn.ID128.Compare) {
+						t.Errorf("%s: %d IDs, want %d in order", accept, len(ids), count)
+					}
+					if len(got) > 0 && got[len(got)-1].Compare(ids[0]) >= 0 {
+						t.Errorf("a later call gave %v, not above %v", ids[0], got[len(got)-1])
+					}
+					got = append(got, ids...)
+				}
+				mu.Lock()
+				all = append(all, got...)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		slices.SortFunc(all, firn.ID128.Compare)
+		if n := len(all); len(slices.Compact(all)) != n {
+			t.Errorf("%s: %d of %d IDs are different", layout, len(slices.Compact(all)), n)
+		}
+		t.Logf("%s: %d callers, %d IDs, no duplicate", layout, callers, len(all))
+	}
+}
+
+// parseAll parses the IDs of an answer, 64-bit ones as the low half.
+func parseAll(t *testing.T, accept, body string, bits int) (ids []firn.ID128) {
+	read := func(f firn.Format, text string) {
+		if bits == 128 {
+			id, err := f.Parse128(text)
+			if err != nil {
+				t.Error(err)
+			}
+			ids = append(ids, id)
+			return
+		}
+		id, err := f.Parse(text)
+		if err != nil {
+			t.Error(err)
+		}
+		ids = append(ids, firn.ID128FromUint64s(0, uint64(id)))
+	}
+	f := firn.Decimal
+	if bits == 128 {
+		f = firn.UUID
+	}
+	switch accept {
+	case "text/plain":
+		for line := range strings.Lines(body) {
+			read(f, strings.TrimSuffix(line, "\n"))
+		}
+	case "application/json":
+		for _, text := range idsOf(t, body) {
+			read(f, text)
+		}
+	default:
+		for b := range slices.Chunk([]byte(body), bits/8) {
+			read(firn.Raw, string(b))
+		}
+	}
+	return ids
+}
+
+// slow is a layout of 16 IDs a minute.
+const slow = "bits=time:40.node:10.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"
+
+// slowStatic is a Static of slow in a bubble, whose clock it sets to day.
+func slowStatic(t *testing.T) *service.Static {
+	time.Sleep(time.Until(day))
+	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(slow), Options: new(firn.Options)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestNextLimit: a call that reaches its limit has taken nothing: the next one
+// gets the very ID that it would have got.
+func TestNextLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowStatic(t)
+		h := NewHandler(Config{Backend: s, Limit: 10 * time.Second})
+		begin := time.Now()
+		w := do(h, "POST", "/v1/sequencers/orders/next")
+		wantProblem(t, w, service.Busy, "10s")
+		if got := w.Header().Get("Retry-After"); got == "" {
+			t.Error("there is no Retry-After")
+		}
+		if got := time.Since(begin); got != 10*time.Second {
+			t.Errorf("it took %v, want 10s", got)
+		}
+		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 1 {
+			t.Errorf("stats are %+v, want no ID and one wait", got)
+		}
+		time.Sleep(2 * time.Minute)
+		w = do(h, "POST", "/v1/sequencers/orders/next")
+		if w.Code != 200 {
+			t.Fatalf("two minutes later: status %d: %s", w.Code, w.Body)
+		}
+		id, err := firn.ParseID(idsOf(t, w.Body.String())[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := firn.MustParseLayout(slow).Decompose(id)
+		// The static grant begins one tick after the first call.
+		if want := day.Add(2 * time.Minute); err != nil || !parts.Time.Equal(want) {
+			t.Errorf("the ID after it is of %v, %v, want %v", parts.Time, err, want)
+		}
+		if got := stats(t, s, "orders"); got.IDs != 1 {
+			t.Errorf("stats are %+v, want one ID", got)
+		}
+	})
+}
+
+// TestNextTooLarge: a batch that can never be made in time is refused at once.
+func TestNextTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowStatic(t)
+		begin := time.Now()
+		w := do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/orders/next?count=50")
+		wantProblem(t, w, service.BatchTooLarge, "50 IDs", "10s", "fewer")
+		if time.Since(begin) != 0 || stats(t, s, "orders").IDs != 0 {
+			t.Errorf("it took %v and %d IDs, want neither", time.Since(begin), stats(t, s, "orders").IDs)
+		}
+	})
+}
+
+// TestNextClientGone: a client that goes away while it waits has taken nothing.
+func TestNextClientGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowStatic(t)
+		server := NewServer(NewHandler(Config{Backend: s, Limit: time.Hour}))
+		listener := nettest.NewPipes()
+		served := make(chan error)
+		go func() { served <- server.Serve(listener) }()
+
+		client := listener.Dial()
+		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		synctest.Wait()
+		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 0 {
+			t.Errorf("while it waits, stats are %+v", got)
+		}
+		time.Sleep(time.Second)
+		client.Close()
+		synctest.Wait()
+		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 1 || got.LongestWait != time.Second {
+			t.Errorf("after it has gone, stats are %+v, want no ID and a wait of 1s", got)
+		}
+
+		// Another client, with more patience, gets the first ID. It waits longer than
+		// the timeout for reading a header.
+		client = listener.Dial()
+		fmt.Fprintf(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		if got := stats(t, s, "orders"); got.IDs != 1 || got.LongestWait < 50*time.Second {
+			t.Errorf("stats are %+v, want one ID after most of a minute", got)
+		}
+		resp.Body.Close()
+		client.Close()
+		server.Close()
+		<-served
+	})
+}
+
+// TestSlowHeader: a client that sends its header too slowly is disconnected.
+func TestSlowHeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := NewServer(NewHandler(Config{Backend: slowStatic(t)}))
+		listener := nettest.NewPipes()
+		served := make(chan error)
+		go func() { served <- server.Serve(listener) }()
+		client := listener.Dial()
+		begin := time.Now()
+		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\n")
+		io.Copy(io.Discard, client)
+		if got := time.Since(begin); got != service.DefaultRead {
+			t.Errorf("the connection was closed after %v, want %v", got, service.DefaultRead)
+		}
+		client.Close()
+		server.Close()
+		<-served
+	})
+}
+
+// TestOctets: the meaning of packed octets is fixed: big-endian.
+func TestOctets(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	w := do(h, "GET", "/v1/sequencers/orders/next?count=2&format=raw")
+	b := w.Body.Bytes()
+	if len(b) != 16 {
+		t.Fatalf("%d bytes, want 16", len(b))
+	}
+	first, second := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+	if second != first+1 {
+		t.Errorf("IDs are %d and %d, want neighbours", first, second)
+	}
+	if parts, err := firn.Default().Decompose(firn.ID(first)); err != nil || parts.Node != 5 {
+		t.Errorf("%d has parts %+v, %v, want node 5", first, parts, err)
+	}
+}
+
+// TestNoPartOfAnAnswer: Wget and download managers request the rest of an
+// answer that was cut off. They would append the rest of another answer, in the
+// middle of an ID.
+func TestNoPartOfAnAnswer(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for _, method := range []string{"GET", "POST"} {
+		for _, value := range []string{"bytes=199738-", "bytes=0-", "bytes=-1", ""} {
+			// Not 416, which Wget takes for an answer that it already has completely.
+			wantProblem(t, do(h, method, "/v1/sequencers/orders/next?count=3", "Range: "+value), service.UnexpectedRange, "Range is", "without Range")
+		}
+	}
+}
+
+// TestNonce: a nonce shows a client whether an answer is its own.
+func TestNonce(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for sent, want := range map[string]string{
+		"Firn-Nonce: 6f1d8c2ab34e97505be0c1f7a2d94483": "6f1d8c2ab34e97505be0c1f7a2d94483",
+		"Firn-Nonce: ":                                   "",
+		"Firn-Nonce: two words":                          "",
+		"Firn-Nonce: " + strings.Repeat("x", 129):        "",
+		"X-Request-Id: 6f1d8c2ab34e97505be0c1f7a2d94483": "",
+	} {
+		for _, query := range []string{"", "?count=0"} {
+			w := do(h, "POST", "/v1/sequencers/orders/next"+query, sent)
+			if got := w.Header().Get("Firn-Nonce"); got != want {
+				t.Errorf("%s%s: Firn-Nonce is %q, want %q", sent, query, got, want)
+			}
+		}
+	}
+}
+
+// TestAnswersHaveLengths: without a length, an answer that was cut off looks
+// complete to HTTP/1.0 clients: to Wget, and to proxies such as nginx.
+func TestAnswersHaveLengths(t *testing.T) {
+	for _, layout := range []string{
+		"default",
+		"lable", // not ordered
+		"uuidv7", "ulid",
+	} {
+		l := firn.MustParseLayout(layout)
+		s := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, layout)}))
+		defer s.Close()
+		for _, query := range []string{"", "&format=dec", "&format=base62", "&format=base2", "&format=hex", "&format=raw", "&runs=true"} {
+			if strings.HasSuffix(query, "runs=true") && !l.HasRuns() {
+				continue
+			}
+			for _, accept := range []string{"application/json", "text/plain", "application/octet-stream"} {
+				for _, count := range []int{1, fewTexts, fewTexts + 1, 6000} {
+					got, status := bareGet(t, s.Listener.Addr().String(), fmt.Sprintf("/v1/sequencers/orders/next?count=%d%s", count, query), accept)
+					if status == http.StatusNotAcceptable {
+						continue
+					}
+					head, body, _ := strings.Cut(got, "\r\n\r\n")
+					if want := fmt.Sprintf("\r\nContent-Length: %d\r\n", len(body)); status != 200 || !strings.Contains(head+"\r\n", want) {
+						t.Errorf("%s, count=%d%s, %s: %d, no%q in\n%s", layout, count, query, accept, status, want, head)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestTextLength: the texts of one batch can differ in length.
+func TestTextLength(t *testing.T) {
+	for _, layout := range []string{"bits=time:50.node:7.seq:2,epoch=2026-11-20T11:59:58Z", "bits=time:64.node:60.seq:4,epoch=2026-11-20T11:59:58Z", "lable", "uuidv7"} {
+		l := firn.MustParseLayout(layout)
+		o := &firn.Options{Now: func() time.Time { return day }}
+		if l.Bits() == 64 {
+			g, err := firn.NewGenerator(l, firn.StaticGrant(0), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTextLength(t, l, g.Reserve, firn.Format.Append)
+		} else {
+			g, err := firn.NewGenerator128(l, firn.StaticGrant(0), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTextLength(t, l, g.Reserve, firn.Format.Append128)
+		}
+	}
+}
+
+func checkTextLength[I firn.AnyID[I]](t *testing.T, l firn.Layout, reserve func(int) (firn.BatchOf[I], time.Duration, error), appendID func(firn.Format, []byte, I) []byte) {
+	b, _, err := reserve(6000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dec", "hex", "base2", "base36", "base58", "base62", "base32"} {
+		var f firn.Format
+		if err := f.UnmarshalText([]byte(name)); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for id := range b.All() {
+			want += len(appendID(f, nil, id))
+		}
+		a := &answer{}
+		if got := textLength(a, b, l, func(buf []byte, id I) []byte { return appendID(f, buf, id) }); got != want {
+			t.Errorf("%s in %s: the texts have %d bytes, want %d", l, name, got, want)
+		}
+	}
+}
+
+// bareGet sends an HTTP/1.0 request and returns everything that arrives.
+func bareGet(t *testing.T, address, target, accept string) (answer string, status int) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET %s HTTP/1.0\r\nHost: localhost\r\nAccept: %s\r\n\r\n", target, accept)
+	all, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(string(all), "HTTP/1.0 %d", &status); err != nil {
+		t.Fatalf("%q: %v", all[:min(len(all), 100)], err)
+	}
+	return string(all), status
+}

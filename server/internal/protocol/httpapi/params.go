@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A param is a query parameter, given or not.
+type param struct {
+	value string
+	given bool
+}
+
+// maxParams is how many parameters a path can have.
+const maxParams = 4
+
+// faults are the errors in a query. The answer lists all of them, so that a
+// user need not find them one request at a time.
+type faults []string
+
+func (f *faults) add(format string, a ...any) { *f = append(*f, fmt.Sprintf(format, a...)) }
+
+// problem returns the answer, or nil if there are no faults.
+func (f faults) problem() *problem {
+	if len(f) == 0 {
+		return nil
+	}
+	return problemf(service.BadParameter, "%s", strings.Join(f, "; "))
+}
+
+// readParams parses a query strictly: a parameter that is unknown, repeated or
+// not URL-encoded is a fault. The values are in the order of known; a value
+// with a fault is left out.
+//
+// It replaces url.ParseQuery, which allocates a map for every request and does
+// not report any of this.
+func readParams(query string, known []string) (values [maxParams]param, f faults) {
+	var seen [maxParams]bool
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, hasValue := strings.Cut(pair, "=")
+		name, nameErr := url.QueryUnescape(rawName)
+		value, valueErr := url.QueryUnescape(rawValue)
+		i := slices.Index(known, name)
+		switch {
+		case nameErr != nil:
+			f.add("the parameter %s is not URL-encoded", inspect.Quote(rawName))
+		case i < 0 && len(known) == 0:
+			f.add("unknown parameter %s: this path has no parameters", inspect.Quote(name))
+		case i < 0:
+			f.add("unknown parameter %s: the parameters are %s", inspect.Quote(name), list(known))
+		case valueErr != nil:
+			f.add("the value of %s, %s, is not URL-encoded", name, inspect.Quote(rawValue))
+		case seen[i]:
+			f.add("%s is given twice", name)
+			values[i] = param{}
+		case !hasValue || value == "":
+			f.add("%s has no value: write %s=… or leave it out", name, name)
+		default:
+			values[i] = param{value, true}
+		}
+		if i >= 0 {
+			seen[i] = true
+		}
+		if len(f) == maxFaults {
+			f.add("and possibly more")
+			break
+		}
+	}
+	return values, f
+}
+
+// maxFaults bounds the length of an error that a client could make long.
+const maxFaults = 8
+
+// list formats names as "a, b and c".
+func list(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

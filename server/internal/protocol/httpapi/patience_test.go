@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/stores"
+)
+
+// silentMost is how long a store may be silent before calls stop waiting for
+// it.
+const silentMost = 5 * time.Second
+
+// A mute store does not answer some calls: they return an error at once, or
+// when their contexts end.
+type mute struct {
+	memstore.Store
+	reads, writes atomic.Int32 // how they end
+}
+
+const (
+	works int32 = iota
+	refuses
+	hangs
+)
+
+func (m *mute) now(ctx context.Context, how int32) error {
+	switch how {
+	case refuses:
+		return errDown
+	case hangs:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := m.now(ctx, m.reads.Load()); err != nil {
+		return nil, err
+	}
+	return m.Store.Get(ctx, key)
+}
+
+func (m *mute) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	if err := m.now(ctx, m.reads.Load()); err != nil {
+		return nil, err
+	}
+	return m.Store.GetMany(ctx, keys)
+}
+
+func (m *mute) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := m.now(ctx, m.writes.Load()); err != nil {
+		return false, err
+	}
+	return m.Store.CAS(ctx, key, old, next)
+}
+
+func (m *mute) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if err := m.now(ctx, m.reads.Load()); err != nil {
+		return err
+	}
+	return m.Store.List(ctx, prefix, yield)
+}
+
+func (m *mute) set(reads, writes int32) {
+	m.reads.Store(reads)
+	m.writes.Store(writes)
+}
+
+// A world is a Cluster on a mute store, configured as in a server.
+type world struct {
+	t     *testing.T
+	store *mute
+	c     *service.Cluster
+	h     *Handler
+}
+
+// inWorld runs a test with a Cluster that has served IDs of the sequencer
+// orders.
+func inWorld(t *testing.T, run func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
+		m := new(mute)
+		answers := new(stores.Answers)
+		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(grant.Observe(m, answers.Observe), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
+		w := &world{t, m, c, NewHandler(Config{Backend: c})}
+		w.want("first", 200, 0)
+		run(w)
+		m.set(works, works)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+// want requests an ID, and checks the status and the longest time of the
+// answer.
+func (w *world) want(what string, status int, most time.Duration) {
+	w.t.Helper()
+	w.wantFor(what, "POST", "/v1/sequencers/orders/next", status, most)
+}
+
+func (w *world) wantFor(what, method, path string, status int, most time.Duration) {
+	w.t.Helper()
+	begin := time.Now()
+	got := do(w.h, method, path)
+	if took := time.Since(begin); got.Code != status || took > most {
+		w.t.Errorf("%s: %d after %v, want %d after %v at most: %s", what, got.Code, took, status, most, got.Body)
+	}
+	if status == 503 && got.Code == 503 {
+		wantProblem(w.t, got, service.StoreUnavailable)
+		if got.Header().Get("Retry-After") != "1" {
+			w.t.Errorf("%s: Retry-After is %q, want 1", what, got.Header().Get("Retry-After"))
+		}
+	}
+}
+
+// TestSilentStore: once the window has ended and the store has been silent for
+// five seconds, every name and every path that needs the store gets 503 at
+// once, and works again soon after the store answers.
+func TestSilentStore(t *testing.T) {
+	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.store.set(how, how)
+				for end := time.Now().Add(28 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+					w.want("within the window", 200, 0)
+				}
+				time.Sleep(2 * time.Second)
+				var waiting sync.WaitGroup
+				for range 20 {
+					waiting.Go(func() { w.want("at the end of the window", 503, 200*time.Millisecond) })
+				}
+				waiting.Wait()
+				for range 10 {
+					w.want("after it", 503, 0)
+					w.wantFor("another name", "POST", "/v1/sequencers/users/next", 503, 0)
+					w.wantFor("a list", "GET", "/v1/sequencers", 503, 0)
+					w.wantFor("members", "GET", "/v1/members", 503, 0)
+					w.wantFor("detach", "POST", "/v1/sequencers/orders/detach", 503, 0)
+					time.Sleep(3 * time.Second)
+				}
+				w.store.set(works, works)
+				time.Sleep(2 * time.Second)
+				w.want("it answers again", 200, service.DefaultLimit)
+				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultLimit) // opening it may be paused
+				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
+			})
+		})
+	}
+}
+
+// TestStoreFallsSilent: the store falls silent while it is not used, because
+// the window ended long ago. The first calls wait five seconds, and later ones
+// do not.
+func TestStoreFallsSilent(t *testing.T) {
+	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
+		for _, name := range []string{"orders", "users"} {
+			t.Run(what+" "+name, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					time.Sleep(10 * time.Minute)
+					w.store.set(how, how)
+					path := "/v1/sequencers/" + name + "/next"
+					most := silentMost + 2*time.Second
+					if how == refuses && name == "users" {
+						most = 0 // no call waits for it
+					}
+					begin := time.Now()
+					for range 5 {
+						w.wantFor("first", "POST", path, 503, most)
+					}
+					if took := time.Since(begin); took > silentMost+2*time.Second {
+						t.Errorf("five calls in a row took %v", took)
+					}
+					time.Sleep(time.Until(begin.Add(silentMost + 2*time.Second)))
+					if name == "orders" || how == hangs {
+						w.wantFor("then", "POST", path, 503, 0)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestStoreOfReads: a store that answers reads but takes no writes, such as a
+// database without its standby, is useless for IDs but can still be shown.
+func TestStoreOfReads(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.set(works, hangs)
+		for end := time.Now().Add(31 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+			do(w.h, "POST", "/v1/sequencers/orders/next")
+		}
+		for range 30 {
+			w.want("without writes", 503, 0)
+			w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
+			w.wantFor("whether it is ready", "GET", "/readyz", 503, 0)
+			time.Sleep(time.Second)
+		}
+		w.store.set(works, works)
+		time.Sleep(10 * time.Second)
+		w.wantFor("whether it is ready, with writes", "GET", "/readyz", 200, 0)
+		w.want("with writes", 200, service.DefaultLimit)
+	})
+}
+
+// TestShortSilence: calls wait for a store that is unreachable for a moment,
+// and calls that do not need the store are never ended.
+func TestShortSilence(t *testing.T) {
+	inWorld(t, func(w *world) {
+		time.Sleep(time.Minute) // the window has ended
+		for range 10 {
+			w.store.set(refuses, refuses)
+			var waiting sync.WaitGroup
+			waiting.Go(func() { w.want("it comes back", 200, 9*time.Second) })
+			time.Sleep(3 * time.Second)
+			w.store.set(works, works)
+			waiting.Wait()
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// TestLibraryWaits: a library call waits until its own context ends, whatever
+// the store does.
+func TestLibraryWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
+		m := new(mute)
+		q, err := sequencer.Open(t.Context(), m, "orders", &sequencer.Config{Layout: firn.Default(), Window: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		m.set(refuses, refuses)
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := q.Next(ctx); !errors.Is(err, sequencer.ErrUnavailable) || time.Since(begin) != time.Minute {
+			t.Errorf("%v after %v, want %v after a minute", err, time.Since(begin), sequencer.ErrUnavailable)
+		}
+		m.set(works, works)
+		if _, err := q.Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package listen
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// A service is a Mux with servers that say what they are, and how their
+// connection came.
+type service struct {
+	*Mux
+	addr string
+}
+
+// serve serves on loopback until the test ends.
+func serve(t *testing.T, c Config) *service {
+	t.Helper()
+	m := New(nettest.Listen(t), c)
+	m.refuseWithin = m.c.Hello // a second is short where other tests run too
+	return serveMux(t, m)
+}
+
+func serveMux(t *testing.T, m *Mux) *service {
+	t.Helper()
+	var all sync.WaitGroup
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "http %v", r.TLS != nil)
+	})}
+	all.Go(func() { _ = web.Serve(m.Listener(HTTP)) })
+	for _, p := range []Protocol{GRPC, RESP} {
+		all.Go(func() {
+			for {
+				conn, err := m.Listener(p).Accept()
+				if err != nil {
+					return
+				}
+				all.Go(func() {
+					defer conn.Close()
+					text, _ := io.ReadAll(conn)
+					fmt.Fprintf(conn, "%v %v %q", p, StateOf(conn) != nil, text)
+				})
+			}
+		})
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.Serve() }()
+	t.Cleanup(func() {
+		for range 2 {
+			if err := m.Close(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+		}
+		if err := <-done; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve() = %v, want net.ErrClosed", err)
+		}
+		_ = web.Close()
+		all.Wait()
+		for _, p := range []Protocol{HTTP, GRPC, RESP} {
+			// net/http does not wait for the connections that it closes.
+			for deadline := time.Now().Add(nettest.Patience); m.Open(p) > 0 && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
+			}
+			if n := m.Open(p); n != 0 {
+				t.Errorf("%d connections of %v are open at the end", n, p)
+			}
+		}
+	})
+	return &service{m, m.l.Addr().String()}
+}
+
+// ask sends text, in pieces of size bytes, and returns all that comes back.
+func ask(t *testing.T, conn net.Conn, text string, size int) string {
+	t.Helper()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
+	for rest := text; rest != ""; {
+		n := min(size, len(rest))
+		if _, err := io.WriteString(conn, rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	_ = closeWrite(conn) // it may be closed already
+	got, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) { // it was closed with bytes of ours unread
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+func (s *service) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+var dialects = []struct{ text, want string }{
+	{"*1\r\n$4\r\nPING\r\n", "resp"},
+	{"PING\r\n", "resp"},
+	{"P", "resp"},
+	{"NEXT orders 3\r\n", "resp"},
+	{"PRINT\r\n", "resp"},
+	{"GETEX a\r\n", "resp"},
+	{"\x00\x01", "resp"},
+	{"NEXT /orders 3\r\n", "resp"},
+	{"FOO / HTTP/2.0\r\n", "resp"},
+	{"FOO x HTTP/1.1\r\n", "resp"},
+	{"FOO /", "resp"},
+	{"FOO / HTTP/1.1", "resp"},
+	{"FOO HTTP/1.1\r\n", "resp"},
+	{"$3 / HTTP/1.1\r\n", "resp"},
+	{strings.Repeat("F", maxMethod+1) + " / HTTP/1.1\r\n", "resp"},
+	{"FOO /" + strings.Repeat("a", maxLine) + " HTTP/1.1\r\n", "resp"},
+	{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "grpc"},
+	{"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"QUERY / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"OPTIONS / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"FOO / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"get / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"PROPFIND /v1/sequencers HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"M-SEARCH * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"GETS /" + strings.Repeat("a", 1000) + " HTTP/1.0\r\n\r\n", "http"},
+	{"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "http"},
+}
+
+// TestProtocols: each protocol is recognized, whole or byte by byte, and its
+// server gets every byte.
+func TestProtocols(t *testing.T) {
+	s := serve(t, Config{})
+	for _, d := range dialects {
+		for _, size := range []int{1, 3, 1000} {
+			got := ask(t, s.dial(t), d.text, size)
+			want := fmt.Sprintf("%s false %q", d.want, d.text)
+			if d.want == "http" {
+				want = "http false"
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%q in pieces of %d: %q, want %q", d.text, size, got, want)
+			}
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	cert, pool := nettest.Certificate(t)
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1", "h2"}}
+	s := serve(t, Config{TLS: config})
+	for _, d := range dialects {
+		offer := []string(nil)
+		switch d.want {
+		case "grpc":
+			offer = []string{"h2"}
+		case "http":
+			offer = []string{"http/1.1", "h2"}
+		}
+		for _, offer := range [][]string{nil, offer} {
+			conn := tls.Client(s.dial(t), &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: offer})
+			got := ask(t, conn, d.text, 1000)
+			want := fmt.Sprintf("%s true %q", d.want, d.text)
+			if d.want == "http" {
+				want = "http"
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%q with ALPN %v: %q, want %q", d.text, offer, got, want)
+			}
+		}
+	}
+	if got := ask(t, s.dial(t), "GET / HTTP/1.1\r\n\r\n", 1000); !strings.Contains(got, "https://") {
+		t.Errorf("HTTP where TLS is spoken: %q, want a hint", got)
+	}
+	if got := ask(t, s.dial(t), "*1\r\n$4\r\nPING\r\n", 1000); got != "" {
+		t.Errorf("RESP where TLS is spoken: %q, want nothing", got)
+	}
+}
+
+// TestOnly: what is not served is refused.
+func TestOnly(t *testing.T) {
+	s := serve(t, Config{Only: []Protocol{RESP}})
+	for _, d := range dialects {
+		got := ask(t, s.dial(t), d.text, 1000)
+		want := map[string]string{"resp": "resp false", "grpc": "", "http": "HTTP is not served here"}[d.want]
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", d.text, got, want)
+		}
+	}
+}
+
+// TestHello: a connection that says nothing is closed, in time.
+func TestHello(t *testing.T) {
+	s := serve(t, Config{Hello: time.Millisecond})
+	conn := s.dial(t)
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(nettest.Patience))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("%v, want the end", err)
+	}
+}
+
+func FuzzProtocolOf(f *testing.F) {
+	for _, d := range dialects {
+		f.Add([]byte(d.text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var p Protocol
+		sure := false
+		for n := range min(maxLine, len(text)) + 1 {
+			q, now := protocolOf(text[:n])
+			if sure && (q != p || !now) {
+				t.Fatalf("%q is %v, and %q is %v", text[:n-1], p, text[:n], q)
+			}
+			p, sure = q, now
+		}
+		if ended := bytes.IndexByte(text, '\n'); !sure && (ended >= 0 || len(text) >= maxLine) {
+			t.Fatalf("%q is nothing", text)
+		}
+	})
+}

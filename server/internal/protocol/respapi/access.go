@@ -1,0 +1,64 @@
+package respapi
+
+import (
+	"errors"
+	"net"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// firstWho returns the credentials of a client before AUTH: those of its
+// certificate, or nil if the client has to authenticate.
+func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
+	c := &auth.Credentials{TLS: s.c.TLSState(nc)}
+	if s.c.Auth != nil && s.c.Auth.Allow(c, auth.Anything, "") != nil {
+		return nil
+	}
+	return c
+}
+
+// may returns nil if the client may perform an action. It is called for every
+// command, so that access ends when a token expires or is removed.
+func (c *conn) may(do auth.Action, name string) error {
+	switch {
+	case c.who == nil:
+		return auth.ErrUnauthorized
+	case c.s.c.Auth == nil:
+		return nil
+	}
+	return c.s.c.Auth.Allow(c.who, do, name)
+}
+
+// deny answers a command that the client is not authorized for.
+func (c *conn) deny(err error, text string) {
+	if errors.Is(err, auth.ErrForbidden) {
+		c.failAs(service.Forbidden, service.Forbidden.RESP(), text)
+		return
+	}
+	c.failAs(service.Unauthorized, service.Unauthorized.RESP(), authRequired)
+}
+
+// denyTake answers a command for IDs that the client is not authorized to take.
+func (c *conn) denyTake(err error, name string) {
+	c.deny(err, "permission denied: this client may not take IDs of sequencer "+name)
+}
+
+const authRequired = "Authentication required."
+
+// login handles AUTH, and the AUTH option of HELLO, and reports whether the
+// secret was right. The user name is ignored: the token identifies the client.
+func (c *conn) login(secret []byte) bool {
+	if c.s.c.Auth == nil {
+		c.fail(codeErr, "Client sent AUTH, but no password is set: this server needs no token; leave it out")
+		return false
+	}
+	who := &auth.Credentials{Token: string(secret), Given: true}
+	if c.s.c.Auth.Allow(who, auth.Anything, "") != nil {
+		// As in Redis, a client that was authenticated remains so.
+		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")
+		return false
+	}
+	c.who = who
+	return true
+}

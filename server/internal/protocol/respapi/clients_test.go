@@ -1,0 +1,221 @@
+package respapi
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// TestRedisCLI uses redis-cli, which is in Debian's package redis-tools.
+func TestRedisCLI(t *testing.T) {
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		t.Skip("SKIPPED: redis-cli is not installed; install it with apt-get install redis-tools")
+	}
+	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: counting(), Version: "v1", Auth: guard{}})))
+	run := func(stdin string, args ...string) string {
+		c := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-p", port, "--no-auth-warning"}, args...)...)
+		c.Stdin = strings.NewReader(stdin)
+		out, err := c.CombinedOutput()
+		if t.Context().Err() != nil {
+			t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	for _, tt := range []struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		{"", []string{"NEXT", "orders"}, "NOAUTH Authentication required.\n\n"},
+		{"", []string{"-a", "right", "NEXT", "orders"}, "1\n"},
+		{"", []string{"-a", "right", "NEXT", "orders", "3"}, "2\n3\n4\n"},
+		{"", []string{"-3", "-a", "right", "--no-raw", "NEXT", "orders", "2"}, "1) \"5\"\n2) \"6\"\n"},
+		{"", []string{"-3", "-a", "right", "--no-raw", "INCR", "orders"}, "(integer) 7\n"},
+		{"NEXT orders\nSELECT 0\nGET x\nquit\n", []string{"-a", "right"}, "8\nOK\nERR unknown command 'GET', with args beginning with: 'x' (Firn makes IDs and stores no keys: COMMAND LIST returns its commands)\n\n"},
+		{"", []string{"-3", "-a", "right", "--user", "default", "--no-raw", "COMMAND", "INFO", "next"}, "1)  1) \"next\"\n    2) (integer) -2\n"},
+		{"", []string{"-3", "-a", "right", "INFO", "server"}, "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n"},
+		{strings.Repeat(line("NEXT many"), 10000), []string{"-a", "right", "--pipe"}, "All data transferred. Waiting for the last reply...\nLast reply received from server.\nerrors: 0, replies: 10000\n"},
+	} {
+		if got := run(tt.stdin, tt.args...); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("redis-cli %q = %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+// TestRedisTools: redis-cli --stat finds what it reads, and redis-benchmark has
+// nothing to warn about.
+func TestRedisTools(t *testing.T) {
+	for _, name := range []string{"redis-cli", "redis-benchmark"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("SKIPPED: %s is not installed; install it with apt-get install redis-tools", name)
+		}
+	}
+	ctx := t.Context()
+	newPort := func() string {
+		_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t)})))
+		return port
+	}
+	port := newPort()
+	for _, args := range [][]string{{"-t", "ping,incr"}, {"-P", "20", "NEXT", "orders"}} {
+		out, err := exec.CommandContext(ctx, "redis-benchmark", append([]string{"-p", port, "-n", "2000", "-c", "5"}, args...)...).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "WARN") || !strings.Contains(string(out), "throughput summary") {
+			t.Errorf("redis-benchmark %q: %v\n%.2000s", args, err, out)
+		}
+	}
+	// It never ends by itself, and writes in blocks of 4 KiB. It counts clients,
+	// and the previous server may not have noticed yet that redis-benchmark has
+	// ended.
+	stat := exec.CommandContext(ctx, "redis-cli", "-p", newPort(), "-i", "0.001", "--stat")
+	out, err := stat.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stat.Start(); err != nil {
+		t.Fatal(err)
+	}
+	text := make([]byte, 4<<10)
+	n, err := io.ReadFull(out, text)
+	_ = stat.Process.Kill()
+	_ = stat.Wait()
+	if lines := strings.Split(string(text[:n]), "\n"); err != nil || len(lines) < 5 || strings.Contains(string(text), "-9223") ||
+		!regexp.MustCompile(`^0 +[0-9.]+[KMG] +1 +0 +[0-9]+ \(\+0\) +[0-9]+ *$`).MatchString(lines[2]) {
+		t.Errorf("redis-cli --stat: %v\n%.500s", err, text[:n])
+	}
+}
+
+// The versions of the clients that TestClients installs; those for Java are in
+// pom.xml.
+const (
+	redisPyVersion   = "8.1.0"
+	ioredisVersion   = "5.11.1"
+	nodeRedisVersion = "5.12.1"
+	goRedisVersion   = "v9.23.0"
+)
+
+// A libraryClient is a published client library, with a program that uses it.
+type libraryClient struct {
+	name    string
+	needs   []string   // commands
+	install [][]string // in the directory of the client
+	files   []string   // of testdata/clients, to copy into the directory
+	runs    [][]string // programs to run with the port
+	again   bool       // install it again when a file has changed
+}
+
+var libraryClients = []libraryClient{
+	{name: "redis-py", needs: []string{"python3"}, files: []string{"redis_py.py"}, runs: [][]string{{"bin/python", "redis_py.py"}},
+		install: [][]string{{"python3", "-m", "venv", "."}, {"bin/pip", "install", "-q", "redis==" + redisPyVersion}}},
+	{name: "ioredis", needs: []string{"npm", "node"}, files: []string{"ioredis.mjs"}, runs: [][]string{{"node", "ioredis.mjs"}},
+		install: [][]string{{"npm", "install", "--no-audit", "--no-fund", "--prefix", ".", "ioredis@" + ioredisVersion}}},
+	{name: "node-redis", needs: []string{"npm", "node"}, files: []string{"node_redis.mjs"}, runs: [][]string{{"node", "node_redis.mjs"}},
+		install: [][]string{{"npm", "install", "--no-audit", "--no-fund", "--prefix", ".", "redis@" + nodeRedisVersion}}},
+	{name: "go-redis", needs: []string{"go"}, files: []string{"go_redis/main.go"}, runs: [][]string{{"./client"}}, again: true,
+		install: [][]string{{"go", "mod", "init", "example.org/client"}, {"go", "get", "github.com/redis/go-redis/v9@" + goRedisVersion}, {"go", "build", "-o", "client", "."}}},
+	{name: "java", needs: []string{"java", "javac", "mvn"}, files: []string{"java/pom.xml", "java/JedisClient.java", "java/LettuceClient.java"}, again: true,
+		install: [][]string{{"mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"}, {"javac", "-cp", "lib/*", "JedisClient.java", "LettuceClient.java"}},
+		runs:    [][]string{{"java", "-cp", "lib/*:.", "JedisClient"}, {"java", "-cp", "lib/*:.", "LettuceClient"}}},
+}
+
+// TestClients: published clients in several languages do what a program would
+// do with them, by their own methods. The first run installs them into
+// build/clients.
+func TestClients(t *testing.T) {
+	nettest.All(t)
+	cache, err := filepath.Abs("../../../../build/clients")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("../../../../go.work"); err != nil {
+		t.Skip("SKIPPED: the module stands alone, and there is no directory to install clients into")
+	}
+	for _, c := range libraryClients {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // most of the time goes into downloads
+			for _, name := range c.needs {
+				if _, err := exec.LookPath(name); err != nil {
+					t.Skipf("SKIPPED: %s is not installed", name)
+				}
+			}
+			dir := filepath.Join(cache, c.name)
+			c.prepare(t, dir)
+			_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: newFast(t), Version: "v1"})))
+			for _, run := range c.runs {
+				out, err := runIn(t, dir, append(run, port)...)
+				if err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+				t.Logf("%s", out)
+			}
+		})
+	}
+}
+
+// prepare installs the client into a directory, unless it is already there.
+func (c *libraryClient) prepare(t *testing.T, dir string) {
+	t.Helper()
+	stamp := fmt.Sprint(c.install) // everything that the installation depends on
+	var files [][]byte
+	for _, name := range c.files {
+		b, err := os.ReadFile(filepath.Join("testdata/clients", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, b)
+		if c.again {
+			stamp += "\n" + string(b)
+		}
+	}
+	was, err := os.ReadFile(filepath.Join(dir, "stamp"))
+	installed := err == nil && string(was) == stamp
+	if !installed {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range c.files {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), files[i], 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if installed {
+		return
+	}
+	for _, args := range c.install {
+		out, err := runIn(t, dir, args...)
+		switch {
+		case err == nil:
+		case args[0] == "javac", len(args) > 1 && args[1] == "build": // an error of the program, not of the network
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		default:
+			t.Skipf("SKIPPED: %s cannot be installed here: %v\n%s", c.name, err, out)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "stamp"), []byte(stamp), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runIn runs a command in a directory.
+func runIn(t *testing.T, dir string, args ...string) ([]byte, error) {
+	name := args[0]
+	if strings.Contains(name, "/") {
+		name = filepath.Join(dir, name)
+	}
+	c := exec.CommandContext(t.Context(), name, args[1:]...)
+	c.WaitDelay = time.Second
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	return c.CombinedOutput()
+}

@@ -1,0 +1,651 @@
+package respapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// TestCommands: every command, in both protocol versions. IDs count from 1.
+func TestCommands(t *testing.T) {
+	const clusterless = "-ERR This instance has cluster support disabled"
+	for _, tt := range []struct {
+		in   string
+		two  string // the answers in RESP2, in lines
+		more string // in RESP3, if that differs
+	}{
+		{"NEXT orders", "1", ""},
+		{"next Orders", "1", ""},
+		{"NEXT orders 1", "(1)", ""},
+		{"NEXT orders 3", "(1 2 3)", ""},
+		{"NEXT orders FORMAT hex", "0000000000000001", ""},
+		{"NEXT orders 2 format base62", "(1 2)", ""},
+		{"NEXT orders FORMAT raw", "\x00\x00\x00\x00\x00\x00\x00\x01", ""},
+		{"NEXTB orders 2", "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02", ""},
+		{"NEXTR orders 3", "((0000000000000001 1 :3))", ""},
+		{"nextr orders 1", "((0000000000000001 1 :1))", ""},
+		{"NEXTR orders", "-ERR wrong number of arguments for 'nextr' command: use NEXTR name count", ""},
+		{"NEXTR orders 0", `-ERR bad-parameter: count is "0": it must be a number from 1 to 100000`, ""},
+		{"NEXTR a/b 1", `-ERR bad-name: invalid sequencer name "a/b": '/' at offset 1 is not allowed: a name has 1 to 128 characters`, ""},
+		{"INCR orders", ":1", ""},
+		{"NEXT", "-ERR wrong number of arguments for 'next' command: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 1 FORMAT hex more", "-ERR wrong number of arguments for 'next' command: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 0", `-ERR bad-parameter: count is "0": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders 100001", `-ERR bad-parameter: count is "100001": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders -1", `-ERR bad-parameter: count is "-1": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders 99999999999999999999999", `-ERR bad-parameter: count is "99999999999999999999999": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders two", `-ERR bad-parameter: count is "two": it must be a number from 1 to 100000`, ""},
+		{"NEXT orders 1 two", `-ERR syntax error: unknown option "two": use NEXT name [count] [FORMAT format]`, ""},
+		{"NEXT orders FORMAT", "-ERR syntax error: FORMAT needs the name of a format: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT hex 3", "-ERR syntax error: nothing may follow FORMAT and its name: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT uuid", "-ERR format uuid", ""},
+		{"NEXT orders FORMAT nonsense", "-ERR parse format", ""},
+		{"NEXT a/b", `-ERR bad-name: invalid sequencer name "a/b": '/' at offset 1 is not allowed: a name has 1 to 128 characters`, ""},
+		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: use NEXTB name count", ""},
+		{"NEXTB orders x", `-ERR bad-parameter: count is "x": it must be a number from 1 to 100000`, ""},
+		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: use INCR name", ""},
+		{"INCRBY orders 1", ":1", ""},
+		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount must be 1, not "3": for several IDs use NEXT orders 3`, ""},
+		{"INCRBY orders 0", `-ERR INCRBY makes one ID, so its amount must be 1, not "0": for several IDs use NEXT orders N`, ""},
+		{"INCRBY orders -5", `-ERR INCRBY makes one ID, so its amount must be 1, not "-5": for several IDs use NEXT orders N`, ""},
+		{"INCRBY orders 1.5", `-ERR value is not an integer or out of range: the amount of INCRBY must be 1, not "1.5"`, ""},
+		{"INCRBY orders", "-ERR wrong number of arguments for 'incrby' command: use INCRBY name 1", ""},
+		{"DBSIZE", ":0", ""},
+		{"ROLE", "(master :0 ())", ""},
+		{"CONFIG GET save", "(save )", "map(save )"},
+		{"CONFIG GET SAVE appendonly", "(appendonly no save )", "map(appendonly no save )"},
+		{"CONFIG GET max*", "(maxmemory 0 maxmemory-policy noeviction maxclients 10000)", "map(maxmemory 0"},
+		{"CONFIG GET [", "()", "map()"},
+		{"CONFIG GET", "-ERR wrong number of arguments for 'config|get' command", ""},
+		{"CONFIG SET save x", "-ERR CONFIG SET is not supported", ""},
+		{"CLIENT LIST TYPE pubsub", "", "=txt:"},
+		{"CLIENT LIST ID 7", "", "=txt:"},
+		{"CLIENT LIST ID x 1", "id=1 addr=", "=txt:id=1 addr="},
+		{"CLIENT LIST TYPE", "-ERR syntax error: use CLIENT LIST", ""},
+		{"INSPECT 117411959208411141 default",
+			"(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 dec 117411959208411141 hex 01a1218e09000005 from dec score 1 for (", "map(layout default time"},
+		{"INSPECT nonsense!", `-ERR "nonsense!" `, ""},
+		{"INSPECT 5 nonsense", `-ERR parse layout "nonsense"`, ""},
+		{"INSPECT " + strings.Repeat("1", 257), "-ERR the ID is too long: the limit is 256 characters", ""},
+		{"PING", "+PONG", ""},
+		{"PING hello", "hello", ""},
+		{"PING a b", "-ERR wrong number of arguments for 'ping' command: use PING [message]", ""},
+		{"ECHO hello", "hello", ""},
+		{"HELLO 4", "-NOPROTO unsupported protocol version: use 2 or 3", ""},
+		{"HELLO x", "-ERR Protocol version is not an integer or out of range: use 2 or 3", ""},
+		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': use HELLO", ""},
+		{"HELLO 2 AUTH a b", "-ERR Client sent AUTH, but no password is set", ""},
+		{"HELLO 2 SETNAME a\x01", "-ERR Client names cannot contain spaces, newlines or special characters.", ""},
+		{"HELLO", "(server firn version 7.4.0 proto :2 id :1 mode standalone role master modules () firn_version v1)",
+			"map(server firn version 7.4.0 proto :3 id :1 mode standalone role master modules () firn_version v1)"},
+		{"AUTH secret", "-ERR Client sent AUTH, but no password is set", ""},
+		{"AUTH user secret", "-ERR Client sent AUTH, but no password is set", ""},
+		{"CLIENT ID", ":1", ""},
+		{"CLIENT GETNAME", "nil", ""},
+		{"CLIENT SETNAME me", "+OK", ""},
+		{"CLIENT SETNAME " + strings.Repeat("x", 257), "-ERR Client names are limited to 256 characters.", ""},
+		{"CLIENT SETINFO LIB-NAME redis-py", "+OK", ""},
+		{"CLIENT SETINFO lib-ver 5.0", "+OK", ""},
+		{"CLIENT SETINFO lib-ver a\x01", "-ERR Values of lib-ver cannot contain spaces", ""},
+		{"CLIENT SETINFO other x", "-ERR unknown subcommand or wrong number of arguments for 'SETINFO'", ""},
+		{"CLIENT NO-EVICT on", "+OK", ""},
+		{"CLIENT NO-TOUCH off", "+OK", ""},
+		{"CLIENT NO-TOUCH maybe", "-ERR unknown subcommand", ""},
+		{"CLIENT TRACKING on", "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'", ""},
+		{"CLIENT", "-ERR wrong number of arguments for 'client' command", ""},
+		{"INFO nothing", "", "="},
+		{"INFO", "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n", "=txt:# Server\r\n"},
+		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nmaxclients:10000\r\nblocked_clients:0\r\n", "=txt:# Clients"},
+		{"INFO persistence", "# Persistence\r\nloading:0\r\n", "=txt:"},
+		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands)), ""},
+		{"COMMAND", "((next :-2 (+write +denyoom +fast) :1 :1 :1 () () () ()) (nextb :3 ", "((next :-2 set(+write +denyoom +fast) :1 :1 :1 set() () () ())"},
+		{"COMMAND LIST", "(next nextb incr ", ""},
+		{"COMMAND INFO ping none", "((ping :-1 (+loading +stale +fast) :0 :0 :0 () () () ()) nil)", "((ping :-1 set(+loading +stale +fast) :0 :0 :0 set() () () ()) nil)"},
+		{"COMMAND DOCS next", "(next (summary Makes new IDs of a sequencer: one as a string, or count of them as an array group generic arguments (" +
+			"(name name type string) (name count type string flags (+optional)) (name format type string token FORMAT flags (+optional)))))",
+			"map(next map(summary Makes new IDs of a sequencer: one as a string, or count of them as an array group generic arguments (map(name name type string) map(name count type string flags set(+optional))"},
+		{"COMMAND DOCS watch", "(watch (summary Not supported: no ID is given twice, so there is nothing to watch group transactions arguments ((name name type string) (name name type string flags (+optional +multiple)))))", "map("},
+		{"COMMAND DOCS time", "(time (summary Returns the time of the server's clock: seconds since 1970, and microseconds group server))", "map("},
+		{"COMMAND DOCS info client", "(info (summary Returns facts about the server group server arguments ((name section type string flags (+optional +multiple)))) client (summary Names the connection and lists connections: CLIENT ID|", "map("},
+		{"COMMAND DOCS incr none", "(incr (summary Makes", "map(incr map(summary Makes"},
+		{"COMMAND DOCS", "(next (summary ", "map(next map(summary "},
+		{"COMMAND NONE", "-ERR unknown subcommand or wrong number of arguments for 'NONE'", ""},
+		{"SELECT 0", "+OK", ""},
+		{"SELECT 1", "-ERR DB index is out of range", ""},
+		{"CLUSTER SLOTS", clusterless, ""},
+		{"CLUSTER", clusterless, ""},
+		{"READONLY", clusterless, ""},
+		{"READWRITE", clusterless, ""},
+		{"ASKING", clusterless, ""},
+		{"QUIT", "+OK", ""},
+		{"RESET", "+RESET", ""},
+		{"GET a b", "-ERR unknown command 'GET', with args beginning with: 'a' 'b' ", ""},
+		{"FLUSHALL", "-ERR unknown command 'FLUSHALL', with args beginning with: ", ""},
+	} {
+		for _, hello := range []string{"HELLO 2", "HELLO 3"} {
+			want := tt.two
+			if hello == "HELLO 3" && tt.more != "" {
+				want = tt.more
+			}
+			s := NewServer(Config{Backend: counting(), Version: "v1"})
+			all := values(t, talk(s, line(hello)+line(tt.in)))
+			if len(all) != 2 {
+				t.Errorf("%s, %s: %d answers, want 2", hello, tt.in, len(all))
+				continue
+			}
+			if got := all[1].String(); !strings.HasPrefix(got, want) || strings.HasPrefix(want, "+") && got != want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", hello, tt.in, got, want)
+			}
+		}
+	}
+}
+
+// TestState: the state of a connection lasts until RESET.
+func TestState(t *testing.T) {
+	s := NewServer(Config{Backend: counting()})
+	all := values(t, talk(s, line("HELLO 3 SETNAME me")+line("CLIENT GETNAME")+line("CLIENT SETNAME you")+line("CLIENT GETNAME")+
+		line("HELLO")+line("RESET")+line("CLIENT GETNAME")+line("HELLO")+line("QUIT")+line("PING")))
+	want := []string{"map(", "me", "+OK", "you", "map(", "+RESET", "nil", "(server", "+OK"}
+	if len(all) != len(want) {
+		t.Fatalf("%d answers, want %d: %v", len(all), len(want), all)
+	}
+	for i, v := range all {
+		if !strings.HasPrefix(v.String(), want[i]) {
+			t.Errorf("answer %d = %s, want %s", i, v, want[i])
+		}
+	}
+}
+
+// IDs of 128 bits are text in their own format, and 16 bytes when packed.
+func TestWideIDs(t *testing.T) {
+	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	all := values(t, talk(s, strings.Repeat(line("NEXT u"), 7)+line("NEXT u 2")+line("NEXTB u 3")+line("INCR u")+line("INCR u")+line("NEXT u FORMAT base32")))
+	for i := range 7 {
+		if !uuid.MatchString(all[i].text) {
+			t.Errorf("NEXT = %s, want a UUID", all[i])
+		}
+	}
+	if got := all[7]; len(got.items) != 2 || !uuid.MatchString(got.items[1].text) || got.items[0].text >= got.items[1].text {
+		t.Errorf("NEXT u 2 = %s, want two UUIDs", got)
+	}
+	if got := all[8]; len(got.text) != 48 {
+		t.Errorf("NEXTB u 3 has %d bytes, want 48", len(got.text))
+	}
+	for i := 9; i < 11; i++ {
+		if got := all[i].String(); got != "-ERR INCR returns a 64-bit integer, but IDs of layout uuidv7 have 128 bits: use NEXT u" {
+			t.Errorf("INCR u = %s", got)
+		}
+	}
+	if got := all[11].text; len(got) != 26 {
+		t.Errorf("NEXT u FORMAT base32 = %s, want 26 digits", got)
+	}
+}
+
+// TestRuns: the runs of NEXTR hold as many IDs as requested, in order, with as
+// many hexadecimal digits as the IDs need; IDs with random bits have no runs.
+func TestRuns(t *testing.T) {
+	for layout, digits := range map[string]int{"default": 16, "hazelcast": 16, "lable": 16, "boundary": 32} {
+		s := NewServer(Config{Backend: newStatic(t, layout)})
+		for _, count := range []int{1, 7, 300, 100_000} {
+			all := values(t, talk(s, line(fmt.Sprintf("NEXTR u %d", count))+line("PING")))
+			total, last := 0, ""
+			for _, run := range all[0].items {
+				n, err := strconv.Atoi(run.items[2].text)
+				first := run.items[0].text
+				if err != nil || n < 1 || len(first) != digits || layout != "lable" && first <= last {
+					t.Fatalf("%s: NEXTR u %d has the run %s after %q", layout, count, run, last)
+				}
+				total, last = total+n, first
+			}
+			if total != count || len(all) != 2 {
+				t.Errorf("%s: NEXTR u %d has %d IDs", layout, count, total)
+			}
+		}
+	}
+	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	if got := talk(s, line("NEXTR u 2")); got != "-ERR no-runs: IDs of layout uuidv7 do not form runs: use NEXTB u\r\n" {
+		t.Errorf("uuidv7: %q", got)
+	}
+}
+
+// TestIncrDoesNotFit: an ID above the largest int64 does not fit a RESP
+// integer.
+func TestIncrDoesNotFit(t *testing.T) {
+	high := oneSource(func(context.Context, int) (firn.Batch, error) {
+		return firn.BatchFromRuns(firn.Run{First: 1 << 63, Step: 1, Count: 1}), nil
+	})
+	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
+	if want := "-ERR the ID 9223372036854775808 does not fit the signed integers of RESP: use NEXT a\r\n"; got != want {
+		t.Errorf("INCR = %q, want %q", got, want)
+	}
+}
+
+// TestIncrPipelined: pipelined INCRs are answered in order, each with its own
+// ID, or with an error if that is too large.
+func TestIncrPipelined(t *testing.T) {
+	next := uint64(1<<63 - 600)
+	source := oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+		first := next
+		next += uint64(n)
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+	})
+	all := values(t, talk(NewServer(Config{Backend: source}), strings.Repeat(line("INCR a"), 1000)+line("PING")))
+	if len(all) != 1001 || all[1000].text != "PONG" {
+		t.Fatalf("%d answers", len(all))
+	}
+	for i, got := range all[:1000] {
+		id := uint64(1<<63-600) + uint64(i)
+		want := fmt.Sprintf(":%d", id)
+		if id > math.MaxInt64 {
+			want = fmt.Sprintf("-ERR the ID %d does not fit the signed integers of RESP: use NEXT a", id)
+		}
+		if got.String() != want {
+			t.Fatalf("answer %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// INSPECT has the fields that HTTP has.
+func TestInspect(t *testing.T) {
+	s := NewServer(Config{Backend: counting()})
+	for _, tt := range []struct{ in, want string }{
+		{"INSPECT 117411959208411141 default", "map(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 "},
+		{"INSPECT 175928847299117063 twitter", "node_parts map("},
+		{"INSPECT 919108f7-52d1-4320-9bac-f847db4148a8", "map(layout uuidv4 time nil time_ms nil node nil seq nil dec "},
+		{"INSPECT 18446744073709551615 flake-idgen", "dec 18446744073709551615 hex ffffffffffffffff from dec score ,1 for ("},
+	} {
+		all := values(t, talk(s, line("HELLO 3")+line(tt.in)))
+		if got := all[1].String(); !strings.Contains(got, tt.want) {
+			t.Errorf("%s:\n got %s\nwant %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestFailures: every error of a backend has its code, and the store's own
+// message stays in the log.
+func TestFailures(t *testing.T) {
+	secret := errors.New("dial 10.0.0.1: refused")
+	for _, tt := range []struct {
+		err    error
+		want   string
+		logged bool
+	}{
+		{context.Canceled, "-UNAVAILABLE cancelled: ", false},
+		{grant.ErrNodesExhausted, "-TRYAGAIN nodes-exhausted: ", false},
+		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7, Ahead: true, Free: time.Now().Add(time.Minute)}, "-UNAVAILABLE not-yet: no node ID 0..7 of sequencer orders may be used before ", false},
+		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", true},
+		{grant.ErrDetached, "-ERR detached: ", false},
+		{grant.ErrDestroyed, "-ERR destroyed: ", false},
+		{grant.ErrClockBehind, "-UNAVAILABLE clock: ", true},
+		{grant.ErrClockAhead, "-UNAVAILABLE clock-ahead: ", true},
+		{grant.ErrDamaged, "-ERR bad-record: ", true},
+		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached or read; see the server's log", false},
+		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: the store of node IDs did not answer in time; see the server's log", false},
+		{grant.ErrMismatch, "-TRYAGAIN recreated: ", false},
+		{sequencer.ErrClosed, "-UNAVAILABLE draining: ", false},
+		{firn.ErrBatchTooLarge, "-ERR batch-too-large: the batch is too large: a request must be done in 10s; ask for fewer IDs at a time", false},
+		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
+		{&firn.ClockError{Wait: time.Second}, "-UNAVAILABLE clock: ", false},
+		{context.DeadlineExceeded, "-TRYAGAIN busy: ", false},
+		{firn.ErrGrantOver, "-TRYAGAIN no-grant: ", false},
+		{firn.ErrTimeOver, "-ERR time-over: ", false},
+		{fmt.Errorf("%w: enough", service.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
+		{secret, "-ERR internal: see the server's log", true},
+		{errors.New("a\r\nb"), "-ERR internal: ", true},
+	} {
+		for _, from := range []string{"backend", "source", "second"} {
+			var log strings.Builder
+			taken := 0
+			source := sourceFunc(func(_ context.Context, n int) (firn.Batch, error) {
+				if from == "second" && taken == 0 {
+					taken = n
+					return firn.BatchFromRuns(firn.Run{First: 1, Count: n}), nil
+				}
+				return firn.Batch{}, tt.err
+			})
+			backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
+				if from == "backend" {
+					return service.Sequencer{}, tt.err
+				}
+				return service.Sequencer{Layout: firn.Default(), Source: source}, nil
+			})
+			s := NewServer(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			all := values(t, talk(s, strings.Repeat(line("NEXT orders"), 3)))
+			if len(all) != 3 || !strings.HasPrefix(all[2].String(), tt.want) {
+				t.Errorf("%v from %s: %v, want %s", tt.err, from, all, tt.want)
+			}
+			if strings.Contains(all[2].text, "10.0.0.1") {
+				t.Errorf("%v from %s: %s tells too much", tt.err, from, all[2])
+			}
+			if got := strings.Contains(log.String(), "command failed"); got != tt.logged {
+				t.Errorf("%v from %s was logged: %t, want %t", tt.err, from, got, tt.logged)
+			}
+		}
+	}
+}
+
+// TestSourceGivesTooFew: a source that returns another number of IDs has
+// failed.
+func TestSourceGivesTooFew(t *testing.T) {
+	few := oneSource(func(context.Context, int) (firn.Batch, error) {
+		return firn.BatchFromRuns(firn.Run{First: 1, Count: 2}), nil
+	})
+	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1", "NEXTB a 3"} {
+		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: see the server's log\r\n"; got != want {
+			t.Errorf("%s = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestReopened: a sequencer that was closed and reopened is looked up again. A
+// changed layout is reported once.
+func TestReopened(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{sequencer.ErrClosed, "[1 (2) 2]"},
+		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + service.Detail(grant.ErrMismatch) + " 2]"},
+	} {
+		lookups := 0
+		backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
+			lookups++
+			generation, n := lookups, 0
+			source := sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
+				if n++; generation == 1 && n > 1 {
+					return firn.Batch{}, tt.err
+				}
+				return firn.BatchFromRuns(firn.Run{First: firn.ID(generation), Count: count}), nil
+			})
+			return service.Sequencer{Layout: firn.Default(), Source: source, Try: source}, nil
+		})
+		s := NewServer(Config{Backend: backend})
+		all := values(t, talk(s, line("NEXT a")+line("NEXT a 1")+line("NEXT a")))
+		if got := fmt.Sprint(all); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestManyNames: a connection that uses many names forgets them, and still
+// serves them correctly.
+func TestManyNames(t *testing.T) {
+	s := NewServer(Config{Backend: counting()})
+	var in strings.Builder
+	for i := range 3*maxKnown + 5 {
+		in.WriteString(strings.Repeat(line(fmt.Sprintf("NEXT n%d", i%(maxKnown+3))), 1+i%7))
+	}
+	for i, v := range values(t, talk(s, in.String())) {
+		if want := fmt.Sprint(i + 1); v.text != want {
+			t.Fatalf("answer %d = %s, want %s", i, v, want)
+		}
+	}
+}
+
+// TestObserve: Observe gets the names of commands and what they gave.
+func TestObserve(t *testing.T) {
+	var got []string
+	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, d time.Duration, k service.Kind) {
+		if d < 0 {
+			t.Errorf("%s took %v", command, d)
+		}
+		for range n {
+			got = append(got, fmt.Sprintf("%s %d %t", command, ids, k != service.NoProblem))
+		}
+	}})
+	talk(s, line("NEXT a")+strings.Repeat(line("NEXT a"), 6)+line("NEXTB a 9")+line("NEXT a/b")+line("GET a")+line("PING")+line("NEXT a 100000")+"*x\r\n")
+	want := "next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, " +
+		"nextb 9 false, next 0 true, unknown 0 true, ping 0 false, next 100000 false, invalid 0 true"
+	if joined := strings.Join(got, ", "); joined != want {
+		t.Errorf("observed %s\nwant %s", joined, want)
+	}
+	if ids, commands := s.totalN.Load(), s.totalCommands.Load(); ids != 100016 || commands != 12 {
+		t.Errorf("%d IDs and %d commands were counted, want 100016 and 12", ids, commands)
+	}
+}
+
+// A guard knows one token, and a client with a certificate if cert is set.
+// allows says what they may do; nil means everything.
+type guard struct {
+	certificates bool
+	allows       func(do auth.Action, name string) error
+}
+
+func (g guard) Allow(c *auth.Credentials, do auth.Action, name string) error {
+	known := c.Token == "right"
+	if !c.Given {
+		known = g.certificates && c.TLS != nil && len(c.TLS.PeerCertificates) > 0
+	}
+	switch {
+	case !known:
+		return auth.ErrUnauthorized
+	case g.allows == nil:
+		return nil
+	}
+	return g.allows(do, name)
+}
+
+// onlyOrders lets clients make IDs of orders.
+func onlyOrders(do auth.Action, name string) error {
+	if do == auth.Anything || do == auth.Take && name == "orders" {
+		return nil
+	}
+	return auth.ErrForbidden
+}
+
+// ending allows what onlyOrders allows for the given number of checks, and then
+// knows no client.
+func ending(left int) func(auth.Action, string) error {
+	return func(do auth.Action, name string) error {
+		if left--; left < 0 {
+			return auth.ErrUnauthorized
+		}
+		return onlyOrders(do, name)
+	}
+}
+
+// TestAuthEnds: a client that is no longer known has to authenticate again,
+// whatever the command.
+func TestAuthEnds(t *testing.T) {
+	const noAuth = "-NOAUTH Authentication required."
+	s := NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}})
+	script := []struct{ in, want string }{
+		{"AUTH right", "+OK"},
+		{"NEXT orders", "1"},
+		{"PING", "+PONG"},
+		{"ECHO a", "a"},
+		{"NEXT orders", noAuth},
+		{"NEXT users", noAuth},
+		{"NEXTB orders 2", noAuth},
+		{"INCR orders", noAuth},
+		{"INSPECT 1", noAuth},
+		{"INFO", noAuth},
+		{"PING", noAuth},
+		{"HELLO 3", "-NOAUTH HELLO must be called"},
+		{"NONE", noAuth},
+		{"RESET", "+RESET"},
+	}
+	var in strings.Builder
+	for _, tt := range script {
+		in.WriteString(line(tt.in))
+	}
+	all := values(t, talk(s, in.String()))
+	if len(all) != len(script) {
+		t.Fatalf("%d answers, want %d", len(all), len(script))
+	}
+	for i, tt := range script {
+		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestInfoIsOfWhoAsks: a client that may only take IDs gets from INFO what it
+// needs.
+func TestInfoIsOfWhoAsks(t *testing.T) {
+	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}, Version: "v9"})
+	for command, want := range map[string]string{
+		"INFO": "# Server\r\nredis_version:7.4.0\r\nfirn_version:v9\r\nredis_mode:standalone\r\n\r\n# Persistence\r\nloading:0\r\n\r\n" +
+			"# Replication\r\nrole:master\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n",
+		"INFO replication":    "# Replication\r\nrole:master\r\n",
+		"INFO clients":        "",
+		"INFO stats keyspace": "",
+	} {
+		all := values(t, talk(s, line("AUTH right")+line(command)))
+		if len(all) != 2 || all[1].String() != want {
+			t.Errorf("%s = %v, want %q", command, all, want)
+		}
+	}
+	all := values(t, talk(NewServer(Config{Backend: counting()}), line("INFO")))
+	for _, more := range []string{"process_id:", "connected_clients:", "firn_ids_given:"} {
+		if len(all) != 1 || !strings.Contains(all[0].String(), more) {
+			t.Errorf("who may do everything is not told %s", more)
+		}
+	}
+}
+
+func TestAuth(t *testing.T) {
+	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled"
+	script := []struct{ in, want string }{
+		{"NEXT orders", noAuth},
+		{"PING", noAuth},
+		{"NONE", noAuth},
+		{"CLIENT ID", noAuth},
+		{"INFO", noAuth},
+		{"COMMAND", noAuth},
+		{"HELLO", "-NOAUTH HELLO must be called with the client already authenticated"},
+		{"HELLO 3", "-NOAUTH HELLO must be called with the client already authenticated"},
+		{"AUTH", "-ERR wrong number of arguments for 'auth' command"},
+		{"AUTH wrong", wrong},
+		{"AUTH other wrong", wrong},
+		{"HELLO 3 AUTH default wrong", wrong},
+		{"NEXT orders", noAuth},
+		{"RESET", "+RESET"},
+		{"AUTH right", "+OK"},
+		{"NEXT orders", "1"},
+		{"NEXT users", "-NOPERM permission denied: this client may not take IDs of sequencer users"},
+		{"NEXT users", "-NOPERM permission denied: this client may not take IDs of sequencer users"},
+		{"INCR users", "-NOPERM "},
+		{"NEXTB users 2", "-NOPERM "},
+		{"INSPECT 1", "-NOPERM permission denied: this client may not use INSPECT"},
+		{"AUTH wrong", wrong},
+		{"NEXT orders", "2"}, // as in Redis, the client stays authenticated
+		{"RESET", "+RESET"},
+		{"NEXT orders", noAuth},
+		{"AUTH default right", "+OK"},
+		{"RESET", "+RESET"},
+		{"HELLO 3 AUTH default right SETNAME me", "map(server firn"},
+		{"CLIENT GETNAME", "me"},
+		{"QUIT", "+OK"},
+	}
+	var in strings.Builder
+	for _, tt := range script {
+		in.WriteString(line(tt.in))
+	}
+	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}})
+	all := values(t, talk(s, in.String()))
+	if len(all) != len(script) {
+		t.Fatalf("%d answers, want %d", len(all), len(script))
+	}
+	for i, tt := range script {
+		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestTime: TIME returns the time of the clock, in seconds and microseconds.
+func TestTime(t *testing.T) {
+	before := time.Now().Truncate(time.Microsecond)
+	all := values(t, talk(NewServer(Config{Backend: counting()}), line("TIME")))
+	after := time.Now()
+	if len(all) != 1 || len(all[0].items) != 2 {
+		t.Fatalf("TIME = %v", all)
+	}
+	seconds, err1 := strconv.ParseInt(all[0].items[0].text, 10, 64)
+	micros, err2 := strconv.ParseInt(all[0].items[1].text, 10, 64)
+	if got := time.UnixMicro(seconds*1e6 + micros); err1 != nil || err2 != nil || micros > 999_999 || got.Before(before) || got.After(after) {
+		t.Errorf("TIME = %v, want between %v and %v", all[0], before, after)
+	}
+}
+
+// TestClientList: a connection is listed with what it reported about itself.
+func TestClientList(t *testing.T) {
+	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
+	first := dialTCP(t, addr)
+	for _, text := range []string{"HELLO 3 SETNAME me", "CLIENT SETINFO LIB-NAME some-lib", "CLIENT SETINFO LIB-VER 1.2", "MULTI"} {
+		if got := first.do(text); strings.HasPrefix(got, "-") {
+			t.Fatalf("%s = %s", text, got)
+		}
+	}
+	// Only now: connections that are accepted together get their IDs in any order.
+	second := dialTCP(t, addr)
+	if got := second.do("PING"); got != "+PONG" {
+		t.Fatal(got)
+	}
+	lines := strings.Split(strings.TrimSuffix(second.do("CLIENT LIST"), "\n"), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("CLIENT LIST = %q, want two lines", lines)
+	}
+	for i, want := range []string{
+		"id=1 addr=" + first.LocalAddr().String() + " laddr=" + addr + " name=me age=0 idle=0 flags=x db=0 sub=0 psub=0 ssub=0 multi=0 cmd=multi user=default resp=3 lib-name=some-lib lib-ver=1.2",
+		"id=2 addr=" + second.LocalAddr().String() + " laddr=" + addr + " name= age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=client user=default resp=2 lib-name= lib-ver=",
+	} {
+		if got := regexp.MustCompile(`(age|idle)=\d+`).ReplaceAllString(lines[i], "$1=0"); got != want {
+			t.Errorf("CLIENT LIST has\n %s, want\n %s", got, want)
+		}
+	}
+	if got := second.do("CLIENT INFO"); got != lines[1]+"\n" {
+		t.Errorf("CLIENT INFO = %q, want %q", got, lines[1])
+	}
+}
+
+// TestIntegers: INCR above 2^53 is logged once. If the server is configured to
+// refuse, it is refused by the layout, before an ID is taken.
+func TestIntegers(t *testing.T) {
+	const warning = "INCR returned an integer above 2^53"
+	for _, tt := range []struct {
+		layout string
+		refuse bool
+		want   string
+		warns  int
+	}{
+		{"default", false, ":", 1},
+		{"default", true, "-ERR IDs of layout default exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT ", 0},
+		{"js53", false, ":", 0},
+		{"js53", true, ":", 0},
+		{"uuidv7", true, "-ERR INCR returns a 64-bit integer", 0},
+	} {
+		var log strings.Builder
+		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		all := values(t, talk(s, line("CLIENT SETINFO lib-name ioredis")+strings.Repeat(line("INCR a"), 9)+line("INCRBY a 1")+line("INCR b")+line("NEXT a")))
+		for i, v := range all[1 : len(all)-1] {
+			if !strings.HasPrefix(v.String(), tt.want) {
+				t.Errorf("%s: answer %d = %s, want %s", tt.layout, i, v, tt.want)
+			}
+		}
+		if last := all[len(all)-1]; last.kind != '$' {
+			t.Errorf("%s: NEXT = %s", tt.layout, last)
+		}
+		if n := strings.Count(log.String(), warning); n != tt.warns {
+			t.Errorf("%s: %d warnings, want %d:\n%s", tt.layout, n, tt.warns, &log)
+		}
+		if tt.warns > 0 && (!strings.Contains(log.String(), "sequencer=a client=ioredis") || !strings.Contains(log.String(), "use NEXT")) {
+			t.Errorf("the warning is %s", &log)
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package respapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// Buffers of a connection.
+const (
+	firstBuffer = 4 << 10  // initial read buffer
+	keepBuffer  = 64 << 10 // size when a client pipelines much; longer buffers are not kept
+	flushAt     = 64 << 10 // answers are sent when they reach this size
+)
+
+// lingerTime and lingerBytes bound what is read and discarded after the last
+// answer. Unread bytes would make the system drop the answer.
+const (
+	lingerTime  = 100 * time.Millisecond
+	lingerBytes = 256 << 10
+)
+
+// A conn is a connection. Its goroutine uses all of it; other goroutines only
+// call stop.
+type conn struct {
+	s  *Server
+	nc net.Conn
+	id int64
+
+	ctx     context.Context // of the current commands if they are traced, otherwise nil
+	request string          // ID of the current command; "" until it is needed
+	traced  Answered        // for Trace
+
+	who     *auth.Credentials // nil before authentication
+	name    string            // set by CLIENT SETNAME
+	library library
+	resp3   bool
+	tx      *transaction // after MULTI, otherwise nil
+	replay  *run         // that EXEC executes, otherwise nil
+	last    *command     // last command that was answered
+	listing listing
+	ending  bool // close the connection after the pending answers
+	linger  bool // and then read what still arrives
+
+	buf     []byte // bytes read; buf[r:w] is not processed yet
+	r, w    int
+	full    bool // the last read filled buf
+	began   bool // part of a command has arrived, and its deadline is set
+	timed   bool // a read deadline is set
+	args    [][]byte
+	kind    service.Kind // of the answer to the current command
+	ids     [128]byte    // scratch: one ID as text
+	known   map[string]*known
+	counted struct{ commands, ids uint64 } // since the last flush
+
+	out     []byte    // answers not sent yet
+	err     error     // error of sending: the client has gone
+	writeBy time.Time // write deadline; zero before the first write
+	ended   time.Time // when the previous command ended; zero if unknown
+
+	stopMu   sync.Mutex // guards stopping and the read deadline
+	stopping bool
+}
+
+// serve answers commands until the connection ends.
+func (c *conn) serve() {
+	for {
+		c.answerTraced()
+		c.send(c.ended)
+		if c.ending || c.err != nil {
+			break
+		}
+		if err := c.fill(); err != nil {
+			c.endOf(err)
+			break
+		}
+	}
+	if c.linger && c.err == nil {
+		c.discard()
+	}
+}
+
+// answerTraced is answer with a call of the server's Trace, if there is one.
+func (c *conn) answerTraced() {
+	if c.s.c.Trace == nil || c.r == c.w {
+		c.answer()
+		return
+	}
+	var end func(Answered)
+	c.ctx, end = c.s.c.Trace(c.s.ctx)
+	c.traced = Answered{}
+	defer func() {
+		c.ctx = nil
+		end(c.traced)
+	}()
+	c.answer()
+}
+
+// answer answers all commands that have arrived completely.
+func (c *conn) answer() {
+	c.ended = time.Time{}
+	for c.r < c.w && !c.ending && c.err == nil {
+		l := c.s.ours
+		if c.who == nil {
+			l = c.s.others
+		}
+		n, args, err := parse(c.buf[c.r:c.w], c.args[:0], l)
+		c.args = args
+		if err != nil {
+			c.refuse(err)
+			return
+		}
+		if n == 0 {
+			return
+		}
+		raw := c.buf[c.r : c.r+n]
+		c.r += n
+		c.began = false
+		if len(args) > 0 {
+			c.execute(args, raw)
+		}
+		if len(c.out) >= flushAt {
+			c.flush()
+			c.ended = time.Time{} // sending is not part of a command
+		}
+	}
+}
+
+// repeats returns how often raw, which was just parsed, is repeated directly
+// after it, up to most-1 times.
+func (c *conn) repeats(raw []byte, most int) int {
+	if c.replay != nil {
+		return min(c.replay.count, most-1)
+	}
+	n := 0
+	for rest := c.buf[c.r:c.w]; n < most-1 && bytes.HasPrefix(rest, raw); rest = rest[len(raw):] {
+		n++
+	}
+	return n
+}
+
+// skip skips n repeated commands, which have been answered.
+func (c *conn) skip(raw []byte, n int) {
+	if c.replay != nil {
+		c.replay.count -= n
+		return
+	}
+	c.r += n * len(raw)
+}
+
+// refuse answers invalid input, after which nothing can be read.
+func (c *conn) refuse(err error) {
+	c.fail(codeErr, err.Error())
+	c.ending, c.linger = true, true
+	c.note("invalid", 0, 1)
+	if c.s.c.Observe != nil {
+		c.s.c.Observe("invalid", 1, 0, 0, c.kind)
+	}
+}
+
+// note records what was answered, for Trace.
+func (c *conn) note(name string, ids, n int) {
+	if c.traced.Commands == 0 {
+		c.traced.First = name
+	}
+	c.traced.Commands += n
+	c.traced.IDs += ids
+	if c.kind != service.NoProblem {
+		c.traced.Errors += n
+	}
+}
+
+// requestContext returns the context of the current command, with its request
+// ID.
+func (c *conn) requestContext() context.Context {
+	if c.request == "" {
+		c.request = requestid.New()
+	}
+	ctx := c.ctx
+	if ctx == nil {
+		ctx = c.s.ctx
+	}
+	return requestid.WithID(ctx, c.request)
+}
+
+// fail answers with an error about the command or its client.
+func (c *conn) fail(code, text string) { c.failAs(service.BadParameter, code, text) }
+
+// failAs answers with an error of a kind; code is its first word.
+func (c *conn) failAs(k service.Kind, code, text string) {
+	c.out = appendError(c.out, code, text)
+	c.kind = k
+}
+
+// flush sends the pending answers with one write.
+func (c *conn) flush() { c.send(time.Time{}) }
+
+// send is flush at a time that was just read from the clock; zero if none was
+// read.
+func (c *conn) send(now time.Time) {
+	if n := c.counted; n.commands > 0 {
+		c.s.totalCommands.Add(n.commands)
+		c.s.totalN.Add(n.ids)
+		c.counted.commands, c.counted.ids = 0, 0
+	}
+	if len(c.out) > 0 && c.err == nil {
+		if now.IsZero() {
+			now = time.Now()
+		}
+		c.listing.active.Store(now.UnixNano())
+		c.listing.last.Store(c.last)
+		if c.err = c.extendWriting(now); c.err == nil {
+			var n int
+			n, c.err = c.nc.Write(c.out)
+			c.s.totalOut.Add(uint64(n))
+		}
+		if errors.Is(c.err, os.ErrDeadlineExceeded) {
+			c.s.c.Log.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
+		}
+	}
+	c.out = c.out[:0]
+	if cap(c.out) > 2*keepBuffer {
+		c.out = nil
+	}
+}
+
+// extendWriting gives a write at least WriteTimeout, and up to an eighth more.
+// Setting a deadline costs as much as answering a command, so most writes keep
+// the previous one.
+func (c *conn) extendWriting(now time.Time) error {
+	d := c.s.c.WriteTimeout
+	if c.writeBy.Sub(now) >= d {
+		return nil
+	}
+	c.writeBy = now.Add(d + d/8)
+	return c.nc.SetWriteDeadline(c.writeBy)
+}
+
+// fill reads more bytes.
+func (c *conn) fill() error {
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+		if c.full && len(c.buf) < keepBuffer {
+			c.buf = make([]byte, max(2*len(c.buf), firstBuffer))
+		} else if len(c.buf) > keepBuffer || c.buf == nil {
+			c.buf = make([]byte, firstBuffer)
+		}
+	} else {
+		if c.r > 0 {
+			c.w = copy(c.buf, c.buf[c.r:c.w])
+			c.r = 0
+		}
+		if c.w == len(c.buf) || c.full && len(c.buf) < keepBuffer {
+			// parse rejects anything longer than its limits.
+			c.buf = append(c.buf, make([]byte, len(c.buf))...)
+		}
+	}
+	if err := c.setTimeout(); err != nil {
+		return err
+	}
+	n, err := c.nc.Read(c.buf[c.w:])
+	c.w += n
+	c.s.totalIn.Add(uint64(n))
+	c.full = c.w == len(c.buf)
+	if n > 0 {
+		return nil // a read error will occur again
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// setTimeout sets the deadline of the next read.
+func (c *conn) setTimeout() error {
+	d := c.s.c.IdleTimeout
+	if c.who == nil && (d == 0 || d > c.s.c.ReadTimeout) {
+		d = c.s.c.ReadTimeout
+	}
+	switch {
+	case c.w > 0 && c.began:
+		return nil // the whole command has one deadline
+	case c.w > 0:
+		c.began, d = true, c.s.c.ReadTimeout
+	case d == 0 && !c.timed:
+		return nil
+	}
+	c.timed = d > 0
+	var at time.Time
+	if c.timed {
+		at = time.Now().Add(d)
+	}
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	if c.stopping {
+		return net.ErrClosed
+	}
+	return c.nc.SetReadDeadline(at)
+}
+
+// stop ends the connection once it has answered what it has read.
+func (c *conn) stop() {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	c.stopping = true
+	// End a read that waits. An error here would mean that the connection has
+	// ended anyway.
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+// endOf sends a last answer if reading has failed.
+func (c *conn) endOf(err error) {
+	c.stopMu.Lock()
+	stopping := c.stopping
+	c.stopMu.Unlock()
+	if stopping {
+		c.linger = true // unread input must not make the client lose its answers
+	}
+	// An idle client gets no error: it would take it for an answer.
+	if c.began && !stopping && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.refuse(protocolError("timeout: a command must arrive completely within " + c.s.c.ReadTimeout.String()))
+		c.flush()
+	}
+}
+
+// discard closes the sending half of the connection, and briefly reads what the
+// client still sends.
+func (c *conn) discard() {
+	half, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	if c.nc.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.nc, lingerBytes)
+	}
+}

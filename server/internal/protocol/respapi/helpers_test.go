@@ -1,0 +1,328 @@
+package respapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// day is the time of the tests.
+var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// stepClock returns a clock that begins at day and advances by ten seconds at
+// every reading, so that no test waits for real time.
+func stepClock() func() time.Time {
+	var n atomic.Int64
+	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
+}
+
+// newStatic makes a Static of a layout, with node 5 and its own clock.
+func newStatic(t testing.TB, layout string) *service.Static {
+	t.Helper()
+	l := firn.MustParseLayout(layout)
+	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
+		Now: stepClock(), MaxAhead: l.MaxAhead(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A backendFunc is a Backend that is a function.
+type backendFunc func(ctx context.Context, name string) (service.Sequencer, error)
+
+func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
+	return f(ctx, name)
+}
+
+func (f backendFunc) Opened(name string) (service.Sequencer, bool) {
+	s, err := f(context.Background(), name)
+	return s, err == nil && s.Try != nil
+}
+
+func (backendFunc) Ready(context.Context) error  { return nil }
+func (backendFunc) Admin() service.Administrator { return nil }
+
+// A sourceFunc is a Source that is a function.
+type sourceFunc func(ctx context.Context, n int) (firn.Batch, error)
+
+func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
+
+func (f sourceFunc) TryNextBatch(n int) (firn.Batch, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // so that the source does not wait
+	return f(ctx, n)
+}
+
+func (f sourceFunc) TryNext() (id firn.ID, err error) {
+	b, err := f.TryNextBatch(1)
+	if err == nil && b.Len() != 1 {
+		err = fmt.Errorf("%d IDs for one", b.Len())
+	}
+	for id = range b.All() {
+		break
+	}
+	return id, err
+}
+
+// oneSource is a Backend with one source of the default layout for all names.
+func oneSource(f sourceFunc) service.Backend {
+	return backendFunc(func(context.Context, string) (service.Sequencer, error) {
+		return service.Sequencer{Layout: firn.Default(), Source: f, Try: f}, nil
+	})
+}
+
+// counting is a Backend whose IDs are 1, 2, 3 and so on, across all names.
+func counting() service.Backend {
+	var last atomic.Uint64
+	return oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+		end := last.Add(uint64(n))
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(end - uint64(n) + 1), Step: 1, Count: n}), nil
+	})
+}
+
+// A scripted connection has a client that has already sent everything. It
+// records every write.
+type scripted struct {
+	in     io.Reader
+	mu     sync.Mutex
+	writes [][]byte
+	closed bool
+}
+
+func (s *scripted) Read(p []byte) (int, error) { return s.in.Read(p) }
+func (s *scripted) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes = append(s.writes, bytes.Clone(p))
+	return len(p), nil
+}
+func (s *scripted) Close() error                     { s.closed = true; return nil }
+func (s *scripted) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *scripted) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (s *scripted) SetDeadline(time.Time) error      { return nil }
+func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
+func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
+
+// talk sends a server all of a client's bytes, in one piece if they fit, and
+// returns the answers.
+func talk(s *Server, in string) string {
+	c := &scripted{in: strings.NewReader(in)}
+	s.ServeConn(c)
+	return string(bytes.Join(c.writes, nil))
+}
+
+// cmd encodes a command as clients do.
+func cmd(words ...string) string {
+	b := appendArray(nil, len(words))
+	for _, w := range words {
+		b = appendBulk(b, w)
+	}
+	return string(b)
+}
+
+// line encodes a command of words without spaces.
+func line(text string) string { return cmd(strings.Fields(text)...) }
+
+// A value is a strictly parsed answer. Errors, simple strings, numbers and so
+// on are strings with their type in front; bulk strings have '$'.
+type value struct {
+	kind  byte
+	text  string
+	items []value // of arrays, sets and maps (twice as many)
+}
+
+// String formats a value for people: [a b], {k:v}, ~{a}, -ERR …, nil.
+func (v value) String() string {
+	var b strings.Builder
+	v.write(&b)
+	return b.String()
+}
+
+func (v value) write(b *strings.Builder) {
+	switch v.kind {
+	case '*', '~', '%':
+		fmt.Fprintf(b, "%s(", map[byte]string{'*': "", '~': "set", '%': "map"}[v.kind])
+		for i, item := range v.items {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			item.write(b)
+		}
+		b.WriteByte(')')
+	case '_':
+		b.WriteString("nil")
+	case '$':
+		b.WriteString(v.text)
+	default:
+		b.WriteByte(v.kind)
+		b.WriteString(v.text)
+	}
+}
+
+// readValue reads an answer and fails for anything that RESP does not allow.
+func readValue(r *bufio.Reader) (v value, err error) {
+	head, err := r.ReadString('\n')
+	if err != nil {
+		if head != "" {
+			return v, fmt.Errorf("the answer is cut at %q: %w", head, io.ErrUnexpectedEOF)
+		}
+		return v, err
+	}
+	text, ok := strings.CutSuffix(head, "\r\n")
+	if !ok || text == "" || strings.Contains(text, "\r") {
+		return v, fmt.Errorf("invalid line %q", head)
+	}
+	v.kind, v.text = text[0], text[1:]
+	switch v.kind {
+	case '+', '-':
+		return v, nil
+	case ':':
+		if _, err := strconv.ParseInt(v.text, 10, 64); err != nil || strconv.Itoa(must(strconv.Atoi(v.text))) != v.text {
+			return v, fmt.Errorf("%q is no integer", text)
+		}
+		return v, nil
+	case ',':
+		_, err := strconv.ParseFloat(v.text, 64)
+		return v, err
+	case '_':
+		if v.text != "" {
+			return v, fmt.Errorf("%q is no null", text)
+		}
+		return v, nil
+	}
+	n, err := strconv.Atoi(v.text)
+	if err != nil || n < -1 || strconv.Itoa(n) != v.text {
+		return v, fmt.Errorf("%q has no length", text)
+	}
+	if n == -1 && (v.kind == '$' || v.kind == '*') {
+		return value{kind: '_'}, nil
+	}
+	switch v.kind {
+	case '$', '=':
+		b := make([]byte, n+2)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return v, io.ErrUnexpectedEOF
+		}
+		if string(b[n:]) != "\r\n" {
+			return v, fmt.Errorf("after %d bytes comes %q", n, b[n:])
+		}
+		v.text = string(b[:n])
+	case '*', '~', '%':
+		if v.kind == '%' {
+			n *= 2
+		}
+		v.text = ""
+		for range n {
+			item, err := readValue(r)
+			if err != nil {
+				if errors.Is(err, io.EOF) {
+					err = io.ErrUnexpectedEOF
+				}
+				return v, err
+			}
+			v.items = append(v.items, item)
+		}
+	default:
+		return v, fmt.Errorf("%q has no type that is known", text)
+	}
+	return v, nil
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// values parses all answers in a text.
+func values(t testing.TB, text string) []value {
+	t.Helper()
+	var all []value
+	r := bufio.NewReader(strings.NewReader(text))
+	for {
+		v, err := readValue(r)
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("after %d answers: %v\nin %.500q", len(all), err, text)
+		}
+		all = append(all, v)
+	}
+}
+
+// A client is a connection to a server.
+type client struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func newClient(nc net.Conn) *client { return &client{nc, bufio.NewReader(nc)} }
+
+// do sends a command and reads its answer; an error is its text.
+func (c *client) do(text string) string {
+	if _, err := io.WriteString(c, line(text)); err != nil {
+		return "write: " + err.Error()
+	}
+	return c.read()
+}
+
+// read reads an answer; an error is its text.
+func (c *client) read() string {
+	v, err := readValue(c.r)
+	if err != nil {
+		return "read: " + err.Error()
+	}
+	return v.String()
+}
+
+// serveTCP serves on loopback until the test ends and returns the address.
+func serveTCP(t testing.TB, s *Server) string {
+	t.Helper()
+	l := nettest.Listen(t)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve = %v, want net.ErrClosed", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// dialTCP connects; the test fails after a minute instead of hanging.
+func dialTCP(t testing.TB, addr string) *client {
+	t.Helper()
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nc.SetDeadline(time.Now().Add(nettest.Patience))
+	t.Cleanup(func() { nc.Close() })
+	return newClient(nc)
+}

@@ -1,0 +1,121 @@
+package respapi
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// redisVersion is the Redis version that this server imitates for commands that
+// clients send on their own. Clients use it to decide what they can send.
+const redisVersion = "7.4.0"
+
+// info answers INFO: lines of name:value in sections, as in Redis. A client
+// that may only take IDs gets what client libraries need, and nothing about the
+// server's state.
+func (c *conn) info(args [][]byte) {
+	s := c.s
+	var b []byte
+	section := func(name string, lines ...any) {
+		if !wanted(args[1:], name) {
+			return
+		}
+		if len(b) > 0 {
+			b = append(b, "\r\n"...)
+		}
+		b = fmt.Appendf(b, "# %s\r\n", name)
+		for i := 0; i < len(lines); i += 2 {
+			b = fmt.Appendf(b, "%v:%v\r\n", lines[i], lines[i+1])
+		}
+	}
+	if c.may(auth.See, "") != nil {
+		section("Server", "redis_version", redisVersion, "firn_version", s.c.Version, "redis_mode", "standalone")
+		section("Persistence", "loading", 0) // ioredis waits until loading is 0
+		section("Replication", "role", "master")
+		section("Cluster", "cluster_enabled", 0)
+		c.out = appendVerbatim(c.out, c.resp3, b)
+		return
+	}
+	s.fullInfo(c, section)
+	c.out = appendVerbatim(c.out, c.resp3, b)
+}
+
+// fullInfo calls section for all sections: what redis-cli --stat and exporters
+// read, if it has a meaning here.
+func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
+	up := time.Since(s.started)
+	section("Server",
+		"redis_version", redisVersion,
+		"firn_version", s.c.Version,
+		"redis_mode", "standalone",
+		"os", runtime.GOOS+" "+runtime.GOARCH,
+		"arch_bits", 32<<(^uint(0)>>63),
+		"process_id", os.Getpid(),
+		"server_time_usec", time.Now().UnixMicro(),
+		"uptime_in_seconds", int64(up/time.Second),
+		"uptime_in_days", int64(up/(24*time.Hour)),
+	)
+	section("Clients",
+		"connected_clients", s.Conns(),
+		"maxclients", s.c.MaxConns,
+		"blocked_clients", s.waiting.Load(),
+	)
+	used, total := memory()
+	section("Memory",
+		"used_memory", used,
+		"used_memory_rss", total,
+		"maxmemory", 0,
+		"maxmemory_policy", "noeviction",
+	)
+	section("Persistence",
+		"loading", 0,
+		"rdb_bgsave_in_progress", 0,
+		"aof_enabled", 0,
+		"aof_rewrite_in_progress", 0,
+	)
+	section("Stats",
+		"total_connections_received", s.totalConns.Load(),
+		"total_commands_processed", s.totalCommands.Load()+c.counted.commands,
+		"total_net_input_bytes", s.totalIn.Load(),
+		"total_net_output_bytes", s.totalOut.Load(),
+		"expired_keys", 0,
+		"evicted_keys", 0,
+		"keyspace_hits", 0,
+		"keyspace_misses", 0,
+		"firn_ids_given", s.totalN.Load()+c.counted.ids,
+	)
+	section("Replication",
+		"role", "master",
+		"connected_slaves", 0,
+	)
+	section("Cluster", "cluster_enabled", 0)
+	section("Keyspace")
+}
+
+// memory returns how many bytes the objects on the heap use, and how many the
+// process has obtained from the system for its heap, its stacks and the
+// runtime.
+func memory() (used, total uint64) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()
+}
+
+// wanted reports whether a section was requested.
+func wanted(names [][]byte, section string) bool {
+	for _, name := range names {
+		if isWord(name, "all") || isWord(name, "everything") || isWord(name, "default") || bytes.EqualFold(name, []byte(section)) {
+			return true
+		}
+	}
+	return len(names) == 0
+}

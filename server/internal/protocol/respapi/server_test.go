@@ -1,0 +1,514 @@
+package respapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// session has every kind of command, with a protocol error at its end.
+var session = line("HELLO 3") + line("CLIENT SETINFO LIB-NAME x") + line("NEXT orders") + strings.Repeat(line("NEXT orders"), 5) +
+	line("NEXT orders 3") + "NEXT orders\r\nNEXT orders\r\n\r\n*0\r\n" + line("NEXTB orders 2") + line("INCR orders") +
+	"ECHO \"a\\x41 b\"\r\n" + cmd("ECHO", "\r\n$1\r\n") + line("NEXT a/b") + line("GET x") + line("COMMAND COUNT") +
+	line("INSPECT 5 default") + line("MULTI") + line("INCR a") + line("EXEC") + line("INCRBY a 1") + line("RESET") + line("PING") + "*1\r\n$-1\r\n" + line("PING")
+
+// TestSessionCutAnywhere: a session that is cut anywhere gets the answers to
+// its whole commands, whether or not the client is still there to read them.
+func TestSessionCutAnywhere(t *testing.T) {
+	answers := func(in string) string { return talk(NewServer(Config{Backend: counting(), Version: "v1"}), in) }
+	whole := answers(session)
+	if n := len(values(t, whole)); n != 26 {
+		t.Errorf("%d answers to the whole, want 26", n)
+	}
+	before := 0
+	for i := range len(session) + 1 {
+		got := answers(session[:i])
+		values(t, got)
+		// The answers are the same in every run.
+		if !strings.HasPrefix(whole, got) || len(got) < before {
+			t.Fatalf("cut at %d of %d: %q\nis no beginning of %q", i, len(session), got, whole)
+		}
+		before = len(got)
+	}
+	if before != len(whole) {
+		t.Errorf("%d bytes of answers, want %d", before, len(whole))
+	}
+}
+
+// TestSessionCutOverTCP is the same over TCP: a client that has closed its half
+// gets all answers, and one that has gone leaves nothing behind.
+func TestSessionCutOverTCP(t *testing.T) {
+	s := NewServer(Config{Backend: counting(), Version: "v1"})
+	addr := serveTCP(t, s)
+	count := func(in string) int { return len(values(t, talk(NewServer(Config{Backend: counting()}), in))) }
+	for i := 0; i <= len(session); i += 7 {
+		c := dialTCP(t, addr)
+		if _, err := io.WriteString(c, session[:i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(c.r)
+		if err != nil {
+			t.Fatalf("cut at %d: %v", i, err)
+		}
+		if got, want := len(values(t, string(got))), count(session[:i]); got != want {
+			t.Errorf("cut at %d: %d answers, want %d", i, got, want)
+		}
+		c.Close()
+
+		c = dialTCP(t, addr)
+		_, _ = io.WriteString(c, session[:i])
+		_ = c.Conn.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	for deadline := time.Now().Add(nettest.Patience); s.Conns() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are left", s.Conns())
+		}
+	}
+}
+
+// TestOneWrite: all commands that arrive together are answered with one write.
+func TestOneWrite(t *testing.T) {
+	for _, in := range []string{
+		strings.Repeat(line("NEXT orders"), 100),
+		strings.Repeat(line("NEXT orders")+line("PING")+line("NEXT users 3")+"INCR x\r\n", 20),
+		session,
+	} {
+		c := &scripted{in: strings.NewReader(in)}
+		NewServer(Config{Backend: counting()}).ServeConn(c)
+		if len(c.writes) != 1 {
+			t.Errorf("%d writes for %d bytes of commands, want 1", len(c.writes), len(in))
+		}
+	}
+}
+
+// TestLongAnswers: answers of any length are sent in pieces.
+func TestLongAnswers(t *testing.T) {
+	in := strings.Repeat(line("NEXT orders 100000"), 20) + line("NEXTB orders 100000") + line("PING")
+	c := &scripted{in: strings.NewReader(in)}
+	NewServer(Config{Backend: counting()}).ServeConn(c)
+	most := 0
+	for _, w := range c.writes {
+		most = max(most, len(w))
+	}
+	if most > flushAt+4096 {
+		t.Errorf("a write of %d bytes", most)
+	}
+	all := values(t, string(bytes.Join(c.writes, nil)))
+	if len(all) != 22 || len(all[19].items) != 100000 || len(all[20].text) != 800000 || all[21].text != "PONG" {
+		t.Fatalf("%d answers", len(all))
+	}
+	for i, v := range all[19].items {
+		if want := fmt.Sprint(1900001 + i); v.text != want {
+			t.Fatalf("ID %d is %s, want %s", i, v.text, want)
+		}
+	}
+}
+
+// TestMemory: a connection uses a bounded amount of memory, whatever it
+// receives.
+func TestMemory(t *testing.T) {
+	for name, in := range map[string]io.Reader{
+		"junk":      io.LimitReader(endless("x"), 100<<20),
+		"spaces":    io.LimitReader(endless(" "), 100<<20),
+		"lines":     io.LimitReader(endless("\n"), 10<<20),
+		"bulk":      io.MultiReader(strings.NewReader("*64\r\n"), io.LimitReader(endless("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n"), 100<<20)),
+		"huge":      io.MultiReader(strings.NewReader("*1\r\n$1073741824\r\n"), io.LimitReader(endless("x"), 100<<20)),
+		"commands":  io.LimitReader(endless(line("NEXT orders")), 10<<20),
+		"echoes":    io.LimitReader(endless(cmd("ECHO", strings.Repeat("x", 64<<10))), 20<<20),
+		"unknown":   io.LimitReader(endless(cmd(strings.Repeat("x", 60<<10), strings.Repeat("y", 60<<10))), 20<<20),
+		"COMMAND":   io.LimitReader(endless("COMMAND\n"), 1<<20),
+		"new names": io.LimitReader(&numbered{}, 4<<20),
+	} {
+		nc := &discarding{scripted: scripted{in: in}}
+		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, who: new(auth.Credentials)}
+		c.serve()
+		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 || len(c.known) > maxKnown {
+			t.Errorf("%s: %d bytes to read, %d to write, %d names", name, len(c.buf), cap(c.out), len(c.known))
+		}
+	}
+}
+
+// A numbered reader sends NEXT of ever new names.
+type numbered struct{ n int }
+
+func (r *numbered) Read(b []byte) (int, error) {
+	r.n++
+	return copy(b, line(fmt.Sprintf("NEXT n%d", r.n))), nil
+}
+
+// An endlessReader repeats a text forever.
+type endlessReader struct {
+	text string
+	at   int
+}
+
+func endless(text string) io.Reader { return &endlessReader{text: text} }
+
+func (r *endlessReader) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = r.text[r.at]
+		r.at = (r.at + 1) % len(r.text)
+	}
+	return len(b), nil
+}
+
+// TestHTTP: HTTP is refused, whatever the request would say next.
+func TestHTTP(t *testing.T) {
+	for _, in := range []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /v1 HTTP/1.1\r\nContent-Length: 9\r\n\r\nNEXT a\r\n",
+		"POST\r\nNEXT a\r\n", "Host: localhost\r\nNEXT a\r\n", line("POST a") + line("NEXT a"),
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	} {
+		got := talk(NewServer(Config{Backend: counting()}), in)
+		if want := "-ERR Protocol error: this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP\r\n"; got != want {
+			t.Errorf("%q = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestRefusalArrives: the answer to invalid input arrives, even if much unread
+// input follows.
+func TestRefusalArrives(t *testing.T) {
+	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
+	for range 20 {
+		c := dialTCP(t, addr)
+		if _, err := io.WriteString(c, "*x\r\n"+strings.Repeat("x", 100<<10)); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.read(); !strings.HasPrefix(got, "-ERR Protocol error: invalid multibulk length") {
+			t.Fatalf("got %s", got)
+		}
+		if got := c.read(); got != "read: EOF" {
+			t.Fatalf("after it %s, want the end", got)
+		}
+		c.Close()
+	}
+}
+
+// serving runs a server in a synctest bubble, with a listener.
+func serving(t *testing.T, c Config, f func(s *Server, l *nettest.Pipes)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(c)
+		l := nettest.NewPipes()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		f(s, l)
+		s.Close()
+		if err := <-served; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve = %v, want net.ErrClosed", err)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+	})
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Run("idle", func(t *testing.T) {
+		serving(t, Config{Backend: counting(), IdleTimeout: time.Minute}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
+			for range 3 {
+				time.Sleep(time.Minute - 1)
+				if got := c.do("PING"); got != "+PONG" {
+					t.Fatalf("PING = %s", got)
+				}
+			}
+			began := time.Now()
+			if got := c.read(); got != "read: EOF" || time.Since(began) != time.Minute {
+				t.Errorf("an idle connection has %s after %v", got, time.Since(began))
+			}
+		})
+	})
+	t.Run("none", func(t *testing.T) {
+		serving(t, Config{Backend: counting()}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
+			time.Sleep(1000 * time.Hour)
+			if _, err := io.WriteString(c, "PI"); err != nil { // sets a deadline
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if _, err := io.WriteString(c, "NG\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.read(); got != "+PONG" {
+				t.Errorf("PING = %s", got)
+			}
+			time.Sleep(1000 * time.Hour) // which is gone
+			if got := c.do("PING"); got != "+PONG" {
+				t.Errorf("PING = %s", got)
+			}
+		})
+	})
+	t.Run("stranger", func(t *testing.T) {
+		serving(t, Config{Backend: counting(), Auth: guard{}}, func(s *Server, l *nettest.Pipes) {
+			known, stranger := newClient(l.Dial()), newClient(l.Dial())
+			if got := known.do("AUTH right"); got != "+OK" {
+				t.Fatalf("AUTH = %s", got)
+			}
+			began := time.Now()
+			if got := stranger.read(); got != "read: EOF" || time.Since(began) != DefaultReadTimeout {
+				t.Errorf("a silent stranger has %s after %v", got, time.Since(began))
+			}
+			time.Sleep(time.Hour)
+			if got := known.do("PING"); got != "+PONG" {
+				t.Errorf("PING = %s", got)
+			}
+		})
+	})
+	t.Run("drip", func(t *testing.T) {
+		serving(t, Config{Backend: counting(), ReadTimeout: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
+			began := time.Now()
+			dripped := make(chan struct{})
+			go func() {
+				defer close(dripped)
+				for _, b := range []byte(line("ECHO " + strings.Repeat("x", 100))) {
+					time.Sleep(time.Second)
+					if _, err := c.Write([]byte{b}); err != nil {
+						return
+					}
+				}
+			}()
+			if got, want := c.read(), "-ERR Protocol error: timeout: a command must arrive completely within 5s"; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			if took := time.Since(began); took != 6*time.Second {
+				t.Errorf("it took %v, want 6 s from the first byte", took)
+			}
+			if got := c.read(); got != "read: EOF" {
+				t.Errorf("after it %s", got)
+			}
+			<-dripped
+		})
+	})
+	t.Run("write", func(t *testing.T) {
+		serving(t, Config{Backend: counting(), WriteTimeout: 7 * time.Second}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
+			if _, err := io.WriteString(c, line("NEXT orders 100000")); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			for s.Conns() > 0 {
+				time.Sleep(time.Second / 10)
+			}
+			if took := time.Since(began); took < 7*time.Second || took > 8*time.Second {
+				t.Errorf("a client that does not read was cut off after %v, want 7 s", took)
+			}
+		})
+	})
+}
+
+// waiting is a source whose IDs come after a while. Calls that do not wait
+// fail.
+func waiting(d time.Duration) sourceFunc {
+	return func(ctx context.Context, n int) (firn.Batch, error) {
+		if err := ctx.Err(); err != nil {
+			return firn.Batch{}, err
+		}
+		select {
+		case <-time.After(d):
+			return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
+		case <-ctx.Done():
+			return firn.Batch{}, ctx.Err()
+		}
+	}
+}
+
+// TestWaits: commands before one that waits are answered first, and a command
+// that waits too long is an error.
+func TestWaits(t *testing.T) {
+	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+		c := newClient(l.Dial())
+		began := time.Now()
+		if _, err := io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)); err != nil {
+			t.Fatal(err)
+		}
+		at := []int{0, 3, 3, 6, 9, 12, 15, 18, 21, 24, 27}
+		for i, want := range at {
+			got := c.read()
+			if took := time.Since(began); took != time.Duration(want)*time.Second || strings.HasPrefix(got, "-") {
+				t.Errorf("answer %d is %s after %v, want it after %d s", i, got, took, want)
+			}
+		}
+	})
+	serving(t, Config{Backend: oneSource(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+		c := newClient(l.Dial())
+		began := time.Now()
+		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded"
+		if got := c.do("NEXT orders 5"); got != want || time.Since(began) != 5*time.Second {
+			t.Errorf("got %s after %v, want %s", got, time.Since(began), want)
+		}
+		if got := c.do("PING"); got != "+PONG" {
+			t.Errorf("PING = %s", got)
+		}
+	})
+}
+
+// TestShutdown: Shutdown ends idle connections at once, and lets a command
+// finish.
+func TestShutdown(t *testing.T) {
+	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
+		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
+		if _, err := io.WriteString(half, "*1\r\n$4\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(busy, line("NEXT orders")+line("PING")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Shutdown(context.Background()) }()
+		for _, c := range []*client{idle, half} {
+			if got := c.read(); got != "read: EOF" || time.Since(began) != 0 {
+				t.Errorf("a connection without a command has %s after %v", got, time.Since(began))
+			}
+		}
+		for _, want := range []string{"1", "+PONG", "read: EOF"} {
+			if got := busy.read(); got != want || time.Since(began) != 3*time.Second {
+				t.Errorf("a command under way has %s after %v, want %s", got, time.Since(began), want)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+		if err := s.Serve(nettest.NewPipes()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve after Shutdown = %v", err)
+		}
+		near, far := net.Pipe()
+		go s.ServeConn(far)
+		if got := newClient(near).read(); got != "read: EOF" {
+			t.Errorf("ServeConn after Shutdown: %s", got)
+		}
+	})
+	serving(t, Config{Backend: oneSource(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
+		c := newClient(l.Dial())
+		if _, err := io.WriteString(c, line("NEXT orders")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown = %v, want the context's error", err)
+		}
+		began := time.Now()
+		s.Close()
+		if err := s.Shutdown(context.Background()); err != nil || time.Since(began) != 0 {
+			t.Errorf("Shutdown after Close = %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// TestPeerAccess: over TLS, a certificate identifies a client.
+func TestPeerAccess(t *testing.T) {
+	cert, _ := nettest.Certificate(t)
+	for _, tt := range []struct {
+		name  string
+		known bool // by its certificate
+		cert  bool
+		want  string
+	}{
+		{"certificate", true, true, "1"},
+		{"no certificate", true, false, "-NOAUTH Authentication required."},
+		{"certificate that is not known", false, true, "-NOAUTH Authentication required."},
+	} {
+		s := NewServer(Config{Backend: counting(), Auth: guard{tt.known, onlyOrders}, TLSState: func(nc net.Conn) *tls.ConnectionState {
+			state := nc.(*tls.Conn).ConnectionState()
+			return &state
+		}})
+		near, far := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			secure := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert})
+			if err := secure.Handshake(); err != nil { // as package listen does
+				t.Error(err)
+			}
+			s.ServeConn(secure)
+		}()
+		config := &tls.Config{InsecureSkipVerify: true} // it is the test's own
+		if tt.cert {
+			config.Certificates = []tls.Certificate{cert}
+		}
+		c := newClient(tls.Client(near, config))
+		if got := c.do("NEXT orders"); got != tt.want {
+			t.Errorf("%s: NEXT orders = %s, want %s", tt.name, got, tt.want)
+		}
+		if got := c.do("NEXT users"); !strings.HasPrefix(got, "-NO") {
+			t.Errorf("%s: NEXT users = %s, want an error", tt.name, got)
+		}
+		c.do("RESET")
+		if got := c.do("NEXT orders"); strings.HasPrefix(got, "-") != strings.HasPrefix(tt.want, "-") {
+			t.Errorf("%s: after RESET NEXT orders = %s", tt.name, got)
+		}
+		near.Close()
+		<-done
+	}
+}
+
+// TestManyClients: many connections at once get IDs of their own, also from a
+// real generator that makes them wait.
+func TestManyClients(t *testing.T) {
+	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serveTCP(t, NewServer(Config{Backend: backend}))
+	const clients, rounds, deep = 8, 20, 50
+	ids := make(chan []string, clients)
+	for i := range clients {
+		c := dialTCP(t, addr)
+		go func() {
+			var mine []string
+			for range rounds {
+				if _, err := io.WriteString(c, strings.Repeat(line("NEXT orders"), deep)+line(fmt.Sprintf("NEXT orders %d", 1+i))); err != nil {
+					break
+				}
+				for range deep {
+					mine = append(mine, c.read())
+				}
+				mine = append(mine, strings.Fields(strings.Trim(c.read(), "()"))...)
+			}
+			ids <- mine
+		}()
+	}
+	seen := make(map[string]bool)
+	total := 0
+	for range clients {
+		last := uint64(0)
+		for _, text := range <-ids {
+			id, err := firn.ParseID(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[text] || uint64(id) <= last {
+				t.Fatalf("ID %s came twice, or after %d", text, last)
+			}
+			seen[text], last = true, uint64(id)
+			total++
+		}
+	}
+	if want := rounds * (clients*deep + clients*(clients+1)/2); total != want {
+		t.Errorf("%d IDs, want %d", total, want)
+	}
+}

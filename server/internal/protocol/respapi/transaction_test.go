@@ -1,0 +1,149 @@
+package respapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// script sends commands on one connection and compares the beginnings of the
+// answers.
+func script(t *testing.T, s *Server, steps [][2]string) {
+	t.Helper()
+	var in strings.Builder
+	for _, step := range steps {
+		in.WriteString(line(step[0]))
+	}
+	all := values(t, talk(s, in.String()))
+	if len(all) != len(steps) {
+		t.Fatalf("%d answers, want %d: %v", len(all), len(steps), all)
+	}
+	for i, step := range steps {
+		if got := all[i].String(); !strings.HasPrefix(got, step[1]) || step[1] == "" && got != "" {
+			t.Errorf("%d: %s = %s, want %s", i, step[0], got, step[1])
+		}
+	}
+}
+
+// TestTransactions: EXEC answers what MULTI has queued. Nothing is taken before
+// it, and nothing at all after an error.
+func TestTransactions(t *testing.T) {
+	const aborted = "-EXECABORT Transaction discarded because of previous errors."
+	for name, steps := range map[string][][2]string{
+		"all": {
+			{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"INCRBY a 1", "+QUEUED"}, {"NEXT a", "+QUEUED"}, {"NEXT a 2", "+QUEUED"}, {"PING", "+QUEUED"}, {"NEXTB a 1", "+QUEUED"},
+			{"EXEC", "(:1 :2 3 (4 5) +PONG \x00\x00\x00\x00\x00\x00\x00\x06)"}, {"NEXT a", "7"},
+		},
+		"empty":   {{"MULTI", "+OK"}, {"EXEC", "()"}, {"EXEC", "-ERR EXEC without MULTI"}},
+		"discard": {{"DISCARD", "-ERR DISCARD without MULTI"}, {"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"DISCARD", "+OK"}, {"EXEC", "-ERR EXEC without MULTI"}, {"NEXT a", "1"}},
+		"reset":   {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"RESET", "+RESET"}, {"EXEC", "-ERR EXEC without MULTI"}, {"NEXT a", "1"}},
+		"quit":    {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"QUIT", "+OK"}},
+		"nested":  {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"MULTI", "-ERR MULTI calls can not be nested"}, {"EXEC", aborted}, {"MULTI", "+OK"}, {"NEXT a", "+QUEUED"}, {"EXEC", "(1)"}},
+		"unknown": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"GET a", "-ERR unknown command 'GET'"}, {"INCR a", "+QUEUED"}, {"EXEC", aborted}, {"NEXT a", "1"}},
+		"arity":   {{"MULTI", "+OK"}, {"INCR", "-ERR wrong number of arguments"}, {"EXEC", aborted}},
+		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount must be 1, not "5": for several IDs use NEXT a 5`}, {"EXEC", aborted}},
+		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR bad-parameter: count is"}, {"EXEC", aborted}},
+		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR bad-name: invalid sequencer name"}, {"EXEC", aborted}},
+		"watch":   {{"WATCH a", "-ERR WATCH is not supported"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"WATCH a", "-ERR watch inside MULTI is not allowed"}, {"EXEC", aborted}},
+		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "-ERR hello inside MULTI is not allowed"}, {"DISCARD", "+OK"}, {"HELLO 3", "map("}},
+		// What follows EXEC in the same packet is not part of it, even if it is
+		// equal.
+		"after": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"EXEC", "(:1)"}, {"INCR a", ":2"}, {"INCR a", ":3"}, {"INCR a", ":4"}, {"INCR a", ":5"}, {"INCR a", ":6"}, {"INCR a", ":7"}},
+	} {
+		t.Run(name, func(t *testing.T) { script(t, NewServer(Config{Backend: counting()}), steps) })
+	}
+}
+
+// TestTransactionOfWhatFails: a command that fails in EXEC is one of the
+// answers.
+func TestTransactionOfWhatFails(t *testing.T) {
+	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	all := values(t, talk(s, line("MULTI")+line("NEXT u")+line("INCR u")+line("NEXT u")+line("EXEC")+line("PING")))
+	got := all[4]
+	if len(got.items) != 3 || len(got.items[0].text) != 36 || got.items[1].kind != '-' || len(got.items[2].text) != 36 || all[5].String() != "+PONG" {
+		t.Errorf("EXEC = %s, then %s", got, all[5])
+	}
+}
+
+// TestTransactionCutAnywhere: a connection that ends anywhere before the last
+// byte of EXEC has taken nothing.
+func TestTransactionCutAnywhere(t *testing.T) {
+	taken := 0
+	s := NewServer(Config{Backend: oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+		taken += n
+		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
+	})})
+	in := line("MULTI") + strings.Repeat(line("INCR a"), 20) + line("NEXT a 100") + line("NEXTB b 7") + "NEXT \"a\"\r\n" + line("EXEC")
+	for i := range len(in) {
+		talk(s, in[:i])
+	}
+	if taken != 0 {
+		t.Fatalf("%d IDs were taken before EXEC", taken)
+	}
+	if talk(s, in); taken != 128 {
+		t.Errorf("%d IDs were taken by EXEC, want 128", taken)
+	}
+}
+
+// TestTransactionBounds: beyond the limits of a transaction nothing is kept.
+func TestTransactionBounds(t *testing.T) {
+	s := NewServer(Config{Backend: counting(), MaxCount: 5000, MaxBytes: 1 << 10})
+	last := func(in string) (n int, last string) {
+		all := values(t, talk(s, line("MULTI")+in+line("EXEC")))
+		return len(all[len(all)-1].items), all[len(all)-1].String()
+	}
+	if n, _ := last(strings.Repeat(line("INCR a"), 5000)); n != 5000 {
+		t.Errorf("5000 commands alike: %d answers", n)
+	}
+	for _, in := range []string{
+		strings.Repeat(line("INCR a"), 5001),
+		strings.Repeat(line("INCR a")+line("INCR b"), 100),
+		strings.Repeat(cmd("NEXT", "a", "1", "FORMAT", "hex"), 3) + cmd("ECHO", strings.Repeat("x", 1<<10)) + cmd("ECHO", strings.Repeat("y", 1<<10)),
+	} {
+		if _, got := last(in); !strings.HasPrefix(got, "-EXECABORT") {
+			t.Errorf("EXEC after %.40q… = %.60s, want EXECABORT", in, got)
+		}
+	}
+	c := &conn{s: s, nc: &discarding{}, who: new(auth.Credentials)}
+	c.buf = []byte(line("MULTI") + strings.Repeat(line("INCR a")+line("INCR b"), 1000))
+	c.w = len(c.buf)
+	c.answer()
+	if c.tx == nil || !c.tx.aborted || c.tx.runs != nil {
+		t.Errorf("what was too much is kept: %+v", c.tx)
+	}
+}
+
+// TestTransactionOfStrangers: a client that may not take IDs of a name gets the
+// error when it queues the command, and a token that ends before EXEC takes
+// nothing.
+func TestTransactionOfStrangers(t *testing.T) {
+	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
+		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
+		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
+		{"CLIENT LIST", "-NOPERM"}, {"CLIENT INFO", "id=1 "},
+		{"CONFIG GET save", "(save )"}, {"CONFIG GET maxclients", "()"},
+	})
+	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
+		{"AUTH right", "+OK"}, {"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-NOAUTH"},
+	})
+}
+
+// TestObserveTransaction: Observe is called for each command that EXEC
+// executes, not for queued ones.
+func TestObserveTransaction(t *testing.T) {
+	var got []string
+	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, _ time.Duration, k service.Kind) {
+		got = append(got, fmt.Sprintf("%s*%d %d %t", command, n, ids, k != service.NoProblem))
+	}})
+	talk(s, line("MULTI")+strings.Repeat(line("INCR a"), 10)+line("NEXT a/")+line("EXEC")+line("MULTI")+line("INCR a")+strings.Repeat(line("INCR a"), 9)+line("EXEC"))
+	want := "multi*1 0 false, next*1 0 true, exec*1 0 true, multi*1 0 false, incr*1 1 false, incr*9 1 false, exec*1 0 false"
+	if joined := strings.Join(got, ", "); joined != want {
+		t.Errorf("observed %s\nwant %s", joined, want)
+	}
+}

@@ -1,0 +1,586 @@
+package rpcapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// A counted listener counts its connections that the server has not closed.
+type counted struct {
+	net.Listener
+	server *Server
+	open   atomic.Int64
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.open.Add(1)
+		_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10) // or the system takes MiBs of what is not read
+		conn = &countedConn{Conn: conn, l: l}
+	}
+	return conn, err
+}
+
+type countedConn struct {
+	net.Conn
+	l    *counted
+	once sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.l.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// listening serves until the test ends.
+func listening(t *testing.T, c Config) *counted {
+	t.Helper()
+	s := NewServer(c)
+	l := &counted{Listener: nettest.Listen(t), server: s}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Shutdown(ctx) // an attacker's calls may be cut off
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// A raw is a client that speaks HTTP/2 as no library would.
+type raw struct {
+	t    *testing.T
+	conn net.Conn
+	next uint32
+}
+
+// frameOf is a frame of HTTP/2.
+func frameOf(kind, flags byte, stream uint32, payload []byte) []byte {
+	b := frame(kind, flags, stream, len(payload))
+	copy(b[frameHeaderLen:], payload)
+	return b
+}
+
+// dialRaw connects. The windows of the client are as large as they can be, so
+// that only the server's own limits hold it back.
+func dialRaw(t *testing.T, l *counted) *raw {
+	t.Helper()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	r := &raw{t, conn, 1}
+	hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+		string(frameOf(4, 0, 0, []byte{0, 4, 0x7f, 0xff, 0xff, 0xff})) + // SETTINGS_INITIAL_WINDOW_SIZE
+		string(frameOf(8, 0, 0, []byte{0x40, 0, 0, 0})) // WINDOW_UPDATE of the connection
+	if _, err := io.WriteString(conn, hello); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// call sends the head of a call, and its message if there is one.
+func (r *raw) call(method string, m proto.Message, headers ...string) (stream uint32, err error) {
+	var block []byte
+	all := append([]string{":method", "POST", ":scheme", "http", ":path", method, ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"}, headers...)
+	for _, pair := range slices.Collect(slices.Chunk(all, 2)) {
+		block = append(block, 0) // a literal that is not kept
+		for _, text := range pair {
+			block = append(append(block, byte(len(text))), text...)
+		}
+	}
+	stream = r.next
+	r.next += 2
+	out := frameOf(frameHeaders, 4, stream, block) // END_HEADERS
+	if m != nil {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		out = append(out, frameOf(frameData, 0, stream, append([]byte{0, 0, 0, 0, byte(len(b))}, b...))...)
+	}
+	_, err = r.conn.Write(out)
+	return stream, err
+}
+
+// closedWithin reports whether the server closes the connection in so long.
+// Frames that come meanwhile are read and not answered.
+func (r *raw) closedWithin(d time.Duration) bool {
+	_ = r.conn.SetReadDeadline(time.Now().Add(d))
+	_, err := io.Copy(io.Discard, r.conn)
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// heap is how many bytes are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// TestAnswersNotRead: forty connections with as many calls as there can be,
+// whose clients read nothing, cost little together, whatever size their
+// messages have; another client gets streams and long answers meanwhile; and
+// what they hold ends.
+func TestAnswersNotRead(t *testing.T) {
+	const conns, most = 40, 128 << 20
+	const write = 2 * time.Second
+	for what, row := range map[string]struct {
+		method string
+		m      proto.Message
+	}{
+		"small messages": {"/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: 1}},
+		"large messages": {"/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: maxBatch}},
+		"long answers":   {"/firn.v1.IDs/Next", &firnv1.NextRequest{Count: service.MaxCount}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := &slow{free: make(chan struct{})}
+			close(s.free)
+			l := listening(t, Config{Backend: s, Limits: service.Limits{Write: write}})
+			before := heap()
+			for range conns {
+				r := dialRaw(t, l)
+				for range maxStreams {
+					if _, err := r.call(row.method, row.m); err != nil {
+						break // the write timeout of the first ones has passed
+					}
+				}
+			}
+			used := uint64(0)
+			now := func() {
+				now := heap()
+				used = max(used, now-min(before, now))
+			}
+			now()
+			conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := firnv1.NewIDsClient(conn)
+			if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount}, grpc.MaxCallRecvMsgSize(1<<30)); err != nil {
+				t.Errorf("another client: %v", err)
+			}
+			stream, err := ids.Stream(t.Context())
+			if err == nil {
+				err = stream.Send(&firnv1.StreamRequest{Credit: 1})
+			}
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			if err != nil {
+				t.Errorf("another client's stream: %v", err)
+			}
+			_ = conn.Close()
+			for s.given.Load() == 0 || l.server.total.held.Load() > 0 { // ends with the test's time
+				time.Sleep(write / 10)
+				now()
+			}
+			if used > most {
+				t.Errorf("%d connections that are not read cost %d MiB, want %d at most", conns, used>>20, most>>20)
+			}
+			t.Logf("report: %s: %d connections of %d calls that are not read cost %d MiB", what, conns, maxStreams, used>>20)
+		})
+	}
+}
+
+// TestStreamNotRead: a stream that is not read ends at the write timeout, and
+// the others of its connection continue.
+func TestStreamNotRead(t *testing.T) { synctest.Test(t, testStreamNotRead) }
+
+func testStreamNotRead(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	l, server := nettest.NewPipes(), NewServer(Config{Backend: s, Limits: service.Limits{Write: time.Second}})
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial(), nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = server.Shutdown(context.Background())
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	ids := firnv1.NewIDsClient(conn)
+	unread, err := ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unread.Send(&firnv1.StreamRequest{Credit: maxCredit, Batch: maxBatch})
+	other, err := ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Send(&firnv1.StreamRequest{Credit: 1})
+	for begin := time.Now(); time.Since(begin) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
+		if _, err := other.Recv(); err != nil {
+			t.Fatalf("a stream that is read has ended after %v: %v", time.Since(begin), err)
+		}
+		_ = other.Send(&firnv1.StreamRequest{Credit: 1})
+	}
+	for err == nil {
+		_, err = unread.Recv()
+	}
+	wantCode(t, "unread", err, codes.Unavailable, "busy")
+}
+
+// TestStrangers: a client that is not known has few calls at once, and its
+// connection ends soon, whatever it leaves unsaid; one that is known is not
+// held back by that.
+func TestStrangers(t *testing.T) {
+	const read = 3 * time.Second
+	l := listening(t, Config{Backend: static(t, "default"), Auth: needs{}, Limits: service.Limits{Read: read}})
+	for what, do := range map[string]func(r *raw) error{
+		"it says nothing": func(*raw) error { return nil },
+		"calls without a message": func(r *raw) (err error) {
+			for range maxStreams {
+				if _, err = r.call("/firn.v1.IDs/Next", nil); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+		"health checks without a message": func(r *raw) (err error) {
+			for range maxStreams {
+				if _, err = r.call("/grpc.health.v1.Health/Check", nil); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+		"a watch": func(r *raw) error {
+			_, err := r.call("/grpc.health.v1.Health/Watch", &firnv1.GetRequest{})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := dialRaw(t, l)
+			_ = do(r) // fails if its connection has ended already
+			if !r.closedWithin(nettest.Patience) {
+				t.Error("the connection is open")
+			}
+		})
+	}
+	t.Run("a known client", func(t *testing.T) {
+		t.Parallel()
+		r := dialRaw(t, l)
+		for range maxStreams {
+			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}, "authorization", "Bearer generate default"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.closedWithin(3 * read) {
+			t.Error("the connection of a known client was closed")
+		}
+	})
+}
+
+// TestMessageNeverComes: a call whose message does not come ends, also of a
+// client that is known, and its connection continues.
+func TestMessageNeverComes(t *testing.T) {
+	var calls atomic.Int64
+	const read = time.Second
+	l := listening(t, Config{Backend: seeing(func(context.Context) { calls.Add(1) }), Limits: service.Limits{Read: read}})
+	r := dialRaw(t, l)
+	ended := make(map[uint32]bool)
+	for _, method := range []string{"/firn.v1.IDs/Next", "/firn.v1.IDs/Stream"} {
+		stream, err := r.call(method, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended[stream] = false
+	}
+	_ = r.conn.SetReadDeadline(time.Now().Add(nettest.Patience))
+	var in frames
+	for open, buf := len(ended), make([]byte, 4<<10); open > 0; {
+		n, err := r.conn.Read(buf)
+		if err != nil {
+			t.Fatalf("%d calls without a message are open: %v", open, err)
+		}
+		in.parse(buf[:n], func(kind, flags byte, stream uint32) {
+			done, ours := ended[stream]
+			if ours && !done && (kind == frameReset || kind == frameHeaders && flags&flagEndStream != 0) {
+				ended[stream] = true
+				open--
+			}
+		})
+	}
+	if calls.Load() != 0 {
+		t.Errorf("%d calls reached the sequencers", calls.Load())
+	}
+}
+
+// TestRapidReset: a client that begins calls to reset them loses its
+// connection.
+func TestRapidReset(t *testing.T) {
+	l := listening(t, Config{Backend: static(t, "default")})
+	r := dialRaw(t, l)
+	go func() {
+		for range 10 * maxResets {
+			stream, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{})
+			if err != nil {
+				return
+			}
+			if _, err := r.conn.Write(frameOf(frameReset, 0, stream, []byte{0, 0, 0, 8})); err != nil { // CANCEL
+				return
+			}
+		}
+	}()
+	if !r.closedWithin(nettest.Patience) {
+		t.Error("the connection is open")
+	}
+}
+
+// A controlsConn counts the SETTINGS and PINGs that a client writes.
+type controlsConn struct {
+	net.Conn
+	out frames
+	got *atomic.Int64
+}
+
+func (c *controlsConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.out.parse(b[:n], func(kind, flags byte, _ uint32) {
+		if (kind == frameSettings || kind == framePing) && flags&flagAck == 0 {
+			c.got.Add(1)
+		}
+	})
+	return n, err
+}
+
+// TestBusyStream: gRPC's own client sends many PINGs while it reads a stream,
+// to estimate the bandwidth, and keeps its connection.
+func TestBusyStream(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	l := listening(t, Config{Backend: s})
+	var controls, dials atomic.Int64
+	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			dials.Add(1)
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+			return &controlsConn{c, frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stream, err := firnv1.NewIDsClient(conn).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for responses := 0; controls.Load() <= 10*maxControls; responses++ {
+		if responses == 100_000 {
+			t.Fatalf("the client sent only %d", controls.Load())
+		}
+		if err := stream.Send(&firnv1.StreamRequest{Credit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatalf("after %d SETTINGS and PINGs: %v", controls.Load(), err)
+		}
+	}
+	if n := dials.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// TestFloods: connections that send as fast as they can what has to be answered
+// or remembered, and read nothing, cost little and do not affect other clients.
+// TestHogs in cmd/firn does the same for a process, for longer.
+func TestFloods(t *testing.T) {
+	const conns, most, size = 10, 64 << 20, 1 << 20
+	// A header of 4,000 bytes for the table of the connection, and then one byte
+	// for each time that it is repeated.
+	header := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
+	for i := range header[6:] {
+		header[6+i] = 'y'
+	}
+	block := func(r *raw) []byte {
+		var block []byte
+		for _, text := range []string{":method", "POST", ":scheme", "http", ":path", "/firn.v1.IDs/Next", ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"} {
+			if strings.HasPrefix(text, ":") || text == "content-type" || text == "te" {
+				block = append(block, 0)
+			}
+			block = append(append(block, byte(len(text))), text...)
+		}
+		return block
+	}
+	floods := map[string]func(r *raw) (first, then []byte){
+		"pings":    func(*raw) (first, then []byte) { return nil, frameOf(6, 0, 0, []byte("firnfirn")) },
+		"settings": func(*raw) (first, then []byte) { return nil, frameOf(4, 0, 0, []byte{0, 4, 0, 0, 0, 1}) },
+		"long settings": func(*raw) (first, then []byte) {
+			return nil, frameOf(4, 0, 0, bytes.Repeat([]byte{0xbe, 0xef, 0, 0, 0, 1}, 2000))
+		},
+		"acks":       func(*raw) (first, then []byte) { return nil, frameOf(6, 1, 0, []byte("firnfirn")) },
+		"windows":    func(*raw) (first, then []byte) { return nil, frameOf(8, 0, 0, []byte{0, 0, 0, 1}) },
+		"priorities": func(*raw) (first, then []byte) { return nil, frameOf(2, 0, 1, []byte{0, 0, 0, 0, 1}) },
+		"unknown":    func(*raw) (first, then []byte) { return nil, frameOf(0xbe, 0, 0, make([]byte, 1000)) },
+		"empty data": func(r *raw) (first, then []byte) {
+			return frameOf(frameHeaders, 4, 1, block(r)), frameOf(frameData, 0, 1, nil)
+		},
+		"continuations": func(r *raw) (first, then []byte) {
+			return frameOf(frameHeaders, 0, 1, block(r)), frameOf(9, 0, 1, append([]byte{0, 1, 'x', 100}, make([]byte, 100)...))
+		},
+		"empty continuations": func(r *raw) (first, then []byte) {
+			return frameOf(frameHeaders, 0, 1, block(r)), frameOf(9, 0, 1, nil)
+		},
+		"headers from the table": func(r *raw) (first, then []byte) {
+			all := append(append([]byte{}, block(r)...), header...)
+			for range 4000 {
+				all = append(all, 0x80|62) // the first entry of the table
+			}
+			return frameOf(frameHeaders, 4|1, 1, all), nil
+		},
+		"streams": func(*raw) (first, then []byte) { return nil, nil },
+	}
+	for what, flood := range floods {
+		t.Run(what, func(t *testing.T) {
+			l := listening(t, Config{Backend: static(t, "default")})
+			before, used := heap(), uint64(0)
+			var all sync.WaitGroup
+			for range conns {
+				r := dialRaw(t, l)
+				all.Go(func() {
+					_ = r.conn.SetWriteDeadline(time.Now().Add(time.Second))
+					first, then := flood(r)
+					if _, err := r.conn.Write(first); err != nil {
+						return
+					}
+					for sent := 0; sent < size && what != "headers from the table"; {
+						out := slices.Repeat(then, 1+(64<<10)/(1+len(then)))
+						if what == "streams" {
+							out = nil
+							for range 500 {
+								out = append(out, frameOf(frameHeaders, 4, r.next, block(r))...)
+								r.next += 2
+							}
+						}
+						n, err := r.conn.Write(out)
+						if sent += n; err != nil {
+							return // the server stopped reading, or closed the connection
+						}
+					}
+				})
+			}
+			all.Wait()
+			if now := heap(); now > before {
+				used = now - before
+			}
+			conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), new(firnv1.NextRequest)); err != nil {
+				t.Errorf("another client: %v", err)
+			}
+			if used > most {
+				t.Errorf("%d connections cost %d MiB, want %d at most", conns, used>>20, most>>20)
+			}
+			t.Logf("%d KiB", used>>10)
+		})
+	}
+}
+
+// TestManyCalls: authenticated clients with many connections and the maximum of
+// calls on each cost a bounded amount of memory, and every other client can
+// still make a few calls.
+func TestManyCalls(t *testing.T) {
+	const conns, most = 150, 300 << 20
+	s := &slow{free: make(chan struct{})}
+	l := listening(t, Config{Backend: s})
+	before := heap()
+	var all []*raw
+	for range conns {
+		r := dialRaw(t, l)
+		all = append(all, r)
+		for range maxStreams {
+			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ids := firnv1.NewIDsClient(conn)
+	// Calls beyond fewCalls fail while all the others are open.
+	results := make(chan error, 4*fewCalls)
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		for range cap(results) {
+			go func() {
+				_, err := ids.Next(t.Context(), &firnv1.NextRequest{})
+				results <- err
+			}()
+		}
+		var refused error
+		for range cap(results) - fewCalls {
+			select {
+			case refused = <-results:
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if refused != nil {
+			wantCode(t, "one too many", refused, codes.Unavailable, "busy")
+			break
+		}
+		if time.Since(begin) > nettest.Patience {
+			t.Fatal("no call is refused")
+		}
+	}
+	if now := heap(); now > before+most {
+		used := now - before
+		t.Errorf("%d connections of %d calls cost %d MiB, want %d at most", conns, maxStreams, used>>20, most>>20)
+	}
+	for _, r := range all {
+		_ = r.conn.Close()
+	}
+	close(s.free)
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := ids.Next(t.Context(), &firnv1.NextRequest{}); err != nil {
+			t.Errorf("a call of another client: %v", err)
+		}
+		if l.open.Load() == 1 {
+			break
+		}
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("%d connections are open", l.open.Load())
+		}
+	}
+}

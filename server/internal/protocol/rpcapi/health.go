@@ -1,0 +1,88 @@
+package rpcapi
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// watchEvery is how often a Watch checks whether the server is ready.
+const watchEvery = 5 * time.Second
+
+// A healthy is the health service. It reports the same as /readyz.
+type healthy struct {
+	healthpb.UnimplementedHealthServer
+	s     *Server
+	ready *service.Readiness
+}
+
+func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
+	select {
+	case <-h.s.drains:
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	default:
+	}
+	if err := h.ready.Ready(ctx); err != nil {
+		h.s.c.Log.Debug("not ready", "error", err)
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	return healthpb.HealthCheckResponse_SERVING
+}
+
+// services returns the services that can be checked; "" is the server.
+func services() []string {
+	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName}
+}
+
+// Check reports whether a service accepts calls.
+func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if !slices.Contains(services(), r.GetService()) {
+		return nil, status.Error(codes.NotFound, "unknown service")
+	}
+	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
+}
+
+// List reports the status of all services.
+func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	all := make(map[string]*healthpb.HealthCheckResponse)
+	now := h.status(ctx)
+	for _, s := range services() {
+		all[s] = &healthpb.HealthCheckResponse{Status: now}
+	}
+	return &healthpb.HealthListResponse{Statuses: all}, nil
+}
+
+// Watch reports the status whenever it changes, until the server stops.
+func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	last := healthpb.HealthCheckResponse_UNKNOWN
+	for drains := h.s.drains; ; {
+		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol requires
+		if slices.Contains(services(), r.GetService()) {
+			now = h.status(stream.Context())
+		}
+		if now != last {
+			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
+				return err
+			}
+			last = now
+		}
+		select {
+		case <-tick.C:
+		case <-drains:
+			drains = nil // closed: once is enough
+		case <-h.s.stops:
+			return draining()
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
+}

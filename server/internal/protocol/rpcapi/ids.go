@@ -1,0 +1,364 @@
+package rpcapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// defaultName is the sequencer of calls that do not name one.
+const defaultName = "default"
+
+// maxBatch is how many IDs a client may request per response of Stream. A
+// response has fewer if they do not fit into maxPiece bytes; each ID and each
+// run takes up to so many.
+const (
+	maxBatch  = 10_000
+	idOctets  = 8
+	runOctets = 48
+)
+
+// maxCredit is how many IDs one message of Stream can allow.
+const maxCredit = 1_000_000_000
+
+// A want is a parsed call.
+type want struct {
+	name string
+	runs bool
+	s    service.Sequencer
+}
+
+// mayTake checks that the caller may take IDs of a sequencer.
+func (s *Server) mayTake(ctx context.Context, name string) error {
+	return s.check(ctx, auth.Take, name)
+}
+
+// limited returns the context of a call with the server's limit.
+func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.c.Limit)
+}
+
+// find validates a call and finds the sequencer. n is how many IDs it takes at
+// once.
+func (s *Server) find(ctx, limited context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
+	w := want{name: name}
+	if n > int64(s.c.Limits.Count) {
+		return w, invalid("count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
+	}
+	if err := service.CheckName(name); err != nil {
+		return w, badName("sequencer", err)
+	}
+	switch form {
+	case firnv1.Form_FORM_UNSPECIFIED, firnv1.Form_FORM_IDS:
+	case firnv1.Form_FORM_RUNS:
+		w.runs = true
+	default:
+		return w, invalid("form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
+	}
+	var err error
+	if w.s, err = service.Find(limited, s.c.Backend, name, s.c.Auth, func() *auth.Credentials { return shownIn(ctx) }); err != nil {
+		return w, s.failed(ctx, method, err)
+	}
+	if w.runs && !w.s.Layout.HasRuns() {
+		return w, invalidAs(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", w.s.Layout))
+	}
+	return w, nil
+}
+
+// An answer holds what NextResponse and StreamResponse have in common.
+type answer struct {
+	ids    []uint64
+	ids128 []byte
+	runs   []*firnv1.Run
+}
+
+// take takes n IDs, or returns an error.
+func (s *Server) take(ctx, limited context.Context, method string, w want, n int) (a answer, err error) {
+	if w.s.Source128 != nil {
+		err = takeOf(limited, w.s.Source128, n, func(b firn.Batch128) {
+			if w.runs {
+				for _, r := range b.Runs() {
+					a.runs = append(a.runs, &firnv1.Run{First128: r.First[:], Step: r.Step, Count: uint32(r.Count)})
+				}
+				return
+			}
+			a.ids128 = b.AppendRaw(nil, 0, n)
+		})
+	} else {
+		err = takeOf(limited, w.s.Source, n, func(b firn.Batch) {
+			if w.runs {
+				for _, r := range b.Runs() {
+					a.runs = append(a.runs, &firnv1.Run{First: uint64(r.First), Step: r.Step, Count: uint32(r.Count)})
+				}
+				return
+			}
+			a.ids = make([]uint64, 0, n)
+			for id := range b.All() {
+				a.ids = append(a.ids, uint64(id))
+			}
+		})
+	}
+	if err != nil {
+		return answer{}, s.failed(ctx, method, err)
+	}
+	return a, nil
+}
+
+// takeOf takes n IDs of a source for use, or returns an error.
+func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int, use func(firn.BatchOf[I])) error {
+	b, err := source.NextBatch(ctx, n)
+	if err = service.CheckLen(b.Len(), n, err); err == nil {
+		use(b)
+	}
+	return err
+}
+
+// Next makes IDs and returns them at once.
+func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
+	name := cmp.Or(r.GetSequencer(), defaultName)
+	if err := s.mayTake(ctx, name); err != nil {
+		return nil, err
+	}
+	return s.next(ctx, "Next", name, r.GetForm(), max(1, int64(r.GetCount()))) // also if int has 32 bits
+}
+
+// next makes n IDs for an authorized caller.
+func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form, n int64) (*firnv1.NextResponse, error) {
+	limited, cancel := s.limited(ctx) // for the rest of the call
+	defer cancel()
+	w, err := s.find(ctx, limited, method, name, form, n)
+	if err != nil {
+		return nil, err
+	}
+	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
+		done, err := s.begin(ctx, limited, w.s.Layout, int(n))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	a, err := s.take(ctx, limited, method, w, int(n))
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String()}, nil
+}
+
+// begin waits until the call may begin a long answer of n IDs; done ends it.
+func (s *Server) begin(ctx, limited context.Context, l firn.Layout, n int) (done func(), err error) {
+	turn, cancel := service.WithTurn(limited, l, n)
+	defer cancel()
+	m := callerOf(ctx).meter
+	done, err = m.begin(turn)
+	if err == nil {
+		if err = m.bookLong(turn, callOf(ctx), 2*n*l.Bits()/8); err != nil { // the IDs, and the message
+			done()
+		}
+	}
+	switch {
+	case err == nil:
+		return done, nil
+	case ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, errFull):
+		return nil, fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
+	case errors.Is(err, errUnread):
+		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
+	}
+	return nil, fail(service.Busy, fmt.Sprintf("%d earlier calls for many IDs on this connection were not answered in %v: no ID was taken; use another connection for calls that must not wait for them", maxLong, s.c.Limit), time.Second)
+}
+
+// A credit is how many more IDs a stream may send.
+type credit struct {
+	mu     sync.Mutex
+	left   uint64
+	err    error // why there will be no more credit; io.EOF if the client is done
+	change chan struct{}
+}
+
+func (c *credit) add(n uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left > math.MaxUint64-n {
+		n = math.MaxUint64 - c.left
+	}
+	c.left += n
+	if err != nil {
+		c.err = err
+	}
+	select {
+	case c.change <- struct{}{}:
+	default:
+	}
+}
+
+// take takes up to n of the credit. It returns 0 without credit at the
+// moment, and an error if there will be no more.
+func (c *credit) take(n uint64) (uint64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := min(n, c.left); got > 0 && (c.err == nil || errors.Is(c.err, io.EOF)) {
+		c.left -= got
+		return got, nil
+	}
+	return 0, c.err
+}
+
+// Stream makes as many IDs as the client gives credit for.
+func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse]) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return invalid("sequencer", "no request received: the first one names the sequencer and gives credit")
+	}
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(first.GetSequencer(), defaultName)
+	batch := uint64(first.GetBatch())
+	switch {
+	case batch == 0:
+		batch = uint64(min(1000, s.c.Limits.Count))
+	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
+		return invalid("batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
+	}
+	if err := s.mayTake(ctx, name); err != nil {
+		return err
+	}
+	w, err := s.findFirst(ctx, name, first.GetForm())
+	if err != nil {
+		return err
+	}
+	c := &credit{change: make(chan struct{}, 1)}
+	grant := func(r *firnv1.StreamRequest) error {
+		if r.GetCredit() > maxCredit {
+			return invalid("credit", fmt.Sprintf("credit is %d: a message can give up to %d", r.GetCredit(), maxCredit))
+		}
+		c.add(r.GetCredit(), nil)
+		return nil
+	}
+	if err := grant(first); err != nil {
+		return err
+	}
+	// The goroutine ends with the stream's context, which ends when this method
+	// returns.
+	go func() {
+		for {
+			r, err := stream.Recv()
+			if err == nil && (r.GetSequencer() != "" || r.GetBatch() != 0 || r.GetForm() != 0) {
+				err = invalid("sequencer", "only the first message may set sequencer, batch and form")
+			}
+			if err == nil {
+				err = grant(r)
+			}
+			if err != nil {
+				c.add(0, err)
+				return
+			}
+		}
+	}()
+	o := newOutbox(callerOf(ctx).meter, s.c.Limits.Write)
+	defer func() { o.close(ctx) }()
+	err = s.pump(ctx, stream, w, c, o, batch)
+	if errors.Is(err, errStalled) {
+		return s.stall(o.m)
+	}
+	return err
+}
+
+// findFirst is find for the first message of a Stream.
+func (s *Server) findFirst(ctx context.Context, name string, form firnv1.Form) (want, error) {
+	limited, cancel := s.limited(ctx)
+	defer cancel()
+	return s.find(ctx, limited, "Stream", name, form, 0)
+}
+
+// takeNext is take for a response of a Stream.
+func (s *Server) takeNext(ctx context.Context, w want, n int) (answer, error) {
+	limited, cancel := s.limited(ctx)
+	defer cancel()
+	return s.take(ctx, limited, "Stream", w, n)
+}
+
+// pump sends IDs for credit until there will be no more credit.
+func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
+	if !w.runs {
+		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
+	}
+	for {
+		select {
+		case <-s.stops:
+			return draining()
+		default:
+		}
+		n, err := c.take(batch)
+		switch {
+		case errors.Is(err, io.EOF):
+			return o.flush(ctx, s.stops)
+		case err != nil:
+			return err
+		case n == 0:
+			if err := o.wait(ctx, c.change, s.stops); err != nil {
+				return err
+			}
+			continue
+		}
+		// Reserve room before taking IDs: IDs that waited would be too old, or lost.
+		if err := o.reserve(ctx, s.stops); err != nil {
+			return err
+		}
+		// A stream can outlast the token that began it.
+		err = s.check(ctx, auth.Take, w.name)
+		var a answer
+		if err == nil {
+			a, err = s.takeNext(ctx, w, int(n))
+		}
+		if err != nil {
+			o.unreserve(maxPiece)
+			return err
+		}
+		first := true
+		for piece := range a.pieces() {
+			if !first {
+				if err := o.reserve(ctx, s.stops); err != nil {
+					return err
+				}
+			}
+			first = false
+			if err := stream.SendMsg(o.add(piece)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pieces yields responses of Stream with the answer, each of up to maxPiece
+// bytes.
+func (a answer) pieces() iter.Seq[*firnv1.StreamResponse] {
+	return func(yield func(*firnv1.StreamResponse) bool) {
+		if len(a.runs) == 0 {
+			yield(&firnv1.StreamResponse{Ids: a.ids, Ids128: a.ids128})
+			return
+		}
+		for runs := range slices.Chunk(a.runs, maxPiece/runOctets) {
+			if !yield(&firnv1.StreamResponse{Runs: runs}) {
+				return
+			}
+		}
+	}
+}

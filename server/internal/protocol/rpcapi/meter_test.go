@@ -1,0 +1,304 @@
+package rpcapi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/peer"
+
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// frame is a frame of HTTP/2 with so many bytes.
+func frame(kind, flags byte, stream uint32, size int) []byte {
+	b := []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags}
+	b = binary.BigEndian.AppendUint32(b, stream)
+	return append(b, make([]byte, size)...)
+}
+
+// TestFrames: heads of frames are read alike in whatever pieces they come.
+func TestFrames(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		all := []byte("preface!")
+		var want []string
+		for range r.IntN(8) {
+			kind, flags, stream := byte(r.IntN(10)), byte(r.IntN(64)), r.Uint32()>>1
+			all = append(all, frame(kind, flags, stream|uint32(r.IntN(2))<<31, r.IntN(30))...)
+			want = append(want, fmt.Sprint(kind, flags, stream))
+		}
+		for range 20 {
+			f := frames{skip: len("preface!")}
+			var got []string
+			for rest := all; len(rest) > 0; {
+				n := 1 + r.IntN(min(len(rest), 40))
+				f.parse(rest[:n], func(kind, flags byte, stream uint32) { got = append(got, fmt.Sprint(kind, flags, stream)) })
+				rest = rest[n:]
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%v, want %v", got, want)
+			}
+		}
+	}
+}
+
+// TestMeter: a long answer is not begun while too many have not gone out, or
+// are begun.
+func TestMeter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter(nil, meterLimits{})
+		stream := uint32(1)
+		call := func() { // comes, and its handler runs
+			m.received(frameHeaders, 4, stream)
+			m.enter()
+			stream += 2
+		}
+		call()
+		m.received(frameHeaders, 5, 1) // trailers
+		begun := make(chan func(), 100)
+		begin := func() {
+			done, err := m.begin(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			begun <- done
+		}
+		want := func(when string, n int) {
+			t.Helper()
+			synctest.Wait()
+			if len(begun) != n {
+				t.Errorf("%s: %d are begun, want %d", when, len(begun), n)
+			}
+		}
+		begin()
+		want("at first", 1)
+		for range maxLong {
+			call()
+			go begin()
+		}
+		want("as many as may be at the same time", maxLong)
+		(<-begun)()
+		want("one has its answer, which has not gone out", maxLong)
+		for range maxLong {
+			(<-begun)()
+			m.leave()
+		}
+		// maxLong calls have ended, one runs, and all of the streams are open.
+		go begin()
+		want("too many have not gone out", 0)
+		m.sent(frameHeaders, 4, 1) // not the last frame of it
+		m.sent(frameData, 0, 1)
+		want("nor now", 0)
+		m.sent(frameHeaders, 5, 1)
+		want("one has gone out", 1)
+		(<-begun)()
+		m.received(frameHeaders, 4, stream)
+		m.enter()
+		m.leave()
+		go begin()
+		want("another has not", 0)
+		m.received(frameReset, 0, stream) // the client has given it up
+		want("and will not", 1)
+
+		for range maxUnread {
+			stream += 2
+			m.received(frameHeaders, 4, stream)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.begin(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errUnread) {
+			t.Errorf("%v, want the context's error, and that answers are not read", err)
+		}
+	})
+}
+
+// TestMeterOrder: calls for many IDs begin in the order of their arrival. A
+// cancelled call leaves no gap, and a new one does not overtake those that
+// wait.
+func TestMeterOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter(nil, meterLimits{})
+		var running []func()
+		for range maxLong {
+			done, err := m.begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = append(running, done)
+		}
+		var order []int
+		for i := range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				done, err := m.begin(ctx)
+				if i%4 == 1 {
+					if err == nil || errors.Is(err, errUnread) {
+						t.Errorf("call %d: %v, want that it is given up", i, err)
+					}
+					return
+				}
+				order = append(order, i)
+				time.Sleep(time.Second)
+				done()
+			}()
+			synctest.Wait()
+			if i%4 == 1 {
+				cancel()
+				synctest.Wait()
+			}
+		}
+		running[0]()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []int{0, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15, 16, 18, 19}; !slices.Equal(order, want) {
+			t.Errorf("they begin in the order %v, want %v", order, want)
+		}
+		for _, done := range running[1:] {
+			done()
+		}
+		if m.long != 0 || len(m.line) != 0 {
+			t.Errorf("%d have begun and %d wait, want none", m.long, len(m.line))
+		}
+	})
+}
+
+// TestManyLongAnswers: a client that reads gets all that it asks for, however
+// much at once.
+func TestManyLongAnswers(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
+	const calls = 100
+	seen := make([]bool, calls*service.MaxCount/10+1)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			r, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount / 10})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range r.Ids {
+				if seen[id] {
+					t.Errorf("ID %d comes twice", id)
+				}
+				seen[id] = true
+			}
+		})
+	}
+	all.Wait()
+	if i := slices.Index(seen[1:], false); i >= 0 {
+		t.Errorf("ID %d is missing", i+1)
+	}
+}
+
+// TestUnreadAnswers: a client that does not read its answers gets an error when
+// it requests more, and no ID is taken; it can always get a short answer.
+func TestUnreadAnswers(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
+	m := newMeter(nil, meterLimits{})
+	for i := range uint32(maxUnread) {
+		m.received(frameHeaders, 4, 2*i+1)
+	}
+	ctx := withCaller(t.Context(), caller{meter: m})
+	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
+	if err == nil || !strings.Contains(err.Error(), "has not read its earlier answers") || s.given.Load() != 0 {
+		t.Errorf("%v, and %d IDs were taken", err, s.given.Load())
+	}
+	for _, q := range []*firnv1.NextRequest{{Count: manyOctets / 8}, {Count: service.MaxCount, Form: firnv1.Form_FORM_RUNS}} {
+		if _, err := server.Next(ctx, q); err != nil {
+			t.Errorf("%v: %v", q, err)
+		}
+	}
+}
+
+// withCaller is the context of a call.
+func withCaller(ctx context.Context, c caller) context.Context {
+	return peer.NewContext(ctx, &peer.Peer{AuthInfo: c})
+}
+
+// TestMeterCalls: streams are counted once, whichever side ends them, and no
+// longer when their connection is closed.
+func TestMeterCalls(t *testing.T) {
+	var total totals
+	m := newMeter(nil, meterLimits{total: &total})
+	want := func(when string, n int64) {
+		t.Helper()
+		if got := total.calls.Load(); got != n {
+			t.Errorf("%s: %d calls, want %d", when, got, n)
+		}
+	}
+	for stream := uint32(1); stream < 20; stream += 2 {
+		m.received(frameHeaders, 4, stream)
+	}
+	m.received(frameHeaders, 5, 19) // trailers
+	want("ten have begun", 10)
+	m.sent(frameHeaders, 5, 1)
+	m.received(frameReset, 0, 1)
+	m.sent(frameReset, 0, 3)
+	m.sent(frameHeaders, 5, 3)
+	m.received(frameReset, 0, 99)
+	want("two have ended, each twice", 8)
+	_ = m.Close()
+	want("the connection is closed", 0)
+	m.received(frameHeaders, 4, 101)
+	m.sent(frameHeaders, 5, 5)
+	_ = m.Close()
+	want("and what comes later", 0)
+}
+
+// TestControls: a client that sends SETTINGS or PING without reading answers
+// loses its connection; one that reads keeps it.
+func TestControls(t *testing.T) {
+	settings := func(n int) []byte { return frame(frameSettings, 0, 0, n*settingLen) }
+	ping := frame(framePing, 0, 0, 8)
+	many := slices.Repeat(ping, maxControls)
+	for _, row := range []struct {
+		what   string
+		steps  []any // bytes received; the time that passes; nil for an answer
+		closed bool
+	}{
+		{"settings of all kinds", []any{settings(maxSettings)}, false},
+		{"more", []any{settings(maxSettings + 1)}, true},
+		{"pings", []any{many}, false},
+		{"one more", []any{many, ping}, true},
+		{"settings and pings", []any{many, settings(1)}, true},
+		{"an answer in between", []any{many, nil, many}, false},
+		{"time in between", []any{many, controlWindow + 1, many}, false},
+		{"too little of it", []any{many, controlWindow, ping}, true},
+		{"acknowledgements", []any{slices.Repeat(append(frame(framePing, flagAck, 0, 8), frame(frameSettings, flagAck, 0, 0)...), 100)}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &meter{}
+			for _, step := range row.steps {
+				switch step := step.(type) {
+				case []byte:
+					m.in.parse(step, m.received)
+				case time.Duration:
+					time.Sleep(step)
+				default:
+					m.out.parse(frame(frameHeaders, 0, 1, 0), m.sent)
+				}
+			}
+			if m.closed != row.closed {
+				t.Errorf("%s: closed is %v, want %v", row.what, m.closed, row.closed)
+			}
+		})
+	}
+}

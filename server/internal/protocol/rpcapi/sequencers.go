@@ -1,0 +1,197 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// admin authorizes the caller and finds the Administrator. A required name is
+// checked after that.
+func (s *Server) admin(ctx context.Context, need auth.Action, name string, named bool) (service.Administrator, error) {
+	if err := s.check(ctx, need, name); err != nil {
+		return nil, err
+	}
+	if named {
+		if err := service.CheckName(name); err != nil {
+			return nil, badName("name", err)
+		}
+	}
+	a := s.c.Backend.Admin()
+	if a == nil {
+		return nil, fail(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers", 0)
+	}
+	return a, nil
+}
+
+func toProto(i grant.Info) *firnv1.Sequencer {
+	return &firnv1.Sequencer{
+		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
+		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
+		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created),
+	}
+}
+
+// failedOn is failed for one sequencer.
+func (s *Server) failedOn(ctx context.Context, method, name string, err error) error {
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
+	case errors.Is(err, grant.ErrMismatch):
+		return fail(service.Different, err.Error(), 0)
+	}
+	return s.failed(ctx, method, err)
+}
+
+// List returns the sequencers that the caller may see.
+func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
+	a, err := s.admin(ctx, auth.See, "", false)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	r := new(firnv1.ListResponse)
+	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
+		if s.check(ctx, auth.See, name) != nil {
+			return true
+		}
+		if err != nil {
+			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: err.Error()})
+		} else {
+			r.Sequencers = append(r.Sequencers, toProto(info))
+		}
+		return true
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "List", err)
+	}
+	return r, nil
+}
+
+// Get returns one sequencer with its node IDs.
+func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResponse, error) {
+	a, err := s.admin(ctx, auth.See, q.GetName(), true)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	info, err := a.Lookup(limited, q.GetName())
+	if err != nil {
+		return nil, s.failedOn(ctx, "Get", q.GetName(), err)
+	}
+	r := &firnv1.GetResponse{Sequencer: toProto(info)}
+	err = a.Nodes(limited, q.GetName(), func(n grant.NodeInfo, err error) bool {
+		if err == nil {
+			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Wall)})
+		}
+		return true
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "Get", err)
+	}
+	return r, nil
+}
+
+// Create creates a sequencer.
+func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.CreateResponse, error) {
+	a, err := s.admin(ctx, auth.Change, q.GetName(), true)
+	if err != nil {
+		return nil, err
+	}
+	layout := firn.Default()
+	if q.GetLayout() != "" {
+		if layout, err = firn.ParseLayout(q.GetLayout()); err != nil {
+			return nil, invalid("layout", err.Error())
+		}
+	}
+	if layout.ReadOnly() {
+		return nil, invalid("layout", fmt.Sprintf("layout %s is only for reading IDs", layout))
+	}
+	ahead, err := duration("max_ahead", q.GetMaxAhead())
+	if err != nil {
+		return nil, err
+	}
+	window, err := duration("window", q.GetWindow())
+	if err != nil {
+		return nil, err
+	}
+	if window != nil && *window == 0 {
+		window = nil // as if not set
+	}
+	c, err := a.Configure(layout, ahead, window)
+	if err != nil {
+		return nil, invalid("window", err.Error())
+	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	info, err := a.Create(limited, q.GetName(), c)
+	if err != nil {
+		return nil, s.failedOn(ctx, "Create", q.GetName(), err)
+	}
+	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
+}
+
+// duration returns an optional duration.
+func duration(field string, d *durationpb.Duration) (*time.Duration, error) {
+	if d == nil {
+		return nil, nil
+	}
+	v := d.AsDuration()
+	if d.CheckValid() != nil || v < 0 {
+		return nil, invalid(field, field+" must be a duration of 0 or more")
+	}
+	return &v, nil
+}
+
+// Attach lets all servers use a sequencer again.
+func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
+	i, err := s.change(ctx, "Attach", q.GetName(), service.Administrator.Attach)
+	return &firnv1.AttachResponse{Sequencer: i}, err
+}
+
+// Detach makes all servers give their node IDs back.
+func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
+	i, err := s.change(ctx, "Detach", q.GetName(), service.Administrator.Detach)
+	return &firnv1.DetachResponse{Sequencer: i}, err
+}
+
+// Destroy is a permanent Detach.
+func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
+	i, err := s.change(ctx, "Destroy", q.GetName(), service.Administrator.Destroy)
+	return &firnv1.DestroyResponse{Sequencer: i}, err
+}
+
+func (s *Server) change(ctx context.Context, method, name string, do func(service.Administrator, context.Context, string) (grant.Info, error)) (*firnv1.Sequencer, error) {
+	a, err := s.admin(ctx, auth.Change, name, true)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	info, err := do(a, limited, name)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		// The work continues, so report the current state. Attach never waits for
+		// windows, so its error stands.
+		later, cancel := context.WithTimeout(ctx, service.ReadyLimit)
+		defer cancel()
+		if now, e := a.Lookup(later, name); e == nil && (now.State == grant.Detaching || now.State == grant.Destroying) {
+			return toProto(now), nil
+		}
+	}
+	if err != nil {
+		return nil, s.failedOn(ctx, method, name, err)
+	}
+	return toProto(info), nil
+}

@@ -1,0 +1,552 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// serve serves a backend, and returns a connection to it.
+func serve(t *testing.T, c Config) *grpc.ClientConn {
+	t.Helper()
+	if c.Backend == nil {
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
+		c.Backend = cluster
+	}
+	l := nettest.Listen(t)
+	s := NewServer(c)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// A failing backend fails with an error.
+type failing struct{ err error }
+
+func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{}, f.err
+}
+
+func (failing) Ready(context.Context) error             { return nil }
+func (failing) Admin() service.Administrator            { return nil }
+func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
+func static(t *testing.T, layout string) service.Backend {
+	t.Helper()
+	b, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func wantCode(t *testing.T, what string, err error, code codes.Code, reason string) {
+	t.Helper()
+	st := status.Convert(err)
+	got := ""
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			got = info.Reason
+			if info.Domain != "firn" {
+				t.Errorf("%s: domain %q", what, info.Domain)
+			}
+		}
+	}
+	if st.Code() != code || got != reason {
+		t.Errorf("%s: %v with the reason %q (%v), want %v with %q", what, st.Code(), got, err, code, reason)
+	}
+}
+
+// TestNext: every form, for both sizes of IDs.
+func TestNext(t *testing.T) {
+	for _, layout := range []string{"default", "boundary", "uuidv7"} {
+		l := firn.MustParseLayout(layout)
+		ids := firnv1.NewIDsClient(serve(t, Config{Backend: static(t, layout)}))
+		var all []string
+		note := func(id string) { all = append(all, id) }
+		for _, q := range []*firnv1.NextRequest{{}, {Sequencer: "default", Count: 5}, {Count: 3000, Form: firnv1.Form_FORM_RUNS}} {
+			r, err := ids.Next(t.Context(), q)
+			if q.Form == firnv1.Form_FORM_RUNS && !l.HasRuns() {
+				wantCode(t, layout, err, codes.InvalidArgument, "no-runs")
+				continue
+			}
+			if err != nil || r.Layout != l.String() {
+				t.Fatal(r, err)
+			}
+			before := len(all)
+			for _, id := range r.Ids {
+				note(firn.ID(id).String())
+			}
+			for b := range slices.Chunk(r.Ids128, 16) {
+				note(firn.ID128(b).String())
+			}
+			for _, run := range r.Runs {
+				for i := range uint64(run.Count) {
+					if l.Bits() == 64 {
+						note(firn.ID(run.First + i*run.Step).String())
+					} else {
+						hi, lo := firn.ID128(run.First128).Uint64s()
+						note(firn.ID128FromUint64s(hi, lo+i*run.Step).String())
+					}
+				}
+			}
+			if got, want := len(all)-before, max(1, int(q.Count)); got != want {
+				t.Errorf("%s: %d IDs, want %d", layout, got, want)
+			}
+		}
+		slices.Sort(all)
+		if n := len(slices.Compact(all)); n != len(all) || n < 6 {
+			t.Errorf("%s: %d of %d IDs differ", layout, n, len(all))
+		}
+	}
+}
+
+func TestNextFaults(t *testing.T) {
+	ids := firnv1.NewIDsClient(serve(t, Config{}))
+	for what, q := range map[string]*firnv1.NextRequest{
+		"count": {Count: service.MaxCount + 1}, "form": {Form: 7},
+	} {
+		_, err := ids.Next(t.Context(), q)
+		wantCode(t, what, err, codes.InvalidArgument, "bad-parameter")
+	}
+	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"})
+	wantCode(t, "name", err, codes.InvalidArgument, "bad-name")
+
+	for _, test := range []struct {
+		err    error
+		code   codes.Code
+		reason string
+	}{
+		{grant.ErrNodesExhausted, codes.ResourceExhausted, "nodes-exhausted"},
+		{&grant.ExhaustedError{Ahead: true, Free: time.Now().Add(time.Minute)}, codes.Unavailable, "not-yet"},
+		{grant.ErrDetached, codes.FailedPrecondition, "detached"},
+		{grant.ErrDestroyed, codes.FailedPrecondition, "destroyed"},
+		{grant.ErrRolledBack, codes.Unavailable, "store-rolled-back"},
+		{&firn.WaitError{Wait: time.Second}, codes.Unavailable, "busy"},
+		{context.DeadlineExceeded, codes.Unavailable, "busy"}, // the server's limit
+		{firn.ErrTimeOver, codes.OutOfRange, "time-over"},
+		{service.ErrTooManyNames, codes.ResourceExhausted, "too-many-names"},
+		{errors.New("secret"), codes.Internal, "internal"},
+	} {
+		_, err := firnv1.NewIDsClient(serve(t, Config{Backend: failing{test.err}})).Next(t.Context(), &firnv1.NextRequest{})
+		wantCode(t, test.err.Error(), err, test.code, test.reason)
+		if st := status.Convert(err); test.reason == "internal" && st.Message() == "secret" {
+			t.Errorf("the client is told %q", st.Message())
+		}
+	}
+}
+
+// A slow source gives nothing until it is released, and counts what it has
+// given.
+type slow struct {
+	calls atomic.Int64
+	given atomic.Int64
+	free  chan struct{}
+}
+
+func (s *slow) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: s}, nil
+}
+
+func (*slow) Ready(context.Context) error             { return nil }
+func (*slow) Admin() service.Administrator            { return nil }
+func (*slow) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
+func (s *slow) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
+	s.calls.Add(1)
+	select {
+	case <-s.free:
+		first := uint64(s.given.Add(int64(n))) - uint64(n) + 1
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+	case <-ctx.Done():
+		return firn.Batch{}, ctx.Err()
+	}
+}
+
+// TestDeadline: a call whose deadline passes has taken nothing.
+func TestDeadline(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := ids.Next(ctx, &firnv1.NextRequest{})
+	if status.Code(err) != codes.DeadlineExceeded || s.given.Load() != 0 {
+		t.Errorf("%v, and %d given", err, s.given.Load())
+	}
+}
+
+// TestStream: no more is sent than there is credit for, and all of that.
+func TestStream(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
+	stream, err := ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(r *firnv1.StreamRequest) {
+		t.Helper()
+		if err := stream.Send(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := uint64(0)
+	receive := func(until uint64) {
+		t.Helper()
+		for got < until {
+			r, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Ids) == 0 || len(r.Ids) > 10 {
+				t.Fatalf("%d IDs in a response, want 1 to 10", len(r.Ids))
+			}
+			for _, id := range r.Ids {
+				if got++; id != got {
+					t.Fatalf("ID %d, want %d", id, got)
+				}
+			}
+		}
+	}
+	send(&firnv1.StreamRequest{Sequencer: "orders", Credit: 25, Batch: 10})
+	receive(25)
+	if n := s.given.Load(); n != 25 {
+		t.Errorf("%d IDs were taken with a credit of 25", n)
+	}
+	send(&firnv1.StreamRequest{Credit: 7})
+	send(&firnv1.StreamRequest{Credit: 0})
+	receive(32)
+	send(&firnv1.StreamRequest{Credit: 1000})
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	receive(1032) // what was allowed still comes
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) || s.given.Load() != 1032 {
+		t.Errorf("%v after %d IDs", err, s.given.Load())
+	}
+
+	for what, requests := range map[string][]*firnv1.StreamRequest{
+		"no request":  {},
+		"batch":       {{Batch: maxBatch + 1}},
+		"credit":      {{Credit: maxCredit + 1}},
+		"late credit": {{}, {Credit: maxCredit + 1}},
+		"renamed":     {{Sequencer: "a"}, {Sequencer: "b"}},
+		"form":        {{Form: 9}},
+	} {
+		stream, err := ids.Stream(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range requests {
+			_ = stream.Send(r)
+		}
+		_ = stream.CloseSend()
+		_, err = stream.Recv()
+		wantCode(t, what, err, codes.InvalidArgument, "bad-parameter")
+	}
+}
+
+// TestStreamEnds: a client that goes away, or does not read, holds nothing but
+// a bounded number of IDs.
+func TestStreamEnds(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Limit: time.Hour}))
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := ids.Stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&firnv1.StreamRequest{Credit: maxCredit, Batch: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	for s.calls.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel() // Shutdown, at the end of the test, waits for the call to end
+	close(s.free)
+	if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
+		t.Errorf("%v, want Canceled", err)
+	}
+}
+
+// TestSequencers: a sequencer's life over gRPC.
+func TestSequencers(t *testing.T) {
+	conn := serve(t, Config{})
+	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
+	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
+	defer cancel()
+	_, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"})
+	wantCode(t, "Get", err, codes.NotFound, "no-sequencer")
+	for what, r := range map[string]*firnv1.CreateRequest{
+		"layout":    {Name: "orders", Layout: "defualt"},
+		"read only": {Name: "orders", Layout: "ksuid"},
+		"window":    {Name: "orders", Window: durationpb.New(time.Millisecond)},
+		"max_ahead": {Name: "orders", MaxAhead: durationpb.New(-1)},
+	} {
+		_, err := q.Create(ctx, r)
+		wantCode(t, what, err, codes.InvalidArgument, "bad-parameter")
+	}
+	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "-"})
+	wantCode(t, "name", err, codes.InvalidArgument, "bad-name")
+	as := &firnv1.CreateRequest{Name: "orders", Layout: "hazelcast", Window: durationpb.New(45 * time.Second)}
+	for range 2 {
+		r, err := q.Create(ctx, as)
+		if err != nil || r.Sequencer.State != "attached" || r.Sequencer.Layout != "hazelcast" || r.Sequencer.Window.AsDuration() != 45*time.Second {
+			t.Fatal(r, err)
+		}
+	}
+	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "orders"})
+	wantCode(t, "Create of another", err, codes.AlreadyExists, "different")
+	if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"}); err != nil || len(r.Nodes) != 1 || !r.Nodes[0].Held {
+		t.Error(r, err)
+	}
+	if r, err := q.List(ctx, &firnv1.ListRequest{}); err != nil || len(r.Sequencers) != 1 {
+		t.Error(r, err)
+	}
+	if r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}); err != nil || r.Sequencer.State != "detached" {
+		t.Error(r, err)
+	}
+	_, err = ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
+	wantCode(t, "Next", err, codes.FailedPrecondition, "detached")
+	if r, err := q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"}); err != nil || r.Sequencer.State != "attached" {
+		t.Error(r, err)
+	}
+	if r, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "orders"}); err != nil || r.Sequencer.State != "destroyed" {
+		t.Error(r, err)
+	}
+	_, err = firnv1.NewSequencersClient(serve(t, Config{Backend: static(t, "default")})).List(ctx, &firnv1.ListRequest{})
+	wantCode(t, "List without a store", err, codes.FailedPrecondition, "no-store")
+}
+
+// needs is a Guard that knows the tokens of needs.
+type needs struct{}
+
+func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
+	switch {
+	case c.Token == "":
+		return auth.ErrUnauthorized
+	case do == auth.Anything:
+		return nil
+	}
+	switch c.Token {
+	case strings.TrimSpace(map[auth.Action]string{auth.Take: "generate ", auth.Create: "generate ", auth.See: "read ", auth.Change: "admin "}[do] + name):
+		return nil
+	}
+	return auth.ErrForbidden
+}
+
+// seesOrders is a Guard that allows lists, and seeing the sequencer orders.
+type seesOrders struct{}
+
+func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error {
+	if do == auth.See && (name == "" || name == "orders") {
+		return nil
+	}
+	return auth.ErrForbidden
+}
+
+// TestListIsOfWhoAsks: a list has only the sequencers that the caller may see.
+func TestListIsOfWhoAsks(t *testing.T) {
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
+	for _, name := range []string{"users", "orders"} {
+		if _, err := all.Create(t.Context(), &firnv1.CreateRequest{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Auth: seesOrders{}}))
+	for q, want := range map[firnv1.SequencersClient][]string{all: {"orders", "users"}, some: {"orders"}} {
+		r, err := q.List(t.Context(), &firnv1.ListRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, one := range r.Sequencers {
+			got = append(got, one.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the list has %q, want %q", got, want)
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	conn := serve(t, Config{Auth: needs{}})
+	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
+	for token, call := range map[string]func(ctx context.Context) error{
+		"generate orders": func(ctx context.Context) error {
+			_, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
+			return err
+		},
+		"generate default": func(ctx context.Context) error {
+			stream, err := ids.Stream(ctx)
+			if err != nil {
+				return err
+			}
+			_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
+			_ = stream.CloseSend()
+			_, err = stream.Recv()
+			return err
+		},
+		"read ": func(ctx context.Context) error { _, err := q.List(ctx, &firnv1.ListRequest{}); return err },
+		"admin orders": func(ctx context.Context) error {
+			_, err := q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"})
+			return err
+		},
+	} {
+		wantCode(t, token+": nobody", call(t.Context()), codes.Unauthenticated, "unauthorized")
+		wantCode(t, token+": another", call(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer x")), codes.PermissionDenied, "forbidden")
+		if err := call(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)); err != nil && status.Code(err) != codes.NotFound {
+			t.Errorf("%s: %v", token, err)
+		}
+	}
+	if r, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Error(r, err)
+	}
+}
+
+// TestWhoAsksFirst: an unauthorized caller gets that error first, not an error
+// in the call.
+func TestWhoAsksFirst(t *testing.T) {
+	conn := serve(t, Config{Auth: needs{}})
+	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
+	for what, call := range map[string]func() error{
+		"Get":          func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{}); return err },
+		"Create":       func() error { _, err := q.Create(t.Context(), &firnv1.CreateRequest{Name: "-"}); return err },
+		"Destroy":      func() error { _, err := q.Destroy(t.Context(), &firnv1.DestroyRequest{}); return err },
+		"Next, name":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "-"}); return err },
+		"Next, count":  func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: 1e6}); return err },
+		"Next, form":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Form: 7}); return err },
+		"Stream, name": func() error { return streamOnce(t, ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1}) },
+	} {
+		wantCode(t, what, call(), codes.Unauthenticated, "unauthorized")
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer read ")
+	_, err := q.Get(ctx, &firnv1.GetRequest{})
+	wantCode(t, "Get of who may", err, codes.InvalidArgument, "bad-name")
+}
+
+// streamOnce is the error of a stream's first answer.
+func streamOnce(t *testing.T, ids firnv1.IDsClient, r *firnv1.StreamRequest) error {
+	t.Helper()
+	stream, err := ids.Stream(t.Context())
+	if err != nil {
+		return err
+	}
+	_ = stream.Send(r)
+	_ = stream.CloseSend()
+	_, err = stream.Recv()
+	return err
+}
+
+// TestLargeMessages: a message beyond the limit has the code that docs/grpc.md
+// says.
+func TestLargeMessages(t *testing.T) {
+	conn := serve(t, Config{Limits: service.Limits{Body: 1000}})
+	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
+	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
+	wantCode(t, "Next", err, codes.ResourceExhausted, "")
+	wantCode(t, "Stream", streamOnce(t, ids, &firnv1.StreamRequest{Sequencer: name}), codes.ResourceExhausted, "")
+}
+
+func TestReflection(t *testing.T) {
+	stream, err := reflectionpb.NewServerReflectionClient(serve(t, Config{})).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range r.GetListServicesResponse().GetService() {
+		names = append(names, s.Name)
+	}
+	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "grpc.health.v1.Health"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%v has no %s", names, want)
+		}
+	}
+	_ = stream.CloseSend()
+}
+
+type seeing func(ctx context.Context)
+
+func (s seeing) Sequencer(ctx context.Context, _ string) (service.Sequencer, error) {
+	s(ctx)
+	return service.Sequencer{}, grant.ErrNodesExhausted
+}
+
+func (seeing) Ready(context.Context) error             { return nil }
+func (seeing) Admin() service.Administrator            { return nil }
+func (seeing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
+// FuzzNext: whatever bytes a request has, it is answered or refused.
+func FuzzNext(f *testing.F) {
+	for _, r := range []*firnv1.NextRequest{{}, {Sequencer: "orders", Count: 3, Form: firnv1.Form_FORM_RUNS}} {
+		b, _ := proto.Marshal(r)
+		f.Add(b)
+	}
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	server := NewServer(Config{Backend: s})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r firnv1.NextRequest
+		if proto.Unmarshal(b, &r) != nil {
+			return
+		}
+		a, err := server.Next(t.Context(), &r)
+		if (a == nil) == (err == nil) {
+			t.Fatal(a, err)
+		}
+		if err != nil && status.Code(err) != codes.InvalidArgument {
+			t.Fatal(err)
+		}
+	})
+}

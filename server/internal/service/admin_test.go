@@ -1,0 +1,138 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A mute store reports no changes, like a directory or a database.
+type mute struct{ grant.Store }
+
+// newMute makes a Cluster over a store that is observed, as a server's is.
+func newMute(t *testing.T, store grant.Store) *service.Cluster {
+	s := grant.Observe(mute{store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+		return ctx, func(bool, error) {}
+	})
+	c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(s, nil), Config: sequencer.Config{Window: time.Minute}})
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// TestHolderActsAtOnce: a server that detaches or destroys a sequencer gives
+// its own node ID of it back at once. After the sequencer was attached or
+// created again, the server's next call gets an ID without a delay.
+func TestHolderActsAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		end, back func(context.Context, service.Administrator) (grant.Info, error)
+		err       error
+	}{
+		{"detach", func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Detach(ctx, "orders") },
+			func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Attach(ctx, "orders") }, grant.ErrDetached},
+		{"destroy", func(ctx context.Context, a service.Administrator) (grant.Info, error) {
+			return a.Destroy(ctx, "orders")
+		},
+			func(ctx context.Context, a service.Administrator) (grant.Info, error) {
+				config, err := a.Configure(firn.Default(), nil, nil)
+				if err != nil {
+					return grant.Info{}, err
+				}
+				return a.Create(ctx, "orders", config)
+			}, grant.ErrDestroyed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+				ctx := t.Context()
+				c := newMute(t, new(memstore.Store))
+				q, err := c.Sequencer(ctx, "orders")
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := firn.ID(0)
+				for round := range 3 {
+					b, err := q.Source.NextBatch(ctx, 10)
+					if err != nil {
+						t.Fatalf("round %d: %v", round, err)
+					}
+					for id := range b.All() {
+						if id <= last {
+							t.Fatalf("round %d: %d after %d", round, id, last)
+						}
+						last = id
+					}
+					time.Sleep(7 * time.Second) // the member has read the configuration long ago
+
+					ended := make(chan error, 1)
+					start := time.Now()
+					go func() {
+						_, err := tt.end(ctx, c.Admin())
+						ended <- err
+					}()
+					synctest.Wait() // the first write, and what the member makes of it
+					if _, err := q.Try.TryNext(); !errors.Is(err, tt.err) {
+						t.Errorf("round %d: right after it began, TryNext = %v, want %v", round, err, tt.err)
+					}
+					if err := <-ended; err != nil || time.Since(start) > time.Second {
+						t.Fatalf("round %d: %v after %v", round, err, time.Since(start))
+					}
+					if _, err := q.Source.NextBatch(ctx, 1); !errors.Is(err, tt.err) {
+						t.Errorf("round %d: NextBatch = %v, want %v", round, err, tt.err)
+					}
+
+					start = time.Now()
+					if _, err := tt.back(ctx, c.Admin()); err != nil {
+						t.Fatal(err)
+					}
+					id, err := q.Try.TryNext()
+					if err != nil || id <= last || time.Since(start) > 100*time.Millisecond {
+						t.Errorf("round %d: right after it is back, TryNext = %d, %v after %v", round, id, err, time.Since(start))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestCreatedWithAnotherLayout: the server that held a sequencer purges it and
+// creates it again with another layout. Its next call uses that layout.
+func TestCreatedWithAnotherLayout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+		ctx := t.Context()
+		store := new(memstore.Store)
+		c := newMute(t, store)
+		if _, err := c.Sequencer(ctx, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Admin().Destroy(ctx, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := grant.Purge(ctx, store, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		config, err := c.Admin().Configure(firn.MustParseLayout("hazelcast"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Admin().Create(ctx, "orders", config); err != nil {
+			t.Fatal(err)
+		}
+		q, err := c.Sequencer(ctx, "orders")
+		if err != nil || q.Layout.String() != "hazelcast" {
+			t.Fatalf("the layout is %v, %v", q.Layout, err)
+		}
+		if _, err := q.Source.NextBatch(ctx, 1); err != nil {
+			t.Error(err)
+		}
+	})
+}

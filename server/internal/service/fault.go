@@ -1,0 +1,195 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// ErrTooManyNames is matched by errors of a Backend that has no room for
+// another name.
+var ErrTooManyNames = errors.New("too many sequencers")
+
+// A Fault is why a request failed, as every protocol reports it.
+type Fault struct {
+	Kind   Kind
+	Detail string        // what is wrong, and what to do
+	Retry  time.Duration // when to retry; 0 if unknown
+	Cause  error         // what to log if the server has failed
+}
+
+// A cause maps an error to its Kind.
+type cause struct {
+	err  error
+	kind Kind
+}
+
+// causes is the only table from errors of a Backend and its sources to kinds.
+// The first match decides: the state of the store and of the sequencer comes
+// before the deadline that may have ended the wait for it.
+var causes = [...]cause{
+	{grant.ErrNodesExhausted, NodesExhausted},
+	{grant.ErrRolledBack, StoreRolledBack},
+	{grant.ErrDetached, Detached},
+	{grant.ErrDestroyed, Destroyed},
+	{grant.ErrClockBehind, ClockWrong},
+	{grant.ErrClockAhead, ClockAhead},
+	{grant.ErrDamaged, BadRecord},
+	{grant.ErrNewerVersion, BadRecord},
+	{grant.ErrNotFound, BadRecord},
+	{sequencer.ErrUnavailable, StoreUnavailable},
+	{grant.ErrMismatch, Recreated}, // the Cluster opens it again with its new layout
+	{sequencer.ErrClosed, Draining},
+	{firn.ErrBatchTooLarge, BatchTooLarge},
+	{firn.ErrExhausted, Busy},
+	{firn.ErrGrantOver, NoGrant},
+	{firn.ErrSealed, NoGrant},
+	{firn.ErrTimeOver, TimeOver},
+	{ErrTooManyNames, TooManyNames},
+	{ErrNoSequencer, NoSequencer},
+	{ErrTemplate, BadConfig},
+}
+
+// kindOf returns the Kind of an error; Internal if it is unknown.
+func kindOf(err error) Kind {
+	kind, ok := knownKind(err)
+	switch {
+	case ok:
+		return kind
+	case errors.Is(err, context.DeadlineExceeded):
+		return Busy
+	}
+	return Internal
+}
+
+// knownKind returns the Kind of an error that identifies itself. An error of a
+// store that does not answer may not.
+func knownKind(err error) (Kind, bool) {
+	var (
+		none  *grant.ExhaustedError
+		clock *firn.ClockError
+		made  *CreateError
+		pace  *PaceError
+	)
+	switch {
+	case errors.As(err, &pace):
+		return Busy, true
+	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
+		return Unauthorized, true
+	case errors.As(err, &made):
+		return Forbidden, true
+	case errors.Is(err, context.Canceled):
+		return Cancelled, true
+	case errors.As(err, &none) && none.Ahead:
+		return NotYet, true
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.err) {
+			return c.kind, true
+		}
+	}
+	return ClockWrong, errors.As(err, &clock)
+}
+
+// FaultOf returns the Fault of an error of a Backend or its sources. limit is
+// the limit of the request, and late reports whether it has passed.
+func FaultOf(err error, limit time.Duration, late bool) Fault {
+	f := Fault{Kind: kindOf(err), Detail: Detail(err)}
+	f.Retry = kinds[f.Kind].retry
+	if kinds[f.Kind].logged {
+		f.Cause = err
+	}
+	var (
+		wait  *firn.WaitError
+		clock *firn.ClockError
+		none  *grant.ExhaustedError
+		ahead *grant.ClockAheadError
+	)
+	var pace *PaceError
+	switch {
+	case errors.As(err, &pace):
+		f.Retry = pace.Wait
+	case f.Kind == NotYet && errors.As(err, &none):
+		f.Retry = max(time.Until(none.Free), time.Second)
+	case f.Kind == ClockAhead && errors.As(err, &ahead) && ahead.Comparing:
+		f.Retry = time.Second
+	case f.Kind == Busy && errors.As(err, &wait):
+		f.Detail, f.Retry = Detail(wait), wait.Wait
+	case f.Kind == ClockWrong && errors.As(err, &clock):
+		f.Retry, f.Cause = clock.Wait, nil // the wait ends by itself
+	}
+	switch f.Kind {
+	case StoreUnavailable:
+		// The log has the store's error, which may name hosts.
+		f.Detail = "the store of node IDs could not be reached, read or written; see the server's log"
+		switch silent := (*silentError)(nil); {
+		case refusal(err) != "":
+			f.Detail = fmt.Sprintf("the store of node IDs refuses calls (%s); the server keeps trying; see its log", refusal(err))
+		case errors.As(err, &silent) && silent.why != nil:
+			f.Detail = fmt.Sprintf("the store of node IDs has refused calls for %v; the server keeps trying; see its log", silent.silent.Round(time.Second))
+		case errors.As(err, &silent):
+			f.Detail = fmt.Sprintf("the store of node IDs has not answered for %v; the server keeps trying; see its log", silent.silent.Round(time.Second))
+		case errors.Is(err, context.DeadlineExceeded):
+			f.Detail = "the store of node IDs did not answer in time; see the server's log"
+		}
+	case BatchTooLarge:
+		f.Detail += fmt.Sprintf(": a request must be done in %v; ask for fewer IDs at a time", limit)
+	case Internal:
+		f.Detail = "see the server's log"
+	}
+	if late && f.Retry > 0 {
+		f.Detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, f.Detail)
+	}
+	if f.Retry > maxRetry {
+		f.Retry = 0
+	}
+	return f
+}
+
+// refusals are the causes of errors of stores that clients see. Other parts of
+// these errors may name hosts and paths.
+var refusals = [...]string{
+	"no space left on device", "disk quota exceeded", "read-only file system", "permission denied", "operation not permitted", "input/output error", "too many open files",
+	"database space exceeded", "exceeded quota", "disk full", "is full", "read-only",
+}
+
+// refusal returns the cause of an error with which a store refuses calls, or "".
+func refusal(err error) string {
+	text := strings.ToLower(err.Error())
+	for _, r := range refusals {
+		if strings.Contains(text, r) {
+			return r
+		}
+	}
+	return ""
+}
+
+// Level is the level at which to log the Cause. If the store does not answer,
+// every request fails: the watcher of the store logs that once.
+func (f Fault) Level() slog.Level {
+	if f.Kind == StoreUnavailable {
+		return slog.LevelDebug
+	}
+	return slog.LevelError
+}
+
+// maxRetry is the longest Retry-After. A longer wait does not end by itself:
+// for example, the clock is years before the epoch.
+const maxRetry = time.Hour
+
+// Detail returns an error as a detail, without the prefix of a package.
+func Detail(err error) string {
+	text := err.Error()
+	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

@@ -1,0 +1,328 @@
+// Package forwarding lets a server without a node ID answer with IDs of another
+// server, from a list that its operator gives.
+//
+// The other server may turn out to use another store, or to be another program.
+// So IDs are passed on only if this server's own store says that their maker
+// owns their node ID, in a window that contains them. docs/protocol.md has the
+// argument.
+package forwarding
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/bits"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// Config configures Peers.
+type Config struct {
+	// URLs are the other servers: http://HOST:PORT or https://HOST:PORT.
+	URLs []string
+
+	// TLS is for https URLs; nil means the authorities that the system trusts.
+	TLS *tls.Config
+
+	// Token returns the token to send; nil or "" sends none. It is called for
+	// every request.
+	Token func() string
+
+	// Trace adds the trace of a context to the header of a request; nil adds none.
+	Trace func(context.Context, http.Header)
+
+	// Log receives a warning when another server cannot help, and every request at
+	// level debug; nil discards them.
+	Log *slog.Logger
+}
+
+// Peers are the other servers. They must be made by New, are safe for
+// concurrent use, and end with Close.
+type Peers struct {
+	c       Config
+	web     *http.Client
+	peers   []*peer
+	windows *windows
+	next    atomic.Uint32 // the peer to begin with
+	counts  [numResults]atomic.Uint64
+	warned  atomic.Int64 // Unix nanoseconds of the last warning
+	failed  atomic.Int64 // when a call failed, in Unix nanoseconds; 0 if one has succeeded since
+}
+
+var _ service.Peers = (*Peers)(nil)
+
+// A peer is another server.
+type peer struct {
+	url    string
+	paused atomic.Int64 // Unix nanoseconds until when it is not asked
+}
+
+const (
+	peerLimit = 3 * time.Second  // how long a server may take, besides making the IDs
+	peerPause = 3 * time.Second  // how long a server that did not answer is not asked, at least
+	warnEvery = 10 * time.Second // between warnings
+	unready   = 15 * time.Second // how long CanHelp is false after a failed call
+)
+
+// New makes the Peers of a server with the store of fleet.
+func New(fleet *service.Fleet, c Config) *Peers {
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	p := &Peers{c: c, windows: newWindows(fleet.Store(), fleet.Lookup), web: &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	for _, url := range c.URLs {
+		p.peers = append(p.peers, &peer{url: strings.TrimSuffix(url, "/")})
+	}
+	return p
+}
+
+// Close closes idle connections. Requests end with their contexts.
+func (p *Peers) Close() { p.web.CloseIdleConnections() }
+
+// NextBatch takes 64-bit IDs from another server.
+func (p *Peers) NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error) {
+	return take(ctx, p, name, l, n, lacks, l.Decompose, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) })
+}
+
+// NextBatch128 takes 128-bit IDs from another server.
+func (p *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error) {
+	return take(ctx, p, name, l, n, lacks, l.Decompose128, func(b []byte) firn.ID128 { return firn.ID128(b) })
+}
+
+// CanHelp reports whether no call has failed lately.
+func (p *Peers) CanHelp() bool {
+	return time.Since(time.Unix(0, p.failed.Load())) > unready
+}
+
+// Forwards returns how often other servers were asked, by result.
+func (p *Peers) Forwards() map[string]uint64 {
+	all := make(map[string]uint64, numResults)
+	for r := range numResults {
+		all[results[r].name] = p.counts[r].Load()
+	}
+	return all
+}
+
+// Forwarded returns how many calls other servers have answered.
+func (p *Peers) Forwarded() uint64 { return p.counts[gave].Load() }
+
+// take asks the servers one by one, until one gives n IDs that may be passed
+// on. Otherwise the error says why this server lacks a node ID, and what the
+// others answered.
+func take[I firn.AnyID[I]](ctx context.Context, p *Peers, name string, l firn.Layout, n int, lacks error, decompose func(I) (firn.Parts, error), read func([]byte) I) (b firn.BatchOf[I], err error) {
+	var got [numResults]int
+	first := int(p.next.Add(1)) % len(p.peers)
+	for _, to := range slices.Concat(p.peers[first:], p.peers[:first]) {
+		sent := time.Now()
+		if sent.UnixNano() < to.paused.Load() {
+			got[unreachable]++
+			continue
+		}
+		var owner string
+		b, owner, err = ask(ctx, p, to, name, l, n, read)
+		if err == nil {
+			var made span
+			if made, err = spanOf(b, decompose); err == nil {
+				err = p.windows.check(ctx, name, l, owner, made, sent, time.Now())
+			}
+		}
+		if ctx.Err() != nil {
+			return firn.BatchOf[I]{}, ctx.Err()
+		}
+		r := resultOf(err)
+		p.counts[r].Add(1)
+		p.c.Log.DebugContext(ctx, "forwarded", "sequencer", name, "count", n, "to", to.url, "result", results[r].name, "took", time.Since(sent))
+		if r == gave {
+			p.failed.Store(0)
+			return b, nil
+		}
+		if r == unreachable {
+			to.paused.Store(time.Now().Add(max(peerPause, time.Since(sent))).UnixNano())
+		}
+		p.warn(name, to.url, r, err)
+		p.failed.Store(time.Now().UnixNano())
+		if errors.Is(err, errUnchecked) {
+			return firn.BatchOf[I]{}, err
+		}
+		got[r]++
+	}
+	var parts []string
+	for r, n := range got {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, results[r].text))
+		}
+	}
+	return firn.BatchOf[I]{}, fmt.Errorf("%w; other servers: %s", lacks, strings.Join(parts, ", "))
+}
+
+// An answerError is an answer that has no IDs.
+type answerError struct {
+	status int
+	kind   string // of problem; "" if the answer is not Firn's
+	detail string
+}
+
+func (e *answerError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("status %d: %s %s", e.status, e.kind, e.detail))
+}
+
+// ask takes IDs from one server, with the owner that it names. It sends one
+// request and does not repeat it.
+func ask[I firn.AnyID[I]](ctx context.Context, p *Peers, to *peer, name string, l firn.Layout, n int, read func([]byte) I) (b firn.BatchOf[I], owner string, err error) {
+	limit := peerLimit
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline)/2) // so that another one can be asked
+	}
+	limit += time.Duration(2 * float64(n) / l.IDsPerSecond() * float64(time.Second))
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("%s/v1/sequencers/%s/next?format=raw&count=%d", to.url, name, n), http.NoBody)
+	if err != nil {
+		return b, "", err
+	}
+	q.Header.Set(service.ForwardedHeader, "1")
+	q.Header.Set("Accept", "application/octet-stream")
+	if id := requestid.Of(ctx); id != "" {
+		q.Header.Set(requestid.Header, id)
+	}
+	if p.c.Token != nil {
+		if token := p.c.Token(); token != "" {
+			q.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	if p.c.Trace != nil {
+		p.c.Trace(ctx, q.Header)
+	}
+	answer, err := p.web.Do(q)
+	if err != nil {
+		return b, "", err
+	}
+	defer answer.Body.Close()
+	size := l.Bits() / 8
+	if answer.StatusCode != http.StatusOK {
+		var problem struct{ Type, Detail string }
+		_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&problem)
+		kind, _ := strings.CutPrefix(problem.Type, "urn:firn:problem:")
+		return b, "", &answerError{answer.StatusCode, kind, problem.Detail}
+	}
+	packed, err := io.ReadAll(io.LimitReader(answer.Body, int64(n*size)+1))
+	switch {
+	case err != nil:
+		return b, "", err
+	case answer.Header.Get("Content-Type") != "application/octet-stream" || len(packed) != n*size:
+		return b, "", reject("the answer is not %d IDs of %d bits", n, l.Bits())
+	}
+	return firn.BatchFromRuns(runsOf(packed, size, read)...), answer.Header.Get(service.OwnerHeader), nil
+}
+
+// runsOf returns packed IDs of a size as few runs.
+func runsOf[I firn.AnyID[I]](packed []byte, size int, read func([]byte) I) (runs []firn.RunOf[I]) {
+	var last []byte
+	for ; len(packed) > 0; packed = packed[size:] {
+		id := packed[:size]
+		if k := len(runs) - 1; k >= 0 {
+			if d := distance(last, id); d > 0 && (runs[k].Count == 1 || runs[k].Step == d) {
+				runs[k].Step = d
+				runs[k].Count++
+				last = id
+				continue
+			}
+		}
+		runs = append(runs, firn.RunOf[I]{First: read(id), Step: 1, Count: 1})
+		last = id
+	}
+	return runs
+}
+
+// distance returns b - a for packed IDs, or 0 if it is not from 1 to 2^64-1.
+func distance(a, b []byte) uint64 {
+	at := len(a) - 8
+	d, borrow := bits.Sub64(binary.BigEndian.Uint64(b[at:]), binary.BigEndian.Uint64(a[at:]), 0)
+	hi := uint64(0)
+	if at > 0 {
+		hi, borrow = bits.Sub64(binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(a), borrow)
+	}
+	if hi != 0 || borrow != 0 {
+		return 0
+	}
+	return d
+}
+
+// A result is the result of asking another server.
+type result int
+
+// The results.
+const (
+	gave         result = iota
+	exhausted           // it has no node ID either
+	unreachable         // it cannot be reached, does not answer in time, or is about to stop
+	unauthorized        // it denies this server access
+	rejected            // its IDs may not be passed on
+	failed              // it could not answer, or this server's store did not
+	numResults
+)
+
+// results has for each result its name in metrics and logs, its text for
+// clients, and what an operator can do.
+var results = [numResults]struct{ name, text, hint string }{
+	gave:        {name: "ok"},
+	exhausted:   {name: "exhausted", text: "had no node ID either"},
+	unreachable: {name: "unreachable", text: "did not answer"},
+	unauthorized: {name: "unauthorized", text: "denied this server access",
+		hint: "give this server a token with the role generate: --forward-token"},
+	rejected: {name: "rejected", text: "gave IDs that this server could not verify",
+		hint: "the servers may use different stores, or their clocks may differ by more than 10 seconds"},
+	failed: {name: "failed", text: "could not answer"},
+}
+
+// resultOf returns the result for an error of ask or of the check of its IDs.
+func resultOf(err error) result {
+	answer, answered := errors.AsType[*answerError](err)
+	switch {
+	case err == nil:
+		return gave
+	case errors.Is(err, errRejected):
+		return rejected
+	case errors.Is(err, errUnchecked):
+		return failed
+	case !answered:
+		return unreachable
+	}
+	switch kind, _ := service.ParseKind(answer.kind); {
+	case answer.kind == "":
+		return unreachable // a proxy answered
+	case kind == service.NodesExhausted, kind == service.NotYet:
+		return exhausted
+	case kind == service.Draining:
+		return unreachable
+	case kind == service.Unauthorized, kind == service.Forbidden:
+		return unauthorized
+	}
+	return failed
+}
+
+func (p *Peers) warn(name, url string, r result, err error) {
+	now, last := time.Now().UnixNano(), p.warned.Load()
+	if r == exhausted || now-last < int64(warnEvery) || !p.warned.CompareAndSwap(last, now) {
+		return
+	}
+	with := []any{"sequencer", name, "server", url, "result", results[r].name, "error", err}
+	if hint := results[r].hint; hint != "" {
+		with = append(with, "hint", hint)
+	}
+	p.c.Log.Warn("no node ID, and another server cannot help", with...)
+}

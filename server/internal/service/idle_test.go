@@ -1,0 +1,208 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// inCluster runs a test with a Cluster in a synctest bubble.
+func inCluster(t *testing.T, c ClusterConfig, store grant.Store, run func(t *testing.T, c *Cluster)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
+		c.Fleet = NewFleet(store, nil)
+		cluster := NewCluster(c)
+		defer cluster.Close(context.WithoutCancel(t.Context()))
+		run(t, cluster)
+	})
+}
+
+func takeOne(t *testing.T, c *Cluster, name string) firn.ID {
+	t.Helper()
+	s, err := c.Sequencer(t.Context(), name)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return takeFrom(t, s)
+}
+
+func takeFrom(t *testing.T, s Sequencer) firn.ID {
+	t.Helper()
+	b, err := s.Source.NextBatch(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range b.All() {
+		return id
+	}
+	return 0
+}
+
+// heldNodes counts the held node IDs of a sequencer.
+func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
+	t.Helper()
+	if err := grant.Nodes(t.Context(), s, name, func(i grant.NodeInfo, err error) bool {
+		if err == nil && i.Held {
+			n++
+		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestIdleCloses: an unused sequencer gives its node ID back, and one in use
+// keeps it. A client that still has the closed one gets new IDs of it all the
+// same.
+func TestIdleCloses(t *testing.T) {
+	store := new(memstore.Store)
+	// One node ID: it must be given back before it is taken again.
+	inCluster(t, ClusterConfig{Config: sequencer.Config{Nodes: &sequencer.Range{}}}, store, func(t *testing.T, c *Cluster) {
+		idle, err := c.Sequencer(t.Context(), "idle")
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := takeFrom(t, idle)
+		for range 16 {
+			takeOne(t, c, "busy")
+			time.Sleep(maxIdle / 8)
+		}
+		if _, open := c.Opened("idle"); open || heldNodes(t, store, "idle") != 0 {
+			t.Errorf("a sequencer that is not used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "idle"))
+		}
+		if _, open := c.Opened("busy"); !open || heldNodes(t, store, "busy") != 1 {
+			t.Errorf("a sequencer that is used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "busy"))
+		}
+		if id := takeFrom(t, idle); id <= last {
+			t.Errorf("after it was closed it gives %d, not more than %d", id, last)
+		}
+		if id, next := takeOne(t, c, "idle"), takeFrom(t, idle); next <= id {
+			t.Errorf("a source of before gives %d, not more than %d", next, id)
+		}
+	})
+}
+
+// TestNamesOfOthers: a client that uses as many names as there is room for does
+// not keep an existing sequencer from another client, and delays the creation
+// of one only for a while.
+func TestNamesOfOthers(t *testing.T) {
+	const room = 8
+	store := new(memstore.Store)
+	inCluster(t, ClusterConfig{MaxNames: room}, store, func(t *testing.T, c *Cluster) {
+		takeOne(t, c, "theirs")
+		fill := func() {
+			for i := range room {
+				takeOne(t, c, fmt.Sprint("mine-", i))
+			}
+		}
+		for i := range room - 1 {
+			takeOne(t, c, fmt.Sprint("mine-", i))
+		}
+		if _, err := c.Sequencer(t.Context(), "new"); !errors.Is(err, ErrTooManyNames) {
+			t.Errorf("a new one beside %d that are in use: %v", room, err)
+		}
+		time.Sleep(2 * fewIdle)
+		takeOne(t, c, fmt.Sprint("mine-", room-1)) // closes one that is idle
+		for range 3 {
+			fill()
+			takeOne(t, c, "theirs")
+		}
+		if n := len(c.byName); n > room {
+			t.Errorf("%d sequencers are open, want %d at most", n, room)
+		}
+		time.Sleep(2 * fewIdle)
+		takeOne(t, c, "new")
+	})
+}
+
+// creators allows creation to clients with a token for it.
+type creators struct{ asked atomic.Int64 }
+
+func (a *creators) Allow(c *auth.Credentials, do auth.Action, _ string) error {
+	if do == auth.Create {
+		a.asked.Add(1)
+		if c.Token != "create" {
+			return auth.ErrForbidden
+		}
+	}
+	return nil
+}
+
+// TestPace: a server creates sequencers by use at a pace, and reads its store
+// for unknown names at a pace. Neither affects names that are open.
+func TestPace(t *testing.T) {
+	inCluster(t, ClusterConfig{MaxNames: 10 * createBurst}, new(memstore.Store), func(t *testing.T, c *Cluster) {
+		for i := range createBurst {
+			takeOne(t, c, fmt.Sprint("a-", i))
+		}
+		_, err := c.Sequencer(t.Context(), "b")
+		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > createEvery {
+			t.Errorf("after a burst: %+v, want busy for up to %v", f, createEvery)
+		}
+		takeOne(t, c, "a-1")
+		time.Sleep(createEvery)
+		takeOne(t, c, "b")
+		time.Sleep(time.Minute)
+		exists := func(string) (Template, error) { return Template{Existing: true}, nil }
+		c.c.Template = exists
+		for i := range missBurst {
+			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i)); !errors.Is(err, ErrNoSequencer) {
+				t.Fatalf("unknown name %d: %v", i, err)
+			}
+		}
+		_, err = c.Sequencer(t.Context(), "no")
+		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > missEvery {
+			t.Errorf("after many unknown names: %+v, want busy for up to %v", f, missEvery)
+		}
+		takeOne(t, c, "a-1")
+		time.Sleep(missEvery)
+		if _, err := c.Sequencer(t.Context(), "no"); !errors.Is(err, ErrNoSequencer) {
+			t.Errorf("a pace later: %v", err)
+		}
+	})
+}
+
+// TestCreateIsARight: a client without the right creates nothing, whatever it
+// uses, and takes IDs of existing sequencers.
+func TestCreateIsARight(t *testing.T) {
+	static, err := NewStatic(StaticConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := new(memstore.Store)
+	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
+		for what, b := range map[string]Backend{"cluster": c, "static": static} {
+			a := new(creators)
+			find := func(token, name string) error {
+				_, err := Find(t.Context(), b, name, a, func() *auth.Credentials { return &auth.Credentials{Token: token, Given: true} })
+				return err
+			}
+			if err := find("x", "a-1"); FaultOf(err, time.Second, false).Kind != Forbidden {
+				t.Errorf("%s: %v, want forbidden", what, err)
+			}
+			if err := find("create", "a-1"); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			asked := a.asked.Load()
+			if err := find("x", "a-1"); err != nil || a.asked.Load() != asked {
+				t.Errorf("%s: one that exists: %v, asked %d times more", what, err, a.asked.Load()-asked)
+			}
+		}
+		n := 0
+		_ = grant.Sequencers(t.Context(), store, func(string, grant.Info, error) bool { n++; return true })
+		if n != 1 {
+			t.Errorf("the store has %d sequencers, want 1", n)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/format"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+var update = flag.Bool("update", false, "write client/kinds.go")
+
+// TestKinds: each kind has all that the protocols need, and it is consistent.
+func TestKinds(t *testing.T) {
+	seen := make(map[string]Kind)
+	for k := range numKinds {
+		row := kinds[k]
+		if row.name == "" || row.title == "" || row.status == 0 || row.resp == "" || row.code == codes.OK {
+			t.Errorf("kind %d: %+v: something is missing", k, row)
+		}
+		if other, ok := seen[row.name]; ok {
+			t.Errorf("%s is the name of the kinds %d and %d", k, other, k)
+		}
+		seen[row.name] = k
+		if got, ok := ParseKind(k.String()); !ok || got != k {
+			t.Errorf("ParseKind(%q) = %d, %t, want %d", k, got, ok, k)
+		}
+		later := row.status == 503
+		if wait := row.resp == respTryAgain || row.resp == respUnavailable; wait != later {
+			t.Errorf("%s: %d over HTTP and %s over RESP", k, row.status, row.resp)
+		}
+		if (row.code == codes.Unavailable || k == NodesExhausted) != later {
+			t.Errorf("%s: %d over HTTP and %v over gRPC", k, row.status, row.code)
+		}
+		if row.resp == respTryAgain && row.retry == 0 || row.retry > 0 && !later {
+			t.Errorf("%s: %s, and %v until it is tried again", k, row.resp, row.retry)
+		}
+		if row.logged && row.status < 500 {
+			t.Errorf("%s: the server has failed, and says %d", k, row.status)
+		}
+	}
+	if _, ok := ParseKind("no-such-kind"); ok {
+		t.Error("no-such-kind is one")
+	}
+}
+
+// TestCauses: each error has one kind.
+func TestCauses(t *testing.T) {
+	for _, c := range causes {
+		if got := kindOf(fmt.Errorf("x: %w", c.err)); got != c.kind {
+			t.Errorf("%v is %s, want %s", c.err, got, c.kind)
+		}
+	}
+}
+
+// TestStoreErrors: only an error without a kind of its own becomes that of a
+// store that does not answer. A clock that was set back is the server's own
+// problem, even if a call that waited for it has ended.
+func TestStoreErrors(t *testing.T) {
+	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	known := []error{context.Canceled, &firn.ClockError{Wait: time.Minute}, &grant.ExhaustedError{Ahead: true}}
+	for _, c := range causes {
+		known = append(known, c.err)
+	}
+	for _, err := range known {
+		err = fmt.Errorf("sequencer s: %w: %w", context.DeadlineExceeded, err)
+		if got := storeError(ended, err); got != err {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+	clock := FaultOf(storeError(ended, fmt.Errorf("sequencer s: %w: %w", context.DeadlineExceeded, known[1])), time.Second, true)
+	if clock.Kind != ClockWrong || clock.Retry != time.Minute {
+		t.Errorf("a clock that was set back: %+v", clock)
+	}
+	for _, err := range []error{errors.New("connection refused"), context.DeadlineExceeded} {
+		if got := storeError(ended, err); kindOf(got) != StoreUnavailable || !errors.Is(got, err) || !errors.Is(got, context.DeadlineExceeded) {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+	// What a store refuses at once is not reported as silence, and hosts stay out.
+	full := fmt.Errorf("write 10.1.2.3:/srv: %w", syscall.ENOSPC)
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{&silentError{6 * time.Second, full}, "no space left on device"}, {full, "no space left on device"}, {fmt.Errorf("%w: %w", context.DeadlineExceeded, full), "no space left on device"},
+		{errors.New("etcdserver: mvcc: database space exceeded"), "database space exceeded"}, {errors.New("leases 10.1.2.3 is forbidden: exceeded quota: q"), "exceeded quota"},
+		{errors.New("ERROR: could not extend file 10.1.2.3: No space left on device (SQLSTATE 53100)"), "no space left on device"}, {errors.New("Error 1114 (HY000): The table 'firn' is full"), "is full"},
+		{syscall.EROFS, "read-only file system"}, {syscall.EACCES, "permission denied"}, {&silentError{6 * time.Second, errors.New("dial 10.1.2.3: refused")}, "refused calls for 6s"},
+		{&silentError{6 * time.Second, nil}, "has not answered for 6s"}, {context.DeadlineExceeded, "did not answer in time"},
+	} {
+		f := FaultOf(storeError(t.Context(), c.err), time.Second, false)
+		if f.Kind != StoreUnavailable || !strings.Contains(f.Detail, c.says) || strings.Contains(f.Detail, "10.1.2.3") || !strings.Contains(c.says, "answer") && strings.Contains(f.Detail, "answer") {
+			t.Errorf("%v: %s: %s, want %q", c.err, f.Kind, f.Detail, c.says)
+		}
+	}
+	if err := storeError(ended, nil); err != nil {
+		t.Errorf("no error becomes %v", err)
+	}
+}
+
+// clientFile is what the Go client knows of kinds; it cannot import this
+// package.
+const clientFile = "../../../client/kinds.go"
+
+// TestClientKinds: the file of the Go client agrees with the registry.
+func TestClientKinds(t *testing.T) {
+	names := map[error]string{
+		firn.ErrExhausted: "firn.ErrExhausted", firn.ErrGrantOver: "firn.ErrGrantOver",
+		firn.ErrTimeOver: "firn.ErrTimeOver", firn.ErrBatchTooLarge: "firn.ErrBatchTooLarge",
+	}
+	var b bytes.Buffer
+	b.WriteString("// Code generated by go test -run TestClientKinds -update in server/internal/service. DO NOT EDIT.\n\n" +
+		"package client\n\nimport \"github.com/firnid/firn\"\n\n" +
+		"// problemKinds are the kinds of problems of servers.\nvar problemKinds = map[string]problemKind{\n")
+	for k := range Kinds() {
+		fmt.Fprintf(&b, "%q: {status: %d,", k, k.Status())
+		if hint := kinds[k].hint; hint != "" {
+			fmt.Fprintf(&b, "hint: %q,", hint)
+		}
+		if k.Scope() == OfServer {
+			b.WriteString("ofServer: true,")
+		}
+		if i := slices.IndexFunc(causes[:], func(c cause) bool { return c.kind == k && names[c.err] != "" }); i >= 0 {
+			fmt.Fprintf(&b, "is: %s,", names[causes[i].err])
+		}
+		b.WriteString("},\n")
+	}
+	b.WriteString("}\n")
+	want, err := format.Source(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(clientFile, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(clientFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the registry says: run go test -run TestClientKinds -update ./service", clientFile)
+	}
+}

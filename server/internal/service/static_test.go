@@ -1,0 +1,48 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// TestStaticTable: a static server with the maximum number of names is small,
+// serves all of them, and refuses others without counting a creation.
+func TestStaticTable(t *testing.T) {
+	const most = 4 << 10 // bytes per name
+	s, err := NewStatic(StaticConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(i int) string { return fmt.Sprintf("%0*d", MaxName, i) }
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for i := range DefaultMaxNames {
+		if _, err := s.Sequencer(t.Context(), name(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if each := (heap() - before) / DefaultMaxNames; each > most {
+		t.Errorf("a name costs %d bytes, want %d at most", each, most)
+	}
+	a := new(creators)
+	find := func(name string) error {
+		_, err := Find(t.Context(), s, name, a, func() *auth.Credentials { return &auth.Credentials{Token: "create"} })
+		return err
+	}
+	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || FaultOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {
+		t.Errorf("one more: %v, want that there are too many; %d creations were counted", err, a.asked.Load())
+	}
+	if err := find(name(DefaultMaxNames - 1)); err != nil {
+		t.Errorf("one of them: %v", err)
+	}
+}

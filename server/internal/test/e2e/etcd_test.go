@@ -1,0 +1,117 @@
+//go:build unix
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/internal/test/etcdtest"
+)
+
+// lasts is how long the faults continue, once each has happened. FIRN_SOAK=1h
+// makes it an hour in all.
+func lasts() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("FIRN_SOAK")); err == nil && d > 0 {
+		return d
+	}
+	if os.Getenv("FIRN_SOAK") != "" {
+		return 30 * time.Minute
+	}
+	return 0
+}
+
+// seeded is what decides on faults. FIRN_SEED repeats their order; what they
+// meet is another matter.
+func seeded(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("FIRN_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("FIRN_SEED=%d repeats the faults", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// TestEtcdChaos: processes make IDs with node IDs from an etcd of three
+// members, while members and processes are killed, stopped and cut off. Every
+// ID is checked; so is the history of reads and writes of others, with
+// porcupine.
+func TestEtcdChaos(t *testing.T) {
+	r := seeded(t)
+	c := etcdtest.Start(t)
+	const size = 6
+	f := newFleet(t, os.Args[0], chaosTask(c.URL("chaos")+"?timeout=1s"))
+	for i := range size {
+		f.start(i)
+	}
+	h := newHistory(t, c.URL("history")+"?timeout=1s")
+
+	window := f.task.Window
+	member := func() int { return r.IntN(etcdtest.Members) }
+	leader := func() int { i, _ := c.WaitLeader(); return i }
+	nothing := func() {}
+	kill := func(all ...int) (time.Duration, func()) {
+		for _, i := range all {
+			c.Kill(i)
+		}
+		return 0, func() {
+			for _, i := range all {
+				c.Start(i)
+			}
+		}
+	}
+	stop := func(i int) (time.Duration, func()) { c.Stop(i); return window, func() { c.Go(i) } }
+	isolate := func(i int) (time.Duration, func()) { c.Isolate(i, true); return 0, func() { c.Isolate(i, false) } }
+	cut := func(from, to int) (time.Duration, func()) {
+		c.CutMember(from, to, true)
+		return 0, func() { c.CutMember(from, to, false) }
+	}
+	other := func(i int) int { return (i + 1 + r.IntN(etcdtest.Members-1)) % etcdtest.Members }
+	faults := map[string]fault{
+		"member killed":                    func() (time.Duration, func()) { return kill(member()) },
+		"all killed":                       func() (time.Duration, func()) { return kill(0, 1, 2) },
+		"member stopped beyond the window": func() (time.Duration, func()) { return stop(member()) },
+		"member isolated":                  func() (time.Duration, func()) { return isolate(member()) },
+		"one-way cut":                      func() (time.Duration, func()) { i := member(); return cut(i, other(i)) },
+		"clients cut": func() (time.Duration, func()) {
+			first, second := member(), member()
+			c.Clients.Cut(first, true)
+			c.Clients.Cut(second, true)
+			return 0, func() { c.Clients.Cut(first, false); c.Clients.Cut(second, false) }
+		},
+		"answers cut": func() (time.Duration, func()) {
+			for i := range etcdtest.Members {
+				c.Clients.CutAnswers(i, true)
+			}
+			return time.Second, func() { // longer than anybody waits for one
+				for i := range etcdtest.Members {
+					c.Clients.CutAnswers(i, false)
+				}
+			}
+		},
+		"compaction":                       func() (time.Duration, func()) { c.Compact(); return 0, nothing },
+		"defragmentation":                  func() (time.Duration, func()) { c.Defragment(member()); return 0, nothing },
+		"leader killed":                    func() (time.Duration, func()) { return kill(leader()) },
+		"leader stopped beyond the window": func() (time.Duration, func()) { return stop(leader()) },
+		"leader isolated":                  func() (time.Duration, func()) { return isolate(leader()) },
+		"leader not heard by one":          func() (time.Duration, func()) { i := leader(); return cut(i, other(i)) },
+		"leader deaf to one":               func() (time.Duration, func()) { i := leader(); return cut(other(i), i) },
+		"leader's clients cut": func() (time.Duration, func()) {
+			i := leader()
+			c.Clients.Cut(i, true)
+			return 0, func() { c.Clients.Cut(i, false) }
+		},
+	}
+	e := &chaos{t: t, r: r, f: f, faults: faults, least: 1500 * time.Millisecond}
+	e.run(lasts(), h)
+	c.Ready()
+	f.kill()
+	e.report("etcd")
+	h.check("etcd")
+}

@@ -1,0 +1,118 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/server/stores"
+)
+
+// kubeURL is the store of a namespace, by the service account of
+// deploy/kubernetes/rbac.yaml, over a link to the API server.
+func kubeURL(t *testing.T, c *kubetest.Cluster, l *kubetest.Link, namespace string) string {
+	t.Helper()
+	return "kubernetes://?timeout=5s&kubeconfig=" + c.Kubeconfig("https://"+l.Address, namespace, c.Token(namespace, "firn"))
+}
+
+// TestKubernetesChaos: processes make IDs with node IDs from a Kubernetes API
+// server, while it, its etcd and processes are killed, stopped and cut off;
+// then its etcd is restored from a backup, and fenced. Every ID is checked; so
+// is the history of reads and writes of others, with porcupine, but for the
+// restore.
+func TestKubernetesChaos(t *testing.T) {
+	r := seeded(t)
+	c := kubetest.Start(t)
+	const namespace, size = "chaos", 6
+	c.Namespace(namespace)
+	c.Apply(namespace, filepath.Join("..", "..", "..", "..", "deploy", "kubernetes", "rbac.yaml"))
+	link := c.NewLink(t)
+	f := newFleet(t, os.Args[0], chaosTask(kubeURL(t, c, link, namespace)))
+	for i := range size {
+		f.start(i)
+	}
+	h := newHistory(t, strings.Replace(kubeURL(t, c, link, namespace), "://", ":///history", 1))
+
+	window := f.task.Window
+	faults := map[string]fault{
+		"API server killed": func() (time.Duration, func()) { c.KillAPI(); return 0, c.StartAPI },
+		"etcd killed":       func() (time.Duration, func()) { c.KillEtcd(); return 0, c.StartEtcd },
+		"both killed": func() (time.Duration, func()) {
+			c.KillAPI()
+			c.KillEtcd()
+			return 0, func() { c.StartEtcd(); c.StartAPI() }
+		},
+		"API server stopped":                   func() (time.Duration, func()) { c.StopAPI(); return 0, c.ContinueAPI },
+		"API server stopped beyond the window": func() (time.Duration, func()) { c.StopAPI(); return window, c.ContinueAPI },
+		"etcd stopped beyond the window":       func() (time.Duration, func()) { c.StopEtcd(); return window, c.ContinueEtcd },
+		"API server cut off":                   func() (time.Duration, func()) { link.Cut(true); return 0, func() { link.Cut(false) } },
+		"answers cut": func() (time.Duration, func()) {
+			link.CutAnswers(true)
+			return time.Second, func() { link.CutAnswers(false) }
+		},
+		"connections cut": func() (time.Duration, func()) { link.Cut(true); link.Cut(false); return 0, func() {} },
+	}
+	e := &chaos{t: t, r: r, f: f, faults: faults, least: time.Second, ready: c.Ready}
+	e.run(lasts(), h)
+	h.check("kubernetes")
+	const restored = "etcd restored"
+	restoreAndFence(t, c, link, f, namespace, func() { e.step(3*window, time.Second) })
+	e.kinds = append(e.kinds, restored)
+	e.counts[restored]++
+	f.kill()
+	// A member must tell of the restore; and an API server that has just started
+	// does not know its roles yet.
+	e.report("kubernetes", "went back", "fence", "is forbidden")
+}
+
+// restoreAndFence restores a backup of the etcd from some windows ago, and
+// fences the sequencer before any member reaches the API server again: the link
+// is cut as by a firewall, and one member is killed and started again behind it.
+// Members make IDs after it.
+func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *fleet, namespace string, later func()) {
+	t.Helper()
+	stopped := func(what func()) {
+		c.KillAPI()
+		c.KillEtcd()
+		what()
+		c.StartEtcd()
+		c.StartAPI()
+		c.Ready()
+	}
+	var copied string
+	stopped(func() { copied = c.Backup() })
+	later()
+	link.Cut(true)
+	stopped(func() { c.Restore(copied) })
+	f.workers[0].end()
+	f.start(0)
+	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""), stores.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = direct.Close() }()
+	report, err := grant.Fence(t.Context(), direct, "chaos", &grant.FenceOptions{Skew: time.Second, LongestWindow: f.task.Window})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link.Cut(false)
+	// Members hold node IDs again once the floor is near.
+	until(t, "a member acquires a node ID after the fence", func() bool {
+		later := time.Now().After(report.Floor.Add(time.Second))
+		held := false
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = direct.List(ctx, "v1/chaos/n/", func(_ string, value []byte) bool {
+			held = held || strings.Contains(string(value), `"state":"held"`)
+			return true
+		})
+		return later && held
+	})
+}
