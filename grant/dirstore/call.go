@@ -30,6 +30,9 @@ const (
 	// answer, in addition to those in progress at that time. Each occupies a
 	// thread of the process. Later calls fail at once.
 	maxLeft = 8
+
+	// closeSilence is how long the disk may not answer before Close gives up.
+	closeSilence = 10 * time.Second
 )
 
 // errClosed is the error of calls after Close, and of those that Close ends.
@@ -88,7 +91,14 @@ func (s *Store) end(wasLeft bool) {
 	if wasLeft {
 		s.left--
 	}
-	if s.orphaned && s.running == 0 {
+	if s.running > 0 {
+		return
+	}
+	if s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
+	if s.orphaned {
 		_ = s.disk.close() // reads need no check, and writes were synced
 	}
 }

@@ -49,6 +49,7 @@ type Store struct {
 	mu       sync.Mutex // guards the fields below, and adding to calls
 	closed   bool
 	orphaned bool           // Close returned before all calls ended
+	idle     chan struct{}  // closed when all calls have ended; nil unless Close waits for that
 	running  int            // calls that have not ended, even if their callers have left
 	left     int            // of these, those whose callers have left
 	silent   time.Time      // when the first of these began
@@ -475,9 +476,9 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 func (s *Store) Window() time.Duration { return 30 * time.Second }
 
 // Close closes the store. It waits for the calls that are accessing the disk;
-// those that wait for a lock end at once. It does not wait for calls whose
-// callers have left because the disk does not answer: the last of these closes
-// the directory.
+// those that wait for a lock end at once. For calls whose callers have left it
+// waits until the disk has not answered for 10 s, and then returns an error:
+// the last of these closes the directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -490,6 +491,18 @@ func (s *Store) Close() error {
 	s.calls.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.running > 0 {
+		idle := make(chan struct{})
+		s.idle = idle
+		wait := time.NewTimer(time.Until(s.silent.Add(closeSilence)))
+		defer wait.Stop()
+		s.mu.Unlock()
+		select {
+		case <-idle:
+		case <-wait.C:
+		}
+		s.mu.Lock()
+	}
 	if s.running > 0 {
 		s.orphaned = true
 		return fmt.Errorf("%w; %d calls are left there", s.silence(), s.running)

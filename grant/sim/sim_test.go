@@ -367,16 +367,17 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// soonest are mistakes that show in the first hour of the first run.
+// soonest are mistakes that usually show in the first hour.
 var soonest = []mutant.Mutant{
 	mutant.TimeoutIsSuccess, mutant.CursorBack, mutant.NoConfigReread, mutant.SlotAcrossTerms, mutant.RangeIgnored,
 	mutant.AdoptOnRead, mutant.FenceLowersMark, mutant.RoundDown, mutant.GapCrossed, mutant.RevisionOnRead,
 }
 
 func testMutants(t *testing.T) {
-	most, hours := uint64(24), 2
+	const most = uint64(24)
+	hours := 2
 	if !all() {
-		most, hours = 1, 1
+		hours = 1
 	}
 	const row = "table: %-20s | %-75s | %-8s | %3v | %6v | %s"
 	t.Logf(row, "mutant", "what it breaks", "oracle", "run", "hours", "what was seen")
