@@ -53,7 +53,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http:// or firn://; https:// and firns:// use TLS")
+	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
 	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
 	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")

@@ -324,7 +324,7 @@ func TestAfterFence(t *testing.T) {
 	if rpc.kind != "not-yet" || rpc.code != codes.Unavailable.String() || rpc.detail != web.detail {
 		t.Errorf("gRPC has %+v, and HTTP %+v", rpc, web)
 	}
-	if resp := r.overRESP(t); resp.kind != "not-yet" || resp.code != "UNAVAILABLE" || resp.detail != web.detail {
+	if resp := r.overRESP(t); resp.kind != "not-yet" || resp.code != "UNAVAILABLE" || !strings.HasPrefix(resp.detail, web.detail+"; retry after ") {
 		t.Errorf("RESP has %+v, and HTTP %+v", resp, web)
 	}
 }

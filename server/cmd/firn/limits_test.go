@@ -99,7 +99,7 @@ func TestLimits(t *testing.T) {
 	for input, want := range map[string]string{
 		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument may have up to 1024 bytes",
 		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command must arrive completely within 1s",
-		"NEXT orders 11\r\n":                     "-ERR count is \"11\": it must be a number from 1 to 10",
+		"NEXT orders 11\r\n":                     "-ERR bad-parameter: count is \"11\": it must be a number from 1 to 10",
 		"PING\r\n":                               "+PONG\r\n",
 		"GET /healthz HTTP/1.1\r\nHost: local":   "", // the header has no end
 		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r": "",

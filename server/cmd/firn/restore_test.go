@@ -264,7 +264,7 @@ func (r *restoring) run(t *testing.T, page string) {
 	if r.name == "directory" {
 		url += "create=true"
 	}
-	url = strings.TrimRight(url, "?&") + " --nodes 0..5 --forward=false"
+	url = strings.TrimRight(url, "?&") + " --nodes 0..5"
 
 	var all made
 	servers := make([]testServer, 4)

@@ -217,7 +217,7 @@ func testClusterLife(t *testing.T) {
 		t.Errorf("/readyz: %d %s, want 200 while there is a window", w.Code, w.Body)
 	}
 	w := do(h, "POST", "/v1/sequencers/others/next")
-	p := wantProblem(t, w, service.StoreUnavailable, "could not be reached or read", "log")
+	p := wantProblem(t, w, service.StoreUnavailable, "could not be reached, read or written", "log")
 	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") ||
 		strings.Contains(log.String(), "level=ERROR") { // the log reports once that the store is unreachable
 		t.Errorf("%+v, and the log says\n%s", p, &log)

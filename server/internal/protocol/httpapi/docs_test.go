@@ -246,7 +246,7 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("keeps %d,%03d names", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
 		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", service.DefaultIdle.Minutes()),
 		fmt.Sprintf("1 to %d characters", service.MaxName),
-		fmt.Sprintf("has accepted no writes for %v s", silentMost.Seconds()),
+		fmt.Sprintf("such as writes for %v s because its disk is full", silentMost.Seconds()),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
 	} {
 		if !strings.Contains(text, want) {

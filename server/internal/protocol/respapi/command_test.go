@@ -293,7 +293,7 @@ func TestFailures(t *testing.T) {
 		{grant.ErrClockBehind, "-UNAVAILABLE clock: ", true},
 		{grant.ErrClockAhead, "-UNAVAILABLE clock-ahead: ", true},
 		{grant.ErrDamaged, "-ERR bad-record: ", true},
-		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached or read; see the server's log", false},
+		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached, read or written; see the server's log", false},
 		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: the store of node IDs did not answer in time; see the server's log", false},
 		{grant.ErrMismatch, "-TRYAGAIN recreated: ", false},
 		{sequencer.ErrClosed, "-UNAVAILABLE draining: ", false},
@@ -359,7 +359,7 @@ func TestReopened(t *testing.T) {
 		want string
 	}{
 		{sequencer.ErrClosed, "[1 (2) 2]"},
-		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + service.Detail(grant.ErrMismatch) + " 2]"},
+		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + service.Detail(grant.ErrMismatch) + "; retry after 1 s 2]"},
 	} {
 		lookups := 0
 		backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {

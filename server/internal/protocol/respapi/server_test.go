@@ -353,7 +353,7 @@ func TestWaits(t *testing.T) {
 	serving(t, Config{Backend: oneSource(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
-		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded"
+		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded; retry after 1 s"
 		if got := c.do("NEXT orders 5"); got != want || time.Since(began) != 5*time.Second {
 			t.Errorf("got %s after %v, want %s", got, time.Since(began), want)
 		}

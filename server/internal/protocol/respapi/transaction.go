@@ -61,7 +61,9 @@ func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 	if cmd.key {
 		q, err := c.readRequest(cmd.op, args)
 		if err == nil {
-			err = service.CheckName(string(q.name))
+			if err = service.CheckName(string(q.name)); err != nil {
+				err = fmt.Errorf("%s: %w", service.BadName, err)
+			}
 		}
 		if err != nil {
 			c.fail(codeErr, err.Error())
