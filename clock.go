@@ -21,11 +21,8 @@ func (r reading) before(s reading) bool {
 	return r.tick < s.tick || r.tick == s.tick && r.rest < s.rest
 }
 
-// read reads the clock. It returns a *ClockError if the clock is before the
-// epoch.
-func (c *clock) read() (reading, error) { return c.reading(c.now()) }
-
-// reading converts a time of the clock.
+// reading converts a time of the clock. It returns a *ClockError if that is
+// before the epoch.
 func (c *clock) reading(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {

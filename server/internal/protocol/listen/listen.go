@@ -378,22 +378,6 @@ func linger(conn net.Conn) {
 	_, _ = io.CopyN(io.Discard, conn, 64<<10)
 }
 
-// limitedOf returns the limited of a connection from a Mux, or nil.
-func limitedOf(conn net.Conn) *limited {
-	for {
-		switch c := conn.(type) {
-		case *tls.Conn:
-			conn = c.NetConn()
-		case *prefixedConn:
-			conn = c.Conn
-		case *limited:
-			return c
-		default:
-			return nil
-		}
-	}
-}
-
 // StateOf returns the TLS state of a connection from a Mux, or nil without TLS.
 func StateOf(conn net.Conn) *tls.ConnectionState {
 	for {

@@ -364,13 +364,3 @@ func (g guardFunc) Allow(c *auth.Credentials, _ auth.Action, _ string) error {
 type sourceFunc func(context.Context, int) (firn.Batch, error)
 
 func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
-
-type sourceBackend struct{ s sourceFunc }
-
-func (b sourceBackend) Sequencer(context.Context, string) (service.Sequencer, error) {
-	return service.Sequencer{Layout: firn.Default(), Source: b.s}, nil
-}
-
-func (sourceBackend) Ready(context.Context) error             { return nil }
-func (sourceBackend) Admin() service.Administrator            { return nil }
-func (sourceBackend) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
