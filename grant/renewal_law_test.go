@@ -194,6 +194,7 @@ func TestReadBackLaw(t *testing.T) {
 			r.wall, r.mono, r.used = r.wall+1000, r.mono+1000, r.wall+1000
 			r.step(Event{Kind: Demand})
 			renewal := r.asks(CAS)
+			r.used += 500 // while the renewal was in progress
 			r.answer(Event{Applied: true})
 			h := r.m.hold
 			old := r.read(first)
