@@ -412,7 +412,7 @@ func TestReleaseLaw(t *testing.T) {
 	r.answer(Event{Err: errNoAnswer})
 	n := r.read(r.m.hold.record)
 	n.free(0)
-	n.Until = rigTime - 1
+	n.Until, n.Gap = rigTime-1, span{}
 	r.answer(Event{Values: [][]byte{n.encode()}})
 	if r.m.frozen || r.did(Alarm) != nil || r.m.Status().Phase != Idle {
 		t.Errorf("repaired since: %+v, frozen %t", r.out, r.m.frozen)
