@@ -122,7 +122,7 @@ const (
 	Fenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
 	StoreClockOff                      // the store's clock differs by By from this one's, with which other members agree
 	MembersAhead                       // the clocks of other members are ahead by By of this one's, with which the store agrees
-	Overlapped                         // the store went back, or a copy of this process gave Node back: IDs of Node in [From, Until) may exist twice
+	Overlapped                         // the store went back, or a copy gave Node back: IDs of Node in [From, Until) may exist twice
 	numAlarms
 )
 

@@ -5,7 +5,7 @@ package grant
 type overlapError struct{}
 
 func (overlapError) Error() string {
-	return "grant: the store went back, or a copy of this process gave the node ID back; if in doubt, fence the sequencer (firn node fence)"
+	return "grant: the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence)"
 }
 
 // Is reports whether target is ErrRolledBack.
@@ -40,14 +40,29 @@ func (m *Machine) wentBack(e Event) {
 	}
 }
 
-// thaw checks whether the sequencer was fenced after the store went back.
-func (m *Machine) thaw(e Event, value []byte) {
+// thaw checks whether the sequencer was fenced after the store went back, and
+// otherwise, whether another member has claimed the node ID in use since.
+func (m *Machine) thaw(e Event, record, config []byte) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
-	} else if !m.thaws(value) {
+		return
+	}
+	inUse := m.usesFrozen()
+	fenced := m.thaws(config)
+	if inUse {
+		r, err := decodeNode(m.hold.key, record)
+		if err == nil && r.Owner != "" && r.Owner != m.owner {
+			m.displaced(r, fenced)
+		}
+	}
+	if !fenced {
 		m.freezeFor(m.frozenFor)
 	}
 }
+
+// usesFrozen reports whether a frozen member still uses its window, as far as
+// it knows the only one.
+func (m *Machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && !m.hold.lost }
 
 // thaws ends a freeze if the configuration shows that the sequencer was fenced
 // after the store went back, and reports whether it does.

@@ -267,9 +267,14 @@ func (m *Machine) renewed(op operation, e Event, v, config []byte) {
 }
 
 // check reads the record of the node ID in use, and the configuration with it:
-// a fence that rewrote the record raised the floor before.
+// a fence that rewrote the record raised the floor before. If that fails again
+// and again, the record alone shows whether another's window overlaps.
 func (m *Machine) check(op operation) {
-	m.request(op, Action{Kind: GetMany, Keys: []string{m.hold.key, configKey(m.set.Name)}})
+	keys := []string{m.hold.key, configKey(m.set.Name)}
+	if m.failures >= checkTry {
+		keys = keys[:1]
+	}
+	m.request(op, Action{Kind: GetMany, Keys: keys})
 }
 
 var errStale = errors.New("grant: the store refused a write but still returns the record that the write should have replaced: its reads are stale")
@@ -360,7 +365,7 @@ func (m *Machine) readBack(value, config []byte) {
 		}
 		h.closing = h.closing || r.State == flagClosing
 		m.foundOld(fenced) // a window never shrinks
-	case r.State == flagClosing:
+	case r.State == flagClosing && r.From.time == h.from:
 		h.record, h.closing = value, true
 	default:
 		// A nonce that we never wrote: another process has our name.
@@ -395,7 +400,7 @@ func (m *Machine) displaced(r nodeRecord, fenced bool) {
 	if h.sealed {
 		until = m.mark() // a release with an unknown result may have lowered the mark
 	}
-	after := from >= until
+	after := from >= until || until <= h.from // nothing of it was used
 	switch {
 	case mutant.On(mutant.WallForFrom):
 		after = r.Wall > until
@@ -415,10 +420,15 @@ func (m *Machine) displaced(r nodeRecord, fenced bool) {
 	switch {
 	case fenced:
 		i.Kind = Fenced
+		if !h.sealed {
+			i.Until = min(until, m.seenFloor) // what is above it was reported
+		}
 	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
 		i.Kind, reason = Overlapped, overlapError{}
 	}
-	m.alarm(i)
+	if i.From < i.Until {
+		m.alarm(i)
+	}
 	if !fenced {
 		m.owner = m.token()
 		m.freezeFor(reason)

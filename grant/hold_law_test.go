@@ -406,8 +406,19 @@ func TestReleaseLaw(t *testing.T) {
 			t.Errorf("%s: it writes %s over %s, want over %s", tt.name, a.Next, a.Old, want)
 		}
 	}
-	// It also forgets earlier failures.
+	// If nothing was used, a repair may have moved the mark below where the
+	// grant began: that is no proof that the store went back.
 	r := leaving(Never)
+	r.answer(Event{Err: errNoAnswer})
+	n := r.read(r.m.hold.record)
+	n.free(0)
+	n.Until, n.Gap = rigTime-1, span{}
+	r.answer(Event{Values: [][]byte{n.encode()}})
+	if r.m.frozen || r.did(Alarm) != nil || r.m.Status().Phase != Idle {
+		t.Errorf("repaired since: %+v, frozen %t", r.out, r.m.frozen)
+	}
+	// It also forgets earlier failures.
+	r = leaving(Never)
 	r.m.failures, r.m.notBefore, r.m.status.Err, r.m.attached = 5, r.mono+4000, errNoAnswer, true
 	r.answer(Event{Applied: true})
 	if s := r.m.Status(); s.Phase != Joining || s.Err != nil || r.m.failures != 0 || r.request == nil {

@@ -326,7 +326,7 @@ func (k *Keeper) tell(i AlarmInfo) {
 		}
 		log.Error("the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)")
 	case Overlapped:
-		log.Error("the store went back, or a copy of this process gave the node ID back: IDs of this node ID and time span may exist twice; if in doubt, fence the sequencer (firn node fence)",
+		log.Error("the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case ClockJumped:
 		log.Warn("the clock jumped ahead", "by", i.By)

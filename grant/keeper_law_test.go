@@ -315,7 +315,8 @@ func TestActLaw(t *testing.T) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
 	}
-	for kind := Cloned; kind <= MembersAhead; kind++ {
+	spans := map[AlarmKind]bool{Cloned: true, RolledBack: true, Fenced: true, Overlapped: true}
+	for kind := Cloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
 		i := AlarmInfo{Kind: kind, Node: 7, From: 1, Until: 2, By: 3}
 		k.act(m, Action{Kind: Alarm, Alarm: i})
@@ -323,6 +324,10 @@ func TestActLaw(t *testing.T) {
 		want.Alarms[i.Kind] = 1
 		if got := k.Stats(); got != want || !slices.Equal(alarms, []AlarmInfo{i}) || strings.Count(log.String(), "\n") != 1 {
 			t.Errorf("alarm %d: %+v, %+v, %s", kind, got, alarms, &log)
+		}
+		const span = "node=7 from=1970-01-01T00:00:00.001Z until=1970-01-01T00:00:00.002Z"
+		if strings.Contains(log.String(), span) != spans[kind] {
+			t.Errorf("alarm %v logs %s", kind, &log)
 		}
 		k.options.OnAlarm = nil
 		k.act(m, Action{Kind: Alarm, Alarm: i})

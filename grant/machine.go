@@ -124,7 +124,7 @@ const (
 	opWatch                  // read the configuration while holding
 	opRelease                // give back
 	opReleaseCheck           // read the record and the configuration: unknown or refused
-	opThaw                   // read the configuration while frozen
+	opThaw                   // read the configuration, and the record in use, while frozen
 )
 
 // A hold is a node ID in use.
@@ -233,6 +233,7 @@ const (
 	oldKept      = 16               // records that are remembered to detect a store that went back
 	refusedFor   = int64(100)       // ms after which a Demand checks again whether acquiring is still forbidden
 	releaseTry   = 20               // attempts to release a node ID
+	checkTry     = 3                // failures in a row after which a record is read without the configuration
 	refusalsMost = 16               // consecutive refused claims without a wait
 	maxMark      = maxTime          // no mark lies beyond
 )
@@ -357,6 +358,8 @@ func (m *Machine) advance() {
 		m.watchConfig() // otherwise a claim that is never settled would hide a fence
 	case m.claim != nil:
 		m.settleClaim()
+	case m.frozen && m.attached && m.usesFrozen():
+		m.request(opThaw, Action{Kind: GetMany, Keys: []string{h.key, configKey(m.set.Name)}})
 	case m.frozen && m.attached:
 		m.request(opThaw, Action{Kind: Get, Key: configKey(m.set.Name)})
 	case h != nil && (!m.attached || h.sealed || h.closing):
@@ -446,7 +449,10 @@ func (m *Machine) answer(e Event) {
 			m.notBefore = 0
 		}
 	case opThaw:
-		m.thaw(e, value)
+		if len(e.Values) == 1 {
+			value, second = nil, value
+		}
+		m.thaw(e, value, second)
 	case opRelease, opReleaseCheck:
 		m.released(op, e, value, second)
 	}

@@ -657,8 +657,9 @@ func TestMachineClone(t *testing.T) {
 }
 
 // TestFreezeLaw: a frozen member acquires, renews and gives back nothing. It
-// reads the configuration every sixth of a window, but after 100 ms at least
-// and 15 s at most.
+// reads the configuration, and the record of a window in use, every sixth of a
+// window, but after 100 ms at least and 15 s at most. If another's window
+// overlaps, it stops at once.
 func TestFreezeLaw(t *testing.T) {
 	for window, want := range map[int64]int64{100: 100, 600: 100, 660: 110, 6000: 1000, 89_994: 14_999, 90_006: 15_000, 900_000: 15_000} {
 		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -668,21 +669,59 @@ func TestFreezeLaw(t *testing.T) {
 		}
 	}
 	r := newRig(t, 4, nil)
-	r.holding()
+	record := r.holding()
+	other := func(from, until int64) []byte {
+		n := r.read(record)
+		n.Owner, n.Nonce, n.From.time, n.Until = "them", "another", rigTime+from, rigTime+until
+		return n.encode()
+	}
+	for _, tt := range []struct {
+		name        string
+		value       []byte
+		floor       int64 // of the configuration, since the grant began; 0: none
+		alarm       AlarmKind
+		from, until int64
+		seals       bool
+	}{
+		{name: "claimed", value: other(2000, 8000), alarm: RolledBack, from: 2000, until: 6000, seals: true},
+		{name: "claimed before a fence", value: other(2000, 8000), floor: 9000, alarm: Fenced, from: 2000, until: 6000, seals: true},
+		{name: "taken over", value: other(6000, 12_000), alarm: TakenOver, from: 1000, until: 6000},
+	} {
+		r := newRig(t, 4, nil)
+		r.holding()
+		r.step(Event{Kind: WentBack})
+		r.used = rigTime + 1000
+		r.later(1000)
+		r.asks(GetMany)
+		c := r.m.sequencer
+		if tt.floor != 0 {
+			c.Floor = rigTime + tt.floor
+		}
+		r.answer(Event{Values: [][]byte{tt.value, c.encode()}})
+		a := r.did(Alarm)
+		if a == nil || a.Alarm.Kind != tt.alarm || a.Alarm.From != rigTime+tt.from || a.Alarm.Until != rigTime+tt.until || (r.did(Seal) != nil) != tt.seals || r.m.frozen == (tt.floor != 0) {
+			t.Errorf("%s: %+v, frozen %t", tt.name, r.out, r.m.frozen)
+		}
+		if r.step(Event{Kind: Sealed}); r.m.frozen {
+			r.later(1000)
+			r.asks(Get)
+		}
+	}
 	r.step(Event{Kind: WentBack})
 	if r.alarm() != RolledBack || r.m.Status().Phase != Holding {
 		t.Fatalf("%+v", r.out)
 	}
 	at := r.wall
-	for range 5 {
+	values := [][]byte{record, nil, []byte("{"), r.record(func(n *nodeRecord) { n.Owner = "us" }), r.record(func(n *nodeRecord) { n.Owner = "" })}
+	for i := range values {
 		r.used = r.wall
 		r.step(Event{Kind: Demand})
 		r.later(1000)
-		if a := r.asks(Get); a.Key != "v1/s/config" {
-			t.Fatalf("it reads %s", a.Key)
+		if a := r.asks(GetMany); !slices.Equal(a.Keys, []string{r.m.hold.key, "v1/s/config"}) {
+			t.Fatalf("it reads %v", a.Keys)
 		}
-		r.answer(Event{Values: [][]byte{r.m.config}})
-		if r.did(Alarm) != nil || r.request != nil || r.m.frozenAt != at {
+		r.answer(Event{Values: [][]byte{values[i], r.m.config}})
+		if r.did(Alarm) != nil || r.did(Seal) != nil || r.request != nil || r.m.frozenAt != at {
 			t.Fatalf("it is told again: %+v", r.out)
 		}
 	}

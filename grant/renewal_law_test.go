@@ -147,6 +147,7 @@ func TestReadBackLaw(t *testing.T) {
 		{"ours, held and no shorter", func(n *nodeRecord) {}, 0, cloned},
 		{"ours, held and longer", func(n *nodeRecord) { n.Until += 9; n.Wall = n.Until + 1 }, 0, cloned},
 		{"ours, and fenced since", func(n *nodeRecord) {}, end + 9000, cloned},
+		{"ours, closing, of a later grant of a copy", func(n *nodeRecord) { n.From.time++; n.State = flagClosing }, 0, cloned},
 		{"ours, of a later grant of a copy", func(n *nodeRecord) { n.From.time++; n.Until-- }, 0, cloned},
 		{"ours, of an earlier grant", func(n *nodeRecord) { n.From.time--; n.Until = rigTime }, 0, wentBack(0)},
 		{"ours, given back by a copy", func(n *nodeRecord) { n.State, n.Until = flagFree, rigTime+1000 }, 0, cloned},
@@ -166,6 +167,7 @@ func TestReadBackLaw(t *testing.T) {
 		{"of another, given back below what was used before", func(n *nodeRecord) { by(500, 999, after)(n); n.State = flagFree }, 0, wentBack(500)},
 		{"of another, without its beginning", func(n *nodeRecord) { by(0, end+9000, after)(n); n.From = maybe{} }, 0, doubt(0)},
 		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: Fenced, from: 1500, until: end + 1000, seals: true}},
+		{"of another, and fenced within our window", by(1500, end+9000, after), 1000, result{phase: Leaving, alarm: Fenced, from: 1000, until: end + 1000, seals: true}},
 		{"of another, behind the floor of a fence", by(end+9000, end+9000, after), end + 9000, losing},
 
 		{"repaired, and we are in what was set apart", func(n *nodeRecord) {
@@ -192,6 +194,7 @@ func TestReadBackLaw(t *testing.T) {
 			r.wall, r.mono, r.used = r.wall+1000, r.mono+1000, r.wall+1000
 			r.step(Event{Kind: Demand})
 			renewal := r.asks(CAS)
+			r.used += 500 // while the renewal was in progress
 			r.answer(Event{Applied: true})
 			h := r.m.hold
 			old := r.read(first)
@@ -227,6 +230,9 @@ func TestReadBackLaw(t *testing.T) {
 				if a.Alarm.Node != h.node {
 					t.Errorf("%s: alarm %+v", tt.name, a.Alarm)
 				}
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(r.out), func(a Action) bool { return a.Kind != Alarm })); n > 1 {
+				t.Errorf("%s: %d alarms", tt.name, n)
 			}
 			if err := r.m.Status().Err; tt.want.err != nil && errors.Is(err, tt.want.err) {
 				got.err = tt.want.err
@@ -365,5 +371,31 @@ func TestReadBackForgives(t *testing.T) {
 	r.answer(Event{Values: [][]byte{n.encode()}})
 	if r.m.failures != 0 || r.request == nil {
 		t.Errorf("%d failures in a row, and it asks for %+v", r.m.failures, r.request)
+	}
+}
+
+// TestReadBackAlone: if the record and the configuration cannot be read
+// together, the record alone shows that another's window overlaps.
+func TestReadBackAlone(t *testing.T) {
+	r := newRig(t, 4, nil)
+	n := r.read(r.holding())
+	r.renewing()
+	for range checkTry {
+		r.answer(Event{})
+		if keys := r.asks(GetMany).Keys; len(keys) != 2 {
+			t.Fatalf("it reads %v", keys)
+		}
+		r.answer(Event{Err: errNoAnswer})
+		r.later(1000)
+		r.asks(CAS)
+	}
+	r.answer(Event{})
+	if keys := r.asks(GetMany).Keys; !slices.Equal(keys, []string{r.m.hold.key}) {
+		t.Fatalf("it reads %v", keys)
+	}
+	n.Owner, n.From.time, n.Nonce = "them", n.Until-1, "another"
+	r.answer(Event{Values: [][]byte{n.encode()}})
+	if r.did(Seal) == nil || r.alarm() != RolledBack || !r.m.frozen {
+		t.Errorf("%+v, frozen %t", r.out, r.m.frozen)
 	}
 }

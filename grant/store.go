@@ -90,9 +90,10 @@ var ErrNotSent = errors.New("grant: not sent to the store")
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in order; nil means absent. The caller owns the values.
-// They may be stale and not yet durable. But up to 8 keys are read on one
-// server, at one moment or in order: if a key has a value, the keys after it
-// have the values from when that value was written, or later ones.
+// They may not be durable yet, and those of more than 8 keys may be stale. Up to
+// 8 keys are read on one server, each as fresh as by Get, at one moment or in
+// order: if a key has a value, the keys after it have the values from when that
+// value was written, or later ones.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }

@@ -426,10 +426,10 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 		return e, true
 	case p.revised != never && w.Now-p.revised < second:
 		return e, true // it has just answered that
-	case w.Chance(0.01), w.unfenced && w.Chance(w.focus.Silent):
+	case w.Chance(0.01):
 		w.fault(lineageFailed)
 		p.shaky = w.Now
-		return e, mutant.On(mutant.LineageIgnored)
+		return e, false
 	}
 	now := w.store.revision
 	back := now < p.revision

@@ -271,10 +271,7 @@ var mistakes = map[mutant.Mutant]mistake{
 		breaks: "lemma 8: a window reaches into a span that a repair set apart",
 		focus:  focus{World: "wild", Faults: []fault{clockSet, crashed, released}, Window: 5000, Every: 20_000},
 	},
-	mutant.LineageIgnored: {
-		breaks: "freeze: a member writes to a store that does not return its position",
-		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 20_000, Silent: 0.7, Busy: 500},
-	},
+	mutant.LineageIgnored: {breaks: "freeze: a member writes to a store that does not return its position", elsewhere: "grant.TestKeeperMistakes"},
 	mutant.RevisionOnRead: {
 		breaks: "freeze: a revision that only a read has shown must never fall",
 		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},

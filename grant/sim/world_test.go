@@ -109,7 +109,6 @@ type focus struct {
 	Paused float64 // the share of calls that are paused; 0 means one in a thousand
 	Slow   float64 // the share of requests that are slow; 0 means one in a hundred
 	Delay  int64   // the longest time that a slow one takes, in ms; 0 means a minute
-	Silent float64 // how often a store that went back does not return its lineage, in addition to once in a hundred
 	Coarse bool    // all clocks show whole seconds
 	Brief  bool    // a restore is fast, and its backup is recent
 }

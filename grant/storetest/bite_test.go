@@ -806,7 +806,7 @@ func broken() []struct {
 		{"GetMany without context", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			return w.many(context.WithoutCancel(ctx), keys)
 		}}},
-		{"GetMany is old for ever", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
+		{"GetMany is old", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			values, err := w.many(ctx, keys)
 			w.db.mu.Lock()
 			defer w.db.mu.Unlock()

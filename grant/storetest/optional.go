@@ -39,30 +39,14 @@ func testGetMany(t tb, su suite) {
 	}
 	ask := []string{"many/007", "absent", "many/049", "many/000", "many/007", "many/007/x", "many"}
 	want := [][]byte{[]byte("of many/007"), nil, []byte("of many/049"), []byte("of many/000"), []byte("of many/007"), nil, nil}
-	// The values may be stale for a short time, but must not belong to another
-	// key.
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		if got, err = m.GetMany(s.ctx, ask); err != nil || len(got) != len(ask) {
-			t.Fatalf("GetMany(%q) = %q, %v, want a value for each key", ask, got, err)
-		}
-		fresh := true
-		for i := range got {
-			switch {
-			case bytes.Equal(got[i], want[i]) && (got[i] == nil) == (want[i] == nil):
-			case want[i] != nil && (got[i] == nil || string(got[i]) == "0"):
-				fresh = false
-			default:
-				t.Fatalf("GetMany(%q) = %q, want %q", ask, got, want)
-			}
-		}
-		if fresh {
-			break
-		}
-		if time.Since(begin) > su.soon {
-			t.Fatalf("GetMany(%q) = %q for %v, want %q", ask, got, su.soon, want)
-		}
+	// A member that reads an earlier record of its own takes it for a store that
+	// went back.
+	got, err = m.GetMany(s.ctx, ask)
+	if err != nil || !slices.EqualFunc(got, want, func(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }) {
+		t.Fatalf("GetMany(%q) = %q, %v, want %q", ask, got, err, want)
 	}
-	if got, err := m.GetMany(s.ctx, keys); err != nil || len(got) != len(keys) {
+	got, err = m.GetMany(s.ctx, keys)
+	if err != nil || len(got) != len(keys) {
 		t.Errorf("GetMany of %d keys = %d values, %v", len(keys), len(got), err)
 	}
 	for _, value := range got {
