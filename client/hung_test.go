@@ -399,6 +399,27 @@ func TestHungAndFailing(t *testing.T) {
 			t.Errorf("%+v, want what it said", s)
 		}
 	})
+	// A server that is busy for this sequencer is left out as long as it asks.
+	inBubble(t, func(t *testing.T, n *network) {
+		refused := 0
+		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			refused++
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(503)
+			fmt.Fprint(w, `{"type":"urn:firn:problem:busy"}`)
+		}))
+		n.node(t, "b", 1, "default")
+		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
+		for range 100 {
+			if _, err := q.NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d requests to a server that asked for a minute, want 1", refused)
+		}
+	})
 }
 
 // A call with little time asks another server in half of it, and proves nothing
