@@ -4,24 +4,33 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
-// The Go code in the README comes from examples, which compile and run.
-func TestReadmeCode(t *testing.T) {
-	page, examples := readPage(t, "README.md"), readPage(t, "example_test.go")+readPage(t, "sequencer/example_test.go")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
-	if len(blocks) == 0 {
-		t.Error("README.md has no Go code")
+// The Go code of the README and the pages is that of examples, which compile.
+func TestPageCode(t *testing.T) {
+	examples := readPage(t, "example_test.go") + readPage(t, "sequencer/example_test.go")
+	indent := regexp.MustCompile(`(?m)^\t+`)
+	examples = indent.ReplaceAllString(examples, "")
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	unindented := regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(examples, "")
-	for _, m := range blocks {
-		if code := regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(m[1], ""); !strings.Contains(unindented, code) {
-			t.Errorf("README.md: no example has this code:\n%s", m[1])
+	found := 0
+	for _, page := range append(pages, "README.md") {
+		for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readPage(t, page), -1) {
+			found++
+			if code := indent.ReplaceAllString(m[1], ""); !strings.Contains(examples, code) {
+				t.Errorf("%s: no example has this code:\n%s", page, m[1])
+			}
 		}
+	}
+	if found < 4 {
+		t.Errorf("%d blocks of Go code, want those of the README, databases.md and generator.md", found)
 	}
 }
 

@@ -15,6 +15,20 @@ import (
 // atNoon is a fixed clock, so that the output of examples is always the same.
 func atNoon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
+// Code of the pages generator.md and databases.md.
+var _ = func(ctx context.Context) error {
+	type Order struct {
+		ID firn.ID `gorm:"primaryKey;autoIncrement:false"`
+	}
+	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(7), nil)
+	if err != nil {
+		return err
+	}
+	id, err := g.Next(ctx)
+	_ = Order{id}
+	return err
+}
+
 // Make an ID, store it, and read it again years later.
 func Example() {
 	layout := firn.Default()

@@ -147,7 +147,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 	if f == nil {
 		f, began = p.start(own && !p.left), true
 	}
-	f.late = f.late || spent
+	f.late = spent
 	if f.done == nil && !(began && f.own) {
 		f.done = make(chan struct{})
 	}
@@ -311,14 +311,9 @@ func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	}
 	p.timer = nil
 	p.drop(b)
-	r := p.ready
-	if r != nil && !p.tooOld(r) {
-		p.put(r)
+	if p.ready != nil {
+		p.put(p.ready) // with a timer of its own
 		return
-	}
-	if r != nil {
-		p.drop(r)
-		p.ready = nil
 	}
 	p.block.Store(new(block[I]))
 }

@@ -96,6 +96,13 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 		synctest.Wait()
 		source.wantAsked(t, 10, 10)
 		time.Sleep(2 * time.Second)
+		// A call that reached half earlier, and gets the lock only now, must not
+		// fetch a batch in place of the one that is ready.
+		b := p.block.Load()
+		b.low.Store(0)
+		p.fetchSoon(b)
+		synctest.Wait()
+		source.wantAsked(t, 10, 10)
 		start := time.Now()
 		for i := range ID(9) {
 			wantNext(t, p, i+7)
@@ -131,6 +138,37 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 			}
 		}
 		source.wantAsked(t, 10, 10, 20, 35, 35, 35, 17, 10)
+	})
+	// With a source of a limited rate, a batch counts once that growth is held
+	// back, with any number of callers that wait for it.
+	synctest.Test(t, func(t *testing.T) {
+		var asked []int
+		p := StartPrefetcher(fetchFunc(func(_ context.Context, n int) (Batch, error) {
+			asked = append(asked, n)
+			time.Sleep(time.Duration(n) * time.Millisecond)
+			return BatchFromRuns(Run{1, 1, n}), nil
+		}), &PrefetchOptions{Count: 10, MaxCount: 1000, Validity: -1})
+		defer closePrefetcher(t, p)
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() {
+				for range 20 {
+					if _, err := p.Next(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		large := 0
+		for _, n := range asked {
+			if n > 10 {
+				large++
+			}
+		}
+		if large > len(asked)/8 {
+			t.Errorf("%d of %d fetches were large: %v", large, len(asked), asked)
+		}
 	})
 }
 
@@ -185,6 +223,32 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 		})
 	}
 	all.Wait()
+
+	// Also a call that waited for a fetch in the background.
+	asked, answer := make(chan bool), make(chan bool)
+	fetches := 0
+	p = StartPrefetcher(fetchFunc(func(_ context.Context, n int) (Batch, error) {
+		fetches++
+		asked <- true
+		<-answer
+		return BatchFromRuns(Run{ID(fetches), 1, 1}), nil
+	}), &PrefetchOptions{Count: 10, Validity: 1})
+	defer closePrefetcher(t, p)
+	if _, err := p.TryNext(); err != ErrExhausted {
+		t.Errorf("TryNext() = %v", err)
+	}
+	<-asked
+	all.Go(func() { wantNext(t, p, 1) })
+	for p.Stats().Waits < 2 { // TryNext and Next
+		runtime.Gosched()
+	}
+	close(answer)
+	go func() {
+		for range asked {
+		}
+	}()
+	all.Wait()
+	close(asked)
 }
 
 // A failed fetch is returned to the calls for which it was made, and retried; a

@@ -17,7 +17,13 @@
 // time, the Client sends the request to another server too, and returns the
 // first answer. From then on, calls use other servers. Beside them, the Client
 // requests single IDs from the hung server, which it discards, until an answer
-// arrives. So a hung server delays the calls in progress, but no later ones.
+// arrives in time. So a hung server delays the calls in progress, but no later
+// ones, and neither does one that is always slower than the others. If all are
+// slow, their usual time grows, and requests are no longer sent twice.
+//
+// A server that refuses a request for a reason of its own, such as an unknown
+// token, or that is not a server of Firn, is left out as well. If no server
+// answers, the error has the last failure of each.
 //
 // # What a retry means
 //

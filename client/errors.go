@@ -56,10 +56,13 @@ func (e *Error) again() bool {
 }
 
 // final reports whether no server would fulfill the request.
-func (e *Error) final() bool { return e.Status >= 400 && e.Status < 500 && !e.again() }
+func (e *Error) final() bool {
+	return e.Status >= 400 && e.Status < 500 && !e.again() && !e.ofServer()
+}
 
 // ofServer reports whether the server as a whole does not work; most problems
-// concern one sequencer.
+// concern one sequencer. Problems of an unknown kind do not come from a server
+// of Firn.
 func (e *Error) ofServer() bool {
 	k, known := problemKinds[e.Kind]
 	return !known || k.ofServer

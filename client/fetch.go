@@ -41,30 +41,35 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		if ctx.Err() != nil {
 			return none, s.ended(ctx)
 		}
-		i, wait := s.pick(&c)
+		i := s.pick(ctx, &c)
 		if i >= 0 {
 			if b, err, done := s.attempt(ctx, &c, i); done {
 				return b, err
 			}
-			continue
-		}
-		if wait == 0 || time.Since(c.start)+wait > s.client.config.Patience {
+		} else if ctx.Err() == nil {
 			return none, s.giveUp()
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
 		}
 	}
 }
 
-// pick chooses a server for a call, and probes suspects beside it.
-func (s *SequencerOf[I]) pick(c *round) (i int, wait time.Duration) {
-	i, probes, wait := s.view.pick(c)
-	for _, j := range probes {
-		s.probe(j)
+// pick chooses a server for a call, and probes suspects beside it. If all are
+// left out, it waits for one. It returns -1 if none will be available in time,
+// or ctx is done.
+func (s *SequencerOf[I]) pick(ctx context.Context, c *round) int {
+	for {
+		i, probes, wait := s.view.pick(c)
+		for _, j := range probes {
+			s.probe(j)
+		}
+		if i >= 0 || wait == 0 || time.Since(c.start)+wait > s.client.config.Patience {
+			return i
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return -1
+		}
 	}
-	return i, wait
 }
 
 // attempt sends a request to server i and, if the answer takes long, to other
@@ -86,12 +91,12 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 		crash  any // a panic of the caller's code
 	)
 	joined := make(chan struct{})
-	timer := time.AfterFunc(s.hedgeAfter(ctx, i), func() {
+	timer := time.AfterFunc(s.hedgeAfter(ctx), func() {
 		defer close(joined)
 		defer func() { crash = recover() }()
-		s.late(i, start)
+		s.view.late(i, start, s.noAnswer)
 		for own.Err() == nil {
-			j, _ := s.pick(c)
+			j := s.pick(own, c)
 			if j < 0 {
 				return
 			}
@@ -103,6 +108,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 	defer timer.Stop() // if the caller's code panics
 	count, packed := c.count, s.packed.Load()
 	b, err = s.request(own, &s.view.servers[i], count, packed)
+	gone := own.Err()
 	if !timer.Stop() {
 		if err == nil || isFinal(err) {
 			cancel()
@@ -113,7 +119,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 		}
 	}
 	c.pending[i] = false
-	done = s.settle(own, c, i, start, count, packed, b, err)
+	done = s.settle(gone, c, i, start, count, packed, b, err)
 	switch {
 	case !found:
 		return b, err, done
@@ -124,22 +130,14 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 	return other, failed, true
 }
 
-// hedgeAfter returns how long to wait for server i before another one is asked.
+// hedgeAfter returns how long to wait for a server before another one is asked.
 // It leaves half of the call's time for that one.
-func (s *SequencerOf[I]) hedgeAfter(ctx context.Context, i int) time.Duration {
-	d := s.view.hedgeAfter(i)
+func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
+	d := s.view.hedgeAfter()
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)/2)
 	}
 	return d
-}
-
-// late makes server i a suspect if it has not answered for long. A call with
-// little time proves nothing.
-func (s *SequencerOf[I]) late(i int, start time.Time) {
-	if time.Since(start) >= s.view.hedgeAfter(i) {
-		s.view.slow(i, start, s.noAnswer(i, start))
-	}
 }
 
 // noAnswer returns the error of a request without an answer until now.
@@ -158,8 +156,8 @@ func isFinal(err error) bool {
 }
 
 // settle records the result of a request, and reports whether it is that of the
-// call.
-func (s *SequencerOf[I]) settle(ctx context.Context, c *round, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
+// call. gone is the error of the call's context when the request ended.
+func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
 	var (
 		said   *Error
 		answer *AnswerError
@@ -168,7 +166,7 @@ func (s *SequencerOf[I]) settle(ctx context.Context, c *round, i int, start time
 	whole, wish := true, time.Duration(0)
 	switch {
 	case err == nil:
-		if s.view.worked(i, time.Since(start)) {
+		if s.view.worked(i, start, c.probe, s.noAnswer) {
 			s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
 		s.note(nil)
@@ -186,12 +184,15 @@ func (s *SequencerOf[I]) settle(ctx context.Context, c *round, i int, start time
 			s.note(err)
 		}
 		return true
-	case ctx.Err() != nil:
+	case gone != nil:
 		// The caller gave up, or has another answer. One with little time
 		// proves nothing about the server, but one that waited for long does.
-		if ctx.Err() != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
+		if gone != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
 			s.failures.Add(1)
-			s.late(i, start)
+			if gone == context.DeadlineExceeded {
+				s.view.ended(i, s.noAnswer(i, start))
+			}
+			s.view.late(i, start, s.noAnswer)
 			return false
 		}
 		err = s.noAnswer(i, start)
@@ -206,7 +207,7 @@ func (s *SequencerOf[I]) settle(ctx context.Context, c *round, i int, start time
 		if c.timeouts++; c.timeouts >= len(c.tried) {
 			c.count = max(1, count/2) // perhaps it is too much for all of them
 		}
-		s.late(i, start)
+		s.view.late(i, start, s.noAnswer)
 	}
 	s.note(err)
 	s.failed(i, start, whole, wish, err)
@@ -232,9 +233,10 @@ func (s *SequencerOf[I]) probe(i int) {
 			}
 		}()
 		start, packed, c := time.Now(), s.packed.Load(), s.view.newRound(1)
+		c.probe = true
 		b, err := s.request(s.ctx, &s.view.servers[i], 1, packed)
 		var said *Error
-		if s.settle(s.ctx, &c, i, start, 1, packed, b, err) && errors.As(err, &said) {
+		if s.settle(s.ctx.Err(), &c, i, start, 1, packed, b, err) && errors.As(err, &said) {
 			s.failed(i, start, false, 0, err) // other servers give IDs
 		}
 		s.lost.Add(uint64(b.Len()))

@@ -238,6 +238,17 @@ func TestAllServersHang(t *testing.T) {
 				}
 			}
 		}
+		for _, call := range kindsOfCalls { // too short to prove anything
+			q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}}).Sequencer("orders")
+			ctx, cancel := context.WithTimeout(t.Context(), slowAfter/2)
+			defer cancel()
+			_, err := call(ctx, q)
+			for _, want := range []string{`"orders" at http://a: no answer`, `"orders" at http://b: no answer`, `"orders" at http://c: no answer`} {
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+			}
+		}
 		time.AfterFunc(7*time.Second, g.resume)
 		start := time.Now()
 		if _, err := q.NextBatch(t.Context(), 10); err != nil || time.Since(start) > 8*time.Second {
@@ -290,6 +301,123 @@ func TestSlowServers(t *testing.T) {
 		}
 		if took := time.Since(start); took > slowAfter {
 			t.Errorf("a hung server cost %v", took)
+		}
+	})
+}
+
+// One server that always takes long stays a suspect: it costs one call
+// slowAfter, and its answers to probes change nothing.
+func TestSlowServer(t *testing.T) {
+	for _, delay := range []time.Duration{2 * slowAfter, 2 * time.Second} {
+		inBubble(t, func(t *testing.T, n *network) {
+			n.node(t, "a", 1, "default")
+			n.node(t, "b", 2, "default")
+			slow := n.node(t, "c", 3, "default")
+			defer slow.Close()
+			slow.Delay(delay)
+			c := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}})
+			for kind, call := range kindsOfCalls {
+				waited := 0
+				for range 1200 { // two minutes
+					start := time.Now()
+					if _, err := call(t.Context(), c.Sequencer("orders")); err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(start); took > slowAfter {
+						t.Fatalf("%s took %v with a server that takes %v", kind, took, delay)
+					} else if took > 0 {
+						waited++
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				if waited > 1 || c.Servers()[2].Err == nil {
+					t.Errorf("%s: %d calls waited, %+v", kind, waited, c.Servers()[2])
+				}
+			}
+			slow.Delay(0)
+			before := slow.Requests()
+			for range 300 {
+				if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if got := slow.Requests() - before; got < 50 || c.Servers()[2].Err != nil {
+				t.Errorf("%d requests to a server that recovered, %+v", got, c.Servers()[2])
+			}
+		})
+	}
+}
+
+// While a request is pending at a hung server, the call returns to servers that
+// failed as soon as their pauses have passed. What a slow server says about
+// itself counts, also if another one has answered meanwhile.
+func TestHungAndFailing(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		hung := n.node(t, "a", 1, "default")
+		defer hung.Close()
+		hung.Delay(time.Hour)
+		start := time.Now()
+		for _, host := range []string{"b", "c"} {
+			h := newHandler(t, 2, "default")
+			n.serve(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if time.Since(start) < slowAfter*3/2 {
+					w.WriteHeader(503)
+					return
+				}
+				h.ServeHTTP(w, r)
+			}))
+		}
+		for range 10 {
+			start = time.Now()
+			q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}}).Sequencer("orders")
+			if _, err := q.NextBatch(t.Context(), 10); err != nil || time.Since(start) > time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		}
+	})
+	inBubble(t, func(t *testing.T, n *network) {
+		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(slowAfter * 3 / 2)
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(503)
+		}))
+		b := n.node(t, "b", 1, "default")
+		b.Delay(slowAfter)
+		defer b.Close()
+		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
+		for range 20 {
+			if c.Servers()[0].Err != nil {
+				break
+			}
+			if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var said *Error
+		if s := c.Servers()[0]; !errors.As(s.Err, &said) || said.Status != 503 || time.Until(s.LeftOut) < 30*time.Second {
+			t.Errorf("%+v, want what it said", s)
+		}
+	})
+	// A server that is busy for this sequencer is left out as long as it asks.
+	inBubble(t, func(t *testing.T, n *network) {
+		refused := 0
+		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			refused++
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(503)
+			fmt.Fprint(w, `{"type":"urn:firn:problem:busy"}`)
+		}))
+		n.node(t, "b", 1, "default")
+		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
+		for range 100 {
+			if _, err := q.NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if refused != 1 {
+			t.Errorf("%d requests to a server that asked for a minute, want 1", refused)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -19,13 +20,12 @@ type server struct {
 // whose last request failed, or takes long, is a suspect: as long as another one
 // works, calls do not wait for it, and only probes are sent to it.
 type health struct {
-	failures int           // since it last worked
-	failed   time.Time     // time of the last failure
-	until    time.Time     // it is not used before
-	probe    time.Time     // no probe is sent before
-	asked    bool          // the server asked for the pause, so it is not a last resort either
-	err      error         // why it is a suspect; nil if it is not
-	usual    time.Duration // how long its requests take: a moving average
+	failures int       // since it last worked
+	failed   time.Time // time of the last failure
+	until    time.Time // it is not used before
+	probe    time.Time // no probe is sent before
+	asked    bool      // the server asked for the pause, so it is not a last resort either
+	err      error     // why it is a suspect; nil if it is not
 }
 
 // How long a server is left out. The time doubles with each failure, up to the
@@ -77,15 +77,6 @@ func (h *health) suspect(start time.Time, err error) {
 // beside it, or twice as long as usual.
 const slowAfter = 200 * time.Millisecond
 
-// hedgeAfter returns how long a request may take before another server is asked.
-func (h *health) hedgeAfter() time.Duration { return max(slowAfter, 2*h.usual) }
-
-// answered records an answer after a time. One that took very long changes
-// little: the server was probably stopped.
-func (h *health) answered(took time.Duration) {
-	*h = health{usual: h.usual + (min(took, 2*h.hedgeAfter())-h.usual)/8}
-}
-
 // A roster picks servers. Its methods are safe for concurrent use by multiple
 // goroutines.
 type roster struct {
@@ -99,7 +90,9 @@ type roster struct {
 // A view is the list of servers as one sequencer sees it.
 type view struct {
 	*roster
-	own []health // guarded by mu: observations of this sequencer only
+	own    []health      // guarded by mu: observations of this sequencer only
+	silent []error       // guarded by mu: requests that ended too early to prove anything
+	usual  time.Duration // guarded by mu: how long the first answer to a call takes, a moving average
 }
 
 // A round records what one call has tried.
@@ -109,11 +102,14 @@ type round struct {
 	tried   []bool // by server: at least once
 	refused []bool // by server: not to be tried again
 	pending []bool // by server: a request is in progress
+	probe   bool   // it is no call, but a probe
 
 	timeouts int
 }
 
-func (r *roster) newView() *view { return &view{roster: r, own: make([]health, len(r.servers))} }
+func (r *roster) newView() *view {
+	return &view{roster: r, own: make([]health, len(r.servers)), silent: make([]error, len(r.servers))}
+}
 
 func (r *roster) newRound(count int) round {
 	n := len(r.servers)
@@ -182,22 +178,30 @@ func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
 	return -1, nil, soonest.Sub(now)
 }
 
-// hedgeAfter returns how long a request of this sequencer to a server may take
-// before another server is asked.
-func (v *view) hedgeAfter(i int) time.Duration {
+// hedgeAfter returns how long a request of this sequencer may take before
+// another server is asked. It depends on the fastest servers: one that always
+// takes longer than others is slow.
+func (v *view) hedgeAfter() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.own[i].hedgeAfter()
+	return max(slowAfter, 2*v.usual)
 }
 
-// worked records that a server has answered, and reports whether it had failed
-// before.
-func (v *view) worked(i int, took time.Duration) bool {
+// worked records that a server has answered a request that began at start, and
+// reports whether it had failed before. If the answer is slow, the server stays
+// a suspect, and what is usual changes little: it was probably stopped.
+func (v *view) worked(i int, start time.Time, probe bool, slow func(i int, start time.Time) error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	had := v.health[i].failures > 0 || v.own[i].failures > 0
-	v.health[i] = health{}
-	v.own[i].answered(took)
+	v.health[i], v.own[i], v.silent[i] = health{}, health{}, nil
+	took, after := time.Since(start), max(slowAfter, 2*v.usual)
+	if took >= after {
+		v.suspect(i, start, slow(i, start))
+	}
+	if !probe {
+		v.usual += (min(took, 2*after) - v.usual) / 8
+	}
 	return had
 }
 
@@ -218,13 +222,29 @@ func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, er
 	return first
 }
 
-// slow records that a server has not answered a request that began at start. It
-// may answer those of other sequencers, so it must also answer one of this.
-func (v *view) slow(i int, start time.Time, err error) {
+// late makes a server a suspect if it has not answered a request that began at
+// start for long. A call with little time proves nothing.
+func (v *view) late(i int, start time.Time, slow func(i int, start time.Time) error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if time.Since(start) >= max(slowAfter, 2*v.usual) {
+		v.suspect(i, start, slow(i, start))
+	}
+}
+
+// suspect makes a server a suspect. It may answer requests of other sequencers,
+// so it must also answer one of this.
+func (v *view) suspect(i int, start time.Time, err error) {
 	v.health[i].suspect(start, err)
 	v.own[i].suspect(start, err)
+}
+
+// ended records that a request ended with its call. That proves nothing about
+// the server, but an error names it.
+func (v *view) ended(i int, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.silent[i] = err
 }
 
 // errors returns the last failures of all servers, for a call that gives up.
@@ -236,8 +256,8 @@ func (v *view) errors() (errs []error) {
 		if own.err != nil && (h.err == nil || own.failed.After(h.failed)) {
 			h = own
 		}
-		if h.err != nil {
-			errs = append(errs, h.err)
+		if err := cmp.Or(h.err, v.silent[i]); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	return errs
