@@ -137,7 +137,7 @@ func checkConstants(t *testing.T, page string) {
 // checkNames looks up everything that the argument refers to.
 func checkNames(t *testing.T, page string) {
 	var tests strings.Builder
-	for _, pattern := range []string{"../*_test.go", "../*/*_test.go", "../*/*/*_test.go"} {
+	for _, pattern := range []string{"../*_test.go", "../*/*_test.go", "../*/*/*_test.go", "../*/*/*/*_test.go", "../*/*/*/*/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			tests.WriteString(readPage(t, file))
