@@ -458,7 +458,7 @@ const file_firn_v1_ids_proto_rawDesc = "" +
 	"\tFORM_RUNS\x10\x022y\n" +
 	"\x03IDs\x123\n" +
 	"\x04Next\x12\x14.firn.v1.NextRequest\x1a\x15.firn.v1.NextResponse\x12=\n" +
-	"\x06Stream\x12\x16.firn.v1.StreamRequest\x1a\x17.firn.v1.StreamResponse(\x010\x01B4Z2github.com/firnid/firn/server/rpcapi/firnv1;firnv1b\x06proto3"
+	"\x06Stream\x12\x16.firn.v1.StreamRequest\x1a\x17.firn.v1.StreamResponse(\x010\x01BFZDgithub.com/firnid/firn/server/internal/protocol/rpcapi/firnv1;firnv1b\x06proto3"
 
 var (
 	file_firn_v1_ids_proto_rawDescOnce sync.Once

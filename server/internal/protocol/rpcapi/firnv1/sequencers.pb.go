@@ -855,7 +855,7 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\x06Create\x12\x16.firn.v1.CreateRequest\x1a\x17.firn.v1.CreateResponse\x129\n" +
 	"\x06Attach\x12\x16.firn.v1.AttachRequest\x1a\x17.firn.v1.AttachResponse\x129\n" +
 	"\x06Detach\x12\x16.firn.v1.DetachRequest\x1a\x17.firn.v1.DetachResponse\x12<\n" +
-	"\aDestroy\x12\x17.firn.v1.DestroyRequest\x1a\x18.firn.v1.DestroyResponseB4Z2github.com/firnid/firn/server/rpcapi/firnv1;firnv1b\x06proto3"
+	"\aDestroy\x12\x17.firn.v1.DestroyRequest\x1a\x18.firn.v1.DestroyResponseBFZDgithub.com/firnid/firn/server/internal/protocol/rpcapi/firnv1;firnv1b\x06proto3"
 
 var (
 	file_firn_v1_sequencers_proto_rawDescOnce sync.Once
