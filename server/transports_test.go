@@ -170,9 +170,12 @@ func (l *lab) ask(c *client.Client, name string, n int) {
 	l.note(fmt.Sprintf("%s %d", name, n), b.Len(), err)
 }
 
-// plain replaces the address of the server in a text.
+// plain replaces what differs between runs and protocols in a text.
 func (l *lab) plain(text string) string {
-	return regexp.MustCompile("(http|firn)s?://"+l.address).ReplaceAllString(text, "SERVER")
+	text = regexp.MustCompile("(http|firn)s?://"+l.address).ReplaceAllString(text, "SERVER")
+	text = regexp.MustCompile(`no answer after [0-9.]+m?s`).ReplaceAllString(text, "no answer after a while")
+	// What a client should send differs between the protocols.
+	return regexp.MustCompile(`(401 unauthorized: ).*`).ReplaceAllString(text, "$1…")
 }
 
 // note records an outcome, without what differs between two servers.
