@@ -37,8 +37,8 @@ began=$(date +%s)
 timed='. ./grant/sim TestSimulator
 . ./grant/dirstore TestChaos
 . ./sequencer TestProcesses
-server ./e2e TestEtcdChaos
-server ./e2e TestKubernetesChaos
+server ./internal/test/e2e TestEtcdChaos
+server ./internal/test/e2e TestKubernetesChaos
 server ./cmd/firn TestRolloutOnKubernetes
 server ./cmd/firn TestServersOnDirectory
 server ./cmd/firn TestServersOnEtcd
@@ -51,9 +51,9 @@ long='. ./grant/sim TestFocuses
 . ./grant/dirstore TestCrashStates
 . ./grant/fleet TestKubernetesFleet
 . ./sequencer TestFleet
-server ./noderun TestNoOverlap
+server ./internal/noderun TestNoOverlap
 server ./service TestCloseMany
-server ./noderun TestGenerators'
+server ./internal/noderun TestGenerators'
 
 # step NAME COMMAND… runs one step, and records its result and duration.
 step() {
