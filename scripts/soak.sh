@@ -52,7 +52,7 @@ long='. ./grant/sim TestFocuses
 . ./grant/fleet TestKubernetesFleet
 . ./sequencer TestFleet
 server ./internal/noderun TestNoOverlap
-server ./service TestCloseMany
+server ./internal/service TestCloseMany
 server ./internal/noderun TestGenerators'
 
 # step NAME COMMAND… runs one step, and records its result and duration.

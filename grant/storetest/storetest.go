@@ -135,7 +135,7 @@ func (su suite) subject(t tb, s grant.Store) *subject {
 			t.Errorf("Close = %v", err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // if the store hangs
 	t.Cleanup(cancel)
 	return &subject{t: t, Store: s, ctx: ctx}
 }

@@ -276,7 +276,7 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "unix:"}, exitMisuse, []string{"the path is missing"}},
 		{[]string{"--listen", "unix:/x?mode=999"}, exitMisuse, []string{`mode "999"`, "?mode=0660"}},
 		{[]string{"--listen-resp", ":6379"}, exitMisuse, []string{"--listen-resp", "every address"}},
-		{[]string{"--tls-cert", "x"}, exitFailed, []string{"one of them is missing"}},
+		{[]string{"--tls-cert", "x"}, exitMisuse, []string{"one of them is missing"}},
 		{[]string{"--tls-cert", "x", "--tls-key", "y"}, exitFailed, []string{"no such file"}},
 		{[]string{"--tls-cert", "x", "--tls-key", "y", "--listen", ":80"}, exitMisuse, []string{"not authenticated", "--tokens"}},
 		{[]string{"--tokens", "/nowhere"}, exitFailed, []string{"--tokens", "no such file"}},

@@ -157,9 +157,12 @@ func TestUsersOfOneMachine(t *testing.T) {
 	}
 
 	// A service may have no home, or one that is not its own.
-	for home, want := range map[string]string{"": "neither XDG_STATE_HOME nor HOME is set", "/": "permission denied"} {
+	for home, want := range map[string][2]string{
+		"":  {"neither XDG_STATE_HOME nor HOME is set", "hint: name a store"},
+		"/": {"permission denied", "another store will do: --store machine"},
+	} {
 		p = next(userAna, []string{"HOME=" + home})
-		if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), want) || !strings.Contains(p.stderr.String(), "hint: name a store") {
+		if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), want[0]) || !strings.Contains(p.stderr.String(), want[1]) {
 			t.Errorf("with HOME=%q it ends with %d: %s", home, code, &p.stderr)
 		}
 	}

@@ -259,7 +259,10 @@ func get[T any](b *tab, a chromedp.Action[T]) T {
 // text is what an element says.
 func (b *tab) text(sel string) string {
 	b.t.Helper()
-	return strings.TrimSpace(get(b, chromedp.Text(chromedp.CSS(sel))))
+	// By one expression, because a page that draws itself again replaces nodes.
+	element := "document.querySelector(" + quote(sel) + ")"
+	b.wait(sel, element+"?.innerText")
+	return strings.TrimSpace(js[string](b, element+"?.innerText ?? ''"))
 }
 
 // wait waits until an expression of JavaScript is true, also when other pages
