@@ -34,7 +34,6 @@ type ledger struct {
 	sent  atomic.Int64
 	whole atomic.Int64 // answers with IDs that came to their end
 	asked atomic.Int64 // the IDs in them
-	given atomic.Int64 // requests that the client itself gave up, as it was closed
 }
 
 func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -42,12 +41,9 @@ func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	n, _ := strconv.ParseInt(r.URL.Query().Get("count"), 10, 64)
 	resp, err := l.next.RoundTrip(r)
 	if err != nil {
-		if errors.Is(r.Context().Err(), context.Canceled) {
-			l.given.Add(1)
-		}
 		return nil, err
 	}
-	resp.Body = &ledgerBody{ReadCloser: resp.Body, l: l, ctx: r.Context(), ids: n, ok: resp.StatusCode == http.StatusOK}
+	resp.Body = &ledgerBody{ReadCloser: resp.Body, l: l, ids: n, ok: resp.StatusCode == http.StatusOK}
 	return resp, nil
 }
 
@@ -55,7 +51,6 @@ func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 type ledgerBody struct {
 	io.ReadCloser
 	l     *ledger
-	ctx   context.Context
 	ids   int64
 	ok    bool // the status is that of IDs
 	ended bool
@@ -67,12 +62,9 @@ func (b *ledgerBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b.ended = true
-	switch {
-	case errors.Is(err, io.EOF) && b.ok:
+	if errors.Is(err, io.EOF) && b.ok {
 		b.l.whole.Add(1)
 		b.l.asked.Add(b.ids)
-	case errors.Is(b.ctx.Err(), context.Canceled):
-		b.l.given.Add(1)
 	}
 	return n, err
 }

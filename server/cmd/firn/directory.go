@@ -44,7 +44,7 @@ const podHint = `keep node IDs in this cluster's API server: --store kubernetes:
 
 // checkDirectory returns an error if users other than those who share a store
 // can change it. It is for commands that make IDs: others may look at the store,
-// and mend it. Users may share a directory of a group, whoever owns it.
+// and mend it. Users may share a directory of a group, regardless of its owner.
 func (a *app) checkDirectory(url string) error {
 	path, _ := a.directoryOf(url)
 	info, err := os.Stat(path)

@@ -43,11 +43,6 @@ type want struct {
 	s    service.Sequencer
 }
 
-// mayTake checks that the caller may take IDs of a sequencer.
-func (s *Server) mayTake(ctx context.Context, name string) error {
-	return s.check(ctx, auth.Take, name)
-}
-
 // limited returns the context of a call with the server's limit.
 func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.c.Limit)
@@ -131,7 +126,7 @@ func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int
 // Next makes IDs and returns them at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	name := cmp.Or(r.GetSequencer(), defaultName)
-	if err := s.mayTake(ctx, name); err != nil {
+	if err := s.check(ctx, auth.Take, name); err != nil {
 		return nil, err
 	}
 	return s.next(ctx, "Next", name, r.GetForm(), max(1, int64(r.GetCount()))) // also if int has 32 bits
@@ -237,7 +232,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
 		return invalid("batch", fmt.Sprintf("batch is %d: it must be a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
-	if err := s.mayTake(ctx, name); err != nil {
+	if err := s.check(ctx, auth.Take, name); err != nil {
 		return err
 	}
 	w, err := s.findFirst(ctx, name, first.GetForm())
