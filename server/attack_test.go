@@ -29,7 +29,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -188,11 +187,7 @@ func TestPipelinedAuth(t *testing.T) {
 	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: generate, sha256: "+hash+", sequencers: [a]}\n- {name: b, role: generate, sha256: "+otherHash+", sequencers: [b]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, err := auth.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, address := attacked(t, Config{Tokens: file})
+	_, address := attacked(t, Config{Tokens: path})
 	const id, no, wrong, forbidden = "$", "-NOAUTH", "-WRONGPASS", "-NOPERM"
 	for _, row := range []struct {
 		commands []string
@@ -266,7 +261,7 @@ func TestCrossOrigin(t *testing.T) {
 // TestForeignHosts: a host name that leads a browser to this machine gets no
 // answer, over HTTP/1.1 and HTTP/2.
 func TestForeignHosts(t *testing.T) {
-	_, address := attacked(t, Config{Static: new(service.StaticConfig)})
+	_, address := attacked(t, Config{Static: new(Static)})
 	for _, host := range []string{
 		"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "[::1].evil.example",
 		"localhost:80@evil.example", "169.254.169.254", "0.0.0.0", "[::]", "2130706433", "0x7f.1", "localhost%00.evil.example", "[::ffff:10.0.0.1]", "",
@@ -315,11 +310,7 @@ func TestReloads(t *testing.T) {
 		}
 	}
 	write(0)
-	file, err := auth.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, address := attacked(t, Config{Static: new(service.StaticConfig), Tokens: file})
+	s, address := attacked(t, Config{Static: new(Static), Tokens: path})
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -388,12 +379,8 @@ func TestSecretsStayOut(t *testing.T) {
 	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file, err := auth.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := new(nettest.Output)
-	_, address := attacked(t, Config{Tokens: file, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
+	_, address := attacked(t, Config{Tokens: path, Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))})
 	const wrong = "firn_hunter2hunter2hunter2"
 	var answers strings.Builder
 	for _, secret := range []string{token, wrong} {

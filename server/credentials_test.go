@@ -23,34 +23,24 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // guarded serves with TLS until the test ends, with a token file if tokens is
 // not empty. It returns the server, its address, the TLS configuration of a
 // client with a certificate, and the directory of the files.
-func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, string, *tls.Config, string) {
+func guarded(t *testing.T, tokens string, f func(*TLS)) (*Server, string, *tls.Config, string) {
 	t.Helper()
 	dir := t.TempDir()
 	client := nettest.Certificates(t, dir)
-	files := tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	c := Config{Static: new(Static), TLS: &TLS{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}}
 	if f != nil {
-		f(&files)
-	}
-	c := Config{Static: new(service.StaticConfig)}
-	var err error
-	if c.TLS, err = tlsconf.Load(files, nil); err != nil {
-		t.Fatal(err)
+		f(c.TLS)
 	}
 	if tokens != "" {
-		path := filepath.Join(dir, "tokens.yaml")
-		if err := os.WriteFile(path, []byte(tokens), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if c.Tokens, err = auth.Open(path, nil); err != nil {
+		c.Tokens = filepath.Join(dir, "tokens.yaml")
+		if err := os.WriteFile(c.Tokens, []byte(tokens), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +168,7 @@ func TestOneRule(t *testing.T) {
 func TestOpenConnections(t *testing.T) {
 	for what, tokens := range map[string]string{"tokens": "tokens:\n- {name: mesh, role: admin, cn: client.example}\n", "certificates alone": ""} {
 		t.Run(what, func(t *testing.T) {
-			s, address, client, dir := guarded(t, tokens, func(f *tlsconf.Files) { f.Require = tokens == "" })
+			s, address, client, dir := guarded(t, tokens, func(f *TLS) { f.Require = tokens == "" })
 			ask := asking(t, address, client)
 			for protocol, ask := range ask {
 				if !ask() {
@@ -204,7 +194,7 @@ func TestOpenConnections(t *testing.T) {
 // TestCertificateOnly: without a file of tokens, a certificate takes IDs, and
 // sees and changes nothing.
 func TestCertificateOnly(t *testing.T) {
-	_, address, client, _ := guarded(t, "", func(f *tlsconf.Files) { f.Require = true })
+	_, address, client, _ := guarded(t, "", func(f *TLS) { f.Require = true })
 	for protocol, ask := range asking(t, address, client) {
 		if !ask() {
 			t.Errorf("%s: refused", protocol)
@@ -237,7 +227,7 @@ func TestFewFiles(t *testing.T) {
 		const fails = 20
 		var log strings.Builder
 		l := nettest.NewPipes()
-		s, err := New(Config{Static: new(service.StaticConfig), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s, err := New(Config{Static: new(Static), Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

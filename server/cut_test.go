@@ -28,7 +28,6 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -64,8 +63,8 @@ type stack struct {
 	end  func() error // stops it and waits
 }
 
-// newStack serves on a listener, with TLS if there is a loader.
-func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Loader) *stack {
+// newStack serves on a listener, with TLS if there are certificates.
+func newStack(t *testing.T, l net.Listener, certificates *server.TLS) *stack {
 	t.Helper()
 	logs := new(nettest.Output)
 	srv, err := server.New(server.Config{
@@ -225,7 +224,7 @@ func step() int {
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
 // inStack serves in the bubble of the test. over wraps a connection in memory.
-func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
+func inStack(t *testing.T, certificates *server.TLS, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	l := nettest.NewPipes()
 	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -51,10 +51,7 @@ func TestCutInsideTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
 		config := nettest.Certificates(t, dir)
-		loader, err := tlsconf.Load(tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}, func(text string) { t.Log(text) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		certificates := &server.TLS{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
 		over := func(conn net.Conn, protocol string) *tls.Conn {
 			c := config.Clone()
 			switch protocol {
@@ -66,7 +63,7 @@ func TestCutInsideTLS(t *testing.T) {
 			}
 			return tls.Client(conn, c)
 		}
-		inStack(t, loader, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
+		inStack(t, certificates, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
 			for protocol, session := range all {
 				// Hellos and signatures differ in length by a few bytes.
 				for left, more := 0, true; more; left += 37 * step() {

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -25,7 +24,7 @@ import (
 func TestDrainLosesNothing(t *testing.T) {
 	const clients = 20
 	begin := func() (*Server, string) {
-		s, err := New(Config{Static: new(service.StaticConfig)})
+		s, err := New(Config{Static: new(Static)})
 		if err != nil {
 			t.Fatal(err)
 		}

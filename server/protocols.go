@@ -55,9 +55,9 @@ func (s *Server) newConsole() *console.Console {
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
-		Limit: s.c.Limit, Limits: s.c.Limits,
-		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
-		Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
+		Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
+		AnyHost: s.c.AnyHost || s.c.Tokens != "", Auth: s.authorizer(), TLS: tlsState,
+		Trace: s.tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	}
 	if s.source.cluster != nil {
@@ -68,8 +68,8 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend(), Limit: s.c.Limit, Limits: s.c.Limits,
-		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.c.Tracer.GRPCServer(),
+		Backend: s.source.backend(), Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
+		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.tracer.GRPCServer(),
 		Observe: func(_ string, k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
 }
@@ -77,7 +77,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 func (s *Server) newRESP() *respapi.Server {
 	l := s.c.Limits
 	var trace func(context.Context) (context.Context, func(respapi.Answered))
-	if begin := s.c.Tracer.RESP(); begin != nil {
+	if begin := s.tracer.RESP(); begin != nil {
 		trace = func(ctx context.Context) (context.Context, func(respapi.Answered)) {
 			ctx, end := begin(ctx)
 			return ctx, func(a respapi.Answered) { end(tracing.Commands(a)) }
@@ -94,36 +94,12 @@ func (s *Server) newRESP() *respapi.Server {
 	})
 }
 
-// newGuard makes the guard that authorizes callers; nil if everyone may do
-// everything.
-func newGuard(c Config) *auth.Guard {
-	var set func() *auth.Set
-	switch {
-	case c.Tokens != nil:
-		set = c.Tokens.Set
-	case c.TLS == nil || !c.TLS.Requires():
-		return nil
-	}
-	if c.TLS == nil {
-		return auth.NewGuard(set, nil)
-	}
-	return auth.NewGuard(set, c.TLS.Trusts)
-}
-
 // authorizer returns the guard of all protocols, or nil.
 func (s *Server) authorizer() auth.Authorizer {
 	if s.guard == nil {
 		return nil // and not a nil *auth.Guard
 	}
 	return s.guard
-}
-
-// tlsConfig returns the TLS configuration of listeners, or nil.
-func (s *Server) tlsConfig() *tls.Config {
-	if s.c.TLS == nil {
-		return nil
-	}
-	return s.c.TLS.Config()
 }
 
 // tlsStateKey is the context key for the TLS state of a request's connection.

@@ -2,8 +2,60 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
+
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
+
+// files are the open files of a Config.
+type files struct {
+	tokens  *auth.File      // nil if everyone may do everything
+	tls     *tlsconf.Loader // nil without TLS
+	forward *auth.Bearer    // nil if no token is sent to other servers
+}
+
+// readFiles reads the files of a Config, and logs what is dangerous in them.
+func readFiles(c *Config) (f files, err error) {
+	warn := func(text string) { c.Log.Warn(text) }
+	if c.TLS != nil {
+		if f.tls, err = tlsconf.Load(tlsconf.Files(*c.TLS), warn); err != nil {
+			return f, err
+		}
+	}
+	if c.Tokens != "" {
+		if f.tokens, err = auth.Open(c.Tokens, warn); err != nil {
+			return f, err
+		}
+	}
+	f.forward, err = auth.OpenBearer(c.ForwardToken, func(text string) { warn("token for other servers: " + text) })
+	return f, err
+}
+
+// guard makes the guard that authorizes callers; nil if everyone may do
+// everything.
+func (f *files) guard() *auth.Guard {
+	var set func() *auth.Set
+	switch {
+	case f.tokens != nil:
+		set = f.tokens.Set
+	case f.tls == nil || !f.tls.Requires():
+		return nil
+	}
+	if f.tls == nil {
+		return auth.NewGuard(set, nil)
+	}
+	return auth.NewGuard(set, f.tls.Trusts)
+}
+
+// tlsConfig returns the TLS configuration of listeners, or nil.
+func (f *files) tlsConfig() *tls.Config {
+	if f.tls == nil {
+		return nil
+	}
+	return f.tls.Config()
+}
 
 // reloadEvery is how often the Server checks files for changes.
 const reloadEvery = 5 * time.Second
@@ -30,10 +82,10 @@ const replacedEvery = time.Hour
 // logReplaced logs which replaced tokens are still used. said has the time of
 // the last warning for each.
 func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
-	if s.c.Tokens == nil {
+	if s.files.tokens == nil {
 		return
 	}
-	for _, name := range s.c.Tokens.Set().Replaced() {
+	for _, name := range s.files.tokens.Set().Replaced() {
 		if at, ok := said[name]; !ok || now.Sub(at) >= replacedEvery {
 			said[name] = now
 			s.c.Log.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
@@ -45,11 +97,11 @@ func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
 // the Server also does every 5 seconds. It logs errors in them and keeps the
 // previous versions.
 func (s *Server) Reload() {
-	if s.c.Tokens != nil {
-		s.reload("tokens", s.c.Tokens.Reload, func() { s.logTokens("tokens reloaded") })
+	if s.files.tokens != nil {
+		s.reload("tokens", s.files.tokens.Reload, func() { s.logTokens("tokens reloaded") })
 	}
-	if s.c.TLS != nil {
-		s.reload("certificates", s.c.TLS.Reload, func() { s.c.Log.Info("certificates reloaded") })
+	if s.files.tls != nil {
+		s.reload("certificates", s.files.tls.Reload, func() { s.c.Log.Info("certificates reloaded") })
 	}
 }
 
@@ -66,7 +118,7 @@ func (s *Server) reload(what string, read func() (bool, error), changed func()) 
 
 // logTokens logs the number of tokens, or warns about an empty file.
 func (s *Server) logTokens(text string) {
-	n := s.c.Tokens.Set().Len()
+	n := s.files.tokens.Set().Len()
 	s.c.Log.Info(text, "entries", n)
 	if n == 0 {
 		s.c.Log.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")

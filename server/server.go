@@ -16,13 +16,13 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/console"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
@@ -33,9 +33,6 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// DefaultMaxConns is Config.MaxConns if that is 0.
-const DefaultMaxConns = 10_000
-
 // Config is the configuration of a Server. Exactly one of Store and Static is
 // set. The zero value of every other field has the meaning given at the field.
 type Config struct {
@@ -44,19 +41,18 @@ type Config struct {
 
 	// Static is a node ID that the caller keeps unique, for a server without a
 	// Store.
-	Static *service.StaticConfig
+	Static *Static
 
 	// Sequencers is how the sequencers of the Store are created and opened. If it
 	// has no Logger, Log is used.
 	Sequencers sequencer.Config
 
-	// MaxNames is how many sequencers of the Store are open at once; 0 means
-	// service.DefaultMaxNames.
+	// MaxNames is how many sequencers are in use at once; 0 means DefaultMaxNames.
 	MaxNames int
 
 	// Template returns how the sequencer of a name differs from Sequencers. It is
 	// called when a name is first used; nil means that none differs.
-	Template func(name string) (service.Template, error)
+	Template func(name string) (Template, error)
 
 	// ForwardTo are other servers of the Store, as http or https URLs without a
 	// path, to ask for IDs while this one holds no node ID. Their certificates
@@ -64,34 +60,34 @@ type Config struct {
 	// and otherwise by one that the system trusts.
 	ForwardTo []string
 
-	// ForwardToken returns the token for servers in ForwardTo; nil or "" sends
-	// none.
-	ForwardToken func() string
+	// ForwardToken is the path of a file with the token for servers in ForwardTo;
+	// "" sends none. The Server reads the file again when it changes.
+	ForwardToken string
 
 	// Advertise is the HOST:PORT of this server that lists of servers show; ""
 	// means the address of a listener.
 	Advertise string
 
-	// Tokens decide what each client may do. nil allows everything to everyone,
-	// unless TLS requires client certificates: their owners may then take IDs, and
-	// nothing more. The Server reads the file again when it changes.
-	Tokens *auth.File
+	// Tokens is the path of the file that says what each client may do, as firn
+	// token new writes it. "" allows everything to everyone, unless TLS requires
+	// client certificates: their owners may then take IDs, and nothing more. The
+	// Server reads the file again when it changes.
+	Tokens string
 
 	// TLS encrypts connections; nil means plain text. The Server reads the files
 	// again when they change.
-	TLS *tlsconf.Loader
+	TLS *TLS
 
 	// AnyHost answers HTTP requests for any host name. Otherwise a server without
 	// Tokens answers only localhost, 127.0.0.0/8 and [::1]: any web page could
 	// reach it through a host name that resolves to this machine (DNS rebinding).
 	AnyHost bool
 
-	// Limit is how long a request may wait for its IDs; 0 means
-	// service.DefaultLimit.
+	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
 
 	// Limits bound requests and connections of all protocols.
-	Limits service.Limits
+	Limits Limits
 
 	// RESPIdle is how long a RESP connection may be idle; 0 means forever.
 	RESPIdle time.Duration
@@ -105,9 +101,9 @@ type Config struct {
 	// open files.
 	MaxConns int
 
-	// Tracer traces requests; nil traces nothing. The caller closes it after
-	// Shutdown.
-	Tracer *tracing.Tracer
+	// Tracing makes the spans of requests; nil traces nothing. The caller shuts it
+	// down after Shutdown.
+	Tracing trace.TracerProvider
 
 	// Version is the version that the Server reports; "" means unknown.
 	Version string
@@ -116,20 +112,14 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Listener is an address that a Server serves.
-type Listener struct {
-	net.Listener
-
-	// Only lists the protocols to serve; nil means all.
-	Only []listen.Protocol
-}
-
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
 // New.
 type Server struct {
 	c       Config
+	files   files
 	guard   *auth.Guard // nil if everyone may do everything
 	source  source
+	tracer  *tracing.Tracer
 	metrics *metrics.Set
 	pages   *console.Console
 
@@ -159,12 +149,17 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
 	}
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
-	c.Limits = c.Limits.WithDefaults()
+	c.Limits = Limits(service.Limits(c.Limits).WithDefaults())
 	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	s := &Server{c: c, guard: newGuard(c)}
+	s := &Server{c: c}
 	var err error
-	if s.source, err = newSource(c); err != nil {
+	if s.files, err = readFiles(&c); err != nil {
+		return nil, err
+	}
+	s.guard = s.files.guard()
+	s.tracer = tracing.From(c.Tracing, c.Version)
+	if s.source, err = newSource(c, &s.files, s.tracer); err != nil {
 		return nil, err
 	}
 	s.metrics = metrics.New(s.shown())
@@ -176,7 +171,7 @@ func New(c Config) (*Server, error) {
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
 	s.ended = make(chan struct{})
-	if c.Tokens != nil {
+	if c.Tokens != "" {
 		s.logTokens("tokens loaded")
 	}
 	return s, nil
@@ -227,8 +222,12 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	}
 	conns := s.maxConns(len(listeners))
 	for _, l := range listeners {
+		var only []listen.Protocol
+		for _, p := range l.Only {
+			only = append(only, listen.Protocol(p))
+		}
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.c.Limits.Read, Log: s.c.Log,
+			TLS: s.files.tlsConfig(), Only: only, MaxConns: conns, Hello: s.c.Limits.Read, Log: s.c.Log,
 		}))
 	}
 	done = make(chan error, (1+len(protocols))*len(s.muxes))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -21,43 +20,12 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/protocol/listen"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// A program that embeds the server opens a store, and serves on a listener of
-// its own.
-func Example() {
-	srv, err := server.New(server.Config{Store: new(memstore.Store)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
-
-	resp, err := http.Post("http://"+l.Addr().String()+"/v1/sequencers/orders/next?count=3", "", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer resp.Body.Close()
-	fmt.Println(resp.Status)
-
-	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
-	defer cancel()
-	if err := errors.Join(srv.Shutdown(ctx), <-served); err != nil {
-		log.Fatal(err)
-	}
-	// Output: 200 OK
-}
-
 // TestConfig: a Server has one source of IDs.
 func TestConfig(t *testing.T) {
-	for _, c := range []server.Config{{}, {Store: new(memstore.Store), Static: new(service.StaticConfig)}, {Static: &service.StaticConfig{Node: 1 << 40}}} {
+	for _, c := range []server.Config{{}, {Store: new(memstore.Store), Static: new(server.Static)}, {Static: &server.Static{Node: 1 << 40}}} {
 		if srv, err := server.New(c); err == nil {
 			t.Errorf("New(%+v) = %v, want an error", c, srv)
 		}
@@ -67,12 +35,12 @@ func TestConfig(t *testing.T) {
 // TestListeners: each listener serves the protocols that it is for, and metrics
 // count the connections of all, also before Serve and after Shutdown.
 func TestListeners(t *testing.T) {
-	srv, err := server.New(server.Config{Static: &service.StaticConfig{Node: 3}})
+	srv, err := server.New(server.Config{Static: &server.Static{Node: 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var listeners []server.Listener
-	for _, only := range [][]listen.Protocol{nil, {listen.RESP}} {
+	for _, only := range [][]server.Protocol{nil, {server.RESP}} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +106,7 @@ func TestServeEnds(t *testing.T) {
 		}
 		return l
 	}
-	srv, err := server.New(server.Config{Static: new(service.StaticConfig)})
+	srv, err := server.New(server.Config{Static: new(server.Static)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +127,7 @@ func TestServeEnds(t *testing.T) {
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	srv, err = server.New(server.Config{Static: new(service.StaticConfig)})
+	srv, err = server.New(server.Config{Static: new(server.Static)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +179,7 @@ func TestShutdownTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		static := &service.StaticConfig{Layout: hours, Options: new(firn.Options)}
+		static := &server.Static{Layout: hours, Options: new(firn.Options)}
 		srv, err := server.New(server.Config{Static: static, Limit: 2 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
@@ -263,11 +231,7 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		}
 		token, hash := auth.NewToken()
 		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
-		tokens, err := auth.Open(path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv, err := server.New(server.Config{Static: new(service.StaticConfig), Tokens: tokens})
+		srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path})
 		if err != nil {
 			t.Fatal(err)
 		}

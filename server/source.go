@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
-	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/fleet/tracing"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
 	"github.com/firnid/firn/server/stores"
@@ -33,25 +33,34 @@ type source struct {
 }
 
 // newSource makes the source of a complete Config.
-func newSource(c Config) (s source, err error) {
+func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
-		s.static, err = service.NewStatic(*c.Static)
+		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames})
 		return s, err
 	}
 	s.answers = new(stores.Answers)
-	store := grant.Observe(c.Tracer.Store(c.Store), stores.Tell(c.Log, s.answers.Observe))
+	store := grant.Observe(tracer.Store(c.Store), stores.Tell(c.Log, s.answers.Observe))
 	s.announcer = members.New(store, members.Options{Log: c.Log})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
-		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames, Template: c.Template,
+		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
 		Acquired: s.announcer.Update,
 	}
-	if len(c.ForwardTo) > 0 {
-		f := forwarding.Config{URLs: c.ForwardTo, Token: c.ForwardToken, Trace: c.Tracer.Inject(), Log: c.Log}
-		if c.TLS != nil {
-			f.TLS = c.TLS.Client()
+	if c.Template != nil {
+		cluster.Template = func(name string) (service.Template, error) {
+			t, err := c.Template(name)
+			return service.Template(t), err
 		}
-		s.peers = forwarding.New(cluster.Fleet, f)
+	}
+	if len(c.ForwardTo) > 0 {
+		to := forwarding.Config{URLs: c.ForwardTo, Trace: tracer.Inject(), Log: c.Log}
+		if f.forward != nil {
+			to.Token = f.forward.Token
+		}
+		if f.tls != nil {
+			to.TLS = f.tls.Client()
+		}
+		s.peers = forwarding.New(cluster.Fleet, to)
 		cluster.Peers = s.peers
 	}
 	s.cluster = service.NewCluster(cluster)
@@ -154,7 +163,7 @@ func addressOf(listeners []Listener, host string) (address string) {
 		if tcp.IP.IsUnspecified() {
 			text = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 		}
-		if len(l.Only) == 0 || slices.Contains(l.Only, listen.GRPC) {
+		if len(l.Only) == 0 || slices.Contains(l.Only, GRPC) {
 			return text
 		}
 		address = cmp.Or(address, text)

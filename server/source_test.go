@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -69,7 +68,7 @@ func TestGiveBack(t *testing.T) {
 
 // TestAddressOf: the address is that of a listener with gRPC.
 func TestAddressOf(t *testing.T) {
-	at := func(port int, only ...listen.Protocol) Listener {
+	at := func(port int, only ...Protocol) Listener {
 		return Listener{fixedListener{addr: &net.TCPAddr{IP: net.IPv4zero, Port: port}}, only}
 	}
 	for _, tt := range []struct {
@@ -77,10 +76,10 @@ func TestAddressOf(t *testing.T) {
 		want      string
 	}{
 		{nil, ""},
-		{[]Listener{at(1), at(2, listen.GRPC)}, "host:1"},
-		{[]Listener{at(1, listen.HTTP), at(2, listen.GRPC)}, "host:2"},
-		{[]Listener{at(1, listen.HTTP), at(2, listen.RESP)}, "host:1"},
-		{[]Listener{{fixedListener{addr: &net.UnixAddr{Name: "/x", Net: "unix"}}, nil}, at(2, listen.RESP)}, "host:2"},
+		{[]Listener{at(1), at(2, GRPC)}, "host:1"},
+		{[]Listener{at(1, HTTP), at(2, GRPC)}, "host:2"},
+		{[]Listener{at(1, HTTP), at(2, RESP)}, "host:1"},
+		{[]Listener{{fixedListener{addr: &net.UnixAddr{Name: "/x", Net: "unix"}}, nil}, at(2, RESP)}, "host:2"},
 	} {
 		if got := addressOf(tt.listeners, "host"); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

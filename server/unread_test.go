@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -22,7 +21,7 @@ func TestAnswersNotRead(t *testing.T) {
 		"resp": {"PING\r\n", strings.Repeat("NEXT orders 100000\r\n", 50)},
 	} {
 		t.Run(protocol, func(t *testing.T) {
-			s, err := New(Config{Static: new(service.StaticConfig), Limit: 2 * time.Second, Limits: service.Limits{Write: time.Second}})
+			s, err := New(Config{Static: new(Static), Limit: 2 * time.Second, Limits: Limits{Write: time.Second}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,6 +61,64 @@ func TestExported(t *testing.T) {
 	}
 }
 
+// TestUsable: what a public package exports has no types of internal packages,
+// which other modules could not name.
+func TestUsable(t *testing.T) {
+	r := repository(t)
+	c := &checker{repo: r, done: make(map[string]*types.Package)}
+	checked := 0
+	for _, p := range r.packages {
+		if slices.Contains(strings.Split(p.dir, "/"), "internal") || !slices.Contains(append(libraries(r), "server"), p.module.dir) || c.check(p).Name() == "main" {
+			continue
+		}
+		checked++
+		scope := c.check(p).Scope()
+		for _, name := range scope.Names() {
+			o := scope.Lookup(name)
+			if !o.Exported() {
+				continue
+			}
+			for _, text := range mentioned(o) {
+				if strings.Contains(text, "/internal/") {
+					t.Errorf("%s.%s is %s: other modules cannot name that type", p.importPath(), name, text)
+				}
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d public packages found", checked)
+	}
+}
+
+// mentioned returns the types that a caller of o has to name: of o itself, or
+// of its exported fields and methods.
+func mentioned(o types.Object) (all []string) {
+	t, ok := o.(*types.TypeName)
+	if !ok {
+		return []string{o.Type().String()}
+	}
+	if t.IsAlias() {
+		return []string{types.Unalias(t.Type()).String()}
+	}
+	switch u := t.Type().Underlying().(type) {
+	case *types.Struct:
+		for f := range u.Fields() {
+			if f.Exported() {
+				all = append(all, f.Type().String())
+			}
+		}
+	default:
+		all = append(all, u.String())
+	}
+	set := types.NewMethodSet(types.NewPointer(t.Type()))
+	for m := range set.Methods() {
+		if m.Obj().Exported() {
+			all = append(all, m.Obj().Type().String())
+		}
+	}
+	return all
+}
+
 // difference returns the lines that are in only one of two texts.
 func difference(want, got string) (findings []string) {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/config"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -312,8 +312,8 @@ func (s *serving) overrule(to *serving) {
 }
 
 // template returns the template of a name.
-func (s *serving) template(name string) (service.Template, error) {
-	t := service.Template{Existing: !s.create}
+func (s *serving) template(name string) (server.Template, error) {
+	t := server.Template{Existing: !s.create}
 	f := s.file.Load()
 	if f == nil {
 		return t, nil
@@ -362,7 +362,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			all = append(all, more...)
 			_, more = s.check(false)
 			all = append(all, more...)
-			_, more = s.readGuard(nil)
+			more = s.checkFiles(nil)
 			if err := append(all, more...).error(from); err != nil {
 				errors.As(err, &exit)
 				return &exitError{exitNo, exit.err, exit.hint}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
@@ -20,14 +21,14 @@ type endpoint struct {
 	address  *net.TCPAddr
 	path     string      // of a socket in the file system, if there is no address
 	mode     fs.FileMode // mode of the socket
-	only     []listen.Protocol
+	only     []server.Protocol
 	listener net.Listener
 }
 
 // endpoints resolves the addresses. It runs before listening, so that no wrong
 // address is ever open.
 func (s *serving) endpoints() (all []*endpoint, wrong faults) {
-	add := func(flag, text string, only ...listen.Protocol) {
+	add := func(flag, text string, only ...server.Protocol) {
 		p := &endpoint{flag: flag, text: text, only: only}
 		all = append(all, p)
 		if err := p.resolve(s); err != nil {
@@ -37,7 +38,7 @@ func (s *serving) endpoints() (all []*endpoint, wrong faults) {
 	for _, text := range s.listen {
 		add("listen", text)
 	}
-	for i, protocol := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
+	for i, protocol := range []server.Protocol{server.HTTP, server.GRPC, server.RESP} {
 		if text := s.listenOf[i]; text != "" {
 			add("listen-"+protocol.String(), text, protocol)
 		}
@@ -152,8 +153,8 @@ func (p *endpoint) url(scheme string) string {
 	if p.address == nil {
 		return p.text
 	}
-	if len(p.only) == 1 && p.only[0] != listen.HTTP {
-		scheme = map[listen.Protocol]string{listen.RESP: "redis", listen.GRPC: "grpc"}[p.only[0]]
+	if len(p.only) == 1 && p.only[0] != server.HTTP {
+		scheme = map[server.Protocol]string{server.RESP: "redis", server.GRPC: "grpc"}[p.only[0]]
 	}
 	return scheme + "://" + reachable(p.listener.Addr())
 }

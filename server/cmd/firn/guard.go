@@ -8,19 +8,11 @@ import (
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
-// A guard is the contents of the token and certificate files.
-type guard struct {
-	tokens       *auth.File      // nil if everyone may do everything
-	tls          *tlsconf.Loader // nil without TLS
-	forwardToken *auth.Bearer    // this server's token for other servers; nil for none
-}
-
-// readGuard reads the token and certificate files, and returns their faults.
-func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
-	g := new(guard)
-	var err error
+// checkFiles reads the token and certificate files, and returns their faults.
+// warn gets a sentence about anything usable but dangerous; it may be nil.
+func (s *serving) checkFiles(warn func(string)) (all faults) {
 	if s.tls != (tlsconf.Files{}) {
-		if g.tls, err = tlsconf.Load(s.tls, warn); err != nil {
+		if _, err := tlsconf.Load(s.tls, warn); err != nil {
 			flag := "tls-cert"
 			switch {
 			case s.tls.Cert != "":
@@ -39,14 +31,14 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 		}
 	}
 	if s.tokens != "" {
-		if g.tokens, err = auth.Open(s.tokens, warn); err != nil {
+		if _, err := auth.Open(s.tokens, warn); err != nil {
 			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "run firn token new to add an entry, and firn token --help for the format"})
 		}
 	}
-	if g.forwardToken, err = auth.OpenBearer(s.forwardToken, func(text string) { warn("--forward-token: " + text) }); err != nil {
+	if _, err := auth.OpenBearer(s.forwardToken, nil); err != nil {
 		all = append(all, fault{flag: "forward-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
 	}
-	return g, all
+	return all
 }
 
 // reloadAll reloads the configuration and logs the result.

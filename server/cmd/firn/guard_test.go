@@ -19,7 +19,6 @@ import (
 
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -203,15 +202,16 @@ func TestEmptiedTokens(t *testing.T) {
 	s.tokens = path
 	log := s.logger(a)
 	defer a.log.Close()
-	g, wrong := s.readGuard(nil)
-	if err := wrong.error(nil); err != nil {
+	if err := s.checkFiles(nil).error(nil); err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(server.Config{Static: new(service.StaticConfig), Tokens: g.tokens, Log: log})
+	srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Shutdown(t.Context())
+	l := nettest.Listen(t)
+	go srv.Serve(server.Listener{Listener: l})
 	for _, step := range []struct {
 		text, want string
 		knows      bool
@@ -227,8 +227,18 @@ func TestEmptiedTokens(t *testing.T) {
 		if !strings.Contains(stderr.String(), step.want) {
 			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, stderr)
 		}
-		if err := auth.NewGuard(g.tokens.Set, nil).Allow(&auth.Credentials{Token: token, Given: true}, auth.Take, "orders"); (err == nil) != step.knows {
-			t.Errorf("the file is %q: %v", step.text, err)
+		r, err := http.NewRequest("POST", "http://"+l.Addr().String()+"/v1/sequencers/orders/next", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if (resp.StatusCode == http.StatusOK) != step.knows {
+			t.Errorf("the file is %q: status %d", step.text, resp.StatusCode)
 		}
 		if got := strings.Contains(stderr.String(), "no client may do anything"); got == step.knows {
 			t.Errorf("the file is %q: want the warning about an empty file: %t\n%s", step.text, got, stderr)

@@ -26,7 +26,7 @@ func TestFilesThatBlock(t *testing.T) {
 		"tls-cert":      {tls: tlsconf.Files{Cert: pipe, Key: pipe}},
 		"forward-token": {forwardToken: pipe},
 	} {
-		_, wrong := s.readGuard(nil)
+		wrong := s.checkFiles(nil)
 		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -50,7 +50,7 @@ func TestUntrustedFiles(t *testing.T) {
 		"tls-cert":     {tls: tlsconf.Files{Cert: file, Key: file}},
 		"member-token": {forwardToken: file},
 	} {
-		_, wrong := s.readGuard(nil)
+		wrong := s.checkFiles(nil)
 		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

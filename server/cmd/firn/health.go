@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/fleet/doctor"
-	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 func newHealth(a *app) *cobra.Command {
@@ -76,7 +76,7 @@ func (s *serving) healthAddress() (string, error) {
 	}
 	for _, p := range endpoints {
 		switch {
-		case p.only != nil && !slices.Contains(p.only, listen.HTTP):
+		case p.only != nil && !slices.Contains(p.only, server.HTTP):
 		case p.address == nil:
 			return p.text, nil
 		case p.address.Port == 0:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -107,6 +108,6 @@ func shortDuration(d time.Duration) string {
 }
 
 // limits returns the limits of HTTP and gRPC.
-func (l *limiting) limits() service.Limits {
-	return service.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
+func (l *limiting) limits() server.Limits {
+	return server.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
 }

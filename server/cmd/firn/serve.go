@@ -77,8 +77,8 @@ func newServing() *serving {
 		listen:         []string{defaultListen},
 		maxConns:       server.DefaultMaxConns,
 		layout:         firn.Default(),
-		maxNames:       service.DefaultMaxNames,
-		requestTimeout: service.DefaultLimit,
+		maxNames:       server.DefaultMaxNames,
+		requestTimeout: server.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logging:        logging{logFormat: "text"},
 		limiting:       newLimiting(),
@@ -203,8 +203,8 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 		}
 		log.Warn("ignoring unknown environment variable", text...)
 	}
-	guard, more := s.readGuard(func(text string) { log.Warn(text) })
-	if err := append(wrong, more...).error(s.from); err != nil {
+	// The server warns of what is dangerous in the files.
+	if err := append(wrong, s.checkFiles(nil)...).error(s.from); err != nil {
 		return err
 	}
 	// A server without files to reload handles SIGHUP too: the signal would end
@@ -219,14 +219,14 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	defer endTraces()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	c, err := s.server(ctx, a, log, guard, fail)
+	c, err := s.server(ctx, a, log, fail)
 	if err != nil {
 		return err
 	}
 	if c.Store != nil {
 		defer c.Store.Close()
 	}
-	c.Tracer = tracer
+	c.Tracing = tracer.Provider()
 	srv, err := server.New(c)
 	if err != nil {
 		return misuse("", "%w", err)
@@ -243,7 +243,7 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	// After the first signal, a second one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	if err := s.serve(ctx, a, log, srv, guard.tls != nil, endpoints, hup); err != nil {
+	if err := s.serve(ctx, a, log, srv, c.TLS != nil, endpoints, hup); err != nil {
 		return err
 	}
 	var refused *exitError // error of a store that the server waited for
@@ -272,7 +272,7 @@ func (s *serving) static(node uint64) *service.StaticConfig {
 	if s.givenAhead {
 		o = &firn.Options{MaxAhead: s.maxAhead}
 	}
-	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)}
+	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o}
 }
 
 // usual returns the settings of sequencers without a template.
@@ -290,11 +290,14 @@ func (s *serving) usual(node uint64) sequencer.Config {
 // server returns the configuration of the server, from values that check has
 // accepted. Its Store is open, or is being waited for; fail ends the server if
 // the store turns out to be wrong.
-func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard, fail func(error)) (c server.Config, err error) {
+func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
-		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
+		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
-		Version: version, Log: log,
+		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken,
+	}
+	if s.tls != (tlsconf.Files{}) {
+		c.TLS = (*server.TLS)(&s.tls)
 	}
 	node := uint64(0)
 	if s.node != "" {
@@ -307,15 +310,13 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		if a.getenv(storeEnv) != "" {
 			log.Warn("static node ID: ignoring "+storeEnv, "hint", "add --store to pin the number in a store")
 		}
-		c.Static = s.static(node)
+		static := s.static(node)
+		c.Static = &server.Static{Layout: static.Layout, Node: static.Node, Options: static.Options}
 		return c, nil
 	}
-	c.Sequencers, c.MaxNames, c.Template = s.usual(node), int(s.maxNames), s.template
+	c.Sequencers, c.Template = s.usual(node), s.template
 	c.Sequencers.Now = a.clock
 	c.ForwardTo = s.forwardTo
-	if guard.forwardToken != nil {
-		c.ForwardToken = guard.forwardToken.Token
-	}
 	open := func(ctx context.Context) (grant.Store, error) {
 		if err := a.checkDirectory(s.store); err != nil {
 			return nil, err
@@ -334,7 +335,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 }
 
 // check validates all flags, as far as that is possible without a store and
-// without the files of readGuard. lookUp enables the checks that depend on the
+// without the files of checkFiles. lookUp enables the checks that depend on the
 // machine that serve runs on: its variables, name and interfaces.
 func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	endpoints, all = s.endpoints()

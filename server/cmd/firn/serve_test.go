@@ -152,7 +152,7 @@ func TestServeDrain(t *testing.T) {
 			}
 			log := s.logger(a)
 			defer a.log.Close()
-			c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
+			c, err := s.server(t.Context(), a, log, func(error) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func TestServeDrainDelay(t *testing.T) {
 		}
 		log := s.logger(a)
 		defer a.log.Close()
-		c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
+		c, err := s.server(t.Context(), a, log, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -163,12 +163,34 @@ func (c *Config) url() (string, error) {
 	return u.String(), nil
 }
 
-// A Tracer makes spans and sends them. It is made by Start; a nil Tracer traces
-// nothing. It is safe for concurrent use, and ends with Shutdown.
+// A Tracer makes spans. It is made by Start or From; a nil Tracer traces
+// nothing. It is safe for concurrent use, and ends with Shutdown if Start made
+// it.
 type Tracer struct {
-	provider  *trace.TracerProvider
+	provider  api.TracerProvider
+	shutdown  func(context.Context) error // nil if the caller of From does it
 	tracer    api.Tracer
 	propagate propagation.TextMapPropagator
+}
+
+// From returns the Tracer of a provider, which the caller shuts down, or nil if
+// the provider is nil.
+func From(p api.TracerProvider, version string) *Tracer {
+	if p == nil {
+		return nil
+	}
+	return &Tracer{
+		provider: p, propagate: propagation.TraceContext{},
+		tracer: p.Tracer("github.com/firnid/firn/server", api.WithInstrumentationVersion(version)),
+	}
+}
+
+// Provider returns the provider of the spans, or nil.
+func (t *Tracer) Provider() api.TracerProvider {
+	if t == nil {
+		return nil
+	}
+	return t.provider
 }
 
 // Start makes a Tracer, or returns nil if nothing is to be traced. It does not
@@ -204,8 +226,9 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 		asked := &forced{Sampler: share, now: time.Now}
 		options = append(options, trace.WithSampler(trace.ParentBased(share, trace.WithRemoteParentSampled(asked))))
 	}
-	t := &Tracer{provider: trace.NewTracerProvider(options...), propagate: propagation.TraceContext{}}
-	t.tracer = t.provider.Tracer("github.com/firnid/firn/server", api.WithInstrumentationVersion(c.Version))
+	p := trace.NewTracerProvider(options...)
+	t := From(p, c.Version)
+	t.shutdown = p.Shutdown
 	return t, nil
 }
 
@@ -255,10 +278,10 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 // Shutdown sends the remaining spans, until ctx is done, and ends the Tracer.
 // It returns an error if some were lost.
 func (t *Tracer) Shutdown(ctx context.Context) error {
-	if t == nil {
+	if t == nil || t.shutdown == nil {
 		return nil
 	}
-	return t.provider.Shutdown(ctx)
+	return t.shutdown(ctx)
 }
 
 // A reporting is an exporter that logs its failures, instead of using the

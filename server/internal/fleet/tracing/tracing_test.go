@@ -261,7 +261,7 @@ func TestCollectorRefuses(t *testing.T) {
 		end(Commands{First: "next", Commands: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 		defer cancel()
-		if err := tracer.provider.ForceFlush(ctx); err != nil {
+		if err := tracer.provider.(interface{ ForceFlush(context.Context) error }).ForceFlush(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

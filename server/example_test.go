@@ -1,0 +1,87 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/stores"
+)
+
+// A program that embeds the server opens a store, and serves on a listener of
+// its own.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "firn")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := stores.Open(ctx, "dir:"+filepath.Join(dir, "store")+"?create=true&volatile=true", stores.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	srv, err := server.New(server.Config{
+		Store:      store,
+		Sequencers: sequencer.Config{Layout: firn.MustParseLayout("twitter")},
+		Limit:      5 * time.Second,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
+
+	resp, err := http.Get("http://" + l.Addr().String() + "/v1/sequencers/orders/next?count=3")
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(resp.Status, strings.Count(string(answer), ","), "commas")
+
+	if err := srv.Shutdown(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		log.Fatal(err)
+	}
+	// Output: 200 OK 2 commas
+}
+
+// Every setting of a server: TLS, tokens, templates and limits.
+func ExampleConfig() {
+	ahead := 2 * time.Second
+	_ = server.Config{
+		Static: &server.Static{Layout: firn.Default(), Node: 17, Options: &firn.Options{MaxAhead: ahead}},
+		TLS:    &server.TLS{Cert: "server.crt", Key: "server.key", ClientCA: "clients.crt", Require: true},
+		Tokens: "tokens.yaml",
+		Limits: server.Limits{Count: 1000, Body: 4096, Idle: time.Minute},
+	}
+	_ = server.Config{
+		ForwardTo:    []string{"https://a:3476", "https://b:3476"},
+		ForwardToken: "token",
+		Template: func(name string) (server.Template, error) {
+			return server.Template{Existing: true, MaxAhead: &ahead, Nodes: &sequencer.Range{Hi: 511}}, nil
+		},
+	}
+	_ = server.Listener{Only: []server.Protocol{server.HTTP, server.RESP}}
+}
