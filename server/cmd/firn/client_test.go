@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"strings"
 	"sync"
@@ -77,28 +78,45 @@ func TestClient(t *testing.T) {
 
 // TestClientOfStoppedServer: with one of three servers stopped, no call waits
 // for it: a request to it would take an hour. It is used again once it runs.
+// A client that begins meanwhile waits no more, also for a TLS handshake.
 func TestClientOfStoppedServer(t *testing.T) {
 	notInProcess(t)
-	store := testStore(t)
-	servers := make([]testServer, 3)
-	for i := range servers {
-		servers[i].start(t, store)
-		defer servers[i].end(syscall.SIGTERM)
-	}
-	for _, scheme := range []string{"http://", "firn://"} {
-		config := client.Config{Timeout: time.Hour}
+	dir := t.TempDir()
+	secure := nettest.Certificates(t, dir)
+	for _, c := range []struct {
+		args    string
+		schemes []string
+		tls     *tls.Config
+	}{
+		{"", []string{"http", "firn"}, nil},
+		{" --tls-cert " + dir + "/server.crt --tls-key " + dir + "/server.key", []string{"https", "firns"}, secure},
+	} {
+		servers := make([]testServer, 3)
+		store := testStore(t)
 		for i := range servers {
-			config.Servers = append(config.Servers, strings.Replace(*servers[i].url.Load(), "http://", scheme, 1))
+			servers[i].start(t, store+c.args)
+			defer servers[i].end(syscall.SIGTERM)
 		}
+		for _, scheme := range c.schemes {
+			t.Run(scheme, func(t *testing.T) { testStoppedServer(t, servers, scheme, c.tls) })
+		}
+	}
+}
+
+func testStoppedServer(t *testing.T, servers []testServer, scheme string, secure *tls.Config) {
+	config := client.Config{Timeout: time.Hour, TLS: secure}
+	for i := range servers {
+		_, addr, _ := strings.Cut(*servers[i].url.Load(), "://")
+		config.Servers = append(config.Servers, scheme+"://"+addr)
+	}
+	seen := make(map[firn.ID]bool)
+	newClient := func() (*client.Client, func()) {
 		c, err := client.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(context.Background())
-		q := c.Sequencer("orders")
-		seen := make(map[firn.ID]bool)
-		call := func() {
-			b, err := q.NextBatch(t.Context(), 10)
+		return c, func() {
+			b, err := c.Sequencer("orders").NextBatch(t.Context(), 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,19 +127,27 @@ func TestClientOfStoppedServer(t *testing.T) {
 				seen[id] = true
 			}
 		}
-		for range 30 {
-			call()
-		}
-		_ = servers[0].cmd.Process.Signal(syscall.SIGSTOP)
-		for range 300 {
-			call()
-		}
-		if s := c.Servers()[0]; s.Err == nil {
-			t.Errorf("the stopped server is %+v", s)
-		}
-		_ = servers[0].cmd.Process.Signal(syscall.SIGCONT)
-		for c.Servers()[0].Err != nil && t.Context().Err() == nil {
-			call()
-		}
+	}
+	c, call := newClient()
+	defer c.Close(context.Background())
+	for range 30 {
+		call()
+	}
+	_ = servers[0].cmd.Process.Signal(syscall.SIGSTOP)
+	defer servers[0].cmd.Process.Signal(syscall.SIGCONT)
+	for range 300 {
+		call()
+	}
+	if s := c.Servers()[0]; s.Err == nil {
+		t.Errorf("the stopped server is %+v", s)
+	}
+	fresh, callFresh := newClient()
+	defer fresh.Close(context.Background())
+	for range 30 {
+		callFresh()
+	}
+	_ = servers[0].cmd.Process.Signal(syscall.SIGCONT)
+	for c.Servers()[0].Err != nil && t.Context().Err() == nil {
+		call()
 	}
 }
