@@ -75,7 +75,7 @@ func parse(t *testing.T, name, text string) (all []object) {
 // render renders the chart like helm install. The notes are among the files.
 func render(t *testing.T, values string) (objects []object, notes string) {
 	t.Helper()
-	files, err := tryRender(t.Context(), values)
+	files, err := tryRender(t.Context(), values, common.DefaultCapabilities)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func render(t *testing.T, values string) (objects []object, notes string) {
 	return objects, notes
 }
 
-func tryRender(ctx context.Context, values string) (map[string]string, error) {
+func tryRender(ctx context.Context, values string, cluster *common.Capabilities) (map[string]string, error) {
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func tryRender(ctx context.Context, values string) (map[string]string, error) {
 		return nil, err
 	}
 	release := common.ReleaseOptions{Name: "firn", Namespace: "ids", Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(chart, v, release, common.DefaultCapabilities)
+	all, err := util.ToRenderValues(chart, v, release, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +138,7 @@ var valueSets = map[string]string{
 	"secured": `
 tls: {existingSecret: firn-tls}
 tokens: {existingSecret: firn-tokens}
+networkPolicy: {enabled: true}
 serviceMonitor: {enabled: true, tokenSecret: firn-metrics, labels: {release: prometheus}}
 prometheusRule: {enabled: true}`,
 	"much": `
@@ -151,7 +152,10 @@ nodeSelector: {disk: ssd}
 tolerations: [{key: k, operator: Exists}]
 affinity: {nodeAffinity: {}}
 priorityClassName: high
-env: [{name: FIRN_LOG_LEVEL, value: debug}]
+extraEnv: [{name: FIRN_LOG_LEVEL, value: debug}]
+extraVolumes: [{name: ca, configMap: {name: store-ca}}]
+extraVolumeMounts: [{name: ca, mountPath: /etc/firn/store-ca, readOnly: true}]
+networkPolicy: {enabled: true, from: [{namespaceSelector: {matchLabels: {team: shop}}}]}
 imagePullSecrets: [{name: pull}]
 serviceAccount: {annotations: {x: z}}
 service: {annotations: {x: z}, type: LoadBalancer}`,
@@ -242,8 +246,15 @@ func TestChart(t *testing.T) {
 					t.Errorf("the %s uses %v, want %s", probe, got, scheme)
 				}
 			}
-			if got := strings.Contains(config, "insecure: true"); got != (name != "secured") {
+			insecure := name != "secured"
+			if got := strings.Contains(config, "insecure: true"); got != insecure {
 				t.Errorf("insecure is %v in\n%s", got, config)
+			}
+			if got := strings.Contains(notes, "every pod that reaches the service is an administrator"); got != insecure {
+				t.Errorf("the notes of an insecure release, or of a secure one, are\n%s", notes)
+			}
+			if got, want := slices.Contains(kinds(objects), "NetworkPolicy"), name == "secured" || name == "much"; got != want {
+				t.Errorf("the chart makes a NetworkPolicy: %v, want %v", got, want)
 			}
 			selector := at(deployment, "spec", "selector", "matchLabels")
 			for _, s := range []any{at(one(t, objects, "Service"), "spec", "selector"), at(pod, "topologySpreadConstraints", 0, "labelSelector", "matchLabels")} {
@@ -260,9 +271,29 @@ func TestChartRefusals(t *testing.T) {
 	for values, want := range map[string]string{
 		`tokens: {existingSecret: x}`:      "needs tls.existingSecret",
 		`config: {drain: {delay: "soon"}}`: "is not a duration",
+		`tls: {exstingSecret: x}`:          "exstingSecret",
+		`replicas: three`:                  "replicas",
+		`env: [{name: A, value: b}]`:       "env",
 	} {
-		if _, err := tryRender(t.Context(), values); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tryRender(t.Context(), values, common.DefaultCapabilities); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("values %s: error %v, want one with %q", values, err, want)
+		}
+	}
+}
+
+// TestOpenShift: the chart chooses no user and no group there, which its default
+// security context constraints refuse.
+func TestOpenShift(t *testing.T) {
+	cluster := *common.DefaultCapabilities
+	cluster.APIVersions = append(slices.Clone(cluster.APIVersions), "security.openshift.io/v1")
+	for name, c := range map[string]*common.Capabilities{"Kubernetes": common.DefaultCapabilities, "OpenShift": &cluster} {
+		files, err := tryRender(t.Context(), valueSets["secured"], c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := files["firn/templates/deployment.yaml"]
+		if got := strings.Contains(text, "fsGroup"); got != (name == "Kubernetes") || strings.Contains(text, "runAsUser") || strings.Contains(text, "runAsGroup") {
+			t.Errorf("the security context on %s is wrong in\n%s", name, text)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 var plurals = map[string]string{
 	"ConfigMap": "configmaps", "Deployment": "deployments", "Service": "services", "ServiceAccount": "serviceaccounts",
 	"Role": "roles", "RoleBinding": "rolebindings", "PodDisruptionBudget": "poddisruptionbudgets",
+	"NetworkPolicy": "networkpolicies",
 }
 
 // TestServerSide lets a real API server check the objects of the chart and the

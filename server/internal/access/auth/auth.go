@@ -357,8 +357,8 @@ func modeFault(path string, mode fs.FileMode) string {
 	case runtime.GOOS == "windows":
 	case mode&0o020 != 0:
 		return fmt.Sprintf("%s is writable by other users (mode %04o): they can grant themselves access; run chmod go-w", path, mode)
-	case mode&0o044 != 0:
-		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; run chmod 600", path, mode)
+	case mode&0o004 != 0:
+		return fmt.Sprintf("%s is readable by other users (mode %04o): it shows what each client may do, though no token; run chmod 640", path, mode)
 	}
 	return ""
 }

@@ -229,7 +229,7 @@ func TestFile(t *testing.T) {
 	reload(false, true, second)
 	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 3)
 	reload(true, false, first)
-	for mode, want := range map[os.FileMode]string{0o644: "readable by other users (mode 0644)", 0o600: ""} {
+	for mode, want := range map[os.FileMode]string{0o644: "readable by other users (mode 0644)", 0o640: "", 0o600: ""} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

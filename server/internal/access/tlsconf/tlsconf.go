@@ -125,8 +125,8 @@ func (l *Loader) judge(leaf *x509.Certificate) {
 	if l.warn == nil {
 		return
 	}
-	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		l.warn(fmt.Sprintf("%s is readable by other users (mode %04o): run chmod 600", l.files.Key, info.Mode().Perm()))
+	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o007 != 0 {
+		l.warn(fmt.Sprintf("%s is readable by other users (mode %04o): run chmod 640", l.files.Key, info.Mode().Perm()))
 	}
 	switch from, until := leaf.NotBefore.UTC(), leaf.NotAfter.UTC(); {
 	case time.Until(from) > 0:
