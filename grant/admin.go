@@ -13,7 +13,8 @@ import (
 )
 
 // Create creates a sequencer, or creates a destroyed one again, and returns it.
-// If it already exists with the same configuration, nothing happens. If it
+// If it already exists with the same configuration, nothing happens. If it was
+// moved to another store, the error matches ErrMoved. If it
 // exists with another one, the error is a *MismatchError. A destroyed sequencer
 // keeps its layout, so that new IDs never repeat old ones. A layout whose time
 // has ended is refused with an error that matches firn.ErrTimeOver.
@@ -37,6 +38,8 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		case r.Incarnation == 0:
 			*r = fresh
 			return true, nil
+		case r.MovedTo != "":
+			return false, &movedError{name, r.MovedTo}
 		case r.State == Purged:
 			// Its records stay, as the marks of the node IDs.
 		case r.State == Destroyed:
@@ -256,6 +259,9 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 		if r.State >= Destroying {
 			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
 		}
+		if r.MovedTo != "" {
+			return false, &movedError{name, r.MovedTo}
+		}
 		r.State = Attached // even if it already was
 		return true, nil
 	})
@@ -400,7 +406,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		// The values read for these may be lost. A value that is read both
 		// before and after an applied write is durable, because it was there at
 		// that write.
-		begun, err = rewrite(ctx, s, name, begun, through)
+		begun, err = rewrite(ctx, s, name, begun, func(r *configRecord) { r.State = through })
 		if begun == nil {
 			return info, nil, err
 		}
@@ -414,7 +420,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	// Different bytes may describe the same state: if the sequencer was
 	// attached and detached again in between, members hold node IDs that were
 	// not closed. Then the step starts over.
-	ended, err := rewrite(ctx, s, name, begun, last)
+	ended, err := rewrite(ctx, s, name, begun, func(r *configRecord) { r.State = last })
 	if ended != nil {
 		info.State = last
 	}
@@ -431,9 +437,9 @@ func undone(name string, last State) error {
 	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to detach it", name)
 }
 
-// rewrite writes a configuration with a new state and nonce if it still has the
-// bytes in value. It returns what it wrote, or nil if the bytes differ.
-func rewrite(ctx context.Context, s Store, name string, value []byte, state State) (next []byte, err error) {
+// rewrite changes a configuration, and its nonce, if it still has the bytes in
+// value. It returns what it wrote, or nil if the bytes differ.
+func rewrite(ctx context.Context, s Store, name string, value []byte, change func(*configRecord)) (next []byte, err error) {
 	ours := [][]byte{value}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
 		if !contains(ours, old) {
@@ -441,7 +447,8 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 			return nil
 		}
 		r, _ := decodeConfig(configKey(name), old) // the bytes that were written
-		r.State, r.Nonce = state, newToken()
+		change(&r)
+		r.Nonce = newToken()
 		next = r.encode()
 		ours = append(ours, next)
 		return next

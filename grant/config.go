@@ -177,6 +177,9 @@ type Info struct {
 
 	// LongestWindow is the longest window that the sequencer ever had.
 	LongestWindow time.Duration
+
+	// MovedTo is the URL of the store that has the sequencer now; see Move.
+	MovedTo string
 }
 
 // A NodeInfo is what the store knows about one node ID.

@@ -21,6 +21,10 @@ var (
 	// cluster: no member may hold a node ID of it until it is attached again.
 	ErrDetached = errors.New("grant: the sequencer is detached")
 
+	// ErrMoved is returned for a sequencer that another store has now; see Move.
+	// It matches ErrDetached.
+	ErrMoved = fmt.Errorf("%w: it was moved to another store", ErrDetached)
+
 	// ErrMismatch is matched by every MismatchError.
 	ErrMismatch = errors.New("grant: the sequencer has another configuration")
 

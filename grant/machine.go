@@ -510,12 +510,12 @@ func (m *Machine) readConfig(value []byte) bool {
 		}
 		m.lo, m.hi = max(m.lo, n.lo), min(m.hi, n.hi)
 	}
-	if err := r.State.err(); err != nil {
-		m.refuse(fmt.Errorf("%w: %s is %v", err, m.set.Name, r.State))
+	if r.MovedTo != "" {
+		m.refuse(&movedError{m.set.Name, r.MovedTo})
 		return false
 	}
-	if r.MovedTo != "" {
-		m.refuse(fmt.Errorf("%w: %s was moved to %s: use that store", ErrDetached, m.set.Name, r.MovedTo))
+	if err := r.State.err(); err != nil {
+		m.refuse(fmt.Errorf("%w: %s is %v", err, m.set.Name, r.State))
 		return false
 	}
 	return true

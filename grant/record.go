@@ -155,7 +155,7 @@ func (r configRecord) info(name string) Info {
 	return Info{
 		Name: name, State: r.State, Config: r.config(), Incarnation: r.Incarnation,
 		Floor: timeOf(r.Floor), Created: timeOf(r.Created),
-		LongestWindow: time.Duration(r.LongestWindow) * time.Millisecond,
+		LongestWindow: time.Duration(r.LongestWindow) * time.Millisecond, MovedTo: r.MovedTo,
 	}
 }
 

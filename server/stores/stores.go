@@ -121,7 +121,7 @@ func (u *parsed) hide(err error) *Error {
 		e.Unreachable = isNetwork(err)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
-		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
+		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, Redacted))
 	}
 	return e
 }
@@ -308,8 +308,8 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// redacted replaces a password.
-const redacted = "xxxxx"
+// Redacted replaces a password.
+const Redacted = "xxxxx"
 
 // Redact returns a URL without its password, even if the URL is invalid.
 // Anything that may be a password is removed.
@@ -317,7 +317,7 @@ func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || strings.Contains(scheme, "@") {
 		if at := strings.LastIndexByte(text, '@'); at >= 0 && !strings.HasPrefix(text, "dir:") {
-			return redacted + redactHosts(text[at:])
+			return Redacted + redactHosts(text[at:])
 		}
 		if kind, _, ok := strings.Cut(text, ":"); ok && kind != "dir" {
 			return kind + ":…"
@@ -329,7 +329,7 @@ func Redact(text string) string {
 		name, _, ok := strings.Cut(rest[:at], ":")
 		user, rest = name+"@", rest[at+1:]
 		if ok {
-			user = name + ":" + redacted + "@"
+			user = name + ":" + Redacted + "@"
 		}
 		if before, query, ok := strings.Cut(user, "?"); ok { // the @ belongs to a parameter
 			return scheme + "://" + redactHosts(before) + "?" + redactQuery(query+rest)
@@ -356,7 +356,7 @@ func redactHosts(text string) string {
 			}
 		}
 		if ok && !isPort(port) {
-			return text[:end+len(name)] + ":" + redacted
+			return text[:end+len(name)] + ":" + Redacted
 		}
 		end += len(host) + 1
 	}
@@ -378,7 +378,7 @@ func redactQuery(query string) string {
 		}
 		for _, word := range []string{"pas", "pw", "secret", "token"} { // including misspelled keys
 			if ok && strings.Contains(plain, word) {
-				parts[i] = key + "=" + redacted
+				parts[i] = key + "=" + Redacted
 			}
 		}
 	}

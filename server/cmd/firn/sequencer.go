@@ -24,7 +24,7 @@ import (
 func newSequencer(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "sequencer COMMAND",
-		Short: "Create, list, detach and destroy sequencers",
+		Short: "Create, list, move and destroy sequencers",
 		Long: `A sequencer is a named ID space. Its layout and settings are fixed when it is created, and
 are the same for every process that makes IDs of it.
 
@@ -47,6 +47,7 @@ or their windows have ended.`, false, grant.DetachAll),
 			`Destroy ends a sequencer: all members give their node IDs back, and no more IDs are made.
 Its marks are kept: if it is created again under the same name, with the same layout, it
 continues above its old IDs and never repeats one.`, true, grant.Destroy),
+		newSequencerMove(a),
 		newSequencerPurge(a),
 	)
 }
@@ -170,6 +171,9 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%s", windowOf(i))
 	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
+	if i.MovedTo != "" {
+		r.add("moved to", "%s", i.MovedTo)
+	}
 	if !i.Floor.IsZero() {
 		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
@@ -208,7 +212,11 @@ func newSequencerList(a *app) *cobra.Command {
 			case err != nil:
 				a.complain(name, err)
 			default:
-				t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
+				state := i.State.String()
+				if i.MovedTo != "" {
+					state = "moved to " + i.MovedTo
+				}
+				t.add(name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			}
 			if err != nil {
 				broken++
@@ -255,21 +263,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 		if err := a.confirm(yes, sequencer, name); err != nil {
 			return grant.Info{}, err
 		}
-		info, err := empty(ctx, s, sequencer, &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
-			for _, free := range blocked(ctx, s, sequencer, a.now) {
-				if free {
-					a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", sequencer)
-					break
-				}
-			}
-			for i, n := range waiting {
-				if i == 4 && len(waiting) > 5 {
-					a.note("… and %d more", len(waiting)-i)
-					break
-				}
-				a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, textfmt.Stamp(n.Until))
-			}
-		}})
+		info, err := empty(ctx, s, sequencer, &grant.AdminOptions{Waiting: a.tellWaiting(ctx, s, sequencer)})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
 			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue", info.Name, info.State, name, info.Name)
 		}
@@ -279,6 +273,25 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	}
 	return cmd
+}
+
+// tellWaiting returns what prints the node IDs for which an operation waits.
+func (a *app) tellWaiting(ctx context.Context, s grant.Store, sequencer string) func([]grant.NodeInfo) {
+	return func(waiting []grant.NodeInfo) {
+		for _, free := range blocked(ctx, s, sequencer, a.now) {
+			if free {
+				a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", sequencer)
+				break
+			}
+		}
+		for i, n := range waiting {
+			if i == 4 && len(waiting) > 5 {
+				a.note("… and %d more", len(waiting)-i)
+				break
+			}
+			a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, textfmt.Stamp(n.Until))
+		}
+	}
 }
 
 // confirm asks for the name of the sequencer. Without a terminal, --yes is

@@ -147,6 +147,8 @@ func storeError(err error) error {
 		return no(fmt.Sprintf("the %s of a sequencer never changes: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer))
 	case errors.Is(err, grant.ErrDestroyed):
 		return no("create it again with firn sequencer create: its IDs continue above the old ones")
+	case errors.Is(err, grant.ErrMoved):
+		return no("use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back")
 	case errors.Is(err, grant.ErrDetached):
 		return no("make it usable again with firn sequencer attach")
 	case errors.As(err, &exhausted) && exhausted.Ahead:

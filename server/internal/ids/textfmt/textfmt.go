@@ -21,6 +21,7 @@ type SequencerJSON struct {
 	Floor       string `json:"floor,omitempty"`
 	Created     string `json:"created"`
 	Longest     string `json:"longest_window,omitempty"` // longest window that it ever had
+	MovedTo     string `json:"moved_to,omitempty"`       // URL of the store that has it now
 	Error       string `json:"error,omitempty"`
 }
 
@@ -30,7 +31,7 @@ func InJSON(i grant.Info) SequencerJSON {
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
 		Incarnation: i.Incarnation, Created: Stamp(i.Created),
-		Longest: i.LongestWindow.String(),
+		Longest: i.LongestWindow.String(), MovedTo: i.MovedTo,
 	}
 	if !i.Floor.IsZero() {
 		j.Floor = Stamp(i.Floor)

@@ -1,0 +1,251 @@
+package grant
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// A Place is a store and the URL by which people know it.
+type Place struct {
+	Store Store
+	URL   string // without credentials: printable ASCII, at most 512 bytes
+}
+
+func (p Place) check() error {
+	if p.URL == "" || !printable(p.URL, movedToMost) {
+		return fmt.Errorf("grant: the URL of a store, %q, is not a text of 1 to %d printable ASCII characters", p.URL, movedToMost)
+	}
+	return nil
+}
+
+// Move moves a sequencer to another store, and returns it as it is there. It
+// detaches the sequencer as DetachAll does, copies every record, so that new
+// windows begin above all old ones, and attaches the sequencer in the other
+// store. In the store that it left, no node ID can be acquired any more, and
+// AttachAll and Create fail with an error that names the other store. While the
+// records are copied, the other store names this one in the same way, so that
+// the sequencer is usable in one of the two at most.
+//
+// If Move is interrupted, call it again to continue; with the places exchanged,
+// it moves the sequencer back. A sequencer that already exists in the other
+// store must have the same layout, and no member may hold a node ID of it. A
+// record that cannot be read ends the move with ErrDamaged.
+//
+// A sequencer that was moved already is returned, and nothing is written.
+func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (Info, error) {
+	if err := errors.Join(CheckName(name), from.check(), to.check()); err != nil {
+		return Info{}, err
+	}
+	now := time.Now
+	if o != nil && o.Now != nil {
+		now = o.Now
+	}
+	source, target, err := checkMove(ctx, name, from, to, ms(now()))
+	if err != nil {
+		return Info{}, err
+	}
+	if source.MovedTo != "" && target.MovedTo == "" {
+		return target.info(name), nil
+	}
+	for _, s := range []struct {
+		at Store
+		r  configRecord
+	}{{from.Store, source}, {to.Store, target}} {
+		if s.r.Incarnation > 0 && s.r.State < Destroying {
+			if _, err := DetachAll(ctx, s.at, name, o); err != nil {
+				return Info{}, err
+			}
+		}
+	}
+
+	// Only a List after a write of our own shows every record, and the bytes of
+	// that write tell whether the sequencer was attached meanwhile.
+	var refused error
+	_, begun, err := changeExisting(ctx, from.Store, name, func(r *configRecord) (write bool, err error) {
+		source = *r
+		if r.State < Detached || r.State == Destroying || r.MovedTo != "" && r.MovedTo != to.URL {
+			refused = changed(name, from)
+		}
+		return refused == nil, nil
+	})
+	if err = cmp.Or(refused, err); err != nil {
+		return Info{}, err
+	}
+	_, _, err = changeConfig(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
+		if r.MovedTo != "" && r.MovedTo != from.URL || r.Incarnation > 0 && (r.State < Detached || r.State == Destroying) {
+			return false, changed(name, to)
+		}
+		next := source
+		next.MovedTo = from.URL
+		if r.Incarnation > 0 {
+			next.Incarnation, next.Floor = max(r.Incarnation, next.Incarnation), max(r.Floor, next.Floor)
+			next.LongestWindow, next.Created = max(r.LongestWindow, next.LongestWindow), min(r.Created, next.Created)
+		}
+		*r = next
+		return true, nil
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	var worn error
+	err = eachNode(ctx, from.Store, name, func(node uint64) {
+		worn = damaged(nodeKey(name, node, source.Layout.MaxNode()), "it was changed during the move")
+	}, func(_ uint64, key string, _ []byte, r nodeRecord) error {
+		return copyNode(ctx, to.Store, key, r)
+	})
+	if err = cmp.Or(err, worn); err != nil {
+		return Info{}, err
+	}
+
+	// From here on it is usable in neither, and then in the other store.
+	moved, err := rewrite(ctx, from.Store, name, begun, func(r *configRecord) { r.MovedTo = to.URL })
+	switch {
+	case err != nil:
+		return Info{}, err
+	case moved == nil:
+		return Info{}, changed(name, from)
+	}
+	info, _, err := changeExisting(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
+		switch r.MovedTo {
+		case from.URL:
+			if r.MovedTo = ""; r.State == Detached {
+				r.State = Attached
+			}
+		case "": // another call was faster, or a write of this one was applied after all
+		default:
+			return false, changed(name, to)
+		}
+		return true, nil
+	})
+	return info, err
+}
+
+// checkMove returns the configurations of a sequencer in both stores, or why it
+// cannot be moved. The target's incarnation is 0 if it has no configuration.
+func checkMove(ctx context.Context, name string, from, to Place, now int64) (source, target configRecord, err error) {
+	source, value, err := getConfig(ctx, from.Store, name)
+	if err != nil {
+		return source, target, err
+	}
+	target, same, err := getConfig(ctx, to.Store, name)
+	absent := errors.Is(err, ErrNotFound)
+	if err != nil && !absent {
+		return source, target, fmt.Errorf("in %s: %w", to.URL, err)
+	}
+	switch {
+	case from.URL == to.URL, !absent && string(value) == string(same): // its nonce is random
+		err = fmt.Errorf("grant: sequencer %s: %s and %s are the same store", name, from.URL, to.URL)
+	case source.MovedTo != "" && source.MovedTo != to.URL:
+		err = &movedError{name, source.MovedTo}
+	case source.MovedTo != "" && absent:
+		err = fmt.Errorf("%w: %s was moved to %s, and that store lacks it now: restore that store", ErrNotFound, name, to.URL)
+	case target.MovedTo != "" && target.MovedTo != from.URL:
+		err = fmt.Errorf("in %s: %w", to.URL, &movedError{name, target.MovedTo})
+	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
+		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
+	case !absent && target.State != Purged && source.Layout != target.Layout:
+		err = fmt.Errorf("in %s: %w", to.URL, &MismatchError{Sequencer: name, Field: "layout", Want: source.Layout.String(), Have: target.Layout.String()})
+	default:
+		err = checkNodes(ctx, name, from, math.MaxInt64)
+		if err == nil && source.MovedTo == "" && target.MovedTo == "" {
+			err = checkNodes(ctx, name, to, now)
+		}
+	}
+	return source, target, err
+}
+
+// checkNodes returns an error if the record of a node ID cannot be read, or is
+// held after now.
+func checkNodes(ctx context.Context, name string, p Place, now int64) error {
+	var err error
+	listErr := Nodes(ctx, p.Store, name, func(n NodeInfo, bad error) bool {
+		switch {
+		case bad != nil:
+			err = fmt.Errorf("in %s: %w", p.URL, bad)
+		case n.Held && ms(n.Until) >= now:
+			err = fmt.Errorf("grant: sequencer %s has members in %s: %s holds node ID %d: IDs that both stores make can be equal; detach it there first (firn sequencer detach %s)",
+				name, p.URL, n.Host, n.Node, name)
+		}
+		return err == nil
+	})
+	return cmp.Or(err, listErr)
+}
+
+// A movedError names the store that has a sequencer now. It matches ErrMoved.
+type movedError struct{ name, url string }
+
+func (e *movedError) Error() string {
+	return fmt.Sprintf("grant: sequencer %s was moved to %s: use that store", e.name, e.url)
+}
+
+func (e *movedError) Unwrap() error { return ErrMoved }
+
+func changed(name string, p Place) error {
+	return fmt.Errorf("grant: sequencer %s was changed in %s during the move: look at it (firn sequencer show %s), and call it again to continue", name, p.URL, name)
+}
+
+// copyNode adds what a record says to that of another store.
+func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
+	var refused error
+	err := settle(ctx, s, key, func(old []byte) []byte {
+		next := r
+		if old != nil {
+			var there nodeRecord
+			if there, refused = decodeNode(key, old); refused != nil {
+				return nil
+			}
+			next = merge(r, there)
+		}
+		next.State, next.Nonce = flagFree, newToken()
+		next.From, next.Over = maybe{}, over{}
+		return next.encode()
+	})
+	return cmp.Or(refused, err)
+}
+
+// merge returns a record for a node ID with two histories: no window of it
+// reaches into a span that a window of either has covered.
+func merge(a, b nodeRecord) nodeRecord {
+	if b.Until > a.Until {
+		a, b = b, a
+	}
+	next := a
+	next.Gap, next.Spoiled = span{}, span{}
+	for _, r := range []nodeRecord{a, b} {
+		above := span{max(r.Spoiled[0], a.Until), r.Spoiled[1]}
+		switch {
+		case above.length() == 0:
+		case next.Spoiled.length() == 0:
+			next.Spoiled = above
+		default:
+			next.Spoiled = span{min(next.Spoiled[0], above[0]), max(next.Spoiled[1], above[1])}
+		}
+	}
+	// Between two of these points, each history has covered everything or nothing.
+	points := slices.Concat(a.Gap[:], b.Gap[:], a.Spoiled[:], b.Spoiled[:], []int64{a.Until, b.Until})
+	slices.Sort(points)
+	var unused span
+	for i, p := range points[:len(points)-1] {
+		if points[i+1] > a.Until || a.covered(p) || b.covered(p) {
+			continue
+		}
+		if unused[1] != p {
+			unused[0] = p
+		}
+		if unused[1] = points[i+1]; unused.length() > next.Gap.length() {
+			next.Gap = unused
+		}
+	}
+	return next
+}
+
+// covered reports whether a window may have reached over a time.
+func (r nodeRecord) covered(at int64) bool {
+	in := func(s span) bool { return s[0] <= at && at < s[1] }
+	return at < r.Until && !in(r.Gap) || in(r.Spoiled)
+}

@@ -1,0 +1,225 @@
+package grant_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+const moveNow = 1_800_000_000_000
+
+// moveSource returns a store whose sequencer has a mark a year ahead, what is
+// left of it after a repair, and a window that ended without being given back.
+func moveSource(t *testing.T) *memstore.Store {
+	t.Helper()
+	s := new(memstore.Store)
+	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), time.UnixMilli(moveNow)); err != nil {
+		t.Fatal(err)
+	}
+	for node, fields := range []string{
+		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h"`,
+		`"until":1831536000000,"wall":1831535999000,"state":"free","host":"h","gap":[1700000000000,1831535999000]`,
+		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h","spoiled":[1831535999000,1831536000000]`,
+		`"until":1700000000000,"wall":1699999999000,"state":"held","host":"h"`,
+	} {
+		record := fmt.Sprintf(`{"v":3,"nonce":"n%d","owner":"o%d",%s}`, node, node, fields)
+		if _, err := s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", node), nil, []byte(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func move(t *testing.T, from, to grant.Store) (grant.Info, error) {
+	t.Helper()
+	return moveTo(t, from, to, "etcd://b")
+}
+
+func moveTo(t *testing.T, from, to grant.Store, url string) (grant.Info, error) {
+	t.Helper()
+	return grant.Move(t.Context(), "s", grant.Place{Store: from, URL: "dir:/a"}, grant.Place{Store: to, URL: url},
+		&grant.AdminOptions{Now: func() time.Time { return time.UnixMilli(moveNow) }})
+}
+
+// checkMoved: the target has all that the source's records say, and the source
+// is of no more use.
+func checkMoved(t *testing.T, what string, from, to *memstore.Store) {
+	t.Helper()
+	there := keys(t, to)
+	for node, want := range []string{
+		`"until":1700000000000`,
+		`"until":1831536000000,"wall":1831535999000,"state":"free","host":"h","gap":[1700000000000,1831535999000]`,
+		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h","spoiled":[1831535999000,1831536000000]`,
+		`"until":1700000000000,"wall":1699999999000,"state":"free"`,
+	} {
+		if got := there[fmt.Sprintf("v1/s/n/%04d", node)]; !strings.Contains(got, want) {
+			t.Errorf("%s: node ID %d is %s there, want %s", what, node, got, want)
+		}
+	}
+	info, err := grant.Lookup(t.Context(), to, "s")
+	if err != nil || info.State != grant.Attached || info.MovedTo != "" {
+		t.Errorf("%s: there it is %+v, %v", what, info, err)
+	}
+	if info, err := grant.Lookup(t.Context(), from, "s"); err != nil || info.MovedTo != "etcd://b" {
+		t.Errorf("%s: here it is %+v, %v", what, info, err)
+	}
+	_, attach := grant.AttachAll(t.Context(), from, "s")
+	_, create := grant.Create(t.Context(), from, "s", config("default,epoch=0"), time.UnixMilli(moveNow))
+	for _, err := range []error{attach, create} {
+		if !errors.Is(err, grant.ErrMoved) || !strings.Contains(err.Error(), "moved to etcd://b") {
+			t.Errorf("%s: attach or create here: %v, want the target's URL", what, err)
+		}
+	}
+}
+
+// TestMoveFaults: a move that ends at any request, with any result, leaves the
+// sequencer usable in one store at most, and can be run again.
+func TestMoveFaults(t *testing.T) { synctest.Test(t, testMoveFaults) }
+
+func testMoveFaults(t *testing.T) {
+	for fault := range faults {
+		for side := range 2 {
+			for request, done := 1, false; !done; request++ {
+				from, to := moveSource(t), new(memstore.Store)
+				faulty := [2]*faultyStore{{Store: from, fault: fault}, {Store: to, fault: fault}}
+				faulty[side].at = request
+				what := fmt.Sprintf("fault %d of request %d of store %d", fault, request, side)
+				if _, err := move(t, faulty[0], faulty[1]); err != nil && !errors.Is(err, errFault) {
+					t.Fatalf("%s: %v", what, err)
+				}
+				done = faulty[side].n < request
+				usable := 0
+				for _, s := range []*memstore.Store{from, to} {
+					if _, err := grant.AttachAll(t.Context(), copyOf(t, s), "s"); err == nil {
+						usable++
+					}
+				}
+				if usable > 1 {
+					t.Errorf("%s: both stores can be attached", what)
+				}
+				if _, err := move(t, from, to); err != nil {
+					t.Fatalf("%s, run again: %v", what, err)
+				}
+				checkMoved(t, what, from, to)
+				before := keys(t, to)
+				if _, err := move(t, from, to); err != nil || fmt.Sprint(keys(t, to)) != fmt.Sprint(before) {
+					t.Errorf("%s: a move that is done: %v, and %v became %v", what, err, before, keys(t, to))
+				}
+			}
+		}
+	}
+}
+
+func copyOf(t *testing.T, s *memstore.Store) *memstore.Store {
+	t.Helper()
+	c := new(memstore.Store)
+	for key, value := range keys(t, s) {
+		if _, err := c.CAS(t.Context(), key, nil, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// TestMoveMembers: members of both stores, one after the other and back again,
+// never make an ID twice, even the one that goes on in the store that was left.
+func TestMoveMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		places := [2]grant.Place{{Store: new(memstore.Store), URL: "dir:/a"}, {Store: new(memstore.Store), URL: "dir:/b"}}
+		if _, err := grant.Create(ctx, places[0].Store, "s", config("default,epoch=0"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[firn.ID]bool)
+		make := func(m *member) {
+			for range 1000 {
+				id, err := m.g.Next(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen[id] {
+					t.Fatalf("%v comes twice", id)
+				}
+				seen[id] = true
+			}
+		}
+		for round := range 6 {
+			from, to := places[round%2], places[1-round%2]
+			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
+			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Lo: 7, Hi: 7}, m, nil)
+			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
+				t.Fatal(err)
+			}
+			make(m)
+			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {
+				t.Fatal(err)
+			}
+			if m.g != nil {
+				if id, err := m.g.TryNext(); err == nil {
+					t.Errorf("a member of the store that was left makes %v", id)
+				}
+			}
+			if err := m.Wait(ctx, func(s grant.Status) bool { return s.Err != nil && strings.Contains(s.Err.Error(), "moved to "+to.URL) }); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestMoveRefused: what could repeat IDs, or lose a mark, is refused, and
+// nothing changes.
+func TestMoveRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		held := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"there"}`, moveNow+60_000, moveNow)
+		create := func(layout string) func(from, to *memstore.Store) error {
+			return func(_, to *memstore.Store) error {
+				_, err := grant.Create(ctx, to, "s", config(layout), time.UnixMilli(moveNow))
+				return err
+			}
+		}
+		put := func(s *memstore.Store, value string) error {
+			_, err := s.CAS(ctx, "v1/s/n/0009", nil, []byte(value))
+			return err
+		}
+		for want, prepare := range map[string]func(from, to *memstore.Store) error{
+			"layout": create("hazelcast"),
+			"has members": func(from, to *memstore.Store) error {
+				return errors.Join(create("default,epoch=0")(from, to), put(to, held))
+			},
+			"damaged": func(from, _ *memstore.Store) error { return put(from, "{") },
+			"moved to dir:/c": func(from, _ *memstore.Store) error {
+				_, err := moveTo(t, from, new(memstore.Store), "dir:/c")
+				return err
+			},
+			"same store": nil,
+		} {
+			from, to := moveSource(t), new(memstore.Store)
+			if prepare == nil {
+				to = from
+			} else if err := prepare(from, to); err != nil {
+				t.Fatal(err)
+			}
+			before := fmt.Sprint(keys(t, from), keys(t, to))
+			if _, err := move(t, from, to); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want an error with %q", err, want)
+			}
+			if after := fmt.Sprint(keys(t, from), keys(t, to)); after != before {
+				t.Errorf("%s: %s became %s", want, before, after)
+			}
+		}
+		if _, err := moveTo(t, moveSource(t), new(memstore.Store), "a b"); err == nil {
+			t.Error("a URL with a space is taken")
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+	"github.com/firnid/firn/server/stores"
+)
+
+func newSequencerMove(a *app) *cobra.Command {
+	var from, to string
+	var yes, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "move NAME --store URL --to URL",
+		Short: "Move a sequencer to another store",
+		Long: `Move moves a sequencer from one store to another: its IDs continue above the old ones.
+
+  firn sequencer move orders --store dir:/var/lib/firn --to etcd://etcd-1:2379/firn
+
+It detaches the sequencer, copies the records of its node IDs, and attaches it in the other
+store. Until then no IDs are made. Servers and commands that still use the old store get an
+error that names the new one: start them with --store NEW before the move, or after it.
+
+It can be interrupted at any time (ctrl-C); run it again to continue. To go back, exchange
+--store and --to. A sequencer of that name in the other store must have the same layout, and
+no members. --yes does not ask for confirmation.
+
+` + storeHelp,
+		Example: "  firn sequencer move orders --to postgres://firn@db.example.com/app\n  firn sequencer move orders --store machine --to kubernetes://ids --yes",
+		Args:    oneName,
+		PreRunE: func(*cobra.Command, []string) error {
+			if to == "" {
+				return misuse("", "--to is missing: the URL of the store that gets the sequencer")
+			}
+			return nil
+		},
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, name := cmd.Context(), args[0]
+		source, err := a.openPlace(ctx, from, false)
+		if err != nil {
+			return err
+		}
+		defer source.Store.Close()
+		target, err := a.openPlace(ctx, to, true)
+		if err != nil {
+			return err
+		}
+		defer target.Store.Close()
+		info, err := a.move(ctx, name, source, target, yes)
+		if err != nil {
+			return storeError(err)
+		}
+		return a.printInfo(info, asJSON)
+	}
+	storeVar(cmd, &from)
+	a.completeNames(cmd, &from)
+	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
+	return cmd
+}
+
+// move prints the plan, asks for confirmation, and moves.
+func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes bool) (grant.Info, error) {
+	info, err := grant.Lookup(ctx, from.Store, name)
+	if err != nil {
+		return info, err
+	}
+	records, held, last := 0, 0, a.now()
+	err = grant.Nodes(ctx, from.Store, name, func(n grant.NodeInfo, bad error) bool {
+		records++
+		if bad == nil && n.Held && n.Until.After(a.now()) {
+			held++
+			if n.Until.After(last) {
+				last = n.Until
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return info, err
+	}
+	if info.MovedTo == "" {
+		wait := "no member holds one"
+		if held > 0 {
+			wait = fmt.Sprintf("members give %d back, by %s at the latest", held, textfmt.Stamp(last))
+		}
+		a.note("to move %s from %s to %s:", name, from.URL, to.URL)
+		a.note("1. detach it, so that no IDs are made: %s", wait)
+		a.note("2. copy the records of %d node IDs: new IDs begin above all old ones", records)
+		a.note("3. attach it in %s; the old store refuses it from then on", to.URL)
+		if err := a.confirm(yes, name, "move"); err != nil {
+			return info, err
+		}
+	}
+	moved, err := grant.Move(ctx, name, from, to, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
+	if ctx.Err() != nil && err != nil {
+		a.note("the move is not finished, and no IDs of %s may be made; run it again to continue", name)
+	}
+	return moved, err
+}
+
+// openPlace opens a store, and names it without its password.
+func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Place, error) {
+	s, err := a.openStore(ctx, text, create, a.news())
+	if err != nil {
+		return grant.Place{}, err
+	}
+	if text == "" {
+		text = a.getenv(storeEnv)
+	}
+	switch path, isDir := strings.CutPrefix(text, "dir:"); {
+	case text == "":
+		path, err = a.dirs().Own()
+		text = "dir:" + path
+	case text == machineStore:
+		path, err = a.dirs().Machine()
+		text = "dir:" + path
+	case isDir:
+		path, _, _ = strings.Cut(path, "?")
+		path, err = filepath.Abs(path)
+		text = "dir:" + path
+	default:
+		u, bad := url.Parse(stores.Redact(text))
+		if err = bad; err == nil {
+			query := u.Query()
+			maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, stores.Redacted) })
+			u.User, u.RawQuery = nil, query.Encode()
+			text = u.String()
+		}
+	}
+	if err != nil {
+		s.Close()
+		return grant.Place{}, failed("", "%w", err)
+	}
+	return grant.Place{Store: s, URL: strings.ReplaceAll(text, " ", "%20")}, nil
+}
