@@ -68,7 +68,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	var refused error
 	_, begun, err := changeExisting(ctx, from.Store, name, func(r *configRecord) (write bool, err error) {
 		source = *r
-		if r.State < Detached || r.State == Destroying || r.MovedTo != "" && r.MovedTo != to.URL {
+		if r.State != Detached && r.State < Destroyed || r.MovedTo != "" && r.MovedTo != to.URL {
 			refused = changed(name, from)
 		}
 		return refused == nil, nil
@@ -77,7 +77,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 		return Info{}, err
 	}
 	_, _, err = changeConfig(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
-		if r.MovedTo != "" && r.MovedTo != from.URL || r.Incarnation > 0 && (r.State < Detached || r.State == Destroying) {
+		if r.Incarnation > 0 && r.State != Detached && r.State < Destroyed {
 			return false, changed(name, to)
 		}
 		next := source
@@ -144,7 +144,7 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 		err = &movedError{name, source.MovedTo}
 	case source.MovedTo != "" && absent:
 		err = fmt.Errorf("%w: %s was moved to %s, and that store lacks it now: restore that store", ErrNotFound, name, to.URL)
-	case target.MovedTo != "" && target.MovedTo != from.URL:
+	case source.MovedTo != "" && target.MovedTo != "" && target.MovedTo != from.URL: // it was moved on
 		err = fmt.Errorf("in %s: %w", to.URL, &movedError{name, target.MovedTo})
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)

@@ -128,12 +128,12 @@ func copyOf(t *testing.T, s *memstore.Store) *memstore.Store {
 	return c
 }
 
-// TestMoveMembers: members of both stores, one after the other and back again,
+// TestMoveMembers: members of three stores, one after the other and back again,
 // never make an ID twice, even the one that goes on in the store that was left.
 func TestMoveMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		places := [2]grant.Place{{Store: new(memstore.Store), URL: "dir:/a"}, {Store: new(memstore.Store), URL: "dir:/b"}}
+		places := [3]grant.Place{{Store: new(memstore.Store), URL: "dir:/a"}, {Store: new(memstore.Store), URL: "dir:/b"}, {Store: new(memstore.Store), URL: "dir:/c"}}
 		if _, err := grant.Create(ctx, places[0].Store, "s", config("default,epoch=0"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -150,8 +150,8 @@ func TestMoveMembers(t *testing.T) {
 				seen[id] = true
 			}
 		}
-		for round := range 6 {
-			from, to := places[round%2], places[1-round%2]
+		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
+			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
 			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Lo: 7, Hi: 7}, m, nil)
 			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -40,6 +41,10 @@ no members. --yes does not ask for confirmation.
 		PreRunE: func(*cobra.Command, []string) error {
 			if to == "" {
 				return misuse("", "--to is missing: the URL of the store that gets the sequencer")
+			}
+			var e *stores.Error
+			if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
+				return misuse(e.Hint, "--to: %w", err)
 			}
 			return nil
 		},
