@@ -20,7 +20,7 @@ import (
 // TestKeeperMistakes: the behaviour of a Keeper between a Machine, a store and
 // a Holder, which no simulation of Machines covers. Each row passes, and fails
 // with its mistake. The latter runs in the build with the tag firnmutant, which
-// TestMutants in grant/sim makes.
+// TestMutants makes.
 func TestKeeperMistakes(t *testing.T) {
 	noticed := 0
 	for _, row := range []struct {

@@ -15,6 +15,6 @@ mkdir -p bin
 (cd tools && GOWORK=off go build -buildvcs=false -o ../bin/mutate ./mutate)
 # TestMutants builds its own programs, without mutants; TestProcesses waits for real time.
 exec bin/mutate -dir build/mutate -survivors docs/protocol/survivors.txt \
-	-tests './grant ./grant/sim ./grant/fleet ./sequencer' \
+	-tests './grant ./sequencer' \
 	-skip '^(TestMutants|TestProcesses)$' \
 	"$@" ./grant ./sequencer

@@ -34,7 +34,7 @@ failed=0
 began=$(date +%s)
 
 # Tests that run for the time in FIRN_SOAK: module, package, test.
-timed='. ./grant/sim TestSimulator
+timed='. ./grant TestSimulator
 . ./grant/dirstore TestChaos
 . ./sequencer TestProcesses
 server ./internal/test/e2e TestEtcdChaos
@@ -47,9 +47,9 @@ server ./cmd/firn TestClientsOfKilledServers'
 timed_count=10
 
 # Tests of fixed length, which is minutes.
-long='. ./grant/sim TestFocuses
+long='. ./grant TestFocuses
 . ./grant/dirstore TestCrashStates
-. ./grant/fleet TestKubernetesFleet
+. ./grant TestKubernetesFleet
 . ./sequencer TestFleet
 server ./internal/noderun TestNoOverlap
 server ./internal/service TestCloseMany

@@ -43,8 +43,6 @@ var imports = []importLine{
 	{pattern: "grant/memstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{pattern: "grant/dirstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{pattern: "grant/sqlstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
-	{pattern: "grant/sim", tests: []string{".", "grant", "internal/mutant", "internal/simkit"}},
-	{pattern: "grant/fleet", tests: []string{".", "grant", "internal/simkit"}},
 	{
 		pattern: "sequencer",
 		imports: []string{".", "grant"},

@@ -1,6 +1,6 @@
 // Package mutant names deliberate mistakes in the coordination protocol and in
 // internal/freshness. They show that the tests and the simulator detect such
-// mistakes: the tests of grant/sim and of the generator are built with the tag
+// mistakes: the tests of grant and of the generator are built with the tag
 // firnmutant and enable one mistake at a time. Without the tag, On is false for
 // every mistake, and the compiler removes the code that it guards.
 package mutant

@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/mutant"
 )
 
@@ -60,7 +59,7 @@ func TestHistoric(t *testing.T) {
 				}
 				s := stage{newWorld(1, focus{})}
 				s.byHand, s.format = true, formats[0]
-				s.config = grant.Config{Layout: s.layout, MaxAhead: s.ahead, Window: 30 * time.Second}
+				s.config = Config{Layout: s.layout, MaxAhead: s.ahead, Window: 30 * time.Second}
 				s.create()
 				incident.play(s, mistaken)
 				return s.Violation
@@ -90,10 +89,10 @@ func (s stage) process(lo, hi uint64) *member { return s.slow(lo, hi, 0) }
 
 // slow starts a process whose clock is some ms behind.
 func (s stage) slow(lo, hi uint64, behind int64) *member {
-	s.Now += ms // no two start at the same moment
+	s.Now += simMS // no two start at the same moment
 	p := newMember(len(s.members))
 	p.only = &[2]uint64{lo, hi}
-	p.offset = -behind * ms
+	p.offset = -behind * simMS
 	s.members = append(s.members, p)
 	s.start(p)
 	return p
@@ -110,7 +109,7 @@ func (s stage) answer(p *member) {
 // lose answers a request with a timeout; the request has no effect.
 func (s stage) lose(p *member) {
 	p.waiting = nil
-	p.answer(grant.Event{Err: context.DeadlineExceeded})
+	p.answer(Event{Err: context.DeadlineExceeded})
 }
 
 // settle answers all requests of some processes.
@@ -128,7 +127,7 @@ func (s stage) settle(all ...*member) {
 
 // sleep lets time pass, with timers, while some processes can reach the store.
 func (s stage) sleep(d int64, connected ...*member) {
-	end := s.Now + d*ms
+	end := s.Now + d*simMS
 	s.settle(connected...)
 	for s.Next(end) {
 		s.settle(connected...)
@@ -141,12 +140,12 @@ func (s stage) sleep(d int64, connected ...*member) {
 func (s stage) make(p *member, n int) (made int) {
 	for made < n && s.Violation == "" {
 		if p.g == nil {
-			s.step(p, grant.Event{Kind: grant.Demand})
+			s.step(p, Event{Kind: Demand})
 			return made
 		}
 		id, err := p.g.TryNext()
 		if err != nil {
-			s.step(p, grant.Event{Kind: grant.Demand})
+			s.step(p, Event{Kind: Demand})
 			return made
 		}
 		s.take(p, id)
@@ -159,7 +158,7 @@ func (s stage) make(p *member, n int) (made int) {
 // the store.
 func (s stage) busy(d int64, all ...*member) (made []int) {
 	made = make([]int, len(all))
-	for end := s.Now + d*ms; s.Now < end; s.sleep(100, all...) {
+	for end := s.Now + d*simMS; s.Now < end; s.sleep(100, all...) {
 		for i, p := range all {
 			made[i] += s.make(p, 5)
 			s.settle(p)
@@ -177,7 +176,7 @@ func (s stage) renewing(p *member) {
 		}
 		s.sleep(100)
 	}
-	s.setup(p.waiting != nil && p.waiting.Kind == grant.CAS, "a renewal is under way")
+	s.setup(p.waiting != nil && p.waiting.Kind == CAS, "a renewal is under way")
 }
 
 // setup checks a precondition of a script.
@@ -206,7 +205,7 @@ func (s stage) promise(ok bool, what string) {
 
 func (s stage) release(p *member) {
 	p.attached = false
-	s.step(p, grant.Event{Kind: grant.Release})
+	s.step(p, Event{Kind: Release})
 	for range 3 {
 		s.sleep(0, p) // requests in progress, and the seal
 	}
@@ -214,11 +213,11 @@ func (s stage) release(p *member) {
 
 func (s stage) attach(p *member) {
 	p.attached = true
-	s.step(p, grant.Event{Kind: grant.Attach})
+	s.step(p, Event{Kind: Attach})
 	s.settle(p)
 }
 
-func (s stage) holds(p *member) bool { return p.m.Status().Phase == grant.Holding }
+func (s stage) holds(p *member) bool { return p.m.Status().Phase == Holding }
 
 // save and fail over: the store goes back to an earlier state.
 func (s stage) save() { s.store.save() }
@@ -272,7 +271,7 @@ func twoPrimaries(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	until := a.m.Status().Until * ms
+	until := a.m.Status().Until * simMS
 	s.sleep(2000)
 	a.drift, a.driftAt = -1, s.Now // a is cut off, and its clock stands still
 	b := s.process(0, 0)
@@ -292,7 +291,7 @@ func twoPrimaries(s stage, _ bool) {
 func firstStart(s stage, mistaken bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	for _, p := range []*member{a, b} {
-		for p.waiting.Kind != grant.CAS {
+		for p.waiting.Kind != CAS {
 			s.answer(p)
 		}
 	}
@@ -313,7 +312,7 @@ func firstStart(s stage, mistaken bool) {
 // read, and it belongs to another process.
 func swallowed(s stage, _ bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
-	for a.waiting.Kind != grant.CAS {
+	for a.waiting.Kind != CAS {
 		s.answer(a)
 	}
 	s.settle(b)
@@ -333,7 +332,7 @@ func clockBack(s stage, _ bool) {
 	for range 5 {
 		s.renewing(a)
 		s.make(a, 40)
-		a.offset -= 2 * ms
+		a.offset -= 2 * simMS
 		s.settle(a)
 		s.promise(s.make(a, 40) == 40, "2 ms back are no reason to refuse")
 	}
@@ -352,7 +351,7 @@ func closeForeign(s stage, _ bool) {
 	c := s.process(0, 0)
 	s.settle(c)
 	made := s.busy(60_000, b, c)
-	s.promise(a.m.Status().Phase == grant.Idle, "the first has left")
+	s.promise(a.m.Status().Phase == Idle, "the first has left")
 	s.promise(made[0] > 0 && made[1] == 0, "the second has the number, and the third has not")
 }
 
@@ -364,7 +363,7 @@ func splitBrain(s stage, _ bool) {
 	s.settle(a, b)
 	s.make(a, 10)
 	s.make(b, 10)
-	until := b.m.Status().Until * ms
+	until := b.m.Status().Until * simMS
 	cut := s.Now
 	var joined *member
 	for s.Now < cut+2*minute {
@@ -421,7 +420,7 @@ func sessionOver(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	s.sleep(a.m.Status().Until - 300 - s.Now/ms)
+	s.sleep(a.m.Status().Until - 300 - s.Now/simMS)
 	a.waiting = nil                // a renewal without a caller
 	a.drift, a.driftAt = -1, s.Now // its clock stands still from here on
 	b := s.process(0, 0)

@@ -1,4 +1,4 @@
-package fleet
+package grant
 
 import (
 	"fmt"
@@ -73,29 +73,29 @@ type rollout struct {
 	Gap   time.Duration // from the end of the old one to the start of the new one, without Surge
 }
 
-// A kind is a kind of request.
-type kind int
+// A fleetKind is a kind of request.
+type fleetKind int
 
 // The kinds of requests.
 const (
-	readLineage kind = iota // a read of the lineage
-	readClock               // a read of the store's clock
-	readConfig              // a read of the configuration
-	readSome                // a read of some records
-	readOne                 // a read of one record
-	readAll                 // a read of all records
-	applied                 // a compare-and-swap
-	refused                 // one that was not applied
-	kinds
+	readLineage fleetKind = iota // a read of the lineage
+	readClock                    // a read of the store's clock
+	readConfig                   // a read of the configuration
+	readSome                     // a read of some records
+	readOne                      // a read of one record
+	readAll                      // a read of all records
+	applied                      // a compare-and-swap
+	refused                      // one that was not applied
+	fleetKinds
 )
 
-var kindNames = [kinds]string{"lineage", "clock", "config", "pick", "get", "list", "applied", "refused"}
+var fleetKindNames = [fleetKinds]string{"lineage", "clock", "config", "pick", "get", "list", "applied", "refused"}
 
 // String returns the kind as a word.
-func (k kind) String() string { return kindNames[k] }
+func (k fleetKind) String() string { return fleetKindNames[k] }
 
 // IsWrite reports whether it is a compare-and-swap.
-func (k kind) IsWrite() bool { return k >= applied }
+func (k fleetKind) IsWrite() bool { return k >= applied }
 
 // A report is the result of a run.
 type report struct {
@@ -113,16 +113,16 @@ type report struct {
 type stepReport struct {
 	Name    string
 	Lasted  time.Duration
-	Settled bool          // all had IDs at its end
-	Without int           // processes without IDs then
-	All     time.Duration // from its beginning until all had IDs, for the last time; 0 if none ever lacked them
-	Count   [kinds]int    // requests that the store handled
-	Keys    int           // keys read by picks and lists
-	Missed  int           // requests that the store did not answer, or refused, because it was down
-	Late    int           // requests whose turn came after they were abandoned
-	Reads   rate          // requests per second
-	Writes  rate          // requests per second
-	Queue   time.Duration // the longest wait of a request for its turn
+	Settled bool            // all had IDs at its end
+	Without int             // processes without IDs then
+	All     time.Duration   // from its beginning until all had IDs, for the last time; 0 if none ever lacked them
+	Count   [fleetKinds]int // requests that the store handled
+	Keys    int             // keys read by picks and lists
+	Missed  int             // requests that the store did not answer, or refused, because it was down
+	Late    int             // requests whose turn came after they were abandoned
+	Reads   rate            // requests per second
+	Writes  rate            // requests per second
+	Queue   time.Duration   // the longest wait of a request for its turn
 
 	// Processes whose time without IDs began in this step: from the start of a
 	// process, or from the end of its window, to its next ID.
@@ -161,23 +161,23 @@ func (r stepReport) String() string {
 		text += fmt.Sprintf("; %d answered too late", r.Late)
 	}
 	if r.Queue > time.Second {
-		text += fmt.Sprintf("; a request waited %v for its turn", short(r.Queue))
+		text += fmt.Sprintf("; a request waited %v for its turn", shortRun(r.Queue))
 	}
 	if r.All > 0 {
-		text += fmt.Sprintf("; all had IDs after %v", short(r.All))
+		text += fmt.Sprintf("; all had IDs after %v", shortRun(r.All))
 	}
 	switch {
 	case len(r.Waits) > 0:
 		text += fmt.Sprintf("; %d stood without IDs, %d at once, for %v (p50), %v (p99), %v (most)",
-			len(r.Waits), r.WithoutMost, short(r.Wait(0.5)), short(r.Wait(0.99)), short(r.Wait(1)))
+			len(r.Waits), r.WithoutMost, shortRun(r.Wait(0.5)), shortRun(r.Wait(0.99)), shortRun(r.Wait(1)))
 	case r.All == 0:
 		text += "; nobody stood without IDs"
 	}
 	return text
 }
 
-// short rounds d to two or three digits.
-func short(d time.Duration) time.Duration {
+// shortRun rounds d to two or three digits.
+func shortRun(d time.Duration) time.Duration {
 	switch {
 	case d < 10*time.Millisecond:
 		return d.Round(100 * time.Microsecond)

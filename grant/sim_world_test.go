@@ -1,11 +1,8 @@
-package sim
+package grant
 
 import (
 	"fmt"
 	"time"
-
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/simkit"
 )
 
 // A result is the result of a run.
@@ -19,7 +16,7 @@ type result struct {
 	Acquired int
 	Alarms   int
 	Faults   [faults]int
-	Calls    [calls]int
+	Calls    [simCalls]int
 
 	Tries  int // attempts to make an ID while the store was reachable, the clock sane and all else well
 	Failed int // of these
@@ -34,25 +31,28 @@ type result struct {
 
 // The world's time is in µs, as fine as the finest ticks require.
 const (
-	ms     = int64(1000)
-	second = 1000 * ms
+	simMS  = int64(1000)
+	second = 1000 * simMS
 	minute = 60 * second
 	hour   = 60 * minute
 	year   = 365 * 24 * hour
 )
 
 const (
-	processes = 6
-	timeout   = 5 * second // of a request
+	processes  = 6
+	simTimeout = 5 * second // of a request
 
-	name      = "s"
-	prefix    = "v1/" + name + "/n/" // of the keys of records
-	configKey = "v1/" + name + "/config"
+	simName      = "s"
+	simPrefix    = "v1/" + simName + "/n/" // of the keys of records
+	simConfigKey = "v1/" + simName + "/config"
 )
 
-// A world is a run.
+// A world is a run of the simulator: many members of a sequencer, their clocks,
+// their network and their store, under faults of all kinds, one event at a time.
+// It runs the protocol's own machine and real generators, so what it shows holds
+// for them and not for a model. docs/protocol.md says what that is.
 type world struct {
-	simkit.World
+	kernel
 	begins int64
 	res    result
 
@@ -64,7 +64,7 @@ type world struct {
 	focus focus
 
 	store   *store
-	config  grant.Config  // of the sequencer at its last creation
+	config  Config        // of the sequencer at its last creation
 	longest int64         // the longest MaxAhead + Window that it ever had, in µs
 	widest  time.Duration // the longest Window
 	known   time.Duration // the longest Window that the store knows of
@@ -97,20 +97,20 @@ type shape struct {
 // A focus makes some faults frequent, and others close together, so that
 // situations which need several of them happen soon. The checks are the same.
 type focus struct {
-	Faults []fault // half of all are among these; if empty, all are equally frequent
-	Calls  []call  // half of all are among these
-	World  string  // a shape, see shapes; "" means one of several
-	Format string  // a layout, see formats; "" means one of several
-	Begin  int64   // in µs; 0 means one of several
-	Window int64   // of the sequencer, in ms; 0 means one of several
-	Every  int64   // the longest time between two faults, in ms; 0 means 4 minutes
-	Busy   int64   // the longest time between two calls, in ms; 0 means 10 seconds
-	Step   int64   // the longest clock step, in ms, also at a restore; 0 means a minute, and none at a restore
-	Paused float64 // the share of calls that are paused; 0 means one in a thousand
-	Slow   float64 // the share of requests that are slow; 0 means one in a hundred
-	Delay  int64   // the longest time that a slow one takes, in ms; 0 means a minute
-	Coarse bool    // all clocks show whole seconds
-	Brief  bool    // a restore is fast, and its backup is recent
+	Faults []fault   // half of all are among these; if empty, all are equally frequent
+	Calls  []simCall // half of all are among these
+	World  string    // a shape, see shapes; "" means one of several
+	Format string    // a layout, see formats; "" means one of several
+	Begin  int64     // in µs; 0 means one of several
+	Window int64     // of the sequencer, in ms; 0 means one of several
+	Every  int64     // the longest time between two faults, in ms; 0 means 4 minutes
+	Busy   int64     // the longest time between two calls, in ms; 0 means 10 seconds
+	Step   int64     // the longest clock step, in ms, also at a restore; 0 means a minute, and none at a restore
+	Paused float64   // the share of calls that are paused; 0 means one in a thousand
+	Slow   float64   // the share of requests that are slow; 0 means one in a hundred
+	Delay  int64     // the longest time that a slow one takes, in ms; 0 means a minute
+	Coarse bool      // all clocks show whole seconds
+	Brief  bool      // a restore is fast, and its backup is recent
 }
 
 func (f focus) fill() focus {
@@ -121,9 +121,9 @@ func (f focus) fill() focus {
 		if *d.field == 0 {
 			*d.field = d.usual
 		}
-		*d.field *= ms
+		*d.field *= simMS
 	}
-	f.Step *= ms
+	f.Step *= simMS
 	if f.Paused == 0 {
 		f.Paused = 0.001
 	}
@@ -202,8 +202,8 @@ func (s shape) words() (all []string) {
 func stamp(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 // anyConfig returns a configuration for a layout.
-func (w *world) anyConfig(f *format) grant.Config {
-	c := grant.Config{Layout: f.layout, MaxAhead: f.ahead}
+func (w *world) anyConfig(f *format) Config {
+	c := Config{Layout: f.layout, MaxAhead: f.ahead}
 	windows := []time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute}
 	c.Window = max(windows[w.Rand.IntN(len(windows))], c.MinWindow())
 	return c
@@ -215,10 +215,10 @@ func (w *world) window() int64 { return w.config.Window.Microseconds() }
 // begins is the beginning of most worlds: in 2001.
 const begins = 1_000_000_000 * second
 
-// run runs the world of a seed.
-func run(seed uint64, hours int) result { return runWith(seed, hours, focus{}) }
+// runSim runs the world of a seed.
+func runSim(seed uint64, hours int) result { return runWith(seed, hours, focus{}) }
 
-// runWith is run with a focus.
+// runWith is runSim with a focus.
 func runWith(seed uint64, hours int, focus focus) result {
 	w := newWorld(seed, focus)
 	w.choose()
@@ -254,8 +254,8 @@ func runWith(seed uint64, hours int, focus focus) result {
 
 func newWorld(seed uint64, focus focus) *world {
 	w := &world{
-		World: simkit.NewWorld(seed, 0x5eed, begins), begins: begins,
-		focus: focus.fill(), records: newRecords(), operating: never, closing: never, fenced: never,
+		kernel: newKernel(seed, 0x5eed, begins), begins: begins,
+		focus: focus.fill(), records: newRecords(), operating: noTime, closing: noTime, fenced: noTime,
 	}
 	w.store = newStore(w)
 	w.res.Seed = seed
@@ -264,5 +264,5 @@ func newWorld(seed uint64, focus focus) *world {
 
 func (w *world) upTo(n int64) int64 { return w.Rand.Int64N(n) + 1 }
 
-func (w *world) fault(f fault) { w.res.Faults[f]++ }
-func (w *world) called(c call) { w.res.Calls[c]++ }
+func (w *world) fault(f fault)    { w.res.Faults[f]++ }
+func (w *world) called(c simCall) { w.res.Calls[c]++ }

@@ -1,6 +1,4 @@
-package sim
-
-import "github.com/firnid/firn/grant"
+package grant
 
 // A fault is a kind of fault.
 type fault int
@@ -9,7 +7,7 @@ type fault int
 const (
 	pausedCall     fault = iota // between taking an ID and returning it
 	lateSeal                    // between deciding to seal and sealing
-	stopped                     // the whole process, for up to 5 minutes
+	suspended                   // the whole process, for up to 5 minutes
 	crashed                     // memory lost, and restarted
 	released                    // the node ID is given back properly, and the process attaches again
 	clockStep                   // up to a minute
@@ -21,7 +19,7 @@ const (
 	clockCoarse                 // it shows whole seconds
 	storeClock                  // it is wrong
 	partition                   // of one member from the store
-	outage                      // of the store
+	storeOutage                 // of the store
 	slowRequest                 // up to a minute, and so beyond the timeout
 	lostRequest                 //
 	lostAnswer                  //
@@ -74,7 +72,7 @@ func (w *world) disturb() {
 		f = of[w.Rand.IntN(len(of))]
 	}
 	switch f {
-	case stopped:
+	case suspended:
 		w.fault(f)
 		p.stopped = w.Now + w.upTo(5*minute)
 		p.disturbed = p.stopped
@@ -88,7 +86,7 @@ func (w *world) disturb() {
 	case partition:
 		w.fault(f)
 		p.cut = w.Now + w.upTo(3*minute)
-	case outage:
+	case storeOutage:
 		w.fault(f)
 		w.store.down = max(w.store.down, w.Now+w.upTo(2*minute))
 	case lag:
@@ -118,10 +116,10 @@ func (w *world) release(p *member) {
 	}
 	w.fault(released)
 	p.attached, p.disturbed = false, w.Now
-	w.step(p, grant.Event{Kind: grant.Release})
+	w.step(p, Event{Kind: Release})
 	w.alive(p, w.upTo(30*second), func() {
 		p.attached, p.disturbed = true, w.Now
-		w.step(p, grant.Event{Kind: grant.Attach})
+		w.step(p, Event{Kind: Attach})
 	})
 }
 

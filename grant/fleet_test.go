@@ -1,4 +1,4 @@
-package fleet
+package grant
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 )
-
-func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 
 // size returns the number of processes, and the width of as many node IDs in
 // bits.
@@ -45,8 +43,8 @@ func usualPlan(processes, bits int, window time.Duration) plan {
 	}
 }
 
-// run runs a plan, and fails after a violation.
-func run(t *testing.T, what string, p plan) map[string]stepReport {
+// runFleet runs a plan, and fails after a violation.
+func runFleet(t *testing.T, what string, p plan) map[string]stepReport {
 	t.Helper()
 	outage := make(map[string]bool)
 	for _, s := range p.Steps {
@@ -112,7 +110,7 @@ func TestKubernetesFleet(t *testing.T) {
 }
 
 func testFleet(t *testing.T, p plan) {
-	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
+	steps := runFleet(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 
 	// 3N/W writes. A read of the lineage comes with each, and with each read of
 	// the configuration, of which there is one in 15 to 20 seconds.
@@ -153,7 +151,7 @@ func TestNoRoom(t *testing.T) {
 	case testing.Short():
 		processes, bits = 1<<6, 6
 	}
-	run(t, "no number to spare", usualPlan(processes, bits, time.Minute))
+	runFleet(t, "no number to spare", usualPlan(processes, bits, time.Minute))
 }
 
 // TestSilent: the store does not answer while it is down.
@@ -162,7 +160,7 @@ func TestSilent(t *testing.T) {
 	p := usualPlan(processes, bits+1, time.Minute)
 	p.Store.Silent = true
 	p.Steps = p.Steps[5:]
-	run(t, "no answers in an outage", p)
+	runFleet(t, "no answers in an outage", p)
 }
 
 // TestSame: a seed gives the same run every time.

@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"bytes"
@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/mutant"
 )
 
 func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
 
 // admin returns the options of an operator, whose clock is right.
-func (w *world) admin() *grant.AdminOptions { return &grant.AdminOptions{Now: w.time} }
+func (w *world) admin() *AdminOptions { return &AdminOptions{Now: w.time} }
 
 // create creates the sequencer at the beginning of the world.
 func (w *world) create() {
@@ -24,27 +23,27 @@ func (w *world) create() {
 	if w.Chance(0.5) {
 		at = at.Add(-48 * time.Hour) // so that a fence does not consider it too young
 	}
-	if _, err := grant.Create(done, operator{w, true}, name, w.config, at); err != nil {
+	if _, err := Create(done, operator{w, true}, simName, w.config, at); err != nil {
 		w.Fail("create: %v", err)
 	}
 	w.created(w.config)
 }
 
-func (w *world) created(c grant.Config) {
+func (w *world) created(c Config) {
 	w.called(callCreate)
 	w.config = c
 	w.known = max(w.known, c.Window)
 }
 
 // announced records a configuration that members may soon read.
-func (w *world) announced(c grant.Config) {
+func (w *world) announced(c Config) {
 	w.longest = max(w.longest, (c.MaxAhead + c.Window).Microseconds())
 	w.widest = max(w.widest, c.Window)
 }
 
 // unclear reports whether an operator must repeat the command.
 func unclear(err error) bool {
-	return errors.Is(err, errLost) || errors.Is(err, grant.ErrNotSent) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, errLost) || errors.Is(err, ErrNotSent) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // insist repeats an operation, as an operator would, until its result is clear.
@@ -69,7 +68,7 @@ func (w *world) insist(do func() error, then func(error)) {
 // little later, perhaps after a change.
 func (w *world) empty(f fault) {
 	for k, v := range w.store.values {
-		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.Now+2*w.window()+2*second {
+		if strings.HasPrefix(k, simPrefix) && w.of(v).Until*simMS > w.Now+2*w.window()+2*second {
 			return // a clock in 2050 wrote it: it would wait until then
 		}
 	}
@@ -85,26 +84,26 @@ func (w *world) finish(f fault) {
 	w.closing = w.Now + year
 	w.insist(func() error {
 		if w.unfenced {
-			return grant.ErrNotSent
+			return ErrNotSent
 		}
-		call := grant.Destroy
+		call := Destroy
 		if f == detachedAll {
-			call = grant.DetachAll
+			call = DetachAll
 		}
-		_, err := call(done, operator{w: w}, name, w.admin()) // one step at a time: an operation that waits is called again
+		_, err := call(done, operator{w: w}, simName, w.admin()) // one step at a time: an operation that waits is called again
 		if errors.Is(err, context.Canceled) {
 			err = errLost
 		}
 		return err
 	}, func(err error) {
 		switch {
-		case errors.Is(err, grant.ErrDestroyed), errors.Is(err, grant.ErrNotFound):
+		case errors.Is(err, ErrDestroyed), errors.Is(err, ErrNotFound):
 			return // the store went back, and attend handles its current state
 		case err != nil:
 			w.Fail("%v: %v", f, err)
 			return
 		}
-		w.called(map[bool]call{true: callDetach, false: callDestroy}[f == detachedAll])
+		w.called(map[bool]simCall{true: callDetach, false: callDestroy}[f == detachedAll])
 		w.ended, w.closing = true, w.Now+20*second
 		w.operating = w.Now + 10*minute
 		w.After(w.upTo(10*second), func() { w.revive(f) })
@@ -133,15 +132,15 @@ func (w *world) revive(f fault) {
 	w.announced(c)
 	w.insist(func() error {
 		if w.unfenced {
-			return grant.ErrNotSent
+			return ErrNotSent
 		}
 		if purge {
-			if _, err := grant.Purge(done, operator{w: w}, name); err != nil {
+			if _, err := Purge(done, operator{w: w}, simName); err != nil {
 				return err
 			}
 			w.called(callPurge)
 		}
-		_, err := grant.Create(done, operator{w: w}, name, c, w.time())
+		_, err := Create(done, operator{w: w}, simName, c, w.time())
 		return err
 	}, func(err error) {
 		if err == nil {
@@ -152,9 +151,9 @@ func (w *world) revive(f fault) {
 
 func (w *world) attachAll() error {
 	if w.unfenced {
-		return grant.ErrNotSent
+		return ErrNotSent
 	}
-	_, err := grant.AttachAll(done, operator{w: w}, name)
+	_, err := AttachAll(done, operator{w: w}, simName)
 	if err == nil {
 		w.called(callAttach)
 	}
@@ -168,7 +167,7 @@ func (w *world) attend() {
 	if s := w.store; w.operating > w.Now || w.unfenced || s.down > w.Now || s.standby != nil || s.old != nil {
 		return
 	}
-	info, err := grant.Lookup(done, operator{w, true}, name)
+	info, err := Lookup(done, operator{w, true}, simName)
 	if err != nil {
 		w.Fail("lookup: %v", err)
 		return
@@ -178,11 +177,11 @@ func (w *world) attend() {
 		w.repair()
 	}
 	switch info.State {
-	case grant.Attached:
+	case Attached:
 		w.closing = min(w.closing, w.Now)
-	case grant.Detaching, grant.Detached:
+	case Detaching, Detached:
 		w.revive(detachedAll)
-	case grant.Destroying:
+	case Destroying:
 		w.finish(destroyedAll)
 	default:
 		w.revive(destroyedAll)
@@ -193,9 +192,9 @@ func (w *world) attend() {
 func (w *world) repair() {
 	w.insist(func() error {
 		if w.unfenced {
-			return grant.ErrNotSent
+			return ErrNotSent
 		}
-		report, err := grant.Repair(done, operator{w: w}, name, &grant.RepairOptions{Now: w.time})
+		report, err := Repair(done, operator{w: w}, simName, &RepairOptions{Now: w.time})
 		if err == nil && len(report.Nodes) > 0 {
 			w.called(callRepair)
 		}
@@ -239,12 +238,12 @@ func (w *world) restore() {
 	}
 	s.restore(b)
 	w.unfenced = true
-	if info, err := grant.Lookup(done, operator{w, true}, name); err == nil {
+	if info, err := Lookup(done, operator{w, true}, simName); err == nil {
 		w.config = info.Config
 	}
 	away := w.upTo(30 * second)
 	if w.focus.Brief {
-		away = w.upTo(200 * ms)
+		away = w.upTo(200 * simMS)
 	}
 	late := int64(0)
 	s.down = w.Now + year
@@ -294,7 +293,7 @@ func (w *world) rollBackSoon() {
 // then IDs repeat; members that find another's window in their own must stop.
 func (w *world) rollBack(b *backup) {
 	s := w.store
-	if w.unfenced || s.down > w.Now || w.closing > w.Now || w.ended || w.operating > w.Now || len(w.cloned) > 0 || !bytes.Equal(b.values[configKey], s.values[configKey]) {
+	if w.unfenced || s.down > w.Now || w.closing > w.Now || w.ended || w.operating > w.Now || len(w.cloned) > 0 || !bytes.Equal(b.values[simConfigKey], s.values[simConfigKey]) {
 		return
 	}
 	w.fault(rollback)
@@ -311,7 +310,7 @@ func (w *world) rollBack(b *backup) {
 			if err != nil {
 				w.Fail("fence: %v", err)
 			}
-			w.open, w.repeats, w.fenced = false, w.floor()*ms, w.Now
+			w.open, w.repeats, w.fenced = false, w.floor()*simMS, w.Now
 		})
 	})
 }
@@ -337,7 +336,7 @@ func (w *world) fence() {
 	}
 	w.insist(func() error {
 		if w.unfenced {
-			return grant.ErrNotSent
+			return ErrNotSent
 		}
 		return w.fenceNow()
 	}, func(err error) {
@@ -353,16 +352,16 @@ func (w *world) fenceNow() error {
 		w.unfenced = false
 		return nil
 	}
-	o := &grant.FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
+	o := &FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
 	s := operator{w, w.byHand}
-	report, err := grant.Fence(done, s, name, o)
-	if errors.Is(err, grant.ErrNotFound) {
+	report, err := Fence(done, s, simName, o)
+	if errors.Is(err, ErrNotFound) {
 		w.fault(younger)
 		c := w.anyConfig(formatFor(w.config.Layout))
 		w.announced(c)
-		if _, err = grant.Create(done, s, name, c, w.time()); err == nil {
+		if _, err = Create(done, s, simName, c, w.time()); err == nil {
 			w.created(c)
-			report, err = grant.Fence(done, s, name, o)
+			report, err = Fence(done, s, simName, o)
 		}
 	}
 	if err == nil {
@@ -374,7 +373,7 @@ func (w *world) fenceNow() error {
 		default:
 			w.fault(shortFence)
 		}
-		_, err = grant.Fence(done, s, name, o)
+		_, err = Fence(done, s, simName, o)
 	}
 	if err != nil {
 		w.fault(halfFence)

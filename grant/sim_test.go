@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"flag"
@@ -31,7 +31,7 @@ func runs() (seeds uint64, hours int) {
 	if soak() {
 		return 20_000, 5
 	}
-	if all() {
+	if fullRun() {
 		return allRuns, 5
 	}
 	if testing.Short() {
@@ -43,8 +43,8 @@ func runs() (seeds uint64, hours int) {
 // allRuns is the number of runs in which every fault and every call happens.
 const allRuns = 100
 
-// all reports whether everything is wanted, and not a part.
-func all() bool { return os.Getenv("FIRN_ALL") != "" || soak() }
+// fullRun reports whether everything is wanted, and not a part.
+func fullRun() bool { return os.Getenv("FIRN_ALL") != "" || soak() }
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 
@@ -87,11 +87,11 @@ func TestSimulator(t *testing.T) {
 	var sum result
 	began := time.Now()
 	seeds = inTime(seeds, soakTime(), func(seed uint64) {
-		r := run(seed, hours)
+		r := runSim(seed, hours)
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Violation != "" {
-			t.Errorf("%s\nin the world %s\nto see it again: go test ./grant/sim -run TestSeed -seed=%d", r.Violation, r.World, seed)
+			t.Errorf("%s\nin the world %s\nto see it again: go test ./grant -run TestSeed -seed=%d", r.Violation, r.World, seed)
 		}
 		sum.add(r)
 	})
@@ -103,9 +103,9 @@ func TestSimulator(t *testing.T) {
 		}
 	}
 	for c, n := range sum.Calls {
-		made = append(made, fmt.Sprintf("%v %d", call(c), n))
+		made = append(made, fmt.Sprintf("%v %d", simCall(c), n))
 		if n == 0 && seeds >= allRuns {
-			t.Errorf("the call %v was never made", call(c))
+			t.Errorf("the call %v was never made", simCall(c))
 		}
 	}
 	t.Logf("report: sim: %d runs, %.0f hours, %d IDs and %d more in large reservations, %d node IDs acquired, %d renewals, %d alarms; %.0f hours in a second",
@@ -156,11 +156,11 @@ func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of
 // TestDeterminism: a seed gives the same run every time.
 func TestDeterminism(t *testing.T) {
 	seeds := uint64(2)
-	if all() {
+	if fullRun() {
 		seeds = 20
 	}
 	inParallel(seeds, func(seed uint64) {
-		if a, b := run(seed, 2), run(seed, 2); a != b {
+		if a, b := runSim(seed, 2), runSim(seed, 2); a != b {
 			t.Errorf("seed %d: %+v, and then %+v", seed, a, b)
 		}
 	})
@@ -172,7 +172,7 @@ func TestSeed(t *testing.T) {
 		*seedFlag = 1
 	}
 	_, hours := runs()
-	r := run(*seedFlag, hours)
+	r := runSim(*seedFlag, hours)
 	t.Logf("%+v", r)
 	if r.Violation != "" {
 		t.Error(r.Violation)
@@ -211,7 +211,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.FloorOnly: {
 		breaks: "lemma 7: a fence sets the floor and leaves the records",
-		focus:  focus{Faults: []fault{restore, stopped, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+		focus:  focus{Faults: []fault{restore, suspended, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
 	},
 	mutant.TickAtUntil: {breaks: "lemma 3: the limit's own tick is used too"},
 	mutant.CursorBack:  {breaks: "lemma 3: a renewal puts the word back to the clock"},
@@ -221,7 +221,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.ReleaseForeign: {
 		breaks: "lemma 2: a release overwrites what is there",
-		focus:  focus{Faults: []fault{released, stopped, partition}, Window: 5000, Every: 20_000},
+		focus:  focus{Faults: []fault{released, suspended, partition}, Window: 5000, Every: 20_000},
 	},
 	mutant.SlotAcrossTerms: {
 		breaks: "lemma 3: a slot of one term, the node ID of the next",
@@ -235,7 +235,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.MarkUncapped: {
 		breaks: "lemma 7: a mark grows however far it is ahead of the clock",
-		focus:  focus{Faults: []fault{restore}, Calls: []call{callReserve}, Window: 30_000, Every: 20_000},
+		focus:  focus{Faults: []fault{restore}, Calls: []simCall{callReserve}, Window: 30_000, Every: 20_000},
 	},
 	mutant.FenceShortWindow: {
 		breaks: "lemma 7: a fence knows no window but that of the configuration it finds",
@@ -247,7 +247,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.FenceUnheard: {
 		breaks: "lemma 7: a window that ends above a new floor stays in use",
-		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Calls: []call{callReserve}, Window: 5000, Every: 300_000, Busy: 5000},
+		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Calls: []simCall{callReserve}, Window: 5000, Every: 300_000, Busy: 5000},
 	},
 	mutant.ZeroIsNoTime: {
 		breaks: "lemma 2: a window that begins or ends at Unix 0 has no beginning or end",
@@ -255,7 +255,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.DropToClock: {
 		breaks: "lemma 2: a claim that is dropped returns to the clock",
-		focus:  focus{World: "wild", Faults: []fault{released, detachedAll, clockStep}, Calls: []call{callReserve}, Window: 5000, Every: 1000, Busy: 500, Slow: 0.3, Delay: 800},
+		focus:  focus{World: "wild", Faults: []fault{released, detachedAll, clockStep}, Calls: []simCall{callReserve}, Window: 5000, Every: 1000, Busy: 500, Slow: 0.3, Delay: 800},
 	},
 	mutant.RoundDown: {
 		breaks: "lemma 2: the mark of a release is rounded down to a millisecond",
@@ -304,7 +304,7 @@ func TestFocuses(t *testing.T) {
 	switch {
 	case soak() && soakTime() == 0:
 		seeds, hours = 600, 2
-	case all():
+	case fullRun():
 		seeds = 4
 	case testing.Short():
 		t.Skip("it runs a world for each mistake; TestSimulator has a few runs of all")
@@ -340,7 +340,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=0", "-tags=firnmutant", "-run=^("+strings.Join(tests, "|")+")$", "-v", "-count=1",
-		".", "github.com/firnid/firn/grant", "github.com/firnid/firn").CombinedOutput()
+		".", "github.com/firnid/firn").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
@@ -373,7 +373,7 @@ var soonest = []mutant.Mutant{
 func testMutants(t *testing.T) {
 	const most = uint64(24)
 	hours := 2
-	if !all() {
+	if !fullRun() {
 		hours = 1
 	}
 	const row = "table: %-20s | %-75s | %-8s | %3v | %6v | %s"
@@ -390,7 +390,7 @@ func testMutants(t *testing.T) {
 			t.Logf(row, m, mistake.breaks, "test", "", "", mistake.elsewhere)
 			elsewhere++
 			continue
-		case !all() && !slices.Contains(soonest, m):
+		case !fullRun() && !slices.Contains(soonest, m):
 			continue
 		}
 		mutant.Set(m)

@@ -1,4 +1,4 @@
-package fleet
+package grant
 
 import (
 	"bytes"
@@ -8,16 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/simkit"
 )
 
 // A perSecond is the load of the store in a second.
 type perSecond struct{ reads, writes int }
 
-// A store is the simulated store. Times are in virtual microseconds.
-type store struct {
+// A fleetStore is the simulated store. Times are in virtual microseconds.
+type fleetStore struct {
 	config  []byte
 	records [][]byte // by node ID
 	marks   []mark   // likewise
@@ -31,17 +28,17 @@ type mark struct {
 	owner string
 	until int64 // ms
 	taken int64 // ms, exclusive end of all IDs made with this node ID
-	spans []*span
+	spans []*fleetSpan
 }
 
-// A span is what a process has made in one term, in ms, from lo on and below
+// A fleetSpan is what a process has made in one term, in ms, from lo on and below
 // hi.
-type span struct{ lo, hi int64 }
+type fleetSpan struct{ lo, hi int64 }
 
-var errRefused = fmt.Errorf("%w: fleet: the store is away", grant.ErrNotSent)
+var errRefused = fmt.Errorf("%w: fleet: the store is away", ErrNotSent)
 
 // numberOf returns the node ID of a key, or -1.
-func (w *world) numberOf(key string) int {
+func (w *fleetWorld) numberOf(key string) int {
 	digits, ok := strings.CutPrefix(key, w.prefix)
 	if !ok {
 		return -1
@@ -56,27 +53,27 @@ func (w *world) numberOf(key string) int {
 
 // request asks the store, and calls answer with the result, once: with
 // context.DeadlineExceeded at the deadline if that is earlier.
-func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64, answer func(grant.Event)) {
+func (w *fleetWorld) request(p *fleetProcess, a Action, lineage bool, deadline int64, answer func(Event)) {
 	sent := w.Now
 	w.At(w.Now+w.way(), func() {
 		s := &w.store
 		if s.down {
 			w.step.Missed++
 			if w.plan.Store.Silent {
-				w.At(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+				w.At(deadline, func() { answer(Event{Err: context.DeadlineExceeded}) })
 				return
 			}
-			w.At(min(deadline, w.Now+w.way()), func() { answer(grant.Event{Err: errRefused}) })
+			w.At(min(deadline, w.Now+w.way()), func() { answer(Event{Err: errRefused}) })
 			return
 		}
 		turn := max(s.busy, w.Now)
 		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.Now)*time.Microsecond)
 		if turn >= deadline && !w.plan.Store.Stubborn {
 			w.step.Late++
-			w.At(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			w.At(deadline, func() { answer(Event{Err: context.DeadlineExceeded}) })
 			return
 		}
-		var e grant.Event
+		var e Event
 		kind, keys := readLineage, 0
 		if !lineage {
 			e, kind, keys = w.execute(p, a)
@@ -91,7 +88,7 @@ func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64
 		back := s.busy + w.way()
 		if back >= deadline {
 			w.step.Late++
-			w.At(max(deadline, sent), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			w.At(max(deadline, sent), func() { answer(Event{Err: context.DeadlineExceeded}) })
 			return
 		}
 		w.At(back, func() { answer(e) })
@@ -99,12 +96,12 @@ func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64
 }
 
 // way returns how long a request or an answer takes.
-func (w *world) way() int64 {
+func (w *fleetWorld) way() int64 {
 	most := w.plan.Store.Way.Microseconds()
 	return most/2 + w.Rand.Int64N(most+1)
 }
 
-func (w *world) count(k kind, keys int) {
+func (w *fleetWorld) count(k fleetKind, keys int) {
 	w.step.Count[k]++
 	w.step.Keys += keys
 	second := int(w.Now / 1e6)
@@ -119,7 +116,7 @@ func (w *world) count(k kind, keys int) {
 }
 
 // execute handles a request at the store, at this moment.
-func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys int) {
+func (w *fleetWorld) execute(p *fleetProcess, a Action) (e Event, k fleetKind, keys int) {
 	s := &w.store
 	get := func(key string) []byte {
 		if n := w.numberOf(key); n >= 0 {
@@ -128,19 +125,19 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys
 		return s.config
 	}
 	switch a.Kind {
-	case grant.Get:
+	case Get:
 		e.Values = [][]byte{get(a.Key)}
 		if a.Key == w.configKey {
 			return e, readConfig, 1
 		}
 		return e, readOne, 1
-	case grant.GetMany:
+	case GetMany:
 		e.Keys = a.Keys
 		for _, key := range a.Keys {
 			e.Values = append(e.Values, get(key))
 		}
 		return e, readSome, len(a.Keys)
-	case grant.List:
+	case List:
 		for n, value := range s.records {
 			if value != nil {
 				e.Keys = append(e.Keys, w.keys[n])
@@ -148,10 +145,10 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys
 			}
 		}
 		return e, readAll, len(e.Keys)
-	case grant.Time:
-		e.Time, e.Within = begins+w.Now/1000, 1000 // in seconds, like an HTTP server
+	case Time:
+		e.Time, e.Within = fleetBegins+w.Now/1000, 1000 // in seconds, like an HTTP server
 		return e, readClock, 0
-	case grant.CAS:
+	case CAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
 			return e, applied, 0
 		}
@@ -162,7 +159,7 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys
 }
 
 // cas is the store's linearization point, where the windows are checked.
-func (w *world) cas(p *process, key string, old, next []byte) bool {
+func (w *fleetWorld) cas(p *fleetProcess, key string, old, next []byte) bool {
 	s := &w.store
 	n := w.numberOf(key)
 	if n < 0 {
@@ -176,8 +173,8 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 		return false
 	}
 	m := &s.marks[n]
-	owner, state := simkit.Field(next, `"owner":`), simkit.Field(next, `"state":`)
-	until, err := strconv.ParseInt(simkit.Field(next, `"until":`), 10, 64)
+	owner, state := recordField(next, `"owner":`), recordField(next, `"state":`)
+	until, err := strconv.ParseInt(recordField(next, `"until":`), 10, 64)
 	if err != nil {
 		w.Fail("record %s: %v", next, err)
 	}
@@ -196,17 +193,17 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 
 // operator is the store as the creator of the sequencer uses it: without
 // delays.
-type operator struct{ w *world }
+type fleetOperator struct{ w *fleetWorld }
 
-func (o operator) Get(context.Context, string) ([]byte, error) { return o.w.store.config, nil }
+func (o fleetOperator) Get(context.Context, string) ([]byte, error) { return o.w.store.config, nil }
 
-func (o operator) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
+func (o fleetOperator) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
 	o.w.configKey = key
 	return o.w.cas(nil, key, old, next), nil
 }
 
-func (o operator) List(context.Context, string, func(string, []byte) bool) error {
+func (o fleetOperator) List(context.Context, string, func(string, []byte) bool) error {
 	return errors.ErrUnsupported
 }
 
-func (o operator) Close() error { return nil }
+func (o fleetOperator) Close() error { return nil }

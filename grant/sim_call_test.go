@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"context"
@@ -7,19 +7,18 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A call is a kind of call that a program or an operator makes.
-type call int
+// A simCall is a kind of call that a program or an operator makes.
+type simCall int
 
 // The kinds of calls.
 const (
-	callTryNext   call = iota
-	callNext           // waits for a window
-	callReserve        // up to a whole window at once, and again while it is held
-	callNextBatch      // also more than MaxAhead allows
+	callTryNext   simCall = iota
+	callNext              // waits for a window
+	callReserve           // up to a whole window at once, and again while it is held
+	callNextBatch         // also more than MaxAhead allows
 	callFill
 	callCursor   // also of a generator that is sealed
 	callPrefetch // an ID that was fetched some time ago
@@ -31,16 +30,16 @@ const (
 	callPurge
 	callFence
 	callRepair
-	calls
+	simCalls
 )
 
-var callNames = [calls]string{
+var callNames = [simCalls]string{
 	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "forwarded", "Create", "DetachAll", "AttachAll",
 	"Destroy", "Purge", "Fence", "Repair",
 }
 
 // String returns the call in words.
-func (c call) String() string { return callNames[c] }
+func (c simCall) String() string { return callNames[c] }
 
 // tools are what a process makes IDs with, besides its generator.
 type tools struct {
@@ -83,7 +82,7 @@ func (w *world) use(p *member) {
 	if of := w.focus.Calls; len(of) > 0 && w.Chance(0.5) {
 		c = of[w.Rand.IntN(len(of))]
 	} else if w.Chance(0.15) {
-		c = call(w.Rand.IntN(int(callForward) + 1))
+		c = simCall(w.Rand.IntN(int(callForward) + 1))
 	}
 	if p.g == nil && c != callForward && w.Chance(0.1) {
 		c = callForward
@@ -118,7 +117,7 @@ func (w *world) single(p *member) {
 			if fine && w.free(p) {
 				w.tried(false)
 			}
-			w.step(p, grant.Event{Kind: grant.Demand})
+			w.step(p, Event{Kind: Demand})
 			return
 		}
 		var id firn.ID
@@ -139,7 +138,7 @@ func (w *world) single(p *member) {
 		if errors.Is(err, firn.ErrGrantOver) {
 			// A call waits for the answer, so it fails only if none arrives
 			// soon.
-			w.step(p, grant.Event{Kind: grant.Demand})
+			w.step(p, Event{Kind: Demand})
 			w.alive(p, 3*second, func() { w.again(p, fine) })
 		}
 		return
@@ -179,19 +178,19 @@ func (w *world) tried(ok bool) {
 
 // waiting makes a call that may have to wait, for the clock or for a window. It
 // gives up after some attempts.
-func (w *world) waiting(p *member, c call, tries int, try func(g *firn.Generator) error) {
+func (w *world) waiting(p *member, c simCall, tries int, try func(g *firn.Generator) error) {
 	err := error(firn.ErrGrantOver)
 	if p.g != nil {
 		err = try(p.g)
 	}
-	wait := w.upTo(500 * ms)
+	wait := w.upTo(500 * simMS)
 	var full *firn.WaitError
 	switch {
 	case err == nil:
 		w.called(c)
 		return
 	case errors.Is(err, firn.ErrGrantOver):
-		w.step(p, grant.Event{Kind: grant.Demand})
+		w.step(p, Event{Kind: Demand})
 	case errors.As(err, &full):
 		wait = min(full.Wait.Microseconds()+1, minute)
 	}
@@ -222,7 +221,7 @@ func (w *world) hoard(p *member, n, times int) {
 		return
 	}
 	if p.g == nil {
-		w.step(p, grant.Event{Kind: grant.Demand})
+		w.step(p, Event{Kind: Demand})
 		return
 	}
 	b, hold, err := p.g.Reserve(n)
@@ -231,7 +230,7 @@ func (w *world) hoard(p *member, n, times int) {
 		x := w.takeBatch(p, b, n)
 		w.alive(p, hold.Microseconds(), func() { w.give(p, x) })
 	} else if errors.Is(err, firn.ErrGrantOver) {
-		w.step(p, grant.Event{Kind: grant.Demand})
+		w.step(p, Event{Kind: Demand})
 	}
 	w.alive(p, second, func() { w.hoard(p, n, times-1) })
 }
@@ -277,7 +276,7 @@ func (w *world) useCursor(p *member) {
 		}
 	}
 	if p.g == nil {
-		w.step(p, grant.Event{Kind: grant.Demand})
+		w.step(p, Event{Kind: Demand})
 		return
 	}
 	if p.cursorOf != p.g {
@@ -287,7 +286,7 @@ func (w *world) useCursor(p *member) {
 		id, err := p.cursor.TryNext()
 		if err != nil {
 			if errors.Is(err, firn.ErrGrantOver) {
-				w.step(p, grant.Event{Kind: grant.Demand})
+				w.step(p, Event{Kind: Demand})
 			}
 			return
 		}
@@ -323,7 +322,7 @@ func (w *world) usePrefetcher(p *member) {
 	for range w.upTo(20) {
 		id, err := p.prefetcher.Next(context.Background()) // its source never waits
 		if err != nil {
-			w.step(p, grant.Event{Kind: grant.Demand})
+			w.step(p, Event{Kind: Demand})
 			return
 		}
 		w.called(callPrefetch)

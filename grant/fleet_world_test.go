@@ -1,4 +1,4 @@
-package fleet
+package grant
 
 import (
 	"context"
@@ -7,18 +7,21 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/simkit"
 )
 
 const (
-	name   = "fleet"
-	begins = int64(1_795_132_800_000) // ms: 2026-11-20
+	fleetName   = "fleet"
+	fleetBegins = int64(1_795_132_800_000) // ms: 2026-11-20
 )
 
-// A world is a run.
-type world struct {
-	simkit.World // Now is in µs since begins
+// A fleetWorld is a run of a large fleet of processes that share one sequencer
+// and one store: a start of all at once, a rollout, outages of the store and
+// what comes after them. It counts what the store is asked in every second, and
+// how long who stands without an ID. The store takes its time for every request,
+// first come first served. A world has few processes and all kinds of faults,
+// here it is the other way round; what it holds is held here too.
+type fleetWorld struct {
+	kernel // Now is in µs since begins
 
 	plan   plan
 	layout firn.Layout
@@ -27,22 +30,22 @@ type world struct {
 	step   *stepReport // in progress
 	from   int64       // when it began
 
-	store     store
+	store     fleetStore
 	prefix    string // of the keys of records
 	keys      []string
 	configKey string
 
-	running []*process // the newest one for each place in the fleet
-	without int        // processes without IDs
-	toCome  int        // future replacements
+	running []*fleetProcess // the newest one for each place in the fleet
+	without int             // processes without IDs
+	toCome  int             // future replacements
 	ids     []firn.ID
 }
 
 // after schedules do for d from now.
-func (w *world) after(d time.Duration, do func()) { w.After(d.Microseconds(), do) }
+func (w *fleetWorld) after(d time.Duration, do func()) { w.After(d.Microseconds(), do) }
 
 // upTo returns a random duration.
-func (w *world) upTo(d time.Duration) time.Duration {
+func (w *fleetWorld) upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
@@ -50,7 +53,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 }
 
 // until runs the world until a moment, or until done returns true.
-func (w *world) until(end int64, done func() bool) {
+func (w *fleetWorld) until(end int64, done func() bool) {
 	for w.Violation == "" && !done() && w.Next(end) {
 	}
 	if !done() && w.Violation == "" {
@@ -60,9 +63,9 @@ func (w *world) until(end int64, done func() bool) {
 
 // runPlan runs a plan. Its errors are errors in the plan.
 func runPlan(p plan) (report, error) {
-	w := &world{World: simkit.NewWorld(p.Seed, 0xf1ee7, 0), plan: p}
+	w := &fleetWorld{kernel: newKernel(p.Seed, 0xf1ee7, 0), plan: p}
 	if p.Window == 0 {
-		w.plan.Window = grant.DefaultWindow
+		w.plan.Window = DefaultWindow
 	}
 	w.window = w.plan.Window.Milliseconds()
 	w.report.Plan = w.plan
@@ -72,13 +75,13 @@ func runPlan(p plan) (report, error) {
 	}
 	most := int(w.layout.MaxNode())
 	w.store.records, w.store.marks = make([][]byte, most+1), make([]mark, most+1)
-	w.prefix = "v1/" + name + "/n/"
+	w.prefix = "v1/" + fleetName + "/n/"
 	digits := len(fmt.Sprint(most))
 	for n := range most + 1 {
 		w.keys = append(w.keys, fmt.Sprintf("%s%0*d", w.prefix, digits, n))
 	}
-	config := grant.NewConfig(w.layout, w.plan.Window)
-	if _, err := grant.Create(context.Background(), operator{w}, name, config, time.UnixMilli(begins)); err != nil {
+	config := NewConfig(w.layout, w.plan.Window)
+	if _, err := Create(context.Background(), fleetOperator{w}, fleetName, config, time.UnixMilli(fleetBegins)); err != nil {
 		return w.report, err
 	}
 
@@ -107,7 +110,7 @@ func runPlan(p plan) (report, error) {
 }
 
 // do does a step.
-func (w *world) do(s step, begin func()) {
+func (w *fleetWorld) do(s step, begin func()) {
 	if w.Violation != "" {
 		return
 	}
@@ -131,7 +134,7 @@ func (w *world) do(s step, begin func()) {
 	w.step.Settled = w.without == 0
 	seconds := float64(w.Now-w.from) / 1e6
 	for k, n := range w.step.Count {
-		if kind(k).IsWrite() {
+		if fleetKind(k).IsWrite() {
 			w.step.Writes.Mean += float64(n) / max(seconds, 1)
 		} else {
 			w.step.Reads.Mean += float64(n) / max(seconds, 1)
@@ -149,7 +152,7 @@ func (w *world) do(s step, begin func()) {
 }
 
 // finish checks all IDs once more, and ends the waits that have no end.
-func (w *world) finish() {
+func (w *fleetWorld) finish() {
 	for _, p := range w.running {
 		if p != nil && p.since >= 0 {
 			w.waited(p)
@@ -168,7 +171,7 @@ func (w *world) finish() {
 }
 
 // replaceAll replaces every process, in any order, at even intervals.
-func (w *world) replaceAll(r rollout, over time.Duration) {
+func (w *fleetWorld) replaceAll(r rollout, over time.Duration) {
 	w.toCome += len(w.running)
 	for i, place := range w.Rand.Perm(len(w.running)) {
 		w.after(time.Duration(float64(over)*float64(i)/float64(len(w.running))), func() {

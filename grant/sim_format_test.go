@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func newFormat(name string, time, node, seq int, nodeLow bool, unit time.Duratio
 		unit:   unit.Microseconds(), epoch: parseTime(epoch),
 	}
 	for i := range f.nodes() {
-		f.keys = append(f.keys, fmt.Sprintf("%s%0*d", prefix, len(fmt.Sprint(f.nodes()-1)), i))
+		f.keys = append(f.keys, fmt.Sprintf("%s%0*d", simPrefix, len(fmt.Sprint(f.nodes()-1)), i))
 	}
 	return f
 }

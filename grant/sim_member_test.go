@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/mutant"
 )
 
@@ -29,16 +28,16 @@ type process struct {
 	life  int   // identifies the process: events for another one are ignored
 	began int64 // when it started
 
-	m *grant.Machine
+	m *Machine
 	g *firn.Generator // nil without a grant
 	f *format         // of g
 	t *term           // what g uses
 
-	mark     time.Time     // what sealed generators have used
-	asked    *grant.Action // the last claim or renewal
-	owner    string        // of the last claim
-	late     bool          // the node ID was acquired after the sequencer had ended
-	last     uint64        // the last slot taken
+	mark     time.Time // what sealed generators have used
+	asked    *Action   // the last claim or renewal
+	owner    string    // of the last claim
+	late     bool      // the node ID was acquired after the sequencer had ended
+	last     uint64    // the last slot taken
 	lastOf   *format
 	attached bool
 	numbers  [2]uint64 // the range that it may take, both inclusive
@@ -66,19 +65,19 @@ type process struct {
 
 	tools // what a program makes IDs with, besides the generator
 
-	waiting *grant.Action // the request in progress, if byHand
-	answer  func(grant.Event)
+	waiting *Action // the request in progress, if byHand
+	answer  func(Event)
 }
 
 // newMember returns a place without a process.
-func newMember(id int) *member { return &member{id: id, process: process{cut: never}} }
+func newMember(id int) *member { return &member{id: id, process: process{cut: noTime}} }
 
 // end ends a process. Its successor has the same clock, network and place.
 func (w *world) end(p *member) {
 	w.hangUp(p)
 	p.process = process{
 		life: w.Token(), began: w.Now, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
-		stopped: never, shaky: never, disturbed: w.Now, revised: never, floor: never, floorRead: never,
+		stopped: noTime, shaky: noTime, disturbed: w.Now, revised: noTime, floor: noTime, floorRead: noTime,
 	}
 }
 
@@ -120,16 +119,16 @@ func (w *world) start(p *member) {
 	if p.only != nil {
 		p.numbers = *p.only
 	}
-	set := grant.Settings{
-		Name: name, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.Rand.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
+	set := Settings{
+		Name: simName, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.Rand.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {
 		config := w.config // as package sequencer does
 		set.Config = &config
 	}
-	p.m = grant.NewMachine(set)
-	w.step(p, grant.Event{Kind: grant.Attach})
+	p.m = NewMachine(set)
+	w.step(p, Event{Kind: Attach})
 	if w.byHand {
 		return
 	}
@@ -202,7 +201,7 @@ func (p *member) used() time.Time {
 }
 
 // step passes an event to a member's machine, if the process runs.
-func (w *world) step(p *member, e grant.Event) {
+func (w *world) step(p *member, e Event) {
 	if p.stopped > w.Now {
 		w.alive(p, 0, func() { w.step(p, e) })
 		return
@@ -214,7 +213,7 @@ func (w *world) step(p *member, e grant.Event) {
 }
 
 // act performs an action like a Keeper.
-func (w *world) act(p *member, a grant.Action) {
+func (w *world) act(p *member, a Action) {
 	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	for _, c := range []byte(a.Key) {
 		w.Trace(int64(c))
@@ -222,19 +221,19 @@ func (w *world) act(p *member, a grant.Action) {
 	switch {
 	case a.IsRequest():
 		w.ask(p, a)
-	case a.Kind == grant.Timer:
+	case a.Kind == Timer:
 		p.timer = w.Token()
 		mine := p.timer
-		w.alive(p, a.At*ms-w.mono().Microseconds(), func() {
+		w.alive(p, a.At*simMS-w.mono().Microseconds(), func() {
 			if p.timer == mine {
-				w.step(p, grant.Event{Kind: grant.Tick})
+				w.step(p, Event{Kind: Tick})
 			}
 		})
-	case a.Kind == grant.Begin:
+	case a.Kind == Begin:
 		w.begin(p, a)
-	case a.Kind == grant.Extend:
+	case a.Kind == Extend:
 		w.extend(p, a)
-	case a.Kind == grant.Seal:
+	case a.Kind == Seal:
 		d := int64(0)
 		if !w.byHand && w.Chance(0.2) {
 			w.fault(lateSeal)
@@ -242,11 +241,11 @@ func (w *world) act(p *member, a grant.Action) {
 		}
 		w.alive(p, d, func() {
 			w.seal(p)
-			w.step(p, grant.Event{Kind: grant.Sealed})
+			w.step(p, Event{Kind: Sealed})
 		})
-	case a.Kind == grant.Alarm:
+	case a.Kind == Alarm:
 		w.alarm(p, a.Alarm)
-	case a.Kind == grant.Report && errors.Is(a.Status.Err, grant.ErrMismatch):
+	case a.Kind == Report && errors.Is(a.Status.Err, ErrMismatch):
 		// Its configuration belongs to an earlier life of the sequencer, so an
 		// operator restarts it.
 		late := w.upTo(2 * minute)
@@ -256,10 +255,10 @@ func (w *world) act(p *member, a grant.Action) {
 }
 
 // alarm does what operators do after an alarm.
-func (w *world) alarm(p *member, i grant.AlarmInfo) {
+func (w *world) alarm(p *member, i AlarmInfo) {
 	w.res.Alarms++
-	stops := i.Kind == grant.RolledBack || i.Kind == grant.Overlapped
-	if stops && i.Until > i.From && w.store.restored == never && len(w.cloned) == 0 && w.stale < w.Now {
+	stops := i.Kind == RolledBack || i.Kind == Overlapped
+	if stops && i.Until > i.From && w.store.restored == noTime && len(w.cloned) == 0 && w.stale < w.Now {
 		w.Fail("frozen: member %d takes a takeover of node %d for a store that went back", p.id, i.Node)
 	}
 	if stops && !w.byHand {
@@ -274,7 +273,7 @@ func (w *world) alarm(p *member, i grant.AlarmInfo) {
 
 // begin starts to use a grant, and checks that it is valid: written in the
 // store by this member, and above the mark that it replaced.
-func (w *world) begin(p *member, a grant.Action) {
+func (w *world) begin(p *member, a Action) {
 	w.res.Acquired++
 	w.checkBegin(p, a)
 	info, _ := p.m.Info()
@@ -311,7 +310,7 @@ func (w *world) options(p *member) *firn.Options {
 }
 
 // extend extends a member's window.
-func (w *world) extend(p *member, a grant.Action) {
+func (w *world) extend(p *member, a Action) {
 	w.res.Renewals++
 	until := a.End()
 	if mutant.On(mutant.TickAtUntil) {
@@ -342,12 +341,12 @@ func (w *world) seal(p *member) {
 }
 
 // ask sends a request to the store.
-func (w *world) ask(p *member, a grant.Action) {
+func (w *world) ask(p *member, a Action) {
 	token, life, epoch := w.Token(), p.life, w.store.epoch
 	p.request = token
-	if a.Kind == grant.CAS {
+	if a.Kind == CAS {
 		x := w.of(a.Next)
-		x.clock = floorDiv(w.clock(p), ms)
+		x.clock = floorDiv(w.clock(p), simMS)
 		if x.State == "held" {
 			if p.asked != nil && p.asked.Key == a.Key && !w.of(p.asked.Next).applied {
 				// An attempt with an unknown result is repeated unchanged.
@@ -356,10 +355,10 @@ func (w *world) ask(p *member, a grant.Action) {
 			p.asked = &a // before a Begin, the last request is the claim
 		}
 	}
-	answer := func(e grant.Event) {
+	answer := func(e Event) {
 		if p.life == life && p.request == token {
 			p.request = 0
-			e.Kind = grant.Answered
+			e.Kind = Answered
 			w.heard(p, a, e)
 			over := w.overlaps(p, a, e)
 			w.step(p, e)
@@ -372,8 +371,8 @@ func (w *world) ask(p *member, a grant.Action) {
 		p.waiting, p.answer = &a, answer
 		return
 	}
-	w.After(min(timeout, w.window()/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
-	there, back := w.upTo(20*ms), w.upTo(20*ms)
+	w.After(min(simTimeout, w.window()/6), func() { answer(Event{Err: context.DeadlineExceeded}) })
+	there, back := w.upTo(20*simMS), w.upTo(20*simMS)
 	if w.Chance(w.focus.Slow) {
 		w.fault(slowRequest)
 		there, p.shaky = w.upTo(w.focus.Delay), w.Now
@@ -389,14 +388,14 @@ func (w *world) ask(p *member, a grant.Action) {
 			return
 		}
 		if e, ok := w.whereIsIt(p, a); !ok {
-			if p.life == life && p.request == token && e.Kind == grant.WentBack {
+			if p.life == life && p.request == token && e.Kind == WentBack {
 				w.step(p, e)
 			}
-			w.After(back, func() { answer(grant.Event{Err: grant.ErrNotSent}) })
+			w.After(back, func() { answer(Event{Err: ErrNotSent}) })
 			return
 		}
 		shown, at := p.shown, p.revised
-		if a.Kind == grant.CAS && (p.request != token || p.life != life) {
+		if a.Kind == CAS && (p.request != token || p.life != life) {
 			w.fault(lateCAS)
 		}
 		e, answered := w.store.do(a, p)
@@ -420,11 +419,11 @@ func (w *world) ask(p *member, a grant.Action) {
 // whereIsIt asks the store for its lineage, in the situations in which a Keeper
 // does. ok is false if the request must not be made; the event contains the
 // reason.
-func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
+func (w *world) whereIsIt(p *member, a Action) (e Event, ok bool) {
 	switch {
-	case !w.lineage || a.Kind != grant.CAS && !readsConfig(a):
+	case !w.lineage || a.Kind != CAS && !readsConfig(a):
 		return e, true
-	case p.revised != never && w.Now-p.revised < second:
+	case p.revised != noTime && w.Now-p.revised < second:
 		return e, true // it has just answered that
 	case w.Chance(0.01):
 		w.fault(lineageFailed)
@@ -438,10 +437,10 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 		if w.store.restored < p.settledAt {
 			w.Fail("frozen: member %d takes a failover for a restore: the revision is %d, and was %d", p.id, now, p.revision)
 		}
-		p.settled, p.revision = never, never
-		e.Kind = grant.WentBack
+		p.settled, p.revision = noTime, noTime
+		e.Kind = WentBack
 		if w.Chance(0.9) {
-			e.Values = [][]byte{w.store.values[configKey]} // read in the same step
+			e.Values = [][]byte{w.store.values[simConfigKey]} // read in the same step
 			p.hear(w.floor(), w.Now)
 		}
 	case now < p.settled:
@@ -457,8 +456,8 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 }
 
 // readsConfig reports whether a request reads the configuration.
-func readsConfig(a grant.Action) bool {
-	return a.Key == configKey || slices.Contains(a.Keys, configKey)
+func readsConfig(a Action) bool {
+	return a.Key == simConfigKey || slices.Contains(a.Keys, simConfigKey)
 }
 
 // fine reports whether a member should get its IDs: it is attached, its clock
@@ -472,7 +471,7 @@ func (w *world) fine(p *member) bool {
 		return false
 	case max(w.closing, w.store.down, p.cut, p.began, p.shaky) >= w.Now-a || p.disturbed >= w.Now-2*minute:
 		return false
-	case clock/ms < w.floor()+60_000:
+	case clock/simMS < w.floor()+60_000:
 		return false // node IDs cannot be used yet
 	case clock < w.Now-9*second || clock > w.Now+9*second || p.used().UnixMicro() > clock+2*w.window():
 		return false // or it was wrong, and the process has used future times
@@ -488,7 +487,7 @@ func (w *world) free(p *member) bool {
 		return true // there are more node IDs than members
 	}
 	f := formatFor(w.config.Layout)
-	now := w.clock(p) / ms
+	now := w.clock(p) / simMS
 	for node := p.numbers[0]; node <= p.numbers[1]; node++ {
 		v, ok := w.store.values[f.key(node)]
 		if r := w.of(v); !ok || r.State == "free" && r.Until <= now || r.Until < now-5000 || p.owner != "" && r.Owner == p.owner {

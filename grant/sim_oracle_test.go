@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"bytes"
@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/simkit"
 )
 
 // records is the knowledge of the oracles: the result of every write, and
@@ -28,16 +26,16 @@ type records struct {
 }
 
 func newRecords() records {
-	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: never, repeats: never}
+	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: noTime, repeats: noTime}
 }
 
-// never is a time before all others, and the mark of a number without a record.
-const never = math.MinInt64
+// noTime is a time before all others, and the mark of a number without a record.
+const noTime = math.MinInt64
 
 // A number is the oracles' knowledge of a node ID.
 type number struct {
 	key      string
-	spans    []*span             // what was taken, in each term
+	spans    []*simSpan          // what was taken, in each term
 	taken    int64               // exclusive end of everything taken
 	granted  map[string]*granted // by owner
 	most     int64               // the latest mark ever granted, in ms
@@ -60,7 +58,7 @@ type granted struct{ until int64 } // in ms
 func (w *world) number(key string) *number {
 	n := w.numbers[key]
 	if n == nil {
-		n = &number{below: &w.repeats, key: key, taken: never, most: never, granted: make(map[string]*granted), given: make(map[*format]*slots)}
+		n = &number{below: &w.repeats, key: key, taken: noTime, most: noTime, granted: make(map[string]*granted), given: make(map[*format]*slots)}
 		w.numbers[key] = n
 	}
 	return n
@@ -69,7 +67,7 @@ func (w *world) number(key string) *number {
 func (n *number) grant(owner string) *granted {
 	g := n.granted[owner]
 	if g == nil {
-		g = &granted{never}
+		g = &granted{noTime}
 		n.granted[owner] = g
 	}
 	return g
@@ -82,11 +80,11 @@ type term struct {
 	from    int64 // in µs
 	began   int64 // when it began
 	granted *granted
-	span    *span
+	span    *simSpan
 }
 
-// A span is what a member has taken in one term, from lo on and below hi.
-type span struct {
+// A simSpan is what a member has taken in one term, from lo on and below hi.
+type simSpan struct {
 	member int
 	lo, hi int64
 }
@@ -130,9 +128,9 @@ type record struct {
 func (w *world) of(value []byte) *written {
 	x := w.written[string(value)]
 	if x == nil {
-		x = &written{record: record{Until: never}, base: never, floor: never}
+		x = &written{record: record{Until: noTime}, base: noTime, floor: noTime}
 		if len(value) > 0 {
-			x.Owner, x.State = simkit.Field(value, `"owner":`), simkit.Field(value, `"state":`)
+			x.Owner, x.State = recordField(value, `"owner":`), recordField(value, `"state":`)
 			x.Until = w.integer(value, `"until":`)
 			if i := bytes.Index(value, []byte(`"spoiled":[`)); i >= 0 {
 				if n, err := fmt.Sscanf(string(value[i:]), `"spoiled":[%d,%d]`, &x.Spoiled[0], &x.Spoiled[1]); n != 2 {
@@ -146,7 +144,7 @@ func (w *world) of(value []byte) *written {
 }
 
 func (w *world) integer(value []byte, name string) int64 {
-	n, err := strconv.ParseInt(simkit.Field(value, name), 10, 64)
+	n, err := strconv.ParseInt(recordField(value, name), 10, 64)
 	if err != nil {
 		w.Fail("record %s: %v", value, err)
 	}
@@ -155,9 +153,9 @@ func (w *world) integer(value []byte, name string) int64 {
 
 // floor returns the floor of the sequencer, in ms.
 func (w *world) floor() int64 {
-	value := w.store.values[configKey]
+	value := w.store.values[simConfigKey]
 	if len(value) == 0 {
-		return never
+		return noTime
 	}
 	if &value[0] != w.floorOf {
 		w.floorOf, w.floorIs = &value[0], floorIn(value)
@@ -167,9 +165,9 @@ func (w *world) floor() int64 {
 
 // floorIn returns the floor in a configuration, or never.
 func floorIn(config []byte) int64 {
-	n, err := strconv.ParseInt(simkit.Field(config, `"floor":`), 10, 64)
+	n, err := strconv.ParseInt(recordField(config, `"floor":`), 10, 64)
 	if err != nil {
-		return never
+		return noTime
 	}
 	return n
 }
@@ -179,7 +177,7 @@ func (r record) held() bool { return r.State == "held" || r.State == "closing" }
 
 // applied records and checks an applied write: this is where windows are made.
 func (w *world) applied(k string, before, next []byte, by *member) {
-	if !strings.HasPrefix(k, prefix) {
+	if !strings.HasPrefix(k, simPrefix) {
 		return
 	}
 	n := w.number(k)
@@ -194,7 +192,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	} else if is.held() {
 		is.floor, is.began = w.floor(), w.integer(next, `"from":`)
 	}
-	if is.State == "held" && (w.ended || !same && simkit.Field(w.store.values[configKey], `"state":`) != "attached") {
+	if is.State == "held" && (w.ended || !same && recordField(w.store.values[simConfigKey], `"state":`) != "attached") {
 		is.late = true
 		if w.ended && was.State == "held" && !was.late { // a late claim may settle itself, and is then dropped
 			w.Fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
@@ -206,10 +204,10 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	if is.held() {
 		n.most = max(n.most, is.Until)
 	}
-	if most := is.clock + w.longest/ms; by != nil && is.held() && is.Until > max(was.Until, most) {
+	if most := is.clock + w.longest/simMS; by != nil && is.held() && is.Until > max(was.Until, most) {
 		w.Fail("cap: member %d raises the mark of %s from %d to %d, and its clock and a window end at %d", by.id, k, was.Until, is.Until, most)
 	}
-	if n.taken > is.Until*ms && len(w.cloned) == 0 && !w.unfenced {
+	if n.taken > is.Until*simMS && len(w.cloned) == 0 && !w.unfenced {
 		w.checkMark(n, is.record, w.floor())
 	}
 }
@@ -218,7 +216,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 // below its mark or the floor, or where no window will ever be.
 func (w *world) checkMark(n *number, r record, floor int64) {
 	for _, s := range n.spans {
-		if s.hi > max(r.Until, floor)*ms && (s.lo < r.Spoiled[0]*ms || s.hi > r.Spoiled[1]*ms) && !n.excuses(s.hi-1) {
+		if s.hi > max(r.Until, floor)*simMS && (s.lo < r.Spoiled[0]*simMS || s.hi > r.Spoiled[1]*simMS) && !n.excuses(s.hi-1) {
 			w.Fail("windows: the mark of %s becomes %d, and member %d has taken what is from %d to %d µs", n.key, r.Until, s.member, s.lo, s.hi)
 		}
 	}
@@ -233,7 +231,7 @@ func floorDiv(a, b int64) int64 {
 
 // checkBegin checks that a grant is valid before it is used: written in the
 // store by this member, and above the mark that it replaced.
-func (w *world) checkBegin(p *member, a grant.Action) {
+func (w *world) checkBegin(p *member, a Action) {
 	if p.asked == nil {
 		w.Fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
 		return
@@ -251,7 +249,7 @@ func (w *world) checkBegin(p *member, a grant.Action) {
 	}
 	n := w.number(p.asked.Key)
 	p.owner, p.late = claim.Owner, claim.late
-	p.t = &term{node: a.Node, number: n, from: a.From * ms, began: w.Now, granted: n.grant(claim.Owner)}
+	p.t = &term{node: a.Node, number: n, from: a.From * simMS, began: w.Now, granted: n.grant(claim.Owner)}
 }
 
 // took checks the IDs from first to last, which a member has just taken.
@@ -268,7 +266,7 @@ func (w *world) took(p *member, first, last firn.ID, count int) piece {
 	}
 	p.last, p.lastOf = hi-1, p.f
 	if len(w.cloned) == 0 {
-		if until := p.t.granted.until; x.ends() > until*ms {
+		if until := p.t.granted.until; x.ends() > until*simMS {
 			w.Fail("until: member %d makes an ID of node %d for %d µs, and was granted what is before %d", p.id, node, x.ends()-p.f.unit, until)
 		}
 		w.checkHeard(p, x)
@@ -290,7 +288,7 @@ func (w *world) note(p *member, x piece) {
 	t := p.t
 	lo, hi := x.begins(), x.ends()
 	if t.span == nil {
-		t.span = &span{member: p.id, lo: lo, hi: hi}
+		t.span = &simSpan{member: p.id, lo: lo, hi: hi}
 		x.n.spans = append(x.n.spans, t.span)
 	}
 	t.span.lo, t.span.hi = min(t.span.lo, lo), max(t.span.hi, hi)
@@ -311,7 +309,7 @@ func (w *world) note(p *member, x piece) {
 
 // tookIt reports whether a member of this sequencer has taken the piece.
 func (w *world) tookIt(x piece) bool {
-	return slices.ContainsFunc(x.n.spans, func(s *span) bool { return s.lo <= x.begins() && x.ends() <= s.hi })
+	return slices.ContainsFunc(x.n.spans, func(s *simSpan) bool { return s.lo <= x.begins() && x.ends() <= s.hi })
 }
 
 // give hands IDs out.
@@ -357,13 +355,13 @@ func (w *world) checkFence(knew bool) {
 		case knew:
 			w.Fail("fence: %s was granted up to %d, and after the fence begins at %d", key, n.most, bound)
 		default:
-			n.excused = append(n.excused, interval64{bound * ms, n.most * ms})
+			n.excused = append(n.excused, interval64{bound * simMS, n.most * simMS})
 		}
 	}
 }
 
 // heard records what a member has read of the configuration.
-func (w *world) heard(p *member, a grant.Action, e grant.Event) {
+func (w *world) heard(p *member, a Action, e Event) {
 	if e.Err != nil || !readsConfig(a) {
 		return
 	}
@@ -379,14 +377,14 @@ func (p *process) hear(floor, now int64) {
 
 // overlaps reports whether a member that holds a node ID reads, instead of its
 // own record, one whose owner's grant began inside its window, and no fence.
-func (w *world) overlaps(p *member, a grant.Action, e grant.Event) bool {
+func (w *world) overlaps(p *member, a Action, e Event) bool {
 	s := p.m.Status()
-	if e.Err != nil || a.Kind != grant.GetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != grant.Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
+	if e.Err != nil || a.Kind != GetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
 		return false
 	}
 	info, _ := p.m.Info()
 	x := w.of(e.Values[0])
-	known := int64(never)
+	known := int64(noTime)
 	if !info.Floor.IsZero() {
 		known = info.Floor.UnixMilli()
 	}
@@ -395,7 +393,7 @@ func (w *world) overlaps(p *member, a grant.Action, e grant.Event) bool {
 
 // checkStopped checks that a member has sealed, and claims nothing.
 func (w *world) checkStopped(p *member) {
-	if s := p.m.Status(); s.Phase == grant.Holding || s.Phase == grant.Losing || !errors.Is(s.Err, grant.ErrRolledBack) {
+	if s := p.m.Status(); s.Phase == Holding || s.Phase == Losing || !errors.Is(s.Err, ErrRolledBack) {
 		w.Fail("overlap: member %d reads that another's window begins in its own, and is %+v", p.id, s)
 	}
 }
@@ -404,12 +402,12 @@ func (w *world) checkStopped(p *member) {
 // have, uses nothing above the floor that it held before.
 func (w *world) checkHeard(p *member, x piece) {
 	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
-	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {
+	switch above := func(floor int64) bool { return x.ends() > floor*simMS }; {
 	case cut > w.Now-10*second:
-	case p.floor != never && p.t.began < p.floorRead && p.floorRead < w.Now-5*second && above(p.floor):
+	case p.floor != noTime && p.t.began < p.floorRead && p.floorRead < w.Now-5*second && above(p.floor):
 		w.Fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d that it read %d s ago",
 			p.id, p.t.node, x.ends(), p.floor, (w.Now-p.floorRead)/second)
-	case w.wild || w.unfenced || w.fenced == never || w.store.standby != nil:
+	case w.wild || w.unfenced || w.fenced == noTime || w.store.standby != nil:
 	case p.t.began < w.fenced && max(w.fenced, cut) < w.Now-45*second && above(w.floor()):
 		w.Fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d of a fence that was %d s ago",
 			p.id, p.t.node, x.ends(), w.floor(), (w.Now-w.fenced)/second)

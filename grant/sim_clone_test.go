@@ -1,11 +1,10 @@
-package sim
+package grant
 
 import (
 	"context"
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 )
 
 // clone copies a running process over another one.
@@ -19,7 +18,7 @@ func (w *world) clone(p *member) {
 	}
 	w.fault(clone)
 	status := p.m.Status()
-	hi := status.Until * ms
+	hi := status.Until * simMS
 	if p.request != 0 {
 		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both
 	}
@@ -35,14 +34,14 @@ func (w *world) clone(p *member) {
 	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: time.UnixMilli(status.Until)}, w.options(other))
 	if p.request != 0 {
 		other.request = -1
-		w.alive(other, timeout, func() {
+		w.alive(other, simTimeout, func() {
 			if other.request == -1 {
 				other.request = 0
-				w.step(other, grant.Event{Kind: grant.Answered, Err: context.DeadlineExceeded})
+				w.step(other, Event{Kind: Answered, Err: context.DeadlineExceeded})
 			}
 		})
 	} else {
-		w.step(other, grant.Event{Kind: grant.Tick})
+		w.step(other, Event{Kind: Tick})
 	}
 	w.alive(other, 1, func() { w.copyWorks(other) })
 }

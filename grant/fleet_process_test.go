@@ -1,26 +1,24 @@
-package fleet
+package grant
 
 import (
 	"errors"
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/internal/simkit"
 )
 
-// A process makes IDs, and behaves like a grant.Keeper. It always wants IDs: it
+// A fleetProcess makes IDs, and behaves like a Keeper. It always wants IDs: it
 // makes one whenever anything happens to it.
-type process struct {
+type fleetProcess struct {
 	place  int
-	m      *grant.Machine
+	m      *Machine
 	g      *firn.Generator
 	mark   time.Time // exclusive end of what sealed generators made
 	node   uint64
 	offset int64 // of its clock, ms
-	span   *span
+	span   *fleetSpan
 	last   firn.ID // of the term
-	claim  *claim
+	claim  *fleetClaim
 	grants map[uint64]int64 // the latest mark applied, ms, of each number it had
 
 	asked  int64 // µs: when the store last returned its lineage
@@ -34,29 +32,29 @@ type process struct {
 	waits  int    // the step in which that began
 }
 
-// A claim is a write that the machine requested, and its result.
-type claim struct {
+// A fleetClaim is a write that the machine requested, and its result.
+type fleetClaim struct {
 	next    []byte
 	applied bool
 	before  int64 // the mark that it replaced
 }
 
-func (p *process) granted(node int, until int64) {
+func (p *fleetProcess) granted(node int, until int64) {
 	p.grants[uint64(node)] = max(p.grants[uint64(node)], until)
 }
 
 // clock is the process's clock in ms.
-func (w *world) clock(p *process) int64 { return begins + w.Now/1000 + p.offset }
+func (w *fleetWorld) clock(p *fleetProcess) int64 { return fleetBegins + w.Now/1000 + p.offset }
 
 // mono returns a clock that never goes back.
-func (w *world) mono() int64 { return w.Now/1000 + 1 }
+func (w *fleetWorld) mono() int64 { return w.Now/1000 + 1 }
 
 // start starts a process in a place of the fleet. first is called after its
 // first ID; it may be nil.
-func (w *world) start(place int, first func()) {
-	p := &process{place: place, since: -1, asked: -lineageFor, first: first, grants: make(map[uint64]int64, 1)}
+func (w *fleetWorld) start(place int, first func()) {
+	p := &fleetProcess{place: place, since: -1, asked: -fleetLineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
-	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.Rand.Uint64, Host: "host", StoreClock: true})
+	p.m = NewMachine(Settings{Name: fleetName, AllNodes: true, Random: w.Rand.Uint64, Host: "host", StoreClock: true})
 	w.running[place] = p
 	w.toCome--
 	w.stand(p)
@@ -65,8 +63,8 @@ func (w *world) start(place int, first func()) {
 
 // open is the first step of sequencer.Open: it looks up the sequencer. A
 // process that fails to do so tries again.
-func (w *world) open(p *process) {
-	w.request(p, grant.Action{Kind: grant.Get, Key: w.configKey}, false, w.Now+5_000_000, func(e grant.Event) {
+func (w *fleetWorld) open(p *fleetProcess) {
+	w.request(p, Action{Kind: Get, Key: w.configKey}, false, w.Now+5_000_000, func(e Event) {
 		switch {
 		case p.gone:
 		case e.Err != nil:
@@ -76,13 +74,13 @@ func (w *world) open(p *process) {
 				}
 			})
 		default:
-			w.tell(p, grant.Event{Kind: grant.Attach})
+			w.tell(p, Event{Kind: Attach})
 		}
 	})
 }
 
 // crash ends a process abruptly.
-func (w *world) crash(p *process) {
+func (w *fleetWorld) crash(p *fleetProcess) {
 	if p.gone {
 		return
 	}
@@ -92,7 +90,7 @@ func (w *world) crash(p *process) {
 
 // stop gives a process's node ID back and ends it, at the latest after ten
 // seconds.
-func (w *world) stop(p *process, then func()) {
+func (w *fleetWorld) stop(p *fleetProcess, then func()) {
 	if p.gone {
 		then()
 		return
@@ -106,11 +104,11 @@ func (w *world) stop(p *process, then func()) {
 		}
 	}
 	w.after(10*time.Second, func() { p.ended() })
-	w.tell(p, grant.Event{Kind: grant.Release})
+	w.tell(p, Event{Kind: Release})
 }
 
 // stand records that a process has no IDs from now on.
-func (w *world) stand(p *process) {
+func (w *fleetWorld) stand(p *fleetProcess) {
 	if p.since >= 0 || p.ending || p.gone {
 		return
 	}
@@ -120,7 +118,7 @@ func (w *world) stand(p *process) {
 }
 
 // waited records that it has IDs again.
-func (w *world) waited(p *process) {
+func (w *fleetWorld) waited(p *fleetProcess) {
 	if p.since < 0 {
 		return
 	}
@@ -132,7 +130,7 @@ func (w *world) waited(p *process) {
 	}
 }
 
-func (p *process) used() int64 {
+func (p *fleetProcess) used() int64 {
 	t := p.mark
 	if p.g != nil {
 		if u := p.g.Used(); u.After(t) {
@@ -146,7 +144,7 @@ func (p *process) used() int64 {
 }
 
 // tell passes an event to a process's machine.
-func (w *world) tell(p *process, e grant.Event) {
+func (w *fleetWorld) tell(p *fleetProcess, e Event) {
 	if p.gone {
 		return
 	}
@@ -158,23 +156,23 @@ func (w *world) tell(p *process, e grant.Event) {
 }
 
 // act performs an action like a grant.Keeper.
-func (w *world) act(p *process, a grant.Action) {
+func (w *fleetWorld) act(p *fleetProcess, a Action) {
 	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	switch {
 	case a.IsRequest():
 		w.ask(p, a)
-	case a.Kind == grant.Timer:
+	case a.Kind == Timer:
 		mine := w.Token()
 		p.timer = mine
 		w.At((a.At-1)*1000, func() {
 			if p.timer == mine && !p.gone {
 				w.draw(p)
-				w.tell(p, grant.Event{Kind: grant.Tick})
+				w.tell(p, Event{Kind: Tick})
 			}
 		})
-	case a.Kind == grant.Begin:
+	case a.Kind == Begin:
 		w.begin(p, a)
-	case a.Kind == grant.Extend:
+	case a.Kind == Extend:
 		w.report.Renewed++
 		if p.g == nil {
 			return
@@ -183,61 +181,61 @@ func (w *world) act(p *process, a grant.Action) {
 			w.Fail("extend: %v", err)
 		}
 		w.hasUntil(p, a.Until)
-	case a.Kind == grant.Seal:
+	case a.Kind == Seal:
 		if p.g != nil {
 			if mark := p.g.Seal(); mark.After(p.mark) {
 				p.mark = mark
 			}
 			p.g = nil
 		}
-		w.At(w.Now, func() { w.tell(p, grant.Event{Kind: grant.Sealed}) })
-	case a.Kind == grant.Alarm:
+		w.At(w.Now, func() { w.tell(p, Event{Kind: Sealed}) })
+	case a.Kind == Alarm:
 		w.report.Alarms++
-	case a.Kind == grant.Report && p.ending:
-		if a.Status.Phase == grant.Idle {
+	case a.Kind == Report && p.ending:
+		if a.Status.Phase == Idle {
 			w.At(w.Now, p.ended)
 		}
-	case a.Kind == grant.Report && p.since >= 0:
+	case a.Kind == Report && p.since >= 0:
 		// A call that waits for an ID checks again at every change, and records
 		// it.
 		w.At(w.Now, func() {
 			if p.since >= 0 {
-				w.tell(p, grant.Event{Kind: grant.Demand})
+				w.tell(p, Event{Kind: Demand})
 			}
 		})
 	}
 }
 
-// lineageFor is that of a grant.Keeper, in µs.
-const lineageFor = 1_000_000
+// fleetLineageFor is that of a Keeper, in µs.
+const fleetLineageFor = 1_000_000
 
 // ask makes a request like a grant.Keeper: it asks for the lineage before a
 // write, and before the configuration is read, unless it has just done so.
-func (w *world) ask(p *process, a grant.Action) {
-	if a.Kind == grant.CAS && simkit.Field(a.Next, `"state":`) == "held" {
-		p.claim = &claim{next: a.Next}
+func (w *fleetWorld) ask(p *fleetProcess, a Action) {
+	if a.Kind == CAS && recordField(a.Next, `"state":`) == "held" {
+		p.claim = &fleetClaim{next: a.Next}
 	}
 	limit := min(5000, w.window/6) * 1000
-	answer := func(e grant.Event) {
-		e.Kind = grant.Answered
+	answer := func(e Event) {
+		e.Kind = Answered
 		w.tell(p, e)
 		if p.since >= 0 && !p.gone {
 			w.draw(p)
 		}
 	}
-	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey || w.Now-p.asked < lineageFor {
+	if w.plan.Store.Blind || a.Kind != CAS && a.Key != w.configKey || w.Now-p.asked < fleetLineageFor {
 		w.request(p, a, false, w.Now+limit, answer)
 		return
 	}
 	deadline := w.Now + limit
-	w.request(p, grant.Action{}, true, deadline, func(e grant.Event) {
+	w.request(p, Action{}, true, deadline, func(e Event) {
 		if e.Err == nil {
 			p.asked = w.Now
 		}
 		switch {
 		case p.gone:
 		case w.Now >= deadline:
-			answer(grant.Event{Err: grant.ErrNotSent}) // the context is done
+			answer(Event{Err: ErrNotSent}) // the context is done
 		default:
 			w.request(p, a, false, w.Now+limit, answer)
 		}
@@ -246,7 +244,7 @@ func (w *world) ask(p *process, a grant.Action) {
 
 // begin starts to use a grant, and checks that it is valid: written in the
 // store by this process, and not below the mark that it replaced.
-func (w *world) begin(p *process, a grant.Action) {
+func (w *fleetWorld) begin(p *fleetProcess, a Action) {
 	w.report.Acquired++
 	switch c := p.claim; {
 	case c == nil || !c.applied:
@@ -270,15 +268,15 @@ func (w *world) begin(p *process, a grant.Action) {
 		w.Fail("begin: %v", err)
 		return
 	}
-	p.node, p.span, p.last = a.Node, new(span), 0
+	p.node, p.span, p.last = a.Node, new(fleetSpan), 0
 	w.hasUntil(p, a.Until)
 }
 
 // hasUntil records when the window ends.
-func (w *world) hasUntil(p *process, until int64) {
+func (w *fleetWorld) hasUntil(p *fleetProcess, until int64) {
 	mine := w.Token()
 	p.expiry = mine
-	w.At((until-begins-p.offset)*1000, func() {
+	w.At((until-fleetBegins-p.offset)*1000, func() {
 		if p.expiry == mine && !p.gone {
 			w.draw(p)
 		}
@@ -290,7 +288,7 @@ func (w *world) hasUntil(p *process, until int64) {
 
 // draw makes an ID and checks it. If the window has none, the process is
 // without IDs, and asks for another window.
-func (w *world) draw(p *process) {
+func (w *fleetWorld) draw(p *fleetProcess) {
 	if p.gone || p.ending {
 		return
 	}
@@ -309,14 +307,14 @@ func (w *world) draw(p *process) {
 		w.stand(p)
 		w.At(w.Now, func() {
 			if p.since >= 0 {
-				w.tell(p, grant.Event{Kind: grant.Demand})
+				w.tell(p, Event{Kind: Demand})
 			}
 		})
 	}
 }
 
 // took checks an ID.
-func (w *world) took(p *process, id firn.ID) {
+func (w *fleetWorld) took(p *fleetProcess, id firn.ID) {
 	w.ids = append(w.ids, id)
 	parts, err := w.layout.Decompose(id)
 	if err != nil {
@@ -339,7 +337,7 @@ func (w *world) took(p *process, id firn.ID) {
 	m.taken = max(m.taken, hi)
 	s := p.span
 	if s.hi == 0 {
-		*s = span{lo, hi}
+		*s = fleetSpan{lo, hi}
 		m.spans = append(m.spans, s)
 	}
 	s.lo, s.hi = min(s.lo, lo), max(s.hi, hi)

@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"slices"
@@ -106,8 +106,8 @@ func (w *world) hop(p *member, all []entry, n int) {
 		return
 	}
 	to := all[0]
-	next := func() { w.alive(p, w.upTo(10*ms), func() { w.hop(p, all[1:], n) }) }
-	w.After(w.upTo(10*ms), func() {
+	next := func() { w.alive(p, w.upTo(10*simMS), func() { w.hop(p, all[1:], n) }) }
+	w.After(w.upTo(10*simMS), func() {
 		h := w.net.hosts[to.address]
 		switch {
 		case h.foreign != nil:
@@ -145,7 +145,7 @@ func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 		return
 	}
 	x := w.takeBatch(q, b, n)
-	back := w.upTo(20 * ms)
+	back := w.upTo(20 * simMS)
 	if w.Chance(w.focus.Slow) {
 		w.fault(slowRequest)
 		back = w.upTo(w.focus.Delay)

@@ -1,4 +1,4 @@
-package sim
+package grant
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/mutant"
 )
 
@@ -52,12 +51,12 @@ type backup struct {
 }
 
 func newStore(w *world) *store {
-	return &store{w: w, down: never, restored: never, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
+	return &store{w: w, down: noTime, restored: noTime, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
 }
 
 // do handles a request at this moment; by is nil for an operator. There is no
 // answer while a write waits for a standby that lacks it.
-func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
+func (s *store) do(a Action, by *member) (e Event, answered bool) {
 	values := s.values
 	isOld := s.old != nil && s.w.Chance(0.3)
 	if isOld {
@@ -68,22 +67,22 @@ func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 		}
 	}
 	switch a.Kind {
-	case grant.Get:
+	case Get:
 		e.Values = [][]byte{values[a.Key]}
-	case grant.GetMany:
+	case GetMany:
 		e.Keys = a.Keys
 		for _, k := range a.Keys {
 			e.Values = append(e.Values, values[k])
 		}
-	case grant.List:
+	case List:
 		for _, k := range slices.Sorted(maps.Keys(values)) {
 			if strings.HasPrefix(k, a.Key) {
 				e.Keys, e.Values = append(e.Keys, k), append(e.Values, values[k])
 			}
 		}
-	case grant.Time:
-		e.Time, e.Within = floorDiv(s.w.Now+s.w.clockOff, ms), 50
-	case grant.CAS:
+	case Time:
+		e.Time, e.Within = floorDiv(s.w.Now+s.w.clockOff, simMS), 50
+	case CAS:
 		if isOld {
 			if !bytes.Equal(values[a.Key], a.Old) {
 				return e, true
@@ -218,18 +217,18 @@ type operator struct {
 
 var errLost = errors.New("sim: the operator has no answer")
 
-func (o operator) do(a grant.Action) (grant.Event, error) {
+func (o operator) do(a Action) (Event, error) {
 	s := o.w.store
 	if o.sure {
 		e, _ := s.do(a, nil)
 		return e, nil
 	}
 	if s.down > o.w.Now && !o.w.unfenced {
-		return grant.Event{}, grant.ErrNotSent
+		return Event{}, ErrNotSent
 	}
 	if o.w.Chance(0.005) {
 		o.w.fault(operatorLost)
-		return grant.Event{}, errLost
+		return Event{}, errLost
 	}
 	e, answered := s.do(a, nil)
 	if !answered {
@@ -243,7 +242,7 @@ func (o operator) do(a grant.Action) (grant.Event, error) {
 }
 
 func (o operator) Get(_ context.Context, key string) ([]byte, error) {
-	e, err := o.do(grant.Action{Kind: grant.Get, Key: key})
+	e, err := o.do(Action{Kind: Get, Key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -251,12 +250,12 @@ func (o operator) Get(_ context.Context, key string) ([]byte, error) {
 }
 
 func (o operator) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
-	e, err := o.do(grant.Action{Kind: grant.CAS, Key: key, Old: old, Next: next})
+	e, err := o.do(Action{Kind: CAS, Key: key, Old: old, Next: next})
 	return e.Applied && err == nil, err
 }
 
 func (o operator) List(_ context.Context, prefix string, yield func(string, []byte) bool) error {
-	e, err := o.do(grant.Action{Kind: grant.List, Key: prefix})
+	e, err := o.do(Action{Kind: List, Key: prefix})
 	if err != nil {
 		return err
 	}
