@@ -69,7 +69,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	_, begun, err := changeExisting(ctx, from.Store, name, func(r *configRecord) (write bool, err error) {
 		source = *r
 		if r.State != Detached && r.State < Destroyed || r.MovedTo != "" && r.MovedTo != to.URL {
-			refused = changed(name, from)
+			refused = changedError(name, from)
 		}
 		return refused == nil, nil
 	})
@@ -78,7 +78,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	}
 	_, _, err = changeConfig(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
 		if r.Incarnation > 0 && r.State != Detached && r.State < Destroyed {
-			return false, changed(name, to)
+			return false, changedError(name, to)
 		}
 		next := source
 		next.MovedTo = from.URL
@@ -108,7 +108,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	case err != nil:
 		return Info{}, err
 	case moved == nil:
-		return Info{}, changed(name, from)
+		return Info{}, changedError(name, from)
 	}
 	info, _, err := changeExisting(ctx, to.Store, name, func(r *configRecord) (write bool, err error) {
 		switch r.MovedTo {
@@ -118,7 +118,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 			}
 		case "": // another call was faster, or a write of this one was applied after all
 		default:
-			return false, changed(name, to)
+			return false, changedError(name, to)
 		}
 		return true, nil
 	})
@@ -185,7 +185,7 @@ func (e *movedError) Error() string {
 
 func (e *movedError) Unwrap() error { return ErrMoved }
 
-func changed(name string, p Place) error {
+func changedError(name string, p Place) error {
 	return fmt.Errorf("grant: sequencer %s was changed in %s during the move: look at it (firn sequencer show %s), and call it again to continue", name, p.URL, name)
 }
 

@@ -26,7 +26,6 @@ var imports = []importLine{
 	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
-	{pattern: "internal/simkit"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
