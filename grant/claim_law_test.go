@@ -9,12 +9,12 @@ import (
 
 // begins answers the second read of the configuration, and expects the claim to
 // be used.
-func (r *rig) begins(claim Action) {
+func (r *rig) begins(claim action) {
 	r.t.Helper()
-	r.asks(GetMany)
-	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
+	r.asks(actionGetMany)
+	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
 	n := r.read(claim.Next)
-	if b := r.did(Begin); b == nil || b.Until != n.Until || r.m.Status().Phase != Holding {
+	if b := r.did(actionBegin); b == nil || b.Until != n.Until || r.m.Status().Phase != Holding {
 		r.t.Fatalf("it does not begin: %+v", r.out)
 	}
 }
@@ -32,7 +32,7 @@ func (r *rig) startsAnew(what string, waits bool) {
 		}
 		r.later(6000)
 	}
-	if a := r.asks(Get); a.Key != "v1/s/config" {
+	if a := r.asks(actionGet); a.Key != "v1/s/config" {
 		r.t.Fatalf("%s: it reads %s", what, a.Key)
 	}
 }
@@ -40,11 +40,11 @@ func (r *rig) startsAnew(what string, waits bool) {
 // drops expects a claim to be given back: over a value, to where it began.
 func (r *rig) drops(what, over string, from int64) {
 	r.t.Helper()
-	a := r.asks(CAS)
-	if n := r.read(a.Next); string(a.Old) != over || n.State != flagFree || n.Until != from || n.Owner != "us" || r.did(Begin) != nil {
+	a := r.asks(actionCAS)
+	if n := r.read(a.Next); string(a.Old) != over || n.State != flagFree || n.Until != from || n.Owner != "us" || r.did(actionBegin) != nil {
 		r.t.Fatalf("%s: it writes %s over %s, want it free until %d over %s", what, a.Next, a.Old, from, over)
 	}
-	r.answer(Event{Err: errNoAnswer}) // this changes nothing
+	r.answer(event{Err: errNoAnswer}) // this changes nothing
 	if r.m.claim != nil || r.m.hold != nil {
 		r.t.Fatalf("%s: it continues with %+v, %+v", what, r.m.claim, r.m.hold)
 	}
@@ -54,27 +54,27 @@ func (r *rig) drops(what, over string, from int64) {
 func TestClaimWrites(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		mark, used int64 // since now; a mark of Never means no record
+		mark, used int64 // since now; a mark of never means no record
 		spoiled    span
 		from, to   int64
 	}{
-		{"a new number", Never, Never, span{}, 0, 6000},
-		{"one given back long ago", -50_000, Never, span{}, 0, 6000},
-		{"one given back ahead of the clock", 40, Never, span{}, 40, 6040},
-		{"after much was used", Never, 30, span{}, 0, 6030},
-		{"after more was used than may be", Never, 5000, span{}, 0, 6050},
-		{"one with a span that was used", -10, Never, span{5999, 7000}, 0, 5999},
-		{"one with a span that was used just now", -10, Never, span{99, 100}, 100, 6100},
+		{"a new number", never, never, span{}, 0, 6000},
+		{"one given back long ago", -50_000, never, span{}, 0, 6000},
+		{"one given back ahead of the clock", 40, never, span{}, 40, 6040},
+		{"after much was used", never, 30, span{}, 0, 6030},
+		{"after more was used than may be", never, 5000, span{}, 0, 6050},
+		{"one with a span that was used", -10, never, span{5999, 7000}, 0, 5999},
+		{"one with a span that was used just now", -10, never, span{99, 100}, 100, 6100},
 		{"one with a span that this process has used to", -10, 900, span{999, 1000}, 1000, 7000},
 	} {
 		r := newRig(t, 1, nil)
-		r.used = Never
-		if tt.used != Never {
+		r.used = never
+		if tt.used != never {
 			r.used = r.wall + tt.used
 		}
 		r.m.sequencer.MaxAhead, r.m.hi = 50, 0
 		var record []byte
-		if tt.mark != Never {
+		if tt.mark != never {
 			record = r.record(func(n *nodeRecord) {
 				n.Until = r.wall + tt.mark
 				if tt.spoiled != (span{}) {
@@ -83,7 +83,7 @@ func TestClaimWrites(t *testing.T) {
 			})
 		}
 		read := r.pickable()
-		e := Event{Keys: read.Keys}
+		e := event{Keys: read.Keys}
 		for range read.Keys {
 			e.Values = append(e.Values, record)
 		}
@@ -95,14 +95,14 @@ func TestClaimWrites(t *testing.T) {
 			continue
 		}
 		r.answer(e)
-		a := r.asks(CAS)
+		a := r.asks(actionCAS)
 		n := r.read(a.Next)
 		if string(a.Old) != string(record) || n.Until != r.wall+tt.to || n.State != flagHeld || n.Owner != "us" || n.Wall != r.wall || n.Host != "h" || len(n.Nonce) != 32 {
 			t.Errorf("%s: %+v over %s, want until %d", tt.name, n, a.Old, tt.to)
 		}
-		r.answer(Event{Applied: true})
+		r.answer(event{Applied: true})
 		r.begins(a)
-		if b := r.did(Begin); b.From != max(r.wall+tt.from, r.used) {
+		if b := r.did(actionBegin); b.From != max(r.wall+tt.from, r.used) {
 			t.Errorf("%s: it begins at %d, want %d, and not before what was used", tt.name, b.From-r.wall, tt.from)
 		}
 		// The node ID in use takes over the record and the limit of the claim.
@@ -122,8 +122,8 @@ func TestClaimRefused(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.claiming()
 	r.m.failures = 3
-	r.answer(Event{})
-	r.asks(GetMany)
+	r.answer(event{})
+	r.asks(actionGetMany)
 	if r.m.claim != nil || !r.m.crowded || r.m.failures != 0 {
 		t.Errorf("claim %+v, crowded %t, %d failures", r.m.claim, r.m.crowded, r.m.failures)
 	}
@@ -131,16 +131,16 @@ func TestClaimRefused(t *testing.T) {
 	r = newRig(t, 4, nil)
 	r.claiming()
 	for n := 1; ; n++ {
-		r.answer(Event{})
+		r.answer(event{})
 		if r.request == nil {
 			if n != 17 || r.m.notBefore <= r.mono || r.m.Status().Err == nil {
 				t.Errorf("after %d refused claims: %+v", n, r.m.Status())
 			}
 			break
 		}
-		a := r.asks(GetMany)
-		r.answer(Event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
-		r.asks(CAS)
+		a := r.asks(actionGetMany)
+		r.answer(event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
+		r.asks(actionCAS)
 	}
 }
 
@@ -148,52 +148,52 @@ func TestClaimRefused(t *testing.T) {
 func TestClaimNotSent(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.claiming()
-	r.answer(Event{Err: ErrNotSent})
+	r.answer(event{Err: ErrNotSent})
 	r.startsAnew("not sent", true)
 }
 
 // TestClaimUnknown: a claim with an unknown result is settled by another write,
 // over the record that a read shows, with the same beginning.
 func TestClaimUnknown(t *testing.T) {
-	unknown := func() (*rig, Action) {
+	unknown := func() (*rig, action) {
 		r := newRig(t, 4, nil)
 		r.used = r.wall + 40
 		a := r.claiming()
-		r.answer(Event{Err: errNoAnswer})
-		if get := r.asks(Get); get.Key != a.Key || !errors.Is(r.m.Status().Err, errNoAnswer) {
+		r.answer(event{Err: errNoAnswer})
+		if get := r.asks(actionGet); get.Key != a.Key || !errors.Is(r.m.Status().Err, errNoAnswer) {
 			t.Fatalf("it reads %q; it is %+v", get.Key, r.m.Status())
 		}
 		return r, a
 	}
-	for name, shows := range map[string]func(Action) []byte{
-		"as it was":  func(Action) []byte { return nil },
-		"as written": func(a Action) []byte { return a.Next },
+	for name, shows := range map[string]func(action) []byte{
+		"as it was":  func(action) []byte { return nil },
+		"as written": func(a action) []byte { return a.Next },
 	} {
 		r, first := unknown()
 		began := r.wall
 		value := shows(first)
-		r.answer(Event{Values: [][]byte{value}})
-		if r.request != nil || r.did(Begin) != nil {
+		r.answer(event{Values: [][]byte{value}})
+		if r.request != nil || r.did(actionBegin) != nil {
 			t.Fatalf("%s: it does not wait: %+v", name, r.request)
 		}
 		r.wall -= 1020 // the clock goes back
 		r.later(1000)
-		again := r.asks(CAS)
+		again := r.asks(actionCAS)
 		if n := r.read(again.Next); string(again.Old) != string(value) || n.Until < r.read(first.Next).Until || string(again.Next) == string(first.Next) {
 			t.Errorf("%s: it writes %+v over %s", name, n, again.Old)
 		}
 		// The second result is unknown as well, and then the write is applied.
-		r.answer(Event{Err: errNoAnswer})
-		r.asks(Get)
-		r.answer(Event{Values: [][]byte{again.Next}})
+		r.answer(event{Err: errNoAnswer})
+		r.asks(actionGet)
+		r.answer(event{Values: [][]byte{again.Next}})
 		r.later(1000)
-		third := r.asks(CAS)
+		third := r.asks(actionCAS)
 		if string(third.Old) != string(again.Next) {
 			t.Errorf("%s: the third is over %s", name, third.Old)
 		}
-		r.answer(Event{Applied: true})
+		r.answer(event{Applied: true})
 		r.begins(third)
-		if b := r.did(Begin); b.From != max(began, r.used) && b.From != began {
+		if b := r.did(actionBegin); b.From != max(began, r.used) && b.From != began {
 			t.Errorf("%s: it begins at %d", name, b.From-began)
 		}
 
@@ -201,31 +201,31 @@ func TestClaimUnknown(t *testing.T) {
 		// stored.
 		r, first = unknown()
 		value = shows(first)
-		r.answer(Event{Values: [][]byte{value}})
+		r.answer(event{Values: [][]byte{value}})
 		r.later(1000)
-		r.asks(CAS)
-		r.answer(Event{})
-		r.asks(Get)
-		r.answer(Event{Values: [][]byte{first.Next}})
+		r.asks(actionCAS)
+		r.answer(event{})
+		r.asks(actionGet)
+		r.answer(event{Values: [][]byte{first.Next}})
 		r.later(1000)
-		if a := r.asks(CAS); string(a.Old) != string(first.Next) {
+		if a := r.asks(actionCAS); string(a.Old) != string(first.Next) {
 			t.Errorf("%s: refused, and it writes over %s", name, a.Old)
 		}
 		// After an attempt that was not sent, it is read again as well.
-		r.answer(Event{Err: ErrNotSent})
+		r.answer(event{Err: ErrNotSent})
 		if r.request != nil || r.m.claim == nil {
 			t.Errorf("%s: not sent: %+v, %+v", name, r.request, r.m.claim)
 		}
 		r.later(1000)
-		if a := r.asks(Get); a.Key != first.Key {
+		if a := r.asks(actionGet); a.Key != first.Key {
 			t.Errorf("%s: not sent, and it reads %s", name, a.Key)
 		}
 
 		// If no node ID is wanted any more.
 		r, first = unknown()
 		value = shows(first)
-		r.answer(Event{Values: [][]byte{value}})
-		r.step(Event{Kind: Release})
+		r.answer(event{Values: [][]byte{value}})
+		r.step(event{Kind: eventRelease})
 		if value == nil {
 			if r.request != nil || r.m.claim != nil || r.m.Status().Phase != Idle {
 				t.Errorf("%s, not wanted: %+v, %+v", name, r.request, r.m.Status())
@@ -241,11 +241,11 @@ func TestClaimUnknown(t *testing.T) {
 		for _, by := range []int64{5999, 6000} {
 			r, first = unknown()
 			value = shows(first)
-			r.answer(Event{Values: [][]byte{value}})
+			r.answer(event{Values: [][]byte{value}})
 			r.later(by)
 			switch {
 			case by < 6000:
-				if n := r.read(r.asks(CAS).Next); n.State != flagHeld {
+				if n := r.read(r.asks(actionCAS).Next); n.State != flagHeld {
 					t.Errorf("%s, in time: %+v", name, n)
 				}
 			case value == nil:
@@ -259,16 +259,16 @@ func TestClaimUnknown(t *testing.T) {
 	// The read gets no answer: it is repeated later or, if the claim is no
 	// longer wanted, never.
 	r, first := unknown()
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	if r.request != nil || r.m.notBefore <= r.mono || r.m.claim == nil {
 		t.Errorf("no answer: %+v", r.request)
 	}
 	r.later(1000)
-	if a := r.asks(Get); a.Key != first.Key {
+	if a := r.asks(actionGet); a.Key != first.Key {
 		t.Errorf("it reads %s", a.Key)
 	}
-	r.step(Event{Kind: Release})
-	r.answer(Event{Err: errNoAnswer})
+	r.step(event{Kind: eventRelease})
+	r.answer(event{Err: errNoAnswer})
 	if r.m.claim != nil || r.m.Status().Phase != Idle {
 		t.Errorf("not wanted: %+v", r.m.Status())
 	}
@@ -277,19 +277,19 @@ func TestClaimUnknown(t *testing.T) {
 	for _, later := range []int64{0, 6000} { // compared with the time to wait
 		r, _ = unknown()
 		r.wall, r.mono = r.wall+later, r.mono+later
-		r.answer(Event{Values: [][]byte{r.record(nil)}})
+		r.answer(event{Values: [][]byte{r.record(nil)}})
 		r.startsAnew("another's", true)
 	}
 
 	// No longer wanted, but the first of two attempts is stored.
 	r, first = unknown()
-	r.answer(Event{})
+	r.answer(event{})
 	r.later(1000)
-	r.asks(CAS)
-	r.answer(Event{Err: errNoAnswer})
-	r.asks(Get)
-	r.answer(Event{Values: [][]byte{first.Next}})
-	r.step(Event{Kind: Release})
+	r.asks(actionCAS)
+	r.answer(event{Err: errNoAnswer})
+	r.asks(actionGet)
+	r.answer(event{Values: [][]byte{first.Next}})
+	r.step(event{Kind: eventRelease})
 	r.drops("the first of two", string(first.Next), rigTime)
 }
 
@@ -297,11 +297,11 @@ func TestClaimUnknown(t *testing.T) {
 // the configuration is the same, byte for byte; otherwise it is given back to
 // where it began.
 func TestClaimRecheck(t *testing.T) {
-	applied := func() (*rig, Action) {
+	applied := func() (*rig, action) {
 		r := newRig(t, 4, nil)
 		a := r.claiming()
-		r.answer(Event{Applied: true})
-		if again := r.asks(GetMany); !slices.Equal(again.Keys, []string{a.Key, "v1/s/config"}) {
+		r.answer(event{Applied: true})
+		if again := r.asks(actionGetMany); !slices.Equal(again.Keys, []string{a.Key, "v1/s/config"}) {
 			t.Fatalf("it reads %v", again.Keys)
 		}
 		return r, a
@@ -309,7 +309,7 @@ func TestClaimRecheck(t *testing.T) {
 	r, a := applied()
 	r.begins(a)
 
-	for name, e := range map[string]Event{
+	for name, e := range map[string]event{
 		"no answer": {Err: errNoAnswer}, "no answer, and values": {Err: errNoAnswer, Values: [][]byte{a.Next, r.m.config}}, "one value": {Values: [][]byte{a.Next}}, "no values": {}, "three values": {Values: [][]byte{a.Next, r.m.config, nil}},
 	} {
 		r, a := applied()
@@ -317,7 +317,7 @@ func TestClaimRecheck(t *testing.T) {
 			e.Values = append([][]byte{a.Next, r.m.config, nil}[:0:0], [][]byte{a.Next, r.m.config, nil}[:len(e.Values)]...)
 		}
 		r.answer(e)
-		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil || r.did(Begin) != nil {
+		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil || r.did(actionBegin) != nil {
 			t.Fatalf("%s: %+v, %+v", name, r.request, r.m.Status())
 		}
 		r.later(1000)
@@ -335,13 +335,13 @@ func TestClaimRecheck(t *testing.T) {
 		r.answer(e)
 		r.drops(name+", too late", string(a.Next), rigTime)
 		r, a = applied()
-		r.step(Event{Kind: Release})
+		r.step(event{Kind: eventRelease})
 		r.answer(e)
 		r.drops(name+", not wanted", string(a.Next), rigTime)
 	}
 
 	r, a = applied()
-	r.answer(Event{Values: [][]byte{r.record(nil), r.m.config}})
+	r.answer(event{Values: [][]byte{r.record(nil), r.m.config}})
 	if err := r.m.Status().Err; err == nil {
 		t.Error("the claim is gone, and there is no error")
 	}
@@ -350,15 +350,15 @@ func TestClaimRecheck(t *testing.T) {
 	r, a = applied()
 	c := r.m.sequencer
 	c.Nonce = "changed and changed back"
-	r.answer(Event{Values: [][]byte{a.Next, c.encode()}})
+	r.answer(event{Values: [][]byte{a.Next, c.encode()}})
 	r.drops("another configuration", string(a.Next), rigTime)
 	if r.request == nil || r.request.Key != "v1/s/config" {
 		t.Errorf("then it asks for %+v", r.request)
 	}
 
 	r, a = applied()
-	r.step(Event{Kind: Release})
-	r.answer(Event{Values: [][]byte{a.Next, r.m.config}})
+	r.step(event{Kind: eventRelease})
+	r.answer(event{Values: [][]byte{a.Next, r.m.config}})
 	r.drops("not wanted", string(a.Next), rigTime)
 	if s := r.m.Status(); s.Phase != Idle {
 		t.Errorf("then it is %+v", s)
@@ -367,36 +367,36 @@ func TestClaimRecheck(t *testing.T) {
 	// A claim that began ahead of the clock is given back to its beginning.
 	r = newRig(t, 4, func(c *configRecord) { c.Floor = rigTime + 50 })
 	a = r.claiming()
-	r.answer(Event{Applied: true})
-	r.step(Event{Kind: Release})
-	r.answer(Event{Values: [][]byte{a.Next, r.m.config}})
+	r.answer(event{Applied: true})
+	r.step(event{Kind: eventRelease})
+	r.answer(event{Values: [][]byte{a.Next, r.m.config}})
 	r.drops("ahead of the clock", string(a.Next), rigTime+50)
 }
 
 // TestClaimFrozen: if the store is found to have gone back, nothing of a claim
 // is used, whatever the store answers.
 func TestClaimFrozen(t *testing.T) {
-	for name, to := range map[string]func(*rig) Event{
-		"the claim": func(r *rig) Event { r.claiming(); return Event{Applied: true} },
-		"the read": func(r *rig) Event {
+	for name, to := range map[string]func(*rig) event{
+		"the claim": func(r *rig) event { r.claiming(); return event{Applied: true} },
+		"the read": func(r *rig) event {
 			a := r.claiming()
-			r.answer(Event{Err: errNoAnswer})
-			return Event{Values: [][]byte{a.Next}}
+			r.answer(event{Err: errNoAnswer})
+			return event{Values: [][]byte{a.Next}}
 		},
-		"the second look": func(r *rig) Event {
+		"the second look": func(r *rig) event {
 			a := r.claiming()
-			r.answer(Event{Applied: true})
-			return Event{Values: [][]byte{a.Next, r.m.config}}
+			r.answer(event{Applied: true})
+			return event{Values: [][]byte{a.Next, r.m.config}}
 		},
 	} {
 		r := newRig(t, 4, nil)
 		e := to(r)
-		r.step(Event{Kind: WentBack})
+		r.step(event{Kind: eventWentBack})
 		if r.alarm() != RolledBack || r.m.claim != nil {
 			t.Errorf("%s: %+v", name, r.out)
 		}
 		r.answer(e)
-		if r.did(Begin) != nil || r.request != nil || r.m.hold != nil || !errors.Is(r.m.Status().Err, ErrRolledBack) {
+		if r.did(actionBegin) != nil || r.request != nil || r.m.hold != nil || !errors.Is(r.m.Status().Err, ErrRolledBack) {
 			t.Errorf("%s: %+v, %+v", name, r.out, r.m.Status())
 		}
 	}
@@ -407,26 +407,26 @@ func TestClaimFrozen(t *testing.T) {
 func TestPickErrors(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.tokens()
-	r.step(Event{Kind: Attach})
-	r.answer(Event{Err: errNoAnswer})
+	r.step(event{Kind: eventAttach})
+	r.answer(event{Err: errNoAnswer})
 	r.startsAnew("the configuration", true)
-	r.answer(Event{Values: [][]byte{r.m.config}})
-	r.asks(GetMany)
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Values: [][]byte{r.m.config}})
+	r.asks(actionGetMany)
+	r.answer(event{Err: errNoAnswer})
 	r.startsAnew("some records", true)
 
 	r = newRig(t, 8, nil)
 	r.tokens()
 	list := func() {
 		r.m.rounds, r.m.op = 2, opPick
-		r.request = &Action{Kind: GetMany}
-		e := Event{Keys: []string{r.key(3)}, Values: [][]byte{r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+99, r.wall })}}
+		r.request = &action{Kind: actionGetMany}
+		e := event{Keys: []string{r.key(3)}, Values: [][]byte{r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+99, r.wall })}}
 		r.answer(e)
-		r.asks(List)
+		r.asks(actionList)
 	}
 	r.m.attached = true
 	list()
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	if r.m.rounds != 0 {
 		t.Errorf("round %d", r.m.rounds)
 	}
@@ -441,8 +441,8 @@ func TestListedAbsent(t *testing.T) {
 			r := newRig(t, 1, func(c *configRecord) { c.Floor = rigTime + ahead })
 			r.tokens()
 			r.m.attached, r.m.op = true, opList
-			r.request = &Action{Kind: List}
-			e := Event{Keys: []string{r.key(0)}, Values: [][]byte{r.record(func(n *nodeRecord) {
+			r.request = &action{Kind: actionList}
+			e := event{Keys: []string{r.key(0)}, Values: [][]byte{r.record(func(n *nodeRecord) {
 				n.State, n.Until, n.Wall = flagHeld, r.wall+9000, r.wall
 				if other { // its clock is right, so ours is not
 					n.Wall = r.wall + 10_001
@@ -460,7 +460,7 @@ func TestListedAbsent(t *testing.T) {
 					t.Errorf("floor %d ahead: %+v, %+v", ahead, r.request, r.m.Status())
 				}
 			default:
-				a := r.asks(CAS)
+				a := r.asks(actionCAS)
 				n := r.read(a.Next)
 				from := max(r.wall, rigTime+ahead)
 				want := nodeRecord{
@@ -481,9 +481,9 @@ func TestListedAbsent(t *testing.T) {
 	r := newRig(t, 1, nil)
 	r.tokens()
 	r.m.attached, r.m.op = true, opList
-	r.request = &Action{Kind: List}
+	r.request = &action{Kind: actionList}
 	held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+90_000, r.wall+10_001 })
-	r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, held}})
+	r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, held}})
 	var behind *ClockBehindError
 	if !errors.As(r.m.Status().Err, &behind) || behind.Behind != 10_001*time.Millisecond || !slices.Equal(behind.Nodes, []uint64{0, 1}) || r.m.notBefore != r.mono+1000 {
 		t.Errorf("%v, wait %d", r.m.Status().Err, r.m.notBefore-r.mono)
@@ -492,8 +492,8 @@ func TestListedAbsent(t *testing.T) {
 		t.Error("it counts as a list that found none")
 	}
 	// And also if some may be taken.
-	r.m.op, r.request = opList, &Action{Kind: List}
-	r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, r.record(nil)}})
+	r.m.op, r.request = opList, &action{Kind: actionList}
+	r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, r.record(nil)}})
 	if !errors.As(r.m.Status().Err, &behind) || r.request != nil {
 		t.Errorf("%v, %+v", r.m.Status().Err, r.request)
 	}

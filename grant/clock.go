@@ -55,7 +55,7 @@ func (c *clocks) clone() clocks {
 }
 
 // asksTime reports whether to ask the store for its time.
-func (m *Machine) asksTime() bool {
+func (m *machine) asksTime() bool {
 	c := &m.clocks
 	serves := clockFor
 	if !c.known {
@@ -66,7 +66,7 @@ func (m *Machine) asksTime() bool {
 
 // timed records the store's time. If the store returned none, only the records
 // of others are left to compare.
-func (m *Machine) timed(e Event) {
+func (m *machine) timed(e event) {
 	c := &m.clocks
 	c.asked, c.at, c.known = true, m.mono, e.Err == nil
 	c.store, c.within = e.Time, e.Within
@@ -77,7 +77,7 @@ func (m *Machine) timed(e Event) {
 
 // storeLead returns how far our clock is ahead of the store's, as long as that
 // is known.
-func (m *Machine) storeLead() (lead, bool) {
+func (m *machine) storeLead() (lead, bool) {
 	c := &m.clocks
 	most := m.wall - (c.store + m.mono - c.at)
 	return lead{most - c.within, most}, c.known
@@ -86,7 +86,7 @@ func (m *Machine) storeLead() (lead, bool) {
 // mayClaim reports whether our clock permits a claim, as far as some records
 // show. If it does not, or if that is not known yet, mayClaim has recorded the
 // reason and when to look again.
-func (m *Machine) mayClaim(l sighting) bool {
+func (m *machine) mayClaim(l sighting) bool {
 	store, known := m.storeLead()
 	if err := m.clockBehind(l); err != nil {
 		m.fail(err, 1000)
@@ -114,7 +114,7 @@ func (m *Machine) mayClaim(l sighting) bool {
 		// Only the store indicates it, and few of many records were read:
 		// others may know better.
 		c.listed = true
-		m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
+		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.set.Name)})
 		return false
 	case known:
 		err := m.aheadError(store)
@@ -143,7 +143,7 @@ func (l sighting) alive(now int64) (n int) {
 // looksAhead reports whether the records suggest that our clock is far ahead: a
 // held record was last written long ago. Then either its owner is dead or idle,
 // or our clock is wrong.
-func (m *Machine) looksAhead(l sighting) bool {
+func (m *machine) looksAhead(l sighting) bool {
 	return slices.ContainsFunc(l.others, func(o other) bool {
 		return m.wall-o.wall > aheadMost+m.window()/2
 	})
@@ -151,7 +151,7 @@ func (m *Machine) looksAhead(l sighting) bool {
 
 // watch determines which records have changed since they were last read: their
 // writers were alive in between.
-func (m *Machine) watch(l sighting) {
+func (m *machine) watch(l sighting) {
 	c := &m.clocks
 	if !c.watching {
 		c.watching, c.listed, c.since = true, false, m.mono
@@ -178,7 +178,7 @@ func (m *Machine) watch(l sighting) {
 }
 
 // watched returns the keys of the records that are watched, or nil.
-func (m *Machine) watched() []string {
+func (m *machine) watched() []string {
 	if !m.clocks.watching {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (m *Machine) watched() []string {
 // leadOverOthers returns the median of our clock's leads over those of members
 // that wrote in the meantime, and how many of their clocks certainly agree with
 // it.
-func (m *Machine) leadOverOthers() (median lead, agree int) {
+func (m *machine) leadOverOthers() (median lead, agree int) {
 	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return cmp.Compare(a.least, b.least) })
 	for _, l := range all {
 		if l.most <= aheadMost && l.least >= -behindMost {
@@ -201,7 +201,7 @@ func (m *Machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-func (m *Machine) aheadError(by lead) *ClockAheadError {
+func (m *machine) aheadError(by lead) *ClockAheadError {
 	return &ClockAheadError{
 		Sequencer: m.set.Name, Ahead: time.Duration(by.least) * time.Millisecond,
 		Clock: timeOf(m.wall), Other: timeOf(m.wall - by.least), Store: len(m.clocks.leads) == 0,
@@ -210,7 +210,7 @@ func (m *Machine) aheadError(by lead) *ClockAheadError {
 
 // clockBehind rejects a clock that is far behind those of others, unless the
 // store's clock agrees with ours: then theirs are wrong.
-func (m *Machine) clockBehind(l sighting) error {
+func (m *machine) clockBehind(l sighting) error {
 	by := l.behind()
 	store, known := m.storeLead()
 	switch {
@@ -230,7 +230,7 @@ func (m *Machine) clockBehind(l sighting) error {
 }
 
 // tellClocks raises an alarm, once, that clocks differ.
-func (m *Machine) tellClocks(kind AlarmKind, by int64) {
+func (m *machine) tellClocks(kind AlarmKind, by int64) {
 	if m.clocks.told != kind {
 		m.clocks.told = kind
 		m.alarm(AlarmInfo{Kind: kind, By: time.Duration(by) * time.Millisecond})

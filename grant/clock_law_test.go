@@ -24,7 +24,7 @@ func (r *rig) storeSays(least, most int64) {
 // others returns a sighting of held records whose writers' clocks were ahead of
 // ours.
 func others(ahead ...int64) sighting {
-	l := sighting{free: Never, pending: Never}
+	l := sighting{free: never, pending: never}
 	for i, by := range ahead {
 		l.ahead, l.nodes = append(l.ahead, by), append(l.nodes, uint64(i))
 	}
@@ -186,7 +186,7 @@ func TestMayClaimLaw(t *testing.T) {
 		}
 		alarm, lists := AlarmKind(0), false
 		for _, a := range m.out {
-			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == List && a.Key == "v1/s/n/"
+			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == actionList && a.Key == "v1/s/n/"
 		}
 		if lists != (want == "list") || (alarm == StoreClockOff) != (want == "the store is wrong") {
 			t.Fatalf("%s: %+v", what, m.out)
@@ -269,16 +269,16 @@ func TestStoreTimeLaw(t *testing.T) {
 		if !r.m.asksTime() {
 			t.Error("it does not ask at first")
 		}
-		r.step(Event{Kind: Attach})
-		r.answer(Event{Values: [][]byte{r.m.config}})
-		r.asks(Time)
-		e := Event{Time: r.wall - 70, Within: 7}
+		r.step(event{Kind: eventAttach})
+		r.answer(event{Values: [][]byte{r.m.config}})
+		r.asks(actionTime)
+		e := event{Time: r.wall - 70, Within: 7}
 		serves := int64(60_000)
 		if fails {
 			e.Err, serves = errNoAnswer, 5000
 		}
 		r.answer(e)
-		r.asks(GetMany)
+		r.asks(actionGetMany)
 		at := r.m.mono
 		if l, known := r.m.storeLead(); known == fails || known && l != (lead{63, 70}) {
 			t.Errorf("lead %+v, %t", l, known)

@@ -144,8 +144,8 @@ func TestWords(t *testing.T) {
 			t.Errorf("phase %d is %q, want %q", p, got, want)
 		}
 	}
-	for k, is := range map[ActionKind]bool{0: false, Get: true, GetMany: true, List: true, CAS: true, Time: true, Begin: false, Seal: false, Alarm: false} {
-		if got := (Action{Kind: k}).IsRequest(); got != is {
+	for k, is := range map[actionKind]bool{0: false, actionGet: true, actionGetMany: true, actionList: true, actionCAS: true, actionTime: true, actionBegin: false, actionSeal: false, actionAlarm: false} {
+		if got := (action{Kind: k}).isRequest(); got != is {
 			t.Errorf("action %d is a request: %t", k, got)
 		}
 	}

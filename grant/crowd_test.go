@@ -12,11 +12,11 @@ import (
 // store. Times are those of both its clocks.
 type crowd struct {
 	t       *testing.T
-	m       *Machine
+	m       *machine
 	now     int64
 	config  []byte
 	records map[string][]byte
-	asked   []Action
+	asked   []action
 }
 
 func newCrowd(t *testing.T, window time.Duration) *crowd {
@@ -25,7 +25,7 @@ func newCrowd(t *testing.T, window time.Duration) *crowd {
 	random := rand.New(rand.NewPCG(1, 1))
 	return &crowd{
 		t: t, now: 1_795_132_800_000, config: c.encode(), records: make(map[string][]byte),
-		m: NewMachine(Settings{Name: "s", AllNodes: true, Random: random.Uint64, StoreClock: true}),
+		m: newMachine(Settings{Name: "s", AllNodes: true, Random: random.Uint64, StoreClock: true}),
 	}
 }
 
@@ -39,14 +39,14 @@ func (c *crowd) put(node uint64, state string, until int64) {
 
 // tell passes an event on, and answers all requests until refuse makes an
 // answer fail. It returns the requests.
-func (c *crowd) tell(e Event, answer func(Action) Event) []Action {
+func (c *crowd) tell(e event, answer func(action) event) []action {
 	c.t.Helper()
 	c.asked = nil
 	for range 100 {
 		e.Wall, e.Mono = c.now, c.now
-		var request *Action
-		for _, a := range c.m.Step(e) {
-			if a.IsRequest() {
+		var request *action
+		for _, a := range c.m.step(e) {
+			if a.isRequest() {
 				request = &a
 			}
 		}
@@ -55,21 +55,21 @@ func (c *crowd) tell(e Event, answer func(Action) Event) []Action {
 		}
 		c.asked = append(c.asked, *request)
 		e = answer(*request)
-		e.Kind = Answered
+		e.Kind = eventAnswered
 	}
 	c.t.Fatal("there is no end of requests")
 	return nil
 }
 
 // store answers like a store.
-func (c *crowd) store(a Action) (e Event) {
+func (c *crowd) store(a action) (e event) {
 	switch a.Kind {
-	case Get:
+	case actionGet:
 		if a.Key == configKey("s") {
-			return Event{Values: [][]byte{c.config}}
+			return event{Values: [][]byte{c.config}}
 		}
-		return Event{Values: [][]byte{c.records[a.Key]}}
-	case GetMany:
+		return event{Values: [][]byte{c.records[a.Key]}}
+	case actionGetMany:
 		e.Keys = a.Keys
 		for _, key := range a.Keys {
 			value := c.records[key]
@@ -78,15 +78,15 @@ func (c *crowd) store(a Action) (e Event) {
 			}
 			e.Values = append(e.Values, value)
 		}
-	case List:
+	case actionList:
 		for node := range uint64(1024) {
 			if value := c.records[nodeKey("s", node, 1023)]; value != nil {
 				e.Keys, e.Values = append(e.Keys, nodeKey("s", node, 1023)), append(e.Values, value)
 			}
 		}
-	case Time:
-		return Event{Time: c.now}
-	case CAS:
+	case actionTime:
+		return event{Time: c.now}
+	case actionCAS:
 		if e.Applied = string(c.records[a.Key]) == string(a.Old); e.Applied {
 			c.records[a.Key] = a.Next
 		}
@@ -94,7 +94,7 @@ func (c *crowd) store(a Action) (e Event) {
 	return e
 }
 
-func count(asked []Action, kind ActionKind) (n int) {
+func count(asked []action, kind actionKind) (n int) {
 	for _, a := range asked {
 		if a.Kind == kind {
 			n++
@@ -112,19 +112,19 @@ func TestPickGrows(t *testing.T) {
 		c.put(node, flagHeld, first+int64(node))
 	}
 	var sizes []int
-	for _, a := range c.tell(Event{Kind: Attach}, c.store) {
-		if a.Kind == GetMany {
+	for _, a := range c.tell(event{Kind: eventAttach}, c.store) {
+		if a.Kind == actionGetMany {
 			sizes = append(sizes, len(a.Keys))
 		}
 	}
-	if len(sizes) != 3 || sizes[0] != 8 || sizes[1] != 32 || sizes[2] != 128 || count(c.asked, List) != 1 {
-		t.Fatalf("it read %v numbers and listed all %d times, want 8, 32, 128 and once", sizes, count(c.asked, List))
+	if len(sizes) != 3 || sizes[0] != 8 || sizes[1] != 32 || sizes[2] != 128 || count(c.asked, actionList) != 1 {
+		t.Fatalf("it read %v numbers and listed all %d times, want 8, 32, 128 and once", sizes, count(c.asked, actionList))
 	}
 	lists, tries := 0, 0
 	for c.now < first {
 		c.now = min(c.m.notBefore, first)
-		c.tell(Event{Kind: Tick}, c.store)
-		lists += count(c.asked, List)
+		c.tell(event{Kind: eventTick}, c.store)
+		lists += count(c.asked, actionList)
 		tries++
 		if free := c.m.Status().Err.(*ExhaustedError).Free; free.UnixMilli() != first {
 			t.Fatalf("the first number is free at %v, want %v", free.UnixMilli(), first)
@@ -137,7 +137,7 @@ func TestPickGrows(t *testing.T) {
 	// not when a list is due.
 	for range 3 {
 		c.now = c.m.notBefore
-		if c.tell(Event{Kind: Tick}, c.store); c.m.Status().Phase == Holding {
+		if c.tell(event{Kind: eventTick}, c.store); c.m.Status().Phase == Holding {
 			break
 		}
 	}
@@ -160,11 +160,11 @@ func TestCrowd(t *testing.T) {
 		var oldest []bool // whether a claim was for the oldest of those that were read
 		var read []string
 		refuse := 1
-		c.tell(Event{Kind: Attach}, func(a Action) Event {
+		c.tell(event{Kind: eventAttach}, func(a action) event {
 			switch a.Kind {
-			case GetMany:
+			case actionGetMany:
 				read = a.Keys
-			case CAS:
+			case actionCAS:
 				is := true
 				for _, key := range read {
 					is = is && key >= a.Key
@@ -172,7 +172,7 @@ func TestCrowd(t *testing.T) {
 				oldest = append(oldest, is)
 				if refuse > 0 {
 					refuse--
-					return Event{}
+					return event{}
 				}
 			}
 			return c.store(a)
@@ -192,10 +192,10 @@ func TestCrowd(t *testing.T) {
 // TestWaits: members with much of their window left leave a store alone for
 // longer.
 func TestWaits(t *testing.T) {
-	fail := func(Action) Event { return Event{Err: ErrNotSent} }
+	fail := func(action) event { return event{Err: ErrNotSent} }
 	longest := func(c *crowd, tries int) (most int64) {
 		for range tries {
-			c.tell(Event{Kind: Tick, Used: c.now}, fail)
+			c.tell(event{Kind: eventTick, Used: c.now}, fail)
 			if c.m.notBefore <= c.now {
 				t.Fatal("it does not wait")
 			}
@@ -205,12 +205,12 @@ func TestWaits(t *testing.T) {
 		return most
 	}
 	without := newCrowd(t, 10*time.Minute)
-	without.tell(Event{Kind: Attach}, fail)
+	without.tell(event{Kind: eventAttach}, fail)
 	if most := longest(without, 30); most < backoffMax/2 || most > backoffMax {
 		t.Errorf("without a number it waits for up to %d ms, want up to %d", most, backoffMax)
 	}
 	with := newCrowd(t, 10*time.Minute)
-	with.tell(Event{Kind: Attach}, with.store)
+	with.tell(event{Kind: eventAttach}, with.store)
 	with.now += 250_000
 	if most := longest(with, 13); most <= backoffMax || most > configEvery {
 		t.Errorf("with 350 s of a window left it waits for up to %d ms, want more than %d, and no more than %d", most, backoffMax, configEvery)

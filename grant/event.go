@@ -6,66 +6,66 @@ import (
 	"time"
 )
 
-// An EventKind is the kind of an Event.
-type EventKind uint8
+// An eventKind is the kind of an event.
+type eventKind uint8
 
 // The kinds of events.
 const (
-	Tick     EventKind = iota // the time of an action Timer has come, or just time has passed
-	Attach                    // a node ID is wanted
-	Release                   // the node ID is no longer wanted
-	Demand                    // a caller waits for an ID that the window does not allow
-	Hint                      // the configuration may have changed
-	Answered                  // the store answered the last request
-	Sealed                    // the action Seal is complete; Used is final
-	WentBack                  // the store is known to have gone back (see Lineage)
+	eventTick     eventKind = iota // the time of an actionTimer has come, or just time has passed
+	eventAttach                    // a node ID is wanted
+	eventRelease                   // the node ID is no longer wanted
+	eventDemand                    // a caller waits for an ID that the window does not allow
+	eventHint                      // the configuration may have changed
+	eventAnswered                  // the store answered the last request
+	eventSealed                    // actionSeal is complete; Used is final
+	eventWentBack                  // the store is known to have gone back (see Lineage)
 )
 
-// An Event is something that happened to a member. Wall, Mono and Used are the
+// An event is something that happened to a member. Wall, Mono and Used are the
 // values when the driver passes the event on.
-type Event struct {
-	Kind EventKind
+type event struct {
+	Kind eventKind
 	Wall int64 // the member's clock
 	Mono int64 // a clock that never goes back
-	Used int64 // exclusive end of the times that the generator has ever used; Never if none
+	Used int64 // exclusive end of the times that the generator has ever used; never if none
 
-	// Only for Answered.
-	Err     error    // the request failed; for CAS, the result is unknown unless it is ErrNotSent
-	Applied bool     // for CAS
-	Values  [][]byte // for Get (one), GetMany (one per key) and List; for WentBack, the configuration if it could be read
-	Keys    []string // for List: the keys of Values
+	// Only for eventAnswered.
+	Err     error    // the request failed; for actionCAS, the result is unknown unless it is ErrNotSent
+	Applied bool     // for actionCAS
+	Values  [][]byte // for actionGet (one), actionGetMany (one per key) and actionList; for eventWentBack, the configuration if it could be read
+	Keys    []string // for actionList: the keys of Values
 
 	// Only for an answer to Time: the store's clock showed a time in [Time,
 	// Time+Within] at this moment.
 	Time, Within int64
 }
 
-// Never stands for the absence of a time and is earlier than every time. Zero
+// never stands for the absence of a time and is earlier than every time. Zero
 // is a valid time, 1970-01-01.
-const Never int64 = math.MinInt64
+const never int64 = math.MinInt64
 
-// An ActionKind is what the driver has to do for an Action.
-type ActionKind uint8
+// An actionKind is what the driver has to do for an action.
+type actionKind uint8
 
 // The kinds of actions.
 const (
-	Get     ActionKind = iota + 1 // Key
-	GetMany                       // Keys
-	List                          // Key is the prefix
-	CAS                           // Key, Old, Next
-	Time                          // ask the store for its time; only with Settings.StoreClock
-	Begin                         // use Node for [From, Until), replacing the previous grant
-	Extend                        // the window now ends at Until
-	Seal                          // stop making IDs; then pass Sealed
-	Timer                         // pass Tick at Mono At; it replaces the previous timer
-	Report                        // Status has changed
-	Alarm                         // report Alarm to the operators
+	actionGet     actionKind = iota + 1 // Key
+	actionGetMany                       // Keys
+	actionList                          // Key is the prefix
+	actionCAS                           // Key, Old, Next
+	actionTime                          // ask the store for its time; only with Settings.StoreClock
+	actionBegin                         // use Node for [From, Until), replacing the previous grant
+	actionExtend                        // the window now ends at Until
+	actionSeal                          // stop making IDs; then pass eventSealed
+	actionTimer                         // pass eventTick at Mono At; it replaces the previous timer
+	actionReport                        // Status has changed
+	actionAlarm                         // report Alarm to the operators
 )
 
-// An Action is something that the driver has to do. Actions are done in the
+// An action is something that the driver has to do. Actions are done in the
 // order given.
-type Action struct {
-	Kind        ActionKind
+type action struct {
+	Kind        actionKind
 	Key         string
 	Keys        []string
 	Old, Next   []byte
@@ -76,8 +76,8 @@ type Action struct {
 	Alarm       AlarmInfo
 }
 
-// IsRequest reports whether the action is a request to the store.
-func (a Action) IsRequest() bool { return a.Kind >= Get && a.Kind <= Time }
+// isRequest reports whether the action is a request to the store.
+func (a action) isRequest() bool { return a.Kind >= actionGet && a.Kind <= actionTime }
 
 // A Phase is the state of a member of a sequencer.
 type Phase uint8

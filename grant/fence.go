@@ -95,7 +95,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, err
 	}
 	now := opt.Now()
-	latest := Never // of the latest record
+	latest := never // of the latest record
 	longest := max(config.LongestWindow, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, r, err := readNode(name, key, value)
@@ -136,7 +136,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if !inRange(floor) {
 		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", now)
 	}
-	if latest != Never && !opt.AnyClock {
+	if latest != never && !opt.AnyClock {
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
 			return report, &fenceClockError{ErrClockBehind, name, now, -by}

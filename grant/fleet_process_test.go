@@ -11,7 +11,7 @@ import (
 // makes one whenever anything happens to it.
 type fleetProcess struct {
 	place  int
-	m      *Machine
+	m      *machine
 	g      *firn.Generator
 	mark   time.Time // exclusive end of what sealed generators made
 	node   uint64
@@ -54,7 +54,7 @@ func (w *fleetWorld) mono() int64 { return w.Now/1000 + 1 }
 func (w *fleetWorld) start(place int, first func()) {
 	p := &fleetProcess{place: place, since: -1, asked: -fleetLineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
-	p.m = NewMachine(Settings{Name: fleetName, AllNodes: true, Random: w.Rand.Uint64, Host: "host", StoreClock: true})
+	p.m = newMachine(Settings{Name: fleetName, AllNodes: true, Random: w.Rand.Uint64, Host: "host", StoreClock: true})
 	w.running[place] = p
 	w.toCome--
 	w.stand(p)
@@ -64,7 +64,7 @@ func (w *fleetWorld) start(place int, first func()) {
 // open is the first step of sequencer.Open: it looks up the sequencer. A
 // process that fails to do so tries again.
 func (w *fleetWorld) open(p *fleetProcess) {
-	w.request(p, Action{Kind: Get, Key: w.configKey}, false, w.Now+5_000_000, func(e Event) {
+	w.request(p, action{Kind: actionGet, Key: w.configKey}, false, w.Now+5_000_000, func(e event) {
 		switch {
 		case p.gone:
 		case e.Err != nil:
@@ -74,7 +74,7 @@ func (w *fleetWorld) open(p *fleetProcess) {
 				}
 			})
 		default:
-			w.tell(p, Event{Kind: Attach})
+			w.tell(p, event{Kind: eventAttach})
 		}
 	})
 }
@@ -104,7 +104,7 @@ func (w *fleetWorld) stop(p *fleetProcess, then func()) {
 		}
 	}
 	w.after(10*time.Second, func() { p.ended() })
-	w.tell(p, Event{Kind: Release})
+	w.tell(p, event{Kind: eventRelease})
 }
 
 // stand records that a process has no IDs from now on.
@@ -144,35 +144,35 @@ func (p *fleetProcess) used() int64 {
 }
 
 // tell passes an event to a process's machine.
-func (w *fleetWorld) tell(p *fleetProcess, e Event) {
+func (w *fleetWorld) tell(p *fleetProcess, e event) {
 	if p.gone {
 		return
 	}
 	e.Wall, e.Mono, e.Used = w.clock(p), w.mono(), p.used()
 	w.Trace(w.Now, int64(p.place), int64(e.Kind))
-	for _, a := range p.m.Step(e) {
+	for _, a := range p.m.step(e) {
 		w.act(p, a)
 	}
 }
 
 // act performs an action like a grant.Keeper.
-func (w *fleetWorld) act(p *fleetProcess, a Action) {
+func (w *fleetWorld) act(p *fleetProcess, a action) {
 	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	switch {
-	case a.IsRequest():
+	case a.isRequest():
 		w.ask(p, a)
-	case a.Kind == Timer:
+	case a.Kind == actionTimer:
 		mine := w.Token()
 		p.timer = mine
 		w.At((a.At-1)*1000, func() {
 			if p.timer == mine && !p.gone {
 				w.draw(p)
-				w.tell(p, Event{Kind: Tick})
+				w.tell(p, event{Kind: eventTick})
 			}
 		})
-	case a.Kind == Begin:
+	case a.Kind == actionBegin:
 		w.begin(p, a)
-	case a.Kind == Extend:
+	case a.Kind == actionExtend:
 		w.report.Renewed++
 		if p.g == nil {
 			return
@@ -181,26 +181,26 @@ func (w *fleetWorld) act(p *fleetProcess, a Action) {
 			w.Fail("extend: %v", err)
 		}
 		w.hasUntil(p, a.Until)
-	case a.Kind == Seal:
+	case a.Kind == actionSeal:
 		if p.g != nil {
 			if mark := p.g.Seal(); mark.After(p.mark) {
 				p.mark = mark
 			}
 			p.g = nil
 		}
-		w.At(w.Now, func() { w.tell(p, Event{Kind: Sealed}) })
-	case a.Kind == Alarm:
+		w.At(w.Now, func() { w.tell(p, event{Kind: eventSealed}) })
+	case a.Kind == actionAlarm:
 		w.report.Alarms++
-	case a.Kind == Report && p.ending:
+	case a.Kind == actionReport && p.ending:
 		if a.Status.Phase == Idle {
 			w.At(w.Now, p.ended)
 		}
-	case a.Kind == Report && p.since >= 0:
+	case a.Kind == actionReport && p.since >= 0:
 		// A call that waits for an ID checks again at every change, and records
 		// it.
 		w.At(w.Now, func() {
 			if p.since >= 0 {
-				w.tell(p, Event{Kind: Demand})
+				w.tell(p, event{Kind: eventDemand})
 			}
 		})
 	}
@@ -211,31 +211,31 @@ const fleetLineageFor = 1_000_000
 
 // ask makes a request like a grant.Keeper: it asks for the lineage before a
 // write, and before the configuration is read, unless it has just done so.
-func (w *fleetWorld) ask(p *fleetProcess, a Action) {
-	if a.Kind == CAS && recordField(a.Next, `"state":`) == "held" {
+func (w *fleetWorld) ask(p *fleetProcess, a action) {
+	if a.Kind == actionCAS && recordField(a.Next, `"state":`) == "held" {
 		p.claim = &fleetClaim{next: a.Next}
 	}
 	limit := min(5000, w.window/6) * 1000
-	answer := func(e Event) {
-		e.Kind = Answered
+	answer := func(e event) {
+		e.Kind = eventAnswered
 		w.tell(p, e)
 		if p.since >= 0 && !p.gone {
 			w.draw(p)
 		}
 	}
-	if w.plan.Store.Blind || a.Kind != CAS && a.Key != w.configKey || w.Now-p.asked < fleetLineageFor {
+	if w.plan.Store.Blind || a.Kind != actionCAS && a.Key != w.configKey || w.Now-p.asked < fleetLineageFor {
 		w.request(p, a, false, w.Now+limit, answer)
 		return
 	}
 	deadline := w.Now + limit
-	w.request(p, Action{}, true, deadline, func(e Event) {
+	w.request(p, action{}, true, deadline, func(e event) {
 		if e.Err == nil {
 			p.asked = w.Now
 		}
 		switch {
 		case p.gone:
 		case w.Now >= deadline:
-			answer(Event{Err: ErrNotSent}) // the context is done
+			answer(event{Err: ErrNotSent}) // the context is done
 		default:
 			w.request(p, a, false, w.Now+limit, answer)
 		}
@@ -244,7 +244,7 @@ func (w *fleetWorld) ask(p *fleetProcess, a Action) {
 
 // begin starts to use a grant, and checks that it is valid: written in the
 // store by this process, and not below the mark that it replaced.
-func (w *fleetWorld) begin(p *fleetProcess, a Action) {
+func (w *fleetWorld) begin(p *fleetProcess, a action) {
 	w.report.Acquired++
 	switch c := p.claim; {
 	case c == nil || !c.applied:
@@ -307,7 +307,7 @@ func (w *fleetWorld) draw(p *fleetProcess) {
 		w.stand(p)
 		w.At(w.Now, func() {
 			if p.since >= 0 {
-				w.tell(p, Event{Kind: Demand})
+				w.tell(p, event{Kind: eventDemand})
 			}
 		})
 	}

@@ -53,27 +53,27 @@ func (w *fleetWorld) numberOf(key string) int {
 
 // request asks the store, and calls answer with the result, once: with
 // context.DeadlineExceeded at the deadline if that is earlier.
-func (w *fleetWorld) request(p *fleetProcess, a Action, lineage bool, deadline int64, answer func(Event)) {
+func (w *fleetWorld) request(p *fleetProcess, a action, lineage bool, deadline int64, answer func(event)) {
 	sent := w.Now
 	w.At(w.Now+w.way(), func() {
 		s := &w.store
 		if s.down {
 			w.step.Missed++
 			if w.plan.Store.Silent {
-				w.At(deadline, func() { answer(Event{Err: context.DeadlineExceeded}) })
+				w.At(deadline, func() { answer(event{Err: context.DeadlineExceeded}) })
 				return
 			}
-			w.At(min(deadline, w.Now+w.way()), func() { answer(Event{Err: errRefused}) })
+			w.At(min(deadline, w.Now+w.way()), func() { answer(event{Err: errRefused}) })
 			return
 		}
 		turn := max(s.busy, w.Now)
 		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.Now)*time.Microsecond)
 		if turn >= deadline && !w.plan.Store.Stubborn {
 			w.step.Late++
-			w.At(deadline, func() { answer(Event{Err: context.DeadlineExceeded}) })
+			w.At(deadline, func() { answer(event{Err: context.DeadlineExceeded}) })
 			return
 		}
-		var e Event
+		var e event
 		kind, keys := readLineage, 0
 		if !lineage {
 			e, kind, keys = w.execute(p, a)
@@ -88,7 +88,7 @@ func (w *fleetWorld) request(p *fleetProcess, a Action, lineage bool, deadline i
 		back := s.busy + w.way()
 		if back >= deadline {
 			w.step.Late++
-			w.At(max(deadline, sent), func() { answer(Event{Err: context.DeadlineExceeded}) })
+			w.At(max(deadline, sent), func() { answer(event{Err: context.DeadlineExceeded}) })
 			return
 		}
 		w.At(back, func() { answer(e) })
@@ -116,7 +116,7 @@ func (w *fleetWorld) count(k fleetKind, keys int) {
 }
 
 // execute handles a request at the store, at this moment.
-func (w *fleetWorld) execute(p *fleetProcess, a Action) (e Event, k fleetKind, keys int) {
+func (w *fleetWorld) execute(p *fleetProcess, a action) (e event, k fleetKind, keys int) {
 	s := &w.store
 	get := func(key string) []byte {
 		if n := w.numberOf(key); n >= 0 {
@@ -125,19 +125,19 @@ func (w *fleetWorld) execute(p *fleetProcess, a Action) (e Event, k fleetKind, k
 		return s.config
 	}
 	switch a.Kind {
-	case Get:
+	case actionGet:
 		e.Values = [][]byte{get(a.Key)}
 		if a.Key == w.configKey {
 			return e, readConfig, 1
 		}
 		return e, readOne, 1
-	case GetMany:
+	case actionGetMany:
 		e.Keys = a.Keys
 		for _, key := range a.Keys {
 			e.Values = append(e.Values, get(key))
 		}
 		return e, readSome, len(a.Keys)
-	case List:
+	case actionList:
 		for n, value := range s.records {
 			if value != nil {
 				e.Keys = append(e.Keys, w.keys[n])
@@ -145,10 +145,10 @@ func (w *fleetWorld) execute(p *fleetProcess, a Action) (e Event, k fleetKind, k
 			}
 		}
 		return e, readAll, len(e.Keys)
-	case Time:
+	case actionTime:
 		e.Time, e.Within = fleetBegins+w.Now/1000, 1000 // in seconds, like an HTTP server
 		return e, readClock, 0
-	case CAS:
+	case actionCAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
 			return e, applied, 0
 		}

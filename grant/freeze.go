@@ -13,7 +13,7 @@ func (overlapError) Is(target error) bool { return target == ErrRolledBack }
 
 // freeze stops acquiring and renewing, because the store went back to an
 // earlier state.
-func (m *Machine) freeze() {
+func (m *machine) freeze() {
 	if !m.frozen {
 		m.alarm(AlarmInfo{Kind: RolledBack})
 	}
@@ -21,7 +21,7 @@ func (m *Machine) freeze() {
 }
 
 // freezeFor freezes without an alarm.
-func (m *Machine) freezeFor(reason error) {
+func (m *machine) freezeFor(reason error) {
 	if !m.frozen {
 		m.frozen, m.frozenAt, m.frozenFor = true, m.wall, reason
 	}
@@ -31,7 +31,7 @@ func (m *Machine) freezeFor(reason error) {
 
 // wentBack freezes the member because the store reports that it went back,
 // unless the configuration read with that report shows a fence.
-func (m *Machine) wentBack(e Event) {
+func (m *machine) wentBack(e event) {
 	if !m.frozen {
 		m.frozenAt = m.wall
 	}
@@ -42,7 +42,7 @@ func (m *Machine) wentBack(e Event) {
 
 // thaw checks whether the sequencer was fenced after the store went back, and
 // otherwise, whether another member has claimed the node ID in use since.
-func (m *Machine) thaw(e Event, record, config []byte) {
+func (m *machine) thaw(e event, record, config []byte) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
 		return
@@ -62,11 +62,11 @@ func (m *Machine) thaw(e Event, record, config []byte) {
 
 // usesFrozen reports whether a frozen member still uses its window, as far as
 // it knows the only one.
-func (m *Machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && !m.hold.lost }
+func (m *machine) usesFrozen() bool { return m.hold != nil && !m.hold.sealed && !m.hold.lost }
 
 // thaws ends a freeze if the configuration shows that the sequencer was fenced
 // after the store went back, and reports whether it does.
-func (m *Machine) thaws(value []byte) bool {
+func (m *machine) thaws(value []byte) bool {
 	r, err := decodeConfig(configKey(m.set.Name), value)
 	// A fence sets a floor far above all clocks. A floor belongs to a fence
 	// after the store went back, or before anything was lost, if it is new, or

@@ -15,7 +15,7 @@ import (
 // due reports whether to renew the window: a write must be confirmed, or less
 // than the margin is left of a window in use, or a caller waits. The mark must
 // also grow enough to be worth a write.
-func (m *Machine) due() bool {
+func (m *machine) due() bool {
 	h := m.hold
 	if h.seen != nil {
 		return true
@@ -26,36 +26,36 @@ func (m *Machine) due() bool {
 
 // overdue reports whether the member needs a renewal, or another node ID in
 // place of one that it lost.
-func (m *Machine) overdue() bool { return m.hold != nil && (m.hold.lost || m.due()) }
+func (m *machine) overdue() bool { return m.hold != nil && (m.hold.lost || m.due()) }
 
 // growth returns by how much a renewal would raise the mark now.
-func (m *Machine) growth() int64 { return min(m.end(m.hold.until), m.hold.limit) - m.hold.until }
+func (m *machine) growth() int64 { return min(m.end(m.hold.until), m.hold.limit) - m.hold.until }
 
 // leastGrowth returns the smallest growth that is worth a renewal.
-func (m *Machine) leastGrowth() int64 { return max(m.window()/12, 1) }
+func (m *machine) leastGrowth() int64 { return max(m.window()/12, 1) }
 
 // ends reports whether the window cannot be extended when it should be, because
 // it ends where a span begins that may already be used. Then another node ID is
 // taken.
-func (m *Machine) ends() bool {
+func (m *machine) ends() bool {
 	h := m.hold
 	return h.limit-h.until < m.leastGrowth() && h.limit != maxMark && h.until-max(m.wall, m.used) < h.margin
 }
 
 // open reports whether some of the window may be left, either by the current
 // clock or by elapsed time since the last write.
-func (m *Machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
+func (m *machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
 
 // early reports whether a window that begins at from cannot be used for a
 // while, because the clock was set back since it was chosen. Another node ID
 // may be usable at once.
-func (m *Machine) early(from int64) bool {
+func (m *machine) early(from int64) bool {
 	return from > m.wall+m.sequencer.MaxAhead+stepMost && from >= m.used
 }
 
 // newMargin chooses when to renew: after a third of the window, plus or minus a
 // fifth of that.
-func (m *Machine) newMargin() int64 {
+func (m *machine) newMargin() int64 {
 	third := m.window() / 3
 	fifth := third / 5
 	used := third - fifth + int64(m.set.Random()%uint64(2*fifth+1))
@@ -65,7 +65,7 @@ func (m *Machine) newMargin() int64 {
 // end returns the end of a window that is written now, over a mark. It lies at
 // most MaxAhead plus a window ahead of the clock, however far ahead the
 // generator is: a fence relies on that.
-func (m *Machine) end(mark int64) int64 {
+func (m *machine) end(mark int64) int64 {
 	at := max(m.wall, m.used)
 	if !mutant.On(mutant.MarkUncapped) {
 		at = min(at, m.wall+m.sequencer.MaxAhead)
@@ -75,7 +75,7 @@ func (m *Machine) end(mark int64) int64 {
 
 // renew writes a later end into the record. If a read has shown an attempt with
 // an unknown result, the new record replaces that attempt, which settles it.
-func (m *Machine) renew() {
+func (m *machine) renew() {
 	h := m.hold
 	mark, old := h.until, h.record
 	if h.seen != nil {
@@ -84,10 +84,10 @@ func (m *Machine) renew() {
 	until := min(m.end(mark), h.limit)
 	if until-h.until > 2*m.window() && !m.probed {
 		if m.asksTime() {
-			m.request(opTime, Action{Kind: Time})
+			m.request(opTime, action{Kind: actionTime})
 			return
 		}
-		m.request(opProbe, Action{Kind: GetMany, Keys: m.someKeys(picks)})
+		m.request(opProbe, action{Kind: actionGetMany, Keys: m.someKeys(picks)})
 		return
 	}
 	m.probed = false
@@ -99,11 +99,11 @@ func (m *Machine) renew() {
 	if mutant.On(mutant.BlindRenewal) {
 		old = []byte("*")
 	}
-	m.request(opRenew, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
+	m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 }
 
 // node returns a new record of the member, with what it carries on.
-func (m *Machine) node(state string, until int64, r nodeRecord) []byte {
+func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 	r.Nonce, r.Owner, r.Until, r.Wall, r.State, r.Host = m.token(), m.owner, until, m.wall, state, m.set.Host
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
@@ -115,14 +115,14 @@ func (m *Machine) node(state string, until int64, r nodeRecord) []byte {
 }
 
 // leave seals the generator, gives the node ID back and forgets it.
-func (m *Machine) leave() {
+func (m *machine) leave() {
 	h := m.hold
 	if !h.sealed {
 		if mutant.On(mutant.SealLate) && !h.lost {
 			h.next = m.node(flagFree, m.mark(), h.carried())
 		}
 		h.sealing = true
-		m.do(Action{Kind: Seal, Node: h.node})
+		m.do(action{Kind: actionSeal, Node: h.node})
 		return
 	}
 	switch {
@@ -144,17 +144,17 @@ func (m *Machine) leave() {
 	if mutant.On(mutant.ReleaseForeign) {
 		old = []byte("*")
 	}
-	m.request(opRelease, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
+	m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 }
 
 // mark returns the end of what was used, for a release. It is not below the
 // start of the grant, because the time before belonged to another owner, nor
 // above its end.
-func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
+func (m *machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
 
 // forget ends the use of a node ID, which is never read again. If it was not
 // given back and does not belong to another member, err is the reason.
-func (m *Machine) forget(gaveBack bool, err error) {
+func (m *machine) forget(gaveBack bool, err error) {
 	if m.gaveBack = gaveBack; !m.attached {
 		m.kept = err
 	}
@@ -164,7 +164,7 @@ func (m *Machine) forget(gaveBack bool, err error) {
 }
 
 // begin starts using a claim.
-func (m *Machine) begin() {
+func (m *machine) begin() {
 	c := m.claim
 	m.claim = nil
 	from := max(c.from, m.used) // the order of IDs within the process
@@ -183,16 +183,16 @@ func (m *Machine) begin() {
 // use starts the use of the node ID from a time on. If the process has already
 // used times beyond the end of the window, because its clock was set back
 // since, it holds the node ID and waits until the window reaches them.
-func (m *Machine) use(from int64) {
+func (m *machine) use(from int64) {
 	h := m.hold
 	if h.waiting = from >= h.until; h.waiting {
 		return
 	}
-	m.do(Action{Kind: Begin, Node: h.node, From: from, Until: h.until})
+	m.do(action{Kind: actionBegin, Node: h.node, From: from, Until: h.until})
 }
 
 // settled records that the store answered as expected.
-func (m *Machine) settled() {
+func (m *machine) settled() {
 	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
 	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
 	m.status.Err = nil
@@ -201,7 +201,7 @@ func (m *Machine) settled() {
 // probe compares the clock with the records of others before a renewal that
 // raises the mark by much: either the clock has jumped, or the window ended
 // long ago.
-func (m *Machine) probe(e Event) {
+func (m *machine) probe(e event) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
 		return
@@ -214,7 +214,7 @@ func (m *Machine) probe(e Event) {
 }
 
 // setBack returns the reason why a held node ID cannot be used yet.
-func (m *Machine) setBack() error {
+func (m *machine) setBack() error {
 	from := max(m.hold.from, m.used)
 	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
@@ -239,7 +239,7 @@ func (e *setBackError) Unwrap() error { return &e.ClockError }
 
 // renewed continues after a renewal. If its result is unknown, or it was
 // refused, the record is read, to decide what to write next.
-func (m *Machine) renewed(op operation, e Event, v, config []byte) {
+func (m *machine) renewed(op operation, e event, v, config []byte) {
 	h := m.hold
 	if op == opRenew {
 		switch {
@@ -269,12 +269,12 @@ func (m *Machine) renewed(op operation, e Event, v, config []byte) {
 // check reads the record of the node ID in use, and the configuration with it:
 // a fence that rewrote the record raised the floor before. If that fails again
 // and again, the record alone shows whether another's window overlaps.
-func (m *Machine) check(op operation) {
+func (m *machine) check(op operation) {
 	keys := []string{m.hold.key, configKey(m.set.Name)}
 	if m.failures >= checkTry {
 		keys = keys[:1]
 	}
-	m.request(op, Action{Kind: GetMany, Keys: keys})
+	m.request(op, action{Kind: actionGetMany, Keys: keys})
 }
 
 var errStale = errors.New("grant: the store refused a write but still returns the record that the write should have replaced: its reads are stale")
@@ -293,7 +293,7 @@ func contains(records [][]byte, value []byte) bool {
 }
 
 // adopt takes over a renewal that was applied.
-func (m *Machine) adopt(record []byte, until int64) {
+func (m *machine) adopt(record []byte, until int64) {
 	h := m.hold
 	for _, old := range [][]byte{h.record, h.seen} {
 		if old != nil {
@@ -316,7 +316,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 	case h.waiting:
 		m.use(max(h.from, m.used))
 	case grown:
-		m.do(Action{Kind: Extend, Node: h.node, Until: until})
+		m.do(action{Kind: actionExtend, Node: h.node, Until: until})
 	}
 }
 
@@ -325,7 +325,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 // values may not be durable: a failover of the store may lose them. So they
 // decide what is written next, and whether to stop, but they never prove that a
 // write was applied.
-func (m *Machine) readBack(value, config []byte) {
+func (m *machine) readBack(value, config []byte) {
 	h := m.hold
 	c, err := decodeConfig(configKey(m.set.Name), config)
 	fenced := err == nil && c.Floor > m.seenFloor
@@ -377,7 +377,7 @@ func (m *Machine) readBack(value, config []byte) {
 
 // foundOld handles an old record in place of the member's: the store went back.
 // A fence since then needs no other.
-func (m *Machine) foundOld(fenced bool) {
+func (m *machine) foundOld(fenced bool) {
 	if !fenced {
 		m.freeze()
 	}
@@ -389,7 +389,7 @@ func (m *Machine) foundOld(fenced bool) {
 // grant was lost, or that a copy of this process gave the node ID back. The mark
 // of a record without an owner, or of an earlier grant, shows where the next
 // window may begin.
-func (m *Machine) displaced(r nodeRecord, fenced bool) {
+func (m *machine) displaced(r nodeRecord, fenced bool) {
 	h := m.hold
 	from, until := r.Until, h.until
 	if r.Owner != "" && r.Owner != m.owner {
@@ -439,7 +439,7 @@ func (m *Machine) displaced(r nodeRecord, fenced bool) {
 // last applied write of this grant. A copy of this process cannot have written
 // it: what a copy gives back includes all that was used when that write was
 // requested.
-func (m *Machine) predates(mark int64, nonce string) bool {
+func (m *machine) predates(mark int64, nonce string) bool {
 	h := m.hold
 	return nonce == "" || nonce == h.over.Nonce || mark < h.renewed || slices.ContainsFunc(h.old, func(old []byte) bool {
 		r, _ := decodeNode(h.key, old) // written by this member
@@ -452,7 +452,7 @@ func (m *Machine) predates(mark int64, nonce string) bool {
 // the floor is used to its end. One that ends above it is sealed, because the
 // fence did not know of it: the next owner of the node ID may begin at the
 // floor.
-func (m *Machine) fenced(floor int64) {
+func (m *machine) fenced(floor int64) {
 	h := m.hold
 	if mutant.On(mutant.FloorOnly) {
 		return // only the store has this floor
@@ -465,7 +465,7 @@ func (m *Machine) fenced(floor int64) {
 }
 
 // released continues after a release.
-func (m *Machine) released(op operation, e Event, v, config []byte) {
+func (m *machine) released(op operation, e event, v, config []byte) {
 	h := m.hold
 	if op == opRelease {
 		switch {

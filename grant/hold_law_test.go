@@ -16,8 +16,8 @@ import (
 // window), however far the generator is ahead.
 func TestEndLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
-	for _, used := range []int64{Never, rigTime - 1000, rigTime, rigTime + 49, rigTime + 50, rigTime + 51, rigTime + 600_000} {
-		for _, mark := range []int64{Never, rigTime, rigTime + 6000, rigTime + 6050, rigTime + 6051, maxTime} {
+	for _, used := range []int64{never, rigTime - 1000, rigTime, rigTime + 49, rigTime + 50, rigTime + 51, rigTime + 600_000} {
+		for _, mark := range []int64{never, rigTime, rigTime + 6000, rigTime + 6050, rigTime + 6051, maxTime} {
 			r.m.used = used
 			at := max(used, rigTime)
 			want := max(mark, min(at, rigTime+50)+6000)
@@ -26,8 +26,8 @@ func TestEndLaw(t *testing.T) {
 			}
 		}
 	}
-	r.m.wall, r.m.used = maxTime-5999, Never
-	if got := r.m.end(Never); got != maxTime {
+	r.m.wall, r.m.used = maxTime-5999, never
+	if got := r.m.end(never); got != maxTime {
 		t.Errorf("at the end of all times: %d", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestOpenLaw(t *testing.T) {
 		t.Errorf("a new window: until %d, %d", h.until-r.wall, h.untilAt-r.mono)
 	}
 	r.renewing()
-	r.answer(Event{Applied: true})
+	r.answer(event{Applied: true})
 	if h := r.m.hold; h.until != r.wall+6000 || h.untilAt != r.mono+6000 {
 		t.Errorf("a renewed window: until %d, %d", h.until-r.wall, h.untilAt-r.mono)
 	}
@@ -143,17 +143,17 @@ func TestAdoptLaw(t *testing.T) {
 	for range 40 {
 		a := r.renewing()
 		written = append(written, a.Next)
-		r.answer(Event{Applied: true})
+		r.answer(event{Applied: true})
 		if r.request != nil { // the configuration, which is read from time to time
-			r.answer(Event{Values: [][]byte{r.m.config}})
+			r.answer(event{Values: [][]byte{r.m.config}})
 		}
 	}
 	// The last 16 records before the current one prove that the store went
 	// back; an older one looks like a clone's.
 	for i, value := range written[:len(written)-1] {
-		c := &rig{t: t, m: r.m.Clone(), wall: r.wall, mono: r.mono, used: r.used}
+		c := &rig{t: t, m: r.m.clone(), wall: r.wall, mono: r.mono, used: r.used}
 		c.renewing()
-		c.answer(Event{})
+		c.answer(event{})
 		n := c.read(value)
 		n.Until = c.m.hold.until // so that the end does not reveal it
 		c.m.hold.old = slices.Clone(c.m.hold.old)
@@ -162,7 +162,7 @@ func TestAdoptLaw(t *testing.T) {
 				c.m.hold.old[j] = n.encode()
 			}
 		}
-		c.answer(Event{Values: [][]byte{n.encode()}})
+		c.answer(event{Values: [][]byte{n.encode()}})
 		want := Cloned
 		if i >= len(written)-1-oldKept {
 			want = RolledBack
@@ -186,17 +186,17 @@ func TestAdoptLaw(t *testing.T) {
 	}
 	// The configuration is read with a renewal if it is due soon.
 	for _, in := range []int64{9_999, 10_000} {
-		c := r.m.Clone()
+		c := r.m.clone()
 		c.configAt = c.mono + in
 		if c.adopt([]byte("x"), until); (c.configAt == c.mono) != (in < 10_000) {
 			t.Errorf("it should be read in %d ms, but is read in %d", in, c.configAt-c.mono)
 		}
 	}
 	for _, change := range []func(*hold){func(h *hold) { h.sealed = true }, func(h *hold) { h.sealing = true }} {
-		c := r.m.Clone()
+		c := r.m.clone()
 		change(c.hold)
 		c.adopt([]byte("z"), until+1)
-		if slices.ContainsFunc(c.out, func(a Action) bool { return a.Kind == Extend }) || c.hold.until != until+1 {
+		if slices.ContainsFunc(c.out, func(a action) bool { return a.Kind == actionExtend }) || c.hold.until != until+1 {
 			t.Errorf("a sealed window is extended: %+v", c.out)
 		}
 	}
@@ -228,38 +228,38 @@ func TestProbe(t *testing.T) {
 			r.holding()
 			r.m.set.StoreClock = storeClock
 			r.m.clocks = clocks{}
-			r.used = Never
+			r.used = never
 			r.wall, r.mono = r.wall+by, r.mono+by
 			r.m.configAt = r.mono + 1_000_000
 			r.m.hold.until = r.wall + 6000 - by
-			r.step(Event{Kind: Demand})
+			r.step(event{Kind: eventDemand})
 			if by == 12_000 {
-				r.asks(CAS)
+				r.asks(actionCAS)
 				continue
 			}
 			told := func() {
-				if r.request != nil && r.request.Kind == Time {
-					r.answer(Event{Err: errNoAnswer})
+				if r.request != nil && r.request.Kind == actionTime {
+					r.answer(event{Err: errNoAnswer})
 				}
 			}
 			if storeClock {
-				r.asks(Time)
+				r.asks(actionTime)
 			}
 			told()
-			if a := r.asks(GetMany); len(a.Keys) != picks {
+			if a := r.asks(actionGetMany); len(a.Keys) != picks {
 				t.Errorf("it reads %v", a.Keys)
 			}
 			// It asks again after an error, and a clock far behind is rejected.
 			keys := r.request.Keys
-			r.answer(Event{Err: errNoAnswer})
+			r.answer(event{Err: errNoAnswer})
 			if r.request != nil || !errors.Is(r.m.Status().Err, errNoAnswer) || r.m.notBefore <= r.mono || !r.m.renewFailed {
 				t.Errorf("an error: %+v, %+v", r.m.Status(), r.request)
 			}
 			r.later(3000)
 			told()
-			r.asks(GetMany)
+			r.asks(actionGetMany)
 			ahead := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+20_000, r.wall+10_001 })
-			e := Event{Keys: keys}
+			e := event{Keys: keys}
 			for range keys {
 				e.Values = append(e.Values, ahead)
 			}
@@ -269,9 +269,9 @@ func TestProbe(t *testing.T) {
 			}
 			r.later(3000)
 			told()
-			r.asks(GetMany)
-			r.answer(Event{Keys: keys, Values: make([][]byte, len(keys))})
-			if a := r.asks(CAS); a.Key != r.m.hold.key || r.read(a.Next).Until != r.m.hold.nextTo {
+			r.asks(actionGetMany)
+			r.answer(event{Keys: keys, Values: make([][]byte, len(keys))})
+			if a := r.asks(actionCAS); a.Key != r.m.hold.key || r.read(a.Next).Until != r.m.hold.nextTo {
 				t.Errorf("it writes %s %s, and not its renewal", a.Key, a.Next)
 			}
 			// Only once: the next large renewal asks again.
@@ -288,23 +288,23 @@ func TestReleaseLaw(t *testing.T) {
 		r := newRig(t, 4, nil)
 		r.holding()
 		r.used = used
-		r.step(Event{Kind: Release})
-		if s := r.did(Seal); s == nil || s.Node != r.m.hold.node || r.request != nil || r.m.Status().Phase != Leaving {
+		r.step(event{Kind: eventRelease})
+		if s := r.did(actionSeal); s == nil || s.Node != r.m.hold.node || r.request != nil || r.m.Status().Phase != Leaving {
 			t.Fatalf("it does not seal before it gives back: %+v", r.out)
 		}
-		r.step(Event{Kind: Sealed})
-		r.asks(CAS)
+		r.step(event{Kind: eventSealed})
+		r.asks(actionCAS)
 		return r
 	}
 	// The mark is the end of what was used, but within the grant.
-	for used, want := range map[int64]int64{Never: rigTime, rigTime - 1: rigTime, rigTime: rigTime, rigTime + 77: rigTime + 77, rigTime + 6000: rigTime + 6000, rigTime + 6001: rigTime + 6000} {
+	for used, want := range map[int64]int64{never: rigTime, rigTime - 1: rigTime, rigTime: rigTime, rigTime + 77: rigTime + 77, rigTime + 6000: rigTime + 6000, rigTime + 6001: rigTime + 6000} {
 		r := leaving(used)
-		a := r.asks(CAS)
+		a := r.asks(actionCAS)
 		n := r.read(a.Next)
 		if n.Until != want || n.State != flagFree || n.Owner != "us" || string(a.Old) != string(r.m.hold.record) {
 			t.Errorf("used %d: %+v over %s, want until %d", used-rigTime, n, a.Old, want-rigTime)
 		}
-		r.answer(Event{Applied: true})
+		r.answer(event{Applied: true})
 		if s := r.m.Status(); s.Phase != Idle || r.request != nil || r.m.hold != nil {
 			t.Errorf("given back: %+v", s)
 		}
@@ -322,19 +322,19 @@ func TestReleaseLaw(t *testing.T) {
 		do   func(r *rig) (old string) // the record that a second write replaces; "-" if there is no second write
 	}{
 		{"not sent", func(r *rig) string {
-			r.answer(Event{Err: ErrNotSent})
+			r.answer(event{Err: ErrNotSent})
 			return string(r.m.hold.record)
 		}},
 		{"unknown, and not applied", func(r *rig) string {
-			r.answer(Event{Err: errNoAnswer})
-			r.asks(GetMany)
-			r.answer(Event{Values: [][]byte{r.m.hold.record}})
+			r.answer(event{Err: errNoAnswer})
+			r.asks(actionGetMany)
+			r.answer(event{Values: [][]byte{r.m.hold.record}})
 			return string(r.m.hold.record)
 		}},
 		{"unknown, and applied", func(r *rig) string {
 			next := r.request.Next
-			r.answer(Event{Err: errNoAnswer})
-			r.answer(Event{Values: [][]byte{next}})
+			r.answer(event{Err: errNoAnswer})
+			r.answer(event{Values: [][]byte{next}})
 			if !r.m.gaveBack {
 				t.Error("it was given back, and that is not noted")
 			}
@@ -342,47 +342,47 @@ func TestReleaseLaw(t *testing.T) {
 		}},
 		{"refused, as it was closed by a record that is damaged", func(r *rig) string {
 			value := strings.Replace(string(own(r, flagClosing)), `"nonce":"another"`, `"nonce":""`, 1)
-			r.answer(Event{})
-			r.answer(Event{Values: [][]byte{[]byte(value)}})
+			r.answer(event{})
+			r.answer(event{Values: [][]byte{[]byte(value)}})
 			return "-"
 		}},
 		{"unknown, and the store does not say", func(r *rig) string {
-			r.answer(Event{Err: errNoAnswer})
-			r.answer(Event{Err: errNoAnswer})
+			r.answer(event{Err: errNoAnswer})
+			r.answer(event{Err: errNoAnswer})
 			return string(r.m.hold.record)
 		}},
 		{"refused, as a renewal was applied late", func(r *rig) string {
 			r.m.hold.attempts = [][]byte{[]byte("late")}
-			r.answer(Event{})
-			r.answer(Event{Values: [][]byte{[]byte("late")}})
+			r.answer(event{})
+			r.answer(event{Values: [][]byte{[]byte("late")}})
 			return "late"
 		}},
 		{"refused, as it was closed", func(r *rig) string {
 			value := own(r, flagClosing)
-			r.answer(Event{})
-			r.answer(Event{Values: [][]byte{value}})
+			r.answer(event{})
+			r.answer(event{Values: [][]byte{value}})
 			return string(value)
 		}},
 		{"refused, as another has closed it", func(r *rig) string {
 			value := strings.Replace(string(own(r, flagClosing)), `"us"`, `"them"`, 1)
-			r.answer(Event{})
-			r.answer(Event{Values: [][]byte{[]byte(value)}})
+			r.answer(event{})
+			r.answer(event{Values: [][]byte{[]byte(value)}})
 			return "-"
 		}},
 		{"refused, as our name holds it", func(r *rig) string {
 			value := own(r, flagHeld)
-			r.answer(Event{})
-			r.answer(Event{Values: [][]byte{value}})
+			r.answer(event{})
+			r.answer(event{Values: [][]byte{value}})
 			return "-"
 		}},
 		{"refused, as it is damaged", func(r *rig) string {
-			r.answer(Event{})
-			r.answer(Event{Values: [][]byte{[]byte("{")}})
+			r.answer(event{})
+			r.answer(event{Values: [][]byte{[]byte("{")}})
 			return "-"
 		}},
 		{"refused, as it is gone", func(r *rig) string {
-			r.answer(Event{})
-			r.answer(Event{})
+			r.answer(event{})
+			r.answer(event{})
 			return "-"
 		}},
 	} {
@@ -401,43 +401,43 @@ func TestReleaseLaw(t *testing.T) {
 			}
 			continue
 		}
-		a := r.asks(CAS)
+		a := r.asks(actionCAS)
 		if n := r.read(a.Next); string(a.Old) != want || n.State != flagFree || n.Until != rigTime+5 || string(a.Next) == string(first) {
 			t.Errorf("%s: it writes %s over %s, want over %s", tt.name, a.Next, a.Old, want)
 		}
 	}
 	// If nothing was used, a repair may have moved the mark below where the
 	// grant began: that is no proof that the store went back.
-	r := leaving(Never)
-	r.answer(Event{Err: errNoAnswer})
+	r := leaving(never)
+	r.answer(event{Err: errNoAnswer})
 	n := r.read(r.m.hold.record)
 	n.free(0)
 	n.Until, n.Gap = rigTime-1, span{}
-	r.answer(Event{Values: [][]byte{n.encode()}})
-	if r.m.frozen || r.did(Alarm) != nil || r.m.Status().Phase != Idle {
+	r.answer(event{Values: [][]byte{n.encode()}})
+	if r.m.frozen || r.did(actionAlarm) != nil || r.m.Status().Phase != Idle {
 		t.Errorf("repaired since: %+v, frozen %t", r.out, r.m.frozen)
 	}
 	// It also forgets earlier failures.
-	r = leaving(Never)
+	r = leaving(never)
 	r.m.failures, r.m.notBefore, r.m.status.Err, r.m.attached = 5, r.mono+4000, errNoAnswer, true
-	r.answer(Event{Applied: true})
+	r.answer(event{Applied: true})
 	if s := r.m.Status(); s.Phase != Joining || s.Err != nil || r.m.failures != 0 || r.request == nil {
 		t.Errorf("given back, and another is wanted: %+v, %d failures, %+v", s, r.m.failures, r.request)
 	}
-	r = leaving(Never)
+	r = leaving(never)
 	r.m.failures = 5
-	r.answer(Event{})
-	r.answer(Event{})
+	r.answer(event{})
+	r.answer(event{})
 	if r.m.failures != 0 {
 		t.Errorf("lost, and %d failures are remembered", r.m.failures)
 	}
 	// 20 attempts, and no more until it is requested again.
-	r = leaving(Never)
+	r = leaving(never)
 	tries := 0
 	for range 100 {
 		if r.request != nil {
 			tries++
-			r.answer(Event{Err: ErrNotSent})
+			r.answer(event{Err: ErrNotSent})
 		}
 		if r.m.hold == nil {
 			break
@@ -447,13 +447,13 @@ func TestReleaseLaw(t *testing.T) {
 	if tries != 20 || r.m.Status().Phase != Idle {
 		t.Errorf("%d tries, and it is %+v", tries, r.m.Status())
 	}
-	r = leaving(Never)
+	r = leaving(never)
 	for range 19 {
-		r.answer(Event{Err: ErrNotSent})
+		r.answer(event{Err: ErrNotSent})
 		r.later(6000)
 	}
-	r.answer(Event{Err: ErrNotSent})
-	r.step(Event{Kind: Release})
+	r.answer(event{Err: ErrNotSent})
+	r.step(event{Kind: eventRelease})
 	if r.request == nil {
 		t.Error("asked for again, it does not try again")
 	}
@@ -468,22 +468,22 @@ func TestFencedLaw(t *testing.T) {
 		h := r.m.hold
 		c := r.m.sequencer
 		c.Floor, c.Incarnation, c.Nonce = h.until+by, 2, "fence"
-		r.step(Event{Kind: Hint})
-		r.asks(Get)
-		r.answer(Event{Values: [][]byte{c.encode()}})
-		a := r.did(Alarm)
+		r.step(event{Kind: eventHint})
+		r.asks(actionGet)
+		r.answer(event{Values: [][]byte{c.encode()}})
+		a := r.did(actionAlarm)
 		if by >= 0 {
-			if a != nil || r.did(Seal) != nil || r.m.Status().Phase != Losing {
+			if a != nil || r.did(actionSeal) != nil || r.m.Status().Phase != Losing {
 				t.Errorf("a floor %d above the window: %+v", by, r.out)
 			}
 			continue
 		}
 		want := AlarmInfo{Kind: Fenced, Node: h.node, From: max(c.Floor, h.from), Until: h.until}
-		if a == nil || a.Alarm != want || r.did(Seal) == nil {
+		if a == nil || a.Alarm != want || r.did(actionSeal) == nil {
 			t.Errorf("a floor %d in the window: %+v, want %+v", by, r.out, want)
 		}
-		r.step(Event{Kind: Sealed})
-		if r.request != nil && r.request.Kind == CAS {
+		r.step(event{Kind: eventSealed})
+		if r.request != nil && r.request.Kind == actionCAS {
 			t.Errorf("it gives back what is another's: %+v", r.request)
 		}
 	}
@@ -512,7 +512,7 @@ func TestWaitingLaw(t *testing.T) {
 		r.m.out = nil
 		r.m.begin()
 		r.m.report()
-		begun := slices.ContainsFunc(r.m.out, func(a Action) bool { return a.Kind == Begin })
+		begun := slices.ContainsFunc(r.m.out, func(a action) bool { return a.Kind == actionBegin })
 		var clock *firn.ClockError
 		if begun == tt.waits || r.m.hold.waiting != tt.waits || errors.As(r.m.Status().Err, &clock) != tt.waits || r.m.Status().Phase != Holding {
 			t.Fatalf("%+v: begun %t, %+v", tt, begun, r.m.Status())
@@ -530,10 +530,10 @@ func TestWaitingLaw(t *testing.T) {
 			t.Errorf("%+v: the store's error is %v", tt, r.m.Status().Err)
 		}
 		for _, to := range []int64{last, last + 1} {
-			c := r.m.Clone()
+			c := r.m.clone()
 			c.adopt([]byte("r2"), to)
-			i := slices.IndexFunc(c.out, func(a Action) bool { return a.Kind == Begin })
-			if (i >= 0) != (to > last) || slices.ContainsFunc(c.out, func(a Action) bool { return a.Kind == Extend }) {
+			i := slices.IndexFunc(c.out, func(a action) bool { return a.Kind == actionBegin })
+			if (i >= 0) != (to > last) || slices.ContainsFunc(c.out, func(a action) bool { return a.Kind == actionExtend }) {
 				t.Errorf("%+v: renewed to %d: %+v", tt, to-r.wall, c.out)
 			}
 			if i >= 0 && (c.out[i].From != last || c.out[i].Until != to || c.hold.waiting) {
@@ -546,11 +546,11 @@ func TestWaitingLaw(t *testing.T) {
 // TestDropLaw: what is recorded about a claim that was given back, or was not.
 func TestDropLaw(t *testing.T) {
 	for _, attached := range []bool{false, true} {
-		for _, e := range []Event{{Applied: true}, {}, {Err: errNoAnswer}, {Applied: true, Err: errNoAnswer}} {
+		for _, e := range []event{{Applied: true}, {}, {Err: errNoAnswer}, {Applied: true, Err: errNoAnswer}} {
 			for _, before := range []bool{false, true} {
 				r := newRig(t, 4, nil)
 				r.m.attached, r.m.claim, r.m.op, r.m.gaveBack = attached, &claim{key: r.key(1)}, opDrop, before
-				r.request = &Action{Kind: CAS}
+				r.request = &action{Kind: actionCAS}
 				r.answer(e)
 				if want := e.Applied && e.Err == nil; r.m.claim != nil || r.m.gaveBack != want {
 					t.Errorf("wanted %t, %+v: given back %t", attached, e, r.m.gaveBack)
@@ -565,18 +565,18 @@ func TestDropLaw(t *testing.T) {
 	// A read of a claim that is no longer wanted, without an answer.
 	r := newRig(t, 4, nil)
 	r.claiming()
-	r.answer(Event{Err: errors.New("another")})
-	r.asks(Get)
-	r.step(Event{Kind: Release})
+	r.answer(event{Err: errors.New("another")})
+	r.asks(actionGet)
+	r.step(event{Kind: eventRelease})
 	r.m.gaveBack = true
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	if s := r.m.Status(); s.Phase != Idle || s.Err != errNoAnswer || r.m.gaveBack {
 		t.Errorf("%+v, given back %t", s, r.m.gaveBack)
 	}
 	// A new request discards it.
-	r.step(Event{Kind: Attach})
-	r.answer(Event{Err: errNoAnswer})
-	r.step(Event{Kind: Release})
+	r.step(event{Kind: eventAttach})
+	r.answer(event{Err: errNoAnswer})
+	r.step(event{Kind: eventRelease})
 	if s := r.m.Status(); s.Phase != Idle || s.Err != nil {
 		t.Errorf("released before a number was claimed: %+v", s)
 	}
@@ -613,8 +613,8 @@ func TestLostIsUsed(t *testing.T) {
 		r := newRig(t, 4, nil)
 		r.holding()
 		r.m.hold.lost = lost
-		r.wall, r.m.used = r.wall-60_000, Never
-		if r.later(1); (r.did(Seal) != nil) == lost {
+		r.wall, r.m.used = r.wall-60_000, never
+		if r.later(1); (r.did(actionSeal) != nil) == lost {
 			t.Errorf("lost %t: %+v", lost, r.out)
 		}
 	}
@@ -653,15 +653,15 @@ func TestSwitchKeepsOrder(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
 	r.used = rigTime + 5500
-	r.step(Event{Kind: Release})
-	r.step(Event{Kind: Sealed})
-	r.answer(Event{Applied: true})
-	r.used = Never // the next generator has used nothing
+	r.step(event{Kind: eventRelease})
+	r.step(event{Kind: eventSealed})
+	r.answer(event{Applied: true})
+	r.used = never // the next generator has used nothing
 	r.wall, r.mono = r.wall+100, r.mono+100
 	claim := r.claiming()
-	r.answer(Event{Applied: true})
-	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
-	if b := r.did(Begin); b == nil || b.From != rigTime+5500 {
+	r.answer(event{Applied: true})
+	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
+	if b := r.did(actionBegin); b == nil || b.From != rigTime+5500 {
 		t.Errorf("%+v, want one from %d", b, int64(rigTime+5500))
 	}
 }
@@ -697,17 +697,17 @@ func TestConfigIsRead(t *testing.T) {
 	for range 300 {
 		r.wall, r.mono = r.wall+100, r.mono+100
 		r.used = r.wall
-		r.step(Event{Kind: Tick})
+		r.step(event{Kind: eventTick})
 		for r.request != nil {
 			switch a := *r.request; a.Kind {
-			case CAS:
-				r.answer(Event{Applied: true})
-			case Get:
+			case actionCAS:
+				r.answer(event{Applied: true})
+			case actionGet:
 				if a.Key != "v1/s/config" {
 					t.Fatalf("it reads %s", a.Key)
 				}
 				last = r.mono
-				r.answer(Event{Values: [][]byte{r.m.config}})
+				r.answer(event{Values: [][]byte{r.m.config}})
 			default:
 				t.Fatalf("it asks for %+v", a)
 			}
@@ -728,13 +728,13 @@ func TestFencedSealsAtOnce(t *testing.T) {
 			r.holding()
 			r.m.hold.lost = lost
 			r.later(configEvery)
-			if a := r.asks(Get); a.Key != configKey("s") {
+			if a := r.asks(actionGet); a.Key != configKey("s") {
 				t.Fatalf("it reads %s", a.Key)
 			}
 			c := r.m.sequencer
 			c.State, c.Floor, c.Incarnation, c.Nonce = state, r.wall, c.Incarnation+1, "fenced"
-			r.answer(Event{Values: [][]byte{c.encode()}})
-			if r.did(Seal) == nil {
+			r.answer(event{Values: [][]byte{c.encode()}})
+			if r.did(actionSeal) == nil {
 				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)
 			}
 		}

@@ -65,7 +65,7 @@ type KeeperOptions struct {
 	OnAlarm func(AlarmInfo)
 }
 
-// A Keeper keeps a node ID of a sequencer for a Holder: it drives a Machine
+// A Keeper keeps a node ID of a sequencer for a Holder: it drives a machine
 // with a clock and a Store. It is safe for concurrent use by multiple
 // goroutines.
 //
@@ -78,7 +78,7 @@ type Keeper struct {
 	start   time.Time
 
 	calls   chan call
-	answers chan Event
+	answers chan event
 	stop    context.CancelFunc
 	done    chan struct{}
 
@@ -111,7 +111,7 @@ type KeeperStats struct {
 func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper {
 	k := &Keeper{
 		store: store, holder: holder, name: s.Name, start: time.Now(),
-		calls: make(chan call), answers: make(chan Event, 1),
+		calls: make(chan call), answers: make(chan event, 1),
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	k.options = *cmp.Or(o, new(KeeperOptions))
@@ -131,13 +131,13 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 	_, s.StoreClock = As[Clock](store)
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
-	go k.run(ctx, NewMachine(s))
+	go k.run(ctx, newMachine(s))
 	return k
 }
 
 // A call is an event from outside the Keeper's goroutine.
 type call struct {
-	Event
+	event
 	heard chan struct{} // closed when the step is complete
 }
 
@@ -153,7 +153,7 @@ func random() uint64 {
 //
 // It may end in a panic of code that is not ours. Then no deferred call may
 // wait, or the process would hang instead of ending; see TestKeeperPanics.
-func (k *Keeper) run(ctx context.Context, m *Machine) {
+func (k *Keeper) run(ctx context.Context, m *machine) {
 	defer k.ended()
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
@@ -166,43 +166,43 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 	}
 	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
-		var e Event
+		var e event
 		var heard chan struct{}
 		select {
 		case <-ctx.Done():
 			requests.Wait()
 			return
 		case c := <-k.calls:
-			if heard = c.heard; c.Kind == Attach && k.isClosed() {
+			if heard = c.heard; c.Kind == eventAttach && k.isClosed() {
 				close(heard) // answers calls made before Close, after which none arrive
 				continue
 			}
-			e = c.Event
+			e = c.event
 		case e = <-k.answers:
-		case <-timer: // a Tick
+		case <-timer: // an eventTick
 		case <-ending: // likewise
 		case _, ok := <-hints:
 			if !ok {
 				hints = nil
 				continue
 			}
-			e.Kind = Hint
+			e.Kind = eventHint
 		}
 		for again := true; again; {
 			again = false
 			for _, a := range k.step(m, e) {
 				switch {
-				case a.IsRequest():
+				case a.isRequest():
 					requests.Go(func() { k.request(ctx, a, &lineage) })
-				case a.Kind == Timer:
+				case a.Kind == actionTimer:
 					timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
-				case a.Kind == Seal:
+				case a.Kind == actionSeal:
 					if mutant.On(mutant.SealAsync) {
 						go k.holder.Seal()
 					} else {
 						k.holder.Seal()
 					}
-					e, again = Event{Kind: Sealed}, true
+					e, again = event{Kind: eventSealed}, true
 				default:
 					k.act(m, a)
 				}
@@ -223,8 +223,8 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 }
 
 // request makes a request and passes the answer on.
-func (k *Keeper) request(ctx context.Context, a Action, l *lineageOf) {
-	answer := Event{Kind: Answered, Err: errStoreQuit}
+func (k *Keeper) request(ctx context.Context, a action, l *lineageOf) {
+	answer := event{Kind: eventAnswered, Err: errStoreQuit}
 	// Deferred, because a Store may end the goroutine, as t.Fatal does in a
 	// test. The channel has room, because there is one request at a time.
 	defer func() { k.answers <- answer }()
@@ -248,15 +248,15 @@ func (k *Keeper) ended() {
 }
 
 // step passes an event to the machine with the current times.
-func (k *Keeper) step(m *Machine, e Event) []Action {
-	return m.Step(e.At(k.options.Now(), time.Since(k.start), k.holder.Used()))
+func (k *Keeper) step(m *machine, e event) []action {
+	return m.step(e.at(k.options.Now(), time.Since(k.start), k.holder.Used()))
 }
 
 // act performs an action that is not a request.
-func (k *Keeper) act(m *Machine, a Action) {
+func (k *Keeper) act(m *machine, a action) {
 	log := k.options.Logger
 	switch a.Kind {
-	case Begin:
+	case actionBegin:
 		g := a.Grant()
 		if err := k.holder.Begin(g); err != nil {
 			// The window ends unused, and another is acquired when IDs are
@@ -265,18 +265,18 @@ func (k *Keeper) act(m *Machine, a Action) {
 		}
 		k.count(func(s *KeeperStats) { s.Acquired++ })
 		log.Info("node ID acquired", "node", a.Node, "from", g.From, "until", g.Until)
-	case Extend:
+	case actionExtend:
 		if err := k.holder.Extend(a.End()); err != nil {
 			log.Error("window not extended", "node", a.Node, "error", err)
 		}
 		k.count(func(s *KeeperStats) { s.Renewed++ })
-	case Alarm:
+	case actionAlarm:
 		k.count(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
 		k.tell(a.Alarm)
 		if k.options.OnAlarm != nil {
 			k.options.OnAlarm(a.Alarm)
 		}
-	case Report:
+	case actionReport:
 		k.mu.Lock()
 		before := k.status
 		k.status = a.Status
@@ -343,8 +343,8 @@ func (k *Keeper) tell(i AlarmInfo) {
 }
 
 // ask makes a request. back is not nil if the store is known to have gone back.
-func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back *Event) {
-	e.Kind = Answered
+func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
+	e.Kind = eventAnswered
 	limit := k.options.Timeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
@@ -353,11 +353,11 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	// known before its reason. The check has a timeout of its own: if a store
 	// is slow because many members ask it, half of one timeout would never
 	// suffice.
-	if a.Kind == CAS || a.Key == configKey(k.name) || slices.Contains(a.Keys, configKey(k.name)) {
+	if a.Kind == actionCAS || a.Key == configKey(k.name) || slices.Contains(a.Keys, configKey(k.name)) {
 		asking, cancel := context.WithTimeout(ctx, limit)
 		wentBack, err := l.wentBack(asking)
 		if wentBack {
-			back = &Event{Kind: WentBack}
+			back = &event{Kind: eventWentBack}
 			e.Err = fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
 			// It may have been fenced since.
 			if config, err := get(asking, k.store, configKey(k.name)); err == nil {
@@ -375,27 +375,27 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch a.Kind {
-	case Get:
+	case actionGet:
 		var v []byte
 		v, e.Err = get(ctx, k.store, a.Key)
 		e.Values = [][]byte{v}
-	case GetMany:
+	case actionGetMany:
 		e.Keys = a.Keys
 		e.Values, e.Err = getMany(ctx, k.store, a.Keys)
-	case List:
+	case actionList:
 		e.Err = k.store.List(ctx, a.Key, func(key string, value []byte) bool {
 			e.Keys = append(e.Keys, key)
 			e.Values = append(e.Values, append([]byte(nil), value...))
 			return true
 		})
-	case CAS:
+	case actionCAS:
 		switch e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); {
 		case e.Applied && e.Err == nil:
 			l.settled = max(l.settled, l.shown)
 		case errors.Is(e.Err, ErrDamaged) && errors.Is(e.Err, ErrNotSent):
 			e.Err = nil // the stored value is not the one to be replaced
 		}
-	case Time:
+	case actionTime:
 		e.Time, e.Within, e.Err = storeTime(ctx, k.store)
 	}
 	k.count(func(s *KeeperStats) {
@@ -403,12 +403,12 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 		switch {
 		case e.Err != nil:
 			s.Failed++
-			if a.Kind == CAS && !errors.Is(e.Err, ErrNotSent) {
+			if a.Kind == actionCAS && !errors.Is(e.Err, ErrNotSent) {
 				s.Unknown++
 			}
-		case a.Kind == CAS && !e.Applied:
+		case a.Kind == actionCAS && !e.Applied:
 			s.Refused++
-		case a.Kind == CAS:
+		case a.Kind == actionCAS:
 			s.Applied++
 		}
 	})
@@ -499,7 +499,7 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 }
 
 // send passes an event on, and waits until its step is complete.
-func (k *Keeper) send(ctx context.Context, e Event) error {
+func (k *Keeper) send(ctx context.Context, e event) error {
 	done, heard := ctx.Done(), make(chan struct{})
 	select {
 	case k.calls <- call{e, heard}:
@@ -534,15 +534,15 @@ func (k *Keeper) Attach(ctx context.Context) error {
 	if k.isClosed() {
 		return errKeeperClosed
 	}
-	return k.send(ctx, Event{Kind: Attach})
+	return k.send(ctx, event{Kind: eventAttach})
 }
 
 // Release reports that no node ID is wanted any more. It does not wait until
 // the current one is given back; see Wait.
-func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Event{Kind: Release}) }
+func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, event{Kind: eventRelease}) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
-func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, Event{Kind: Demand}) }
+func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, event{Kind: eventDemand}) }
 
 // Status returns the current status, and a channel that is closed when it
 // changes.

@@ -85,9 +85,9 @@ type plainStore struct{ Store }
 // timeout, how the Keeper evaluates the answer, and what it counts.
 func TestAskLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, a := range []Action{
-			{Kind: Get, Key: "k"}, {Kind: GetMany, Keys: []string{"k", "l"}}, {Kind: List, Key: "p"},
-			{Kind: CAS, Key: "k", Old: []byte("o"), Next: []byte("n")}, {Kind: Time},
+		for _, a := range []action{
+			{Kind: actionGet, Key: "k"}, {Kind: actionGetMany, Keys: []string{"k", "l"}}, {Kind: actionList, Key: "p"},
+			{Kind: actionCAS, Key: "k", Old: []byte("o"), Next: []byte("n")}, {Kind: actionTime},
 		} {
 			for _, applied := range []bool{false, true} {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
@@ -99,21 +99,21 @@ func TestAskLaw(t *testing.T) {
 						}
 						l := &lineageOf{store: s, asked: time.Now(), shown: 7, settled: 3}
 						e, back := k.ask(t.Context(), a, l)
-						if settles := a.Kind == CAS && applied && err == nil; l.settled == 7 != settles {
+						if settles := a.Kind == actionCAS && applied && err == nil; l.settled == 7 != settles {
 							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
 						}
 						what := fmt.Sprintf("kind %d, applied %t, error %v", a.Kind, applied, err)
-						if back != nil || e.Kind != Answered || !errors.Is(e.Err, err) || (e.Err == nil) != (err == nil) {
+						if back != nil || e.Kind != eventAnswered || !errors.Is(e.Err, err) || (e.Err == nil) != (err == nil) {
 							t.Errorf("%s: %+v, back %v", what, e, back)
 						}
 						want, asked := KeeperStats{Requests: 1}, ""
 						switch a.Kind {
-						case Get:
+						case actionGet:
 							asked = "[get k]"
 							if len(e.Values) != 1 || string(e.Values[0]) != "v" {
 								t.Errorf("%s: %q", what, e.Values)
 							}
-						case GetMany:
+						case actionGetMany:
 							asked = "[get k get l]"
 							if err != nil {
 								asked = "[get k]"
@@ -123,12 +123,12 @@ func TestAskLaw(t *testing.T) {
 							if !slices.Equal(e.Keys, a.Keys) {
 								t.Errorf("%s: keys %v", what, e.Keys)
 							}
-						case List:
+						case actionList:
 							asked = "[list p]"
 							if !slices.Equal(e.Keys, []string{"a", "b"}) || len(e.Values) != 2 || string(e.Values[0]) != "v" || string(e.Values[1]) != "v" {
 								t.Errorf("%s: %v, %q", what, e.Keys, e.Values)
 							}
-						case CAS:
+						case actionCAS:
 							asked = "[cas k o n]"
 							if e.Applied != applied {
 								t.Errorf("%s: applied %t", what, e.Applied)
@@ -141,7 +141,7 @@ func TestAskLaw(t *testing.T) {
 							case err == nil:
 								want.Refused = 1
 							}
-						case Time:
+						case actionTime:
 							asked = "[time]"
 							// The request took 3 ms, and the resolution of the
 							// store's clock is 30 ms; 2 ms are for rounding.
@@ -181,11 +181,11 @@ func TestAskLaw(t *testing.T) {
 func TestAskLineage(t *testing.T) {
 	config := configKey("s")
 	for _, tt := range []struct {
-		action Action
+		action action
 		asks   bool
 	}{
-		{Action{Kind: CAS, Key: "k"}, true}, {Action{Kind: Get, Key: config}, true}, {Action{Kind: GetMany, Keys: []string{"k", config}}, true},
-		{Action{Kind: Get, Key: "k"}, false}, {Action{Kind: GetMany, Keys: []string{"k"}}, false}, {Action{Kind: List, Key: "k"}, false}, {Action{Kind: Time}, false},
+		{action{Kind: actionCAS, Key: "k"}, true}, {action{Kind: actionGet, Key: config}, true}, {action{Kind: actionGetMany, Keys: []string{"k", config}}, true},
+		{action{Kind: actionGet, Key: "k"}, false}, {action{Kind: actionGetMany, Keys: []string{"k"}}, false}, {action{Kind: actionList, Key: "k"}, false}, {action{Kind: actionTime}, false},
 	} {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
@@ -206,11 +206,11 @@ func TestAskLineage(t *testing.T) {
 				asked := 0
 				if lost == nil { // the configuration, which may have a new floor
 					asked = 1
-					if back == nil || back.Kind != WentBack || !slices.EqualFunc(back.Values, [][]byte{s.value}, bytes.Equal) {
+					if back == nil || back.Kind != eventWentBack || !slices.EqualFunc(back.Values, [][]byte{s.value}, bytes.Equal) {
 						t.Errorf("%s: it reports %+v", what, back)
 					}
 				}
-				if !errors.Is(e.Err, ErrNotSent) || lost != nil && !errors.Is(e.Err, lost) || lost != nil && back != nil || len(s.asked) != asked || e.Kind != Answered {
+				if !errors.Is(e.Err, ErrNotSent) || lost != nil && !errors.Is(e.Err, lost) || lost != nil && back != nil || len(s.asked) != asked || e.Kind != eventAnswered {
 					t.Errorf("%s: %+v, back %v, it asks %v", what, e, back, s.asked)
 				}
 				if got := k.Stats(); got != (KeeperStats{Requests: 1, Failed: 1}) {
@@ -305,12 +305,12 @@ func TestActLaw(t *testing.T) {
 	m := newRig(t, 4, nil).m
 	for _, err := range []error{nil, errNoAnswer} {
 		k := acting(countingHolder{err})
-		k.act(m, Action{Kind: Begin})
+		k.act(m, action{Kind: actionBegin})
 		if got := k.Stats(); got != (KeeperStats{Acquired: 1}) || strings.Contains(log.String(), grantLine) != (err != nil) {
 			t.Errorf("begin, %v: %+v, %s", err, got, &log)
 		}
 		k = acting(countingHolder{err})
-		k.act(m, Action{Kind: Extend})
+		k.act(m, action{Kind: actionExtend})
 		if got := k.Stats(); got != (KeeperStats{Renewed: 1}) || strings.Contains(log.String(), windowLine) != (err != nil) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
@@ -319,7 +319,7 @@ func TestActLaw(t *testing.T) {
 	for kind := Cloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
 		i := AlarmInfo{Kind: kind, Node: 7, From: 1, Until: 2, By: 3}
-		k.act(m, Action{Kind: Alarm, Alarm: i})
+		k.act(m, action{Kind: actionAlarm, Alarm: i})
 		want := KeeperStats{}
 		want.Alarms[i.Kind] = 1
 		if got := k.Stats(); got != want || !slices.Equal(alarms, []AlarmInfo{i}) || strings.Count(log.String(), "\n") != 1 {
@@ -330,7 +330,7 @@ func TestActLaw(t *testing.T) {
 			t.Errorf("alarm %v logs %s", kind, &log)
 		}
 		k.options.OnAlarm = nil
-		k.act(m, Action{Kind: Alarm, Alarm: i})
+		k.act(m, action{Kind: actionAlarm, Alarm: i})
 	}
 	errs := []error{nil, errNoAnswer, errors.New(errNoAnswer.Error()), ErrDetached}
 	for before := Idle; before <= Leaving; before++ {
@@ -343,7 +343,7 @@ func TestActLaw(t *testing.T) {
 						m.gaveBack = gaveBack
 						_, changed := k.Status()
 						status := Status{Phase: now, Err: err}
-						k.act(m, Action{Kind: Report, Status: status})
+						k.act(m, action{Kind: actionReport, Status: status})
 						what := fmt.Sprintf("%v with %v after %v with %v, given back %t", now, err, before, was, gaveBack)
 						var want KeeperStats
 						if now == Losing && before != Losing {
@@ -382,12 +382,12 @@ func TestActLaw(t *testing.T) {
 		}
 	}
 	k := acting(countingHolder{})
-	k.act(NewMachine(Settings{Random: random}), Action{Kind: Report, Status: Status{Phase: Joining}})
+	k.act(newMachine(Settings{Random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
 	if _, known := k.Info(); known {
 		t.Error("it knows a configuration that was not read")
 	}
 	k.options.OnStatus = nil
-	k.act(m, Action{Kind: Report, Status: Status{Phase: Joining}})
+	k.act(m, action{Kind: actionReport, Status: Status{Phase: Joining}})
 }
 
 // TestNewKeeperLaw: the defaults of a Keeper, and that it uses the options that

@@ -46,23 +46,23 @@ type Settings struct {
 	Random func() uint64
 }
 
-// A Machine is the protocol of one member of one sequencer as a pure state
+// A machine is the protocol of one member of one sequencer as a pure state
 // machine: events go in, actions come out. It has no clock, does no I/O and
 // starts no goroutine. A Keeper drives it; the simulator in package sim drives
 // the same code. It is not safe for concurrent use.
 //
 // At most one request to the store is in progress: after an action that is a
-// request, the driver passes an event Answered, and other events may come
+// request, the driver passes an eventAnswered, and other events may come
 // before it. Times are Unix milliseconds of the member's own clock, or
 // milliseconds of a clock that never goes back (Mono).
 //
 // docs/protocol.md describes what it does, and why IDs stay unique.
-type Machine struct {
+type machine struct {
 	set Settings
 
 	// The times of the current event.
 	wall, mono, used int64
-	out              []Action
+	out              []action
 
 	owner     string
 	attached  bool // a node ID is wanted
@@ -70,7 +70,7 @@ type Machine struct {
 	isRefused bool // the configuration forbids acquiring
 	sequencer configRecord
 	config    []byte // the bytes of sequencer, as read
-	seenFloor int64  // the greatest floor ever read, or Never
+	seenFloor int64  // the greatest floor ever read, or never
 	seenInc   uint64 // the greatest incarnation ever read
 	lo, hi    uint64
 
@@ -89,7 +89,7 @@ type Machine struct {
 	rounds     int   // rounds of picking without a candidate
 	droughts   int   // consecutive lists of all records that found none free
 	listAfter  int64 // Mono of the next list after these
-	listFree   int64 // when the first would be free, by the last one; Never if unknown
+	listFree   int64 // when the first would be free, by the last one; never if unknown
 	refusals   int   // refused claims since a node ID was last acquired
 	crowded    bool  // a claim was refused since then: others want the same
 	failures   int   // consecutive failed requests
@@ -148,7 +148,7 @@ type hold struct {
 	waiting  bool     // nothing of it may be used yet: see use
 	lost     bool     // the record is no longer ours; the rest of the window may be used
 	closing  bool     // the record says closing
-	sealing  bool     // Seal was requested, Sealed has not come
+	sealing  bool     // actionSeal was requested, eventSealed has not come
 	sealed   bool     // nothing more is used
 	next     []byte   // the record that the write in progress would store
 	nextTo   int64    // and its until
@@ -185,9 +185,9 @@ func (c *claim) carried() nodeRecord {
 }
 
 // NewMachine returns the machine of a member that holds nothing.
-func NewMachine(s Settings) *Machine {
+func newMachine(s Settings) *machine {
 	s.Host = cut(s.Host, 64)
-	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never}
+	m := &machine{set: s, prefer: -1, used: never, seenFloor: never}
 	m.owner = m.token()
 	return m
 }
@@ -204,14 +204,14 @@ func cut(s string, n int) string {
 }
 
 // token returns a random text of 128 bits.
-func (m *Machine) token() string { return fmt.Sprintf("%016x%016x", m.set.Random(), m.set.Random()) }
+func (m *machine) token() string { return fmt.Sprintf("%016x%016x", m.set.Random(), m.set.Random()) }
 
 // Status returns the current status.
-func (m *Machine) Status() Status { return m.status }
+func (m *machine) Status() Status { return m.status }
 
 // Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
-func (m *Machine) Info() (info Info, ok bool) {
+func (m *machine) Info() (info Info, ok bool) {
 	if m.config == nil {
 		return Info{}, false
 	}
@@ -238,8 +238,8 @@ const (
 	maxMark      = maxTime          // no mark lies beyond
 )
 
-// Step passes an event to the machine and returns the actions to perform.
-func (m *Machine) Step(e Event) []Action {
+// step passes an event to the machine and returns the actions to perform.
+func (m *machine) step(e event) []action {
 	m.out = nil
 	m.wall, m.mono = min(max(e.Wall, -maxMark), maxMark), e.Mono
 	m.used = max(m.used, min(e.Used, maxMark))
@@ -255,34 +255,34 @@ func (m *Machine) Step(e Event) []Action {
 	m.started, m.lastWall, m.lastMono = true, m.wall, m.mono
 
 	switch e.Kind {
-	case Attach:
+	case eventAttach:
 		m.attached, m.demand = true, true
 		m.notBefore, m.failures, m.kept = 0, 0, nil
 		m.status.Err = nil
-	case Release:
+	case eventRelease:
 		m.attached, m.demand = false, false
 		m.notBefore = 0
 		if m.hold != nil {
 			m.hold.release = 0
 		}
-	case Demand:
+	case eventDemand:
 		m.demand = true
 		if m.hold == nil && m.isRefused {
 			// Another process may have changed what caused a refusal.
 			m.notBefore = min(m.notBefore, m.mono+refusedFor)
 		}
-	case Hint:
+	case eventHint:
 		m.wantConfig = true
 		if m.hold == nil || m.frozen {
 			m.notBefore = 0
 		}
-	case WentBack:
+	case eventWentBack:
 		m.wentBack(e)
-	case Sealed:
+	case eventSealed:
 		if m.hold != nil && m.hold.sealing {
 			m.hold.sealing, m.hold.sealed = false, true
 		}
-	case Answered:
+	case eventAnswered:
 		m.answer(e)
 	}
 	m.advance()
@@ -291,21 +291,21 @@ func (m *Machine) Step(e Event) []Action {
 	return m.out
 }
 
-func (m *Machine) do(a Action) { m.out = append(m.out, a) }
+func (m *machine) do(a action) { m.out = append(m.out, a) }
 
-func (m *Machine) alarm(i AlarmInfo) { m.do(Action{Kind: Alarm, Alarm: i}) }
+func (m *machine) alarm(i AlarmInfo) { m.do(action{Kind: actionAlarm, Alarm: i}) }
 
 // request starts an operation.
-func (m *Machine) request(op operation, a Action) {
+func (m *machine) request(op operation, a action) {
 	m.op = op
 	m.do(a)
 }
 
 // window returns the length of a window in ms.
-func (m *Machine) window() int64 { return m.sequencer.Window }
+func (m *machine) window() int64 { return m.sequencer.Window }
 
 // fail records that a request failed, or found nothing, and when to continue.
-func (m *Machine) fail(err error, wait int64) {
+func (m *machine) fail(err error, wait int64) {
 	if m.frozen && !errors.Is(err, ErrRolledBack) {
 		err = errors.Join(m.frozenFor, err)
 	}
@@ -318,7 +318,7 @@ func (m *Machine) fail(err error, wait int64) {
 }
 
 // backoff returns a random wait that grows with consecutive failures.
-func (m *Machine) backoff() int64 {
+func (m *machine) backoff() int64 {
 	d := backoffMin << min(m.failures, 12)
 	most := backoffMax
 	if h := m.hold; h != nil && m.attached && !h.sealed {
@@ -335,7 +335,7 @@ func (m *Machine) backoff() int64 {
 }
 
 // advance starts the next operation, unless a request is in progress.
-func (m *Machine) advance() {
+func (m *machine) advance() {
 	if m.op != opNone {
 		return
 	}
@@ -348,7 +348,7 @@ func (m *Machine) advance() {
 	}
 	switch {
 	case h != nil && h.sealing:
-		// Sealed comes next.
+		// eventSealed comes next.
 	case m.mustSeal():
 		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
 	case m.frozen && h != nil && h.sealed:
@@ -359,16 +359,16 @@ func (m *Machine) advance() {
 	case m.claim != nil:
 		m.settleClaim()
 	case m.frozen && m.attached && m.usesFrozen():
-		m.request(opThaw, Action{Kind: GetMany, Keys: []string{h.key, configKey(m.set.Name)}})
+		m.request(opThaw, action{Kind: actionGetMany, Keys: []string{h.key, configKey(m.set.Name)}})
 	case m.frozen && m.attached:
-		m.request(opThaw, Action{Kind: Get, Key: configKey(m.set.Name)})
+		m.request(opThaw, action{Kind: actionGet, Key: configKey(m.set.Name)})
 	case h != nil && (!m.attached || h.sealed || h.closing):
 		m.leave()
 	case !m.attached:
 	case h == nil || h.lost:
 		// A caller may be waiting for the configuration to change.
 		m.wantConfig = false
-		m.request(opConfig, Action{Kind: Get, Key: configKey(m.set.Name)})
+		m.request(opConfig, action{Kind: actionGet, Key: configKey(m.set.Name)})
 	case m.wantConfig:
 		m.watchConfig()
 	case m.due() && !(m.renewFailed && m.configDue()):
@@ -381,20 +381,20 @@ func (m *Machine) advance() {
 }
 
 // configDue reports whether to read the configuration again.
-func (m *Machine) configDue() bool { return m.open() && m.mono >= m.configAt }
+func (m *machine) configDue() bool { return m.open() && m.mono >= m.configAt }
 
 // watchConfig reads the configuration while a node ID is held.
-func (m *Machine) watchConfig() {
+func (m *machine) watchConfig() {
 	m.wantConfig = false
-	m.request(opWatch, Action{Kind: Get, Key: configKey(m.set.Name)})
+	m.request(opWatch, action{Kind: actionGet, Key: configKey(m.set.Name)})
 }
 
 // mustSeal reports whether nothing more may be used and the generator is not
 // sealed yet.
-func (m *Machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m.hold.sealed }
+func (m *machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m.hold.sealed }
 
 // answer continues after an answer of the store.
-func (m *Machine) answer(e Event) {
+func (m *machine) answer(e event) {
 	op := m.op
 	m.op = opNone
 	var value, second []byte
@@ -460,7 +460,7 @@ func (m *Machine) answer(e Event) {
 
 // readConfig evaluates the configuration. It reports whether node IDs may be
 // acquired. If not, it has recorded the reason and when to look again.
-func (m *Machine) readConfig(value []byte) bool {
+func (m *machine) readConfig(value []byte) bool {
 	key := configKey(m.set.Name)
 	if value == nil {
 		if m.config != nil {
@@ -523,7 +523,7 @@ func (m *Machine) readConfig(value []byte) bool {
 
 // refuse records why no node ID can be acquired until the configuration
 // changes.
-func (m *Machine) refuse(err error) {
+func (m *machine) refuse(err error) {
 	m.demand, m.isRefused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
 	if m.wantConfig && m.hold == nil {
@@ -532,7 +532,7 @@ func (m *Machine) refuse(err error) {
 }
 
 // report returns a new status as an action.
-func (m *Machine) report() {
+func (m *machine) report() {
 	s := Status{Err: m.status.Err}
 	switch h := m.hold; {
 	case h == nil && m.attached:
@@ -557,7 +557,7 @@ func (m *Machine) report() {
 	}
 	if s.Phase != m.status.Phase || s.Node != m.status.Node || s.Until != m.status.Until || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
 		m.told = s.Err
-		m.do(Action{Kind: Report, Status: s})
+		m.do(action{Kind: actionReport, Status: s})
 	}
 	m.status = s
 }
@@ -569,8 +569,8 @@ func sameError(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// timer requests the next Tick.
-func (m *Machine) timer() {
+// timer requests the next eventTick.
+func (m *machine) timer() {
 	if m.op != opNone {
 		return // the answer comes next
 	}
@@ -599,12 +599,12 @@ func (m *Machine) timer() {
 			return // the window has lapsed; a Demand wakes the machine
 		}
 	}
-	m.do(Action{Kind: Timer, At: at})
+	m.do(action{Kind: actionTimer, At: at})
 }
 
-// Clone returns a machine in the same state that shares nothing with m, like a
+// clone returns a machine in the same state that shares nothing with m, like a
 // copy of a running virtual machine. It is for simulations.
-func (m *Machine) Clone() *Machine {
+func (m *machine) clone() *machine {
 	c := *m
 	c.out = nil
 	if m.hold != nil {

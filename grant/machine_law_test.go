@@ -76,7 +76,7 @@ func TestBackoffLaw(t *testing.T) {
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
 		t.Errorf("sealed: %d ms", r.m.notBefore-r.mono)
 	}
-	m := NewMachine(Settings{Name: "s", Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", Random: func() uint64 { return 0 }})
 	if m.fail(errNoAnswer, 0); m.notBefore != 50 {
 		t.Errorf("before the configuration is known: %d ms", m.notBefore)
 	}
@@ -111,20 +111,20 @@ func TestRefusedLaw(t *testing.T) {
 func TestHintDuringReadLaw(t *testing.T) {
 	for _, hint := range []bool{false, true} {
 		r := newRig(t, 4, nil)
-		r.step(Event{Kind: Attach})
-		r.asks(Get)
+		r.step(event{Kind: eventAttach})
+		r.asks(actionGet)
 		c := r.m.sequencer
 		c.State = Detaching
 		if hint {
-			r.step(Event{Kind: Hint})
+			r.step(event{Kind: eventHint})
 		}
-		r.answer(Event{Values: [][]byte{c.encode()}})
+		r.answer(event{Values: [][]byte{c.encode()}})
 		if again := r.request != nil; again != hint || !errors.Is(r.m.status.Err, ErrDetached) {
 			t.Errorf("with a hint: %t, it asks again: %t, %v", hint, again, r.m.status.Err)
 		}
 		if hint {
-			r.asks(Get)
-			r.answer(Event{Values: [][]byte{c.encode()}})
+			r.asks(actionGet)
+			r.answer(event{Values: [][]byte{c.encode()}})
 		}
 		if wait := r.m.notBefore - r.mono; r.request != nil || wait != 2000 {
 			t.Errorf("with a hint: %t, then it asks %+v and waits %d ms, want a wait of 2000 ms", hint, r.request, wait)
@@ -151,7 +151,7 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "a higher floor", change: func(c *configRecord) { c.Floor = 101 }},
 		{name: "a lower floor", change: func(c *configRecord) { c.Floor = 99 }, err: ErrRolledBack},
 		{name: "a lower floor with a greater incarnation", change: func(c *configRecord) { c.Floor, c.Incarnation = 99, 9 }, err: ErrRolledBack},
-		{name: "no floor any more", change: func(c *configRecord) { c.Floor = Never }, err: ErrRolledBack},
+		{name: "no floor any more", change: func(c *configRecord) { c.Floor = never }, err: ErrRolledBack},
 		{name: "another layout", change: func(c *configRecord) { c.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *configRecord) { c.Window, c.LongestWindow = 9000, 9000 }},
 		{name: "the window that is wanted", change: func(c *configRecord) {}, set: func(s *Settings) { s.Config = &Config{layout, 50 * time.Millisecond, 6 * time.Second} }},
@@ -199,7 +199,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
-	m := NewMachine(Settings{Name: "s", AllNodes: true, Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", AllNodes: true, Random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
 	}
@@ -224,8 +224,8 @@ func TestWatchedConfig(t *testing.T) {
 	watching := func() *rig {
 		r := newRig(t, 4, nil)
 		r.holding()
-		r.step(Event{Kind: Hint})
-		if a := r.asks(Get); a.Key != "v1/s/config" {
+		r.step(event{Kind: eventHint})
+		if a := r.asks(actionGet); a.Key != "v1/s/config" {
 			t.Fatalf("it reads %s", a.Key)
 		}
 		return r
@@ -234,15 +234,15 @@ func TestWatchedConfig(t *testing.T) {
 		r := watching()
 		c := r.m.sequencer
 		c.State = state
-		r.answer(Event{Values: [][]byte{c.encode()}})
-		if r.did(Seal) == nil || !errors.Is(r.m.Status().Err, err) || r.m.Status().Phase != Leaving {
+		r.answer(event{Values: [][]byte{c.encode()}})
+		if r.did(actionSeal) == nil || !errors.Is(r.m.Status().Err, err) || r.m.Status().Phase != Leaving {
 			t.Errorf("%v: %+v, %+v", state, r.out, r.m.Status())
 		}
-		r.step(Event{Kind: Sealed})
-		if n := r.read(r.asks(CAS).Next); n.State != flagFree {
+		r.step(event{Kind: eventSealed})
+		if n := r.read(r.asks(actionCAS).Next); n.State != flagFree {
 			t.Errorf("%v: %+v", state, n)
 		}
-		r.answer(Event{Applied: true})
+		r.answer(event{Applied: true})
 		if s := r.m.Status(); s.Phase != Joining {
 			t.Errorf("%v: then it is %+v", state, s)
 		}
@@ -251,21 +251,21 @@ func TestWatchedConfig(t *testing.T) {
 	// give anything back.
 	for name, value := range map[string][]byte{"damaged": []byte("{"), "newer": []byte(`{"v":99}`)} {
 		r := watching()
-		r.answer(Event{Values: [][]byte{value}})
-		if s := r.m.Status(); r.did(Seal) != nil || s.Phase != Holding || s.Err == nil {
+		r.answer(event{Values: [][]byte{value}})
+		if s := r.m.Status(); r.did(actionSeal) != nil || s.Phase != Holding || s.Err == nil {
 			t.Errorf("%s: %+v, %+v", name, r.out, s)
 		}
 	}
 	// An error is reported, and the request is soon repeated; an answer ends
 	// that.
 	r := watching()
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	if s := r.m.Status(); s.Err != errNoAnswer || s.Phase != Holding || r.m.configAt != r.mono || r.m.notBefore <= r.mono {
 		t.Errorf("no answer: %+v, in %d ms", s, r.m.notBefore-r.mono)
 	}
 	r.later(1000)
-	r.asks(Get)
-	r.answer(Event{Values: [][]byte{r.m.config}})
+	r.asks(actionGet)
+	r.answer(event{Values: [][]byte{r.m.config}})
 	if s := r.m.Status(); s.Err != nil {
 		t.Errorf("an answer: %+v", s)
 	}
@@ -273,11 +273,11 @@ func TestWatchedConfig(t *testing.T) {
 	r = watching()
 	r.m.status.Err, r.m.demand = errNoAnswer, true
 	r.wall, r.mono = r.wall+1000, r.mono+1000
-	r.answer(Event{Values: [][]byte{r.m.config}})
+	r.answer(event{Values: [][]byte{r.m.config}})
 	if s := r.m.Status(); s.Err != errNoAnswer {
 		t.Errorf("an answer, and a renewal that is overdue: %+v", s)
 	}
-	r.asks(CAS)
+	r.asks(actionCAS)
 }
 
 // TestWatchedBesideAClaim: while a claim is not settled, the configuration is
@@ -288,27 +288,27 @@ func TestWatchedBesideAClaim(t *testing.T) {
 	r.m.hold.lost = true
 	r.m.claim = &claim{node: 9, key: r.key(9), from: r.wall, until: r.wall + 6000, attempts: [][]byte{[]byte("x")}, limit: maxMark}
 	r.later(1)
-	if a := r.asks(Get); a.Key != r.key(9) {
+	if a := r.asks(actionGet); a.Key != r.key(9) {
 		t.Fatalf("it reads %s, and nothing is due but the claim", a.Key)
 	}
 	r.m.configAt = r.mono
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	r.later(r.m.notBefore - r.mono)
-	if a := r.asks(Get); a.Key != "v1/s/config" {
+	if a := r.asks(actionGet); a.Key != "v1/s/config" {
 		t.Fatalf("it reads %s, and the configuration is due", a.Key)
 	}
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	wait := r.m.notBefore - r.mono
 	if r.request != nil || wait <= 0 || r.m.configAt != r.m.notBefore+1 {
 		t.Fatalf("no answer: it waits %d ms, and reads the configuration in %d", wait, r.m.configAt-r.mono)
 	}
 	r.later(wait)
-	if a := r.asks(Get); a.Key != r.key(9) {
+	if a := r.asks(actionGet); a.Key != r.key(9) {
 		t.Errorf("it reads %s, want the claim first", a.Key)
 	}
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	r.later(r.m.notBefore - r.mono)
-	if a := r.asks(Get); a.Key != "v1/s/config" {
+	if a := r.asks(actionGet); a.Key != "v1/s/config" {
 		t.Errorf("it reads %s, want the configuration", a.Key)
 	}
 }
@@ -318,8 +318,8 @@ func TestEmptyIsNone(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.m.config = nil
 	r.tokens()
-	r.step(Event{Kind: Attach})
-	r.answer(Event{Values: [][]byte{{}}})
+	r.step(event{Kind: eventAttach})
+	r.answer(event{Values: [][]byte{{}}})
 	if err := r.m.Status().Err; !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty configuration: %v", err)
 	}
@@ -330,9 +330,9 @@ func TestPickBeginsSmall(t *testing.T) {
 	r := newRig(t, 10, nil)
 	r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
 	r.m.rounds = 2
-	r.step(Event{Kind: Attach})
-	r.answer(Event{Values: [][]byte{r.m.config}})
-	if a := r.asks(GetMany); len(a.Keys) != picks {
+	r.step(event{Kind: eventAttach})
+	r.answer(event{Values: [][]byte{r.m.config}})
+	if a := r.asks(actionGetMany); len(a.Keys) != picks {
 		t.Errorf("it reads %d numbers at first", len(a.Keys))
 	}
 }
@@ -343,15 +343,15 @@ func TestPickBeginsSmall(t *testing.T) {
 func TestClockSteps(t *testing.T) {
 	for _, by := range []int64{-20_000, -1001, -1000, 0, 1000, 1001, 10_000, 10_001, 90_000} {
 		r := newRig(t, 4, nil)
-		r.step(Event{Kind: Tick})
+		r.step(event{Kind: eventTick})
 		r.m.clocks = clocks{told: MembersAhead, known: true, watching: true}
 		r.wall, r.mono = r.wall+5000+by, r.mono+5000
-		r.step(Event{Kind: Tick})
+		r.step(event{Kind: eventTick})
 		if by > 10_000 {
-			if a := r.did(Alarm); a == nil || a.Alarm != (AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond}) {
+			if a := r.did(actionAlarm); a == nil || a.Alarm != (AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond}) {
 				t.Errorf("ahead by %d ms: %+v", by, r.out)
 			}
-		} else if r.did(Alarm) != nil {
+		} else if r.did(actionAlarm) != nil {
 			t.Errorf("ahead by %d ms: %+v", by, r.out)
 		}
 		forgot := !r.m.clocks.known && !r.m.clocks.watching
@@ -363,22 +363,22 @@ func TestClockSteps(t *testing.T) {
 	// time.
 	r := newRig(t, 4, nil)
 	r.m.lastWall, r.m.lastMono = 0, 0
-	if r.step(Event{Kind: Tick}); r.did(Alarm) != nil {
+	if r.step(event{Kind: eventTick}); r.did(actionAlarm) != nil {
 		t.Errorf("the first event: %+v", r.out)
 	}
 	for wall, want := range map[int64]int64{1 << 62: maxTime, maxTime: maxTime, -maxTime: -maxTime, -1 << 62: -maxTime} {
 		r := newRig(t, 4, nil)
 		r.wall, r.used = wall, 1<<62
-		if r.step(Event{Kind: Tick}); r.m.wall != want || r.m.used != maxTime {
+		if r.step(event{Kind: eventTick}); r.m.wall != want || r.m.used != maxTime {
 			t.Errorf("a clock at %d is taken for %d, and what was used for %d", wall, r.m.wall, r.m.used)
 		}
 	}
 	// What was used never goes back.
 	r = newRig(t, 4, nil)
 	r.used = r.wall + 9
-	r.step(Event{Kind: Tick})
+	r.step(event{Kind: eventTick})
 	r.used = r.wall
-	if r.step(Event{Kind: Tick}); r.m.used != r.wall+9 {
+	if r.step(event{Kind: eventTick}); r.m.used != r.wall+9 {
 		t.Errorf("what was used went back by %d", r.wall+9-r.m.used)
 	}
 }
@@ -398,28 +398,28 @@ func TestWishes(t *testing.T) {
 	}
 	r := waiting(false)
 	r.m.demand = false
-	r.step(Event{Kind: Attach})
-	r.asks(Get)
+	r.step(event{Kind: eventAttach})
+	r.asks(actionGet)
 	if r.m.failures != 0 || r.m.Status().Err != nil || !r.m.demand {
 		t.Errorf("attach: %d failures, %v, demand %t", r.m.failures, r.m.Status().Err, r.m.demand)
 	}
 	r = waiting(false)
 	r.m.demand = true
-	r.step(Event{Kind: Release})
+	r.step(event{Kind: eventRelease})
 	if r.request != nil || r.m.Status().Phase != Idle || r.m.demand || r.m.notBefore != 0 {
 		t.Errorf("release: %+v, %+v", r.request, r.m.Status())
 	}
 	r = waiting(true)
 	r.m.hold.release = 9
-	r.step(Event{Kind: Release})
-	if r.did(Seal) == nil || r.m.hold.release != 0 {
+	r.step(event{Kind: eventRelease})
+	if r.did(actionSeal) == nil || r.m.hold.release != 0 {
 		t.Errorf("release of a number: %+v", r.out)
 	}
 	for _, holds := range []bool{false, true} {
 		for _, frozen := range []bool{false, true} {
 			r = waiting(holds)
 			r.m.frozen = frozen
-			r.step(Event{Kind: Hint})
+			r.step(event{Kind: eventHint})
 			if asks := r.request != nil; asks != (!holds || frozen) || holds && !r.m.wantConfig {
 				t.Errorf("a hint, holding %t, frozen %t: %+v", holds, frozen, r.request)
 			}
@@ -430,7 +430,7 @@ func TestWishes(t *testing.T) {
 			for _, in := range []int64{50, 5000} {
 				r = waiting(holds)
 				r.m.isRefused, r.m.notBefore, r.m.demand = refused, r.mono+in, false
-				r.step(Event{Kind: Demand})
+				r.step(event{Kind: eventDemand})
 				want := in
 				if !holds && refused {
 					want = min(in, 100)
@@ -446,24 +446,24 @@ func TestWishes(t *testing.T) {
 // TestSealedLaw: only a seal that was requested is recorded.
 func TestSealedLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
-	r.step(Event{Kind: Sealed})
+	r.step(event{Kind: eventSealed})
 	r.holding()
 	r.used = r.wall + 5
-	r.step(Event{Kind: Sealed})
+	r.step(event{Kind: eventSealed})
 	if r.m.hold.sealed {
 		t.Errorf("a seal without a request: %+v", r.m.hold)
 	}
-	r.step(Event{Kind: Release})
+	r.step(event{Kind: eventRelease})
 	if r.request != nil {
 		t.Errorf("before it is sealed it asks for %+v", r.request)
 	}
 	for range 2 { // and it is requested once
-		if r.step(Event{Kind: Tick}); r.did(Seal) != nil || r.request != nil {
+		if r.step(event{Kind: eventTick}); r.did(actionSeal) != nil || r.request != nil {
 			t.Errorf("before it is sealed: %+v", r.out)
 		}
 	}
 	r.used = r.wall + 7
-	r.step(Event{Kind: Sealed})
+	r.step(event{Kind: eventSealed})
 	if !r.m.hold.sealed || r.m.hold.sealing || r.m.used != r.wall+7 {
 		t.Errorf("%+v, %d", r.m.hold, r.m.used)
 	}
@@ -471,7 +471,7 @@ func TestSealedLaw(t *testing.T) {
 	r.m.hold.sealing, r.used = true, r.wall+3
 	r.request = nil
 	r.m.op = opNone
-	if r.step(Event{Kind: Sealed}); r.m.used != r.wall+7 {
+	if r.step(event{Kind: eventSealed}); r.m.used != r.wall+7 {
 		t.Errorf("it goes back to %d", r.m.used-r.wall)
 	}
 }
@@ -530,7 +530,7 @@ func TestTimerLaw(t *testing.T) {
 		m.timer()
 		got := int64(-1)
 		for _, a := range m.out {
-			if a.Kind == Timer {
+			if a.Kind == actionTimer {
 				got = a.At
 			}
 		}
@@ -598,7 +598,7 @@ func TestReportLaw(t *testing.T) {
 			t.Fatalf("%+v, want %+v", m.Status(), want)
 		}
 		text := func(s Status) string { return fmt.Sprintf("%+v", s) }
-		if differs := text(want) != text(last); differs != (len(m.out) == 1) || differs && (m.out[0].Kind != Report || m.out[0].Status != want) {
+		if differs := text(want) != text(last); differs != (len(m.out) == 1) || differs && (m.out[0].Kind != actionReport || m.out[0].Status != want) {
 			t.Fatalf("after %+v, %+v is reported: %+v", last, want, m.out)
 		} else if differs {
 			changes++
@@ -621,7 +621,7 @@ func TestReportLaw(t *testing.T) {
 // are limited.
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
-		m := NewMachine(Settings{Host: name, Random: func() uint64 { return 7 }})
+		m := newMachine(Settings{Host: name, Random: func() uint64 { return 7 }})
 		if got := m.set.Host; len(got) != want || !strings.HasPrefix(name, got) {
 			t.Errorf("%q is cut to %q", name, got)
 		}
@@ -639,7 +639,7 @@ func TestMachineClone(t *testing.T) {
 	r.m.hold.attempts, r.m.hold.old = append(make([][]byte, 0, 8), []byte("a")), append(make([][]byte, 0, 8), []byte("o"))
 	r.m.claim = &claim{attempts: append(make([][]byte, 0, 8), []byte("c"))}
 	r.m.clocks.records, r.m.clocks.leads = map[string][]byte{"k": nil}, map[string]lead{"k": {1, 2}}
-	c := r.m.Clone()
+	c := r.m.clone()
 	if len(c.out) != 0 || len(c.hold.attempts) != 1 || len(c.hold.old) != 1 || len(c.claim.attempts) != 1 || len(c.clocks.records) != 1 || len(c.clocks.leads) != 1 {
 		t.Fatalf("a clone lacks something: %+v", c)
 	}
@@ -650,7 +650,7 @@ func TestMachineClone(t *testing.T) {
 		string(r.m.hold.attempts[:2][1]) == "x" || string(r.m.hold.old[:2][1]) == "x" || string(r.m.claim.attempts[:2][1]) == "x" {
 		t.Error("a clone writes into what it was copied from")
 	}
-	n := NewMachine(Settings{Random: func() uint64 { return 0 }}).Clone()
+	n := newMachine(Settings{Random: func() uint64 { return 0 }}).clone()
 	if n.hold != nil || n.claim != nil {
 		t.Errorf("%+v", n)
 	}
@@ -689,25 +689,25 @@ func TestFreezeLaw(t *testing.T) {
 	} {
 		r := newRig(t, 4, nil)
 		r.holding()
-		r.step(Event{Kind: WentBack})
+		r.step(event{Kind: eventWentBack})
 		r.used = rigTime + 1000
 		r.later(1000)
-		r.asks(GetMany)
+		r.asks(actionGetMany)
 		c := r.m.sequencer
 		if tt.floor != 0 {
 			c.Floor = rigTime + tt.floor
 		}
-		r.answer(Event{Values: [][]byte{tt.value, c.encode()}})
-		a := r.did(Alarm)
-		if a == nil || a.Alarm.Kind != tt.alarm || a.Alarm.From != rigTime+tt.from || a.Alarm.Until != rigTime+tt.until || (r.did(Seal) != nil) != tt.seals || r.m.frozen == (tt.floor != 0) {
+		r.answer(event{Values: [][]byte{tt.value, c.encode()}})
+		a := r.did(actionAlarm)
+		if a == nil || a.Alarm.Kind != tt.alarm || a.Alarm.From != rigTime+tt.from || a.Alarm.Until != rigTime+tt.until || (r.did(actionSeal) != nil) != tt.seals || r.m.frozen == (tt.floor != 0) {
 			t.Errorf("%s: %+v, frozen %t", tt.name, r.out, r.m.frozen)
 		}
-		if r.step(Event{Kind: Sealed}); r.m.frozen {
+		if r.step(event{Kind: eventSealed}); r.m.frozen {
 			r.later(1000)
-			r.asks(Get)
+			r.asks(actionGet)
 		}
 	}
-	r.step(Event{Kind: WentBack})
+	r.step(event{Kind: eventWentBack})
 	if r.alarm() != RolledBack || r.m.Status().Phase != Holding {
 		t.Fatalf("%+v", r.out)
 	}
@@ -715,23 +715,23 @@ func TestFreezeLaw(t *testing.T) {
 	values := [][]byte{record, nil, []byte("{"), r.record(func(n *nodeRecord) { n.Owner = "us" }), r.record(func(n *nodeRecord) { n.Owner = "" })}
 	for i := range values {
 		r.used = r.wall
-		r.step(Event{Kind: Demand})
+		r.step(event{Kind: eventDemand})
 		r.later(1000)
-		if a := r.asks(GetMany); !slices.Equal(a.Keys, []string{r.m.hold.key, "v1/s/config"}) {
+		if a := r.asks(actionGetMany); !slices.Equal(a.Keys, []string{r.m.hold.key, "v1/s/config"}) {
 			t.Fatalf("it reads %v", a.Keys)
 		}
-		r.answer(Event{Values: [][]byte{values[i], r.m.config}})
-		if r.did(Alarm) != nil || r.did(Seal) != nil || r.request != nil || r.m.frozenAt != at {
+		r.answer(event{Values: [][]byte{values[i], r.m.config}})
+		if r.did(actionAlarm) != nil || r.did(actionSeal) != nil || r.request != nil || r.m.frozenAt != at {
 			t.Fatalf("it is told again: %+v", r.out)
 		}
 	}
 	r.later(1000)
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	if err := r.m.Status().Err; !errors.Is(err, ErrRolledBack) || !errors.Is(err, errNoAnswer) || r.request != nil || r.m.notBefore <= r.mono {
 		t.Errorf("no answer: %v, %+v", err, r.request)
 	}
-	r.step(Event{Kind: Release})
-	r.step(Event{Kind: Sealed})
+	r.step(event{Kind: eventRelease})
+	r.step(event{Kind: eventSealed})
 	if r.request != nil || r.m.Status().Phase != Idle {
 		t.Errorf("released while frozen: %+v, %+v", r.request, r.m.Status())
 	}
@@ -759,20 +759,20 @@ func TestThawLaw(t *testing.T) {
 				r.m.attached = true
 			}
 			r.m.seenFloor = r.wall + tt.seen
-			r.step(Event{Kind: WentBack})
+			r.step(event{Kind: eventWentBack})
 			r.m.failures = 9
 			for r.request == nil {
 				r.wall, r.mono = r.wall-1, r.mono+1000 // the clock when it froze counts
-				r.step(Event{Kind: Tick})
+				r.step(event{Kind: eventTick})
 			}
 			c := r.m.sequencer
 			c.Floor, c.Incarnation = rigTime+tt.floor, 2
-			r.answer(Event{Values: [][]byte{c.encode()}})
+			r.answer(event{Values: [][]byte{c.encode()}})
 			if r.m.frozen == tt.thaws {
 				t.Fatalf("%+v, holding %t: frozen %t", tt, holds, r.m.frozen)
 			}
 			if !tt.thaws {
-				if r.did(Seal) != nil || r.request != nil {
+				if r.did(actionSeal) != nil || r.request != nil {
 					t.Errorf("%+v, holding %t: %+v", tt, holds, r.out)
 				}
 				continue
@@ -786,12 +786,12 @@ func TestThawLaw(t *testing.T) {
 				t.Errorf("%+v: %d failures, wait %d", tt, r.m.failures, r.m.notBefore)
 			}
 			if holds {
-				r.step(Event{Kind: Sealed})
+				r.step(event{Kind: eventSealed})
 			}
-			if a := r.asks(Get); a.Key != "v1/s/config" {
+			if a := r.asks(actionGet); a.Key != "v1/s/config" {
 				t.Errorf("%+v: it reads %s", tt, a.Key)
 			}
-			r.answer(Event{Values: [][]byte{c.encode()}})
+			r.answer(event{Values: [][]byte{c.encode()}})
 			if r.m.frozen {
 				t.Errorf("%+v: it freezes again", tt)
 			}
@@ -803,9 +803,9 @@ func TestThawLaw(t *testing.T) {
 		r := newRig(t, 4, nil)
 		r.tokens()
 		r.m.attached = true
-		r.step(Event{Kind: WentBack})
+		r.step(event{Kind: eventWentBack})
 		r.later(1000)
-		r.answer(Event{Values: [][]byte{value}})
+		r.answer(event{Values: [][]byte{value}})
 		if !r.m.frozen || r.request != nil || !errors.Is(r.m.Status().Err, ErrRolledBack) {
 			t.Errorf("%s: frozen %t, %+v", name, r.m.frozen, r.m.Status())
 		}

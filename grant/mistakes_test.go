@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// TestKeeperMistakes: the behaviour of a Keeper between a Machine, a store and
-// a Holder, which no simulation of Machines covers. Each row passes, and fails
+// TestKeeperMistakes: the behaviour of a Keeper between a machine, a store and
+// a Holder, which no simulation of machines covers. Each row passes, and fails
 // with its mistake. The latter runs in the build with the tag firnmutant, which
 // TestMutants makes.
 func TestKeeperMistakes(t *testing.T) {

@@ -366,6 +366,13 @@ func TestExtrasAreKept(t *testing.T) {
 	extras := configExtras{Nodes: nodeRange{3, 90, true}, MovedTo: "etcd://other", Prefix: "ord_", LowBits: 3}
 	s, c := sequencerStore(func(c *configRecord) { c.configExtras = extras })
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
+	_, attach := AttachAll(ctx, s, "s")
+	_, create := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime))
+	if !errors.Is(attach, ErrMoved) || !errors.Is(create, ErrMoved) {
+		t.Errorf("attach, create of a moved sequencer: %v, %v", attach, create)
+	}
+	extras.MovedTo, c.MovedTo = "", ""
+	s.values[configKey("s")] = c.encode()
 	for i, do := range []func() error{
 		func() error { _, err := Fence(ctx, s, "s", &FenceOptions{Now: at(rigTime)}); return err },
 		func() error { _, err := DetachAll(ctx, s, "s", admin); return err },
@@ -403,15 +410,15 @@ func TestExtrasAreKept(t *testing.T) {
 		c := r.m.sequencer
 		c.Nodes, c.MovedTo, c.Nonce = nodeRange{5, 7, true}, tt.moved, "limited"
 		r.tokens()
-		r.step(Event{Kind: Attach})
-		r.answer(Event{Values: [][]byte{c.encode()}})
+		r.step(event{Kind: eventAttach})
+		r.answer(event{Values: [][]byte{c.encode()}})
 		if tt.says != "" {
 			if err := r.m.Status().Err; r.request != nil || err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%+v: %v, %+v", tt, err, r.request)
 			}
 			continue
 		}
-		if got := r.asks(GetMany).Keys; got[0] != r.key(tt.first) || got[len(got)-1] != r.key(tt.last) || len(got) != int(tt.last-tt.first)+1 {
+		if got := r.asks(actionGetMany).Keys; got[0] != r.key(tt.first) || got[len(got)-1] != r.key(tt.last) || len(got) != int(tt.last-tt.first)+1 {
 			t.Errorf("%+v: it reads %v", tt, got)
 		}
 	}
@@ -420,8 +427,8 @@ func TestExtrasAreKept(t *testing.T) {
 	r.holding()
 	moved := r.m.sequencer
 	moved.MovedTo, moved.Nonce = "etcd://other", "moved"
-	r.step(Event{Kind: Hint})
-	if r.answer(Event{Values: [][]byte{moved.encode()}}); r.did(Seal) == nil || !errors.Is(r.m.Status().Err, ErrDetached) {
+	r.step(event{Kind: eventHint})
+	if r.answer(event{Values: [][]byte{moved.encode()}}); r.did(actionSeal) == nil || !errors.Is(r.m.Status().Err, ErrDetached) {
 		t.Errorf("%+v, %+v", r.m.Status(), r.out)
 	}
 }

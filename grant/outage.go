@@ -22,7 +22,7 @@ type outage struct {
 
 // check examines the machine after a step. It returns how long the window lasts
 // if it will end without a successful renewal, and 0 otherwise.
-func (o *outage) check(m *Machine) (left time.Duration) {
+func (o *outage) check(m *machine) (left time.Duration) {
 	s := m.status
 	switch s.Phase {
 	case Idle, Leaving:

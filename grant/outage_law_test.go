@@ -118,11 +118,11 @@ func TestOutageLaw(t *testing.T) {
 // everything used is included, and no future time counts as passed.
 func TestDriverTimes(t *testing.T) {
 	wall := time.Date(2026, 11, 20, 0, 0, 0, 999_999, time.UTC)
-	e := Event{Kind: Demand}.At(wall, 1999*time.Microsecond, wall)
-	if e.Kind != Demand || e.Wall != wall.UnixMilli() || e.Mono != 2 || e.Used != wall.UnixMilli()+1 {
+	e := event{Kind: eventDemand}.at(wall, 1999*time.Microsecond, wall)
+	if e.Kind != eventDemand || e.Wall != wall.UnixMilli() || e.Mono != 2 || e.Used != wall.UnixMilli()+1 {
 		t.Errorf("%+v", e)
 	}
-	if e := (Event{}).At(wall, 0, time.Time{}); e.Used != Never || e.Mono != 1 {
+	if e := (event{}).at(wall, 0, time.Time{}); e.Used != never || e.Mono != 1 {
 		t.Errorf("nothing was used: %+v", e)
 	}
 }
@@ -133,13 +133,13 @@ func TestErrorIsUnknown(t *testing.T) {
 	for name, request := range map[string]func(r *rig){
 		"claim":   func(r *rig) { r.claiming() },
 		"renewal": func(r *rig) { r.holding(); r.renewing() },
-		"release": func(r *rig) { r.holding(); r.step(Event{Kind: Release}); r.step(Event{Kind: Sealed}) },
+		"release": func(r *rig) { r.holding(); r.step(event{Kind: eventRelease}); r.step(event{Kind: eventSealed}) },
 	} {
 		r := newRig(t, 4, nil)
 		request(r)
-		key := r.asks(CAS).Key
-		r.answer(Event{Applied: true, Err: errNoAnswer})
-		if get := r.request; get == nil || get.Key != key && !slices.Contains(get.Keys, key) || r.did(Begin) != nil || r.did(Extend) != nil {
+		key := r.asks(actionCAS).Key
+		r.answer(event{Applied: true, Err: errNoAnswer})
+		if get := r.request; get == nil || get.Key != key && !slices.Contains(get.Keys, key) || r.did(actionBegin) != nil || r.did(actionExtend) != nil {
 			t.Errorf("%s: %+v", name, r.out)
 		}
 	}
@@ -150,13 +150,13 @@ func TestErrorIsUnknown(t *testing.T) {
 func TestReleaseWaits(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
-	r.step(Event{Kind: Release})
-	r.step(Event{Kind: Sealed})
+	r.step(event{Kind: eventRelease})
+	r.step(event{Kind: eventSealed})
 	for range 3 {
-		r.asks(CAS)
-		r.answer(Event{Err: errNoAnswer})
-		r.asks(GetMany)
-		r.answer(Event{Values: [][]byte{r.m.hold.record}})
+		r.asks(actionCAS)
+		r.answer(event{Err: errNoAnswer})
+		r.asks(actionGetMany)
+		r.answer(event{Values: [][]byte{r.m.hold.record}})
 		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil {
 			t.Errorf("it asks for %+v at once, and is %+v", r.request, r.m.Status())
 		}

@@ -11,9 +11,9 @@ import (
 )
 
 // pick reads some records to choose a node ID, after the store's clock.
-func (m *Machine) pick() {
+func (m *machine) pick() {
 	if m.asksTime() {
-		m.request(opTime, Action{Kind: Time})
+		m.request(opTime, action{Kind: actionTime})
 		return
 	}
 	keys := m.someKeys(m.picks())
@@ -22,11 +22,11 @@ func (m *Machine) pick() {
 			keys = append(keys, key)
 		}
 	}
-	m.request(opPick, Action{Kind: GetMany, Keys: keys})
+	m.request(opPick, action{Kind: actionGetMany, Keys: keys})
 }
 
 // picks returns how many records to read in this round.
-func (m *Machine) picks() int {
+func (m *machine) picks() int {
 	n := picks
 	for range m.rounds {
 		n *= pickGrowth
@@ -38,7 +38,7 @@ func (m *Machine) picks() int {
 type candidate struct {
 	claim
 	rank int   // the lower the better
-	mark int64 // Never if it has no record
+	mark int64 // never if it has no record
 }
 
 // The ranks of candidates.
@@ -54,8 +54,8 @@ type sighting struct {
 	ahead   []int64     // for every held record, how far its writer's clock was ahead of ours
 	nodes   []uint64    // the node IDs of ahead
 	others  []other     // the records that other members hold or held
-	free    int64       // when the first window of the held ones ends; Never if none is held
-	pending int64       // when the first node ID that no member holds becomes usable; Never if no such node ID exists
+	free    int64       // when the first window of the held ones ends; never if none is held
+	pending int64       // when the first node ID that no member holds becomes usable; never if no such node ID exists
 	byStore bool        // a held node ID is left alone only because of the store's clock, which is far behind ours
 	bad     error
 }
@@ -69,8 +69,8 @@ type other struct {
 }
 
 // look evaluates records: values belong to keys.
-func (m *Machine) look(keys []string, values [][]byte) sighting {
-	l := sighting{free: Never, pending: Never}
+func (m *machine) look(keys []string, values [][]byte) sighting {
+	l := sighting{free: never, pending: never}
 	for i, key := range keys {
 		node, err := nodeOf(m.set.Name, key)
 		if err != nil || key != m.key(node) {
@@ -82,7 +82,7 @@ func (m *Machine) look(keys []string, values [][]byte) sighting {
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
 			continue
 		}
-		c := candidate{claim: claim{node: node, key: key, limit: maxMark}, mark: Never, rank: rankAbsent}
+		c := candidate{claim: claim{node: node, key: key, limit: maxMark}, mark: never, rank: rankAbsent}
 		var r nodeRecord
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
@@ -97,7 +97,7 @@ func (m *Machine) look(keys []string, values [][]byte) sighting {
 					if !mutant.On(mutant.TakeoverHeld) {
 						continue
 					}
-					c.mark = Never
+					c.mark = never
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func (m *Machine) look(keys []string, values [][]byte) sighting {
 
 // isHeld evaluates the record of a held node ID. It reports whether to leave it
 // alone: its window has not ended, by our clock or by the store's.
-func (m *Machine) isHeld(l *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
+func (m *machine) isHeld(l *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
 		l.others = append(l.others, other{key, value, r.Wall, r.Until})
 	}
@@ -134,9 +134,9 @@ func (m *Machine) isHeld(l *sighting, node uint64, key string, value []byte, r n
 	return true
 }
 
-// sooner returns the earlier of two times. Never stands for no time.
+// sooner returns the earlier of two times. never stands for no time.
 func sooner(a, b int64) int64 {
-	if a == Never || b != Never && b < a {
+	if a == never || b != never && b < a {
 		return b
 	}
 	return a
@@ -145,7 +145,7 @@ func sooner(a, b int64) int64 {
 // place computes where a window of a candidate would begin, how far it may go,
 // and which spans its record would have. r is the record that it replaces, or
 // the zero one if there is no record.
-func (m *Machine) place(c *candidate, r nodeRecord) {
+func (m *machine) place(c *candidate, r nodeRecord) {
 	c.base = c.old
 	c.from = max(m.wall, c.mark, m.sequencer.Floor)
 	if mutant.On(mutant.StartAtClock) {
@@ -172,9 +172,9 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 // usableAt returns the clock reading from which a candidate may be claimed. Its
 // window must not begin more than MaxAhead ahead, nor end before what this
 // process has already used, because it would be useless.
-func (m *Machine) usableAt(c candidate) int64 {
+func (m *machine) usableAt(c candidate) int64 {
 	at := c.from
-	if m.used != Never {
+	if m.used != never {
 		at = max(at, m.used-m.window()+1)
 	}
 	return at - m.sequencer.MaxAhead
@@ -184,8 +184,8 @@ func (m *Machine) usableAt(c candidate) int64 {
 // below a claim over a mark. For a node ID without a record that is the
 // beginning of time. The creation of the sequencer is used instead, because it
 // says more, unless the creator's clock was ahead.
-func (m *Machine) unusedFrom(mark int64) int64 {
-	if mark != Never {
+func (m *machine) unusedFrom(mark int64) int64 {
+	if mark != never {
 		return mark
 	}
 	from := m.sequencer.Created
@@ -198,7 +198,7 @@ func (m *Machine) unusedFrom(mark int64) int64 {
 // leaveGap makes the record of a claim remember the longest span that no window
 // covered, so that it can be given back if the claim's clock was wrong. Times
 // that have passed by the store's clock are of no use to anyone.
-func (m *Machine) leaveGap(c *candidate, unused span) {
+func (m *machine) leaveGap(c *candidate, unused span) {
 	if lead, ok := m.storeLead(); ok {
 		over := m.wall - lead.most
 		if c.gap[1] <= over {
@@ -222,7 +222,7 @@ func (l sighting) behind() int64 {
 	return a[(len(a)-1)/2]
 }
 
-func (m *Machine) picked(e Event) {
+func (m *machine) picked(e event) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
 		return
@@ -250,22 +250,22 @@ func (m *Machine) picked(e Event) {
 		m.pick()
 		return
 	}
-	if m.mono < m.listAfter && (m.listFree == Never || m.wall <= m.listFree) {
+	if m.mono < m.listAfter && (m.listFree == never || m.wall <= m.listFree) {
 		m.rounds = 0
-		if m.listFree != Never {
+		if m.listFree != never {
 			l.free = m.listFree
 		}
 		m.exhausted(l)
 		return
 	}
-	m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
+	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.set.Name)})
 }
 
 // disputed continues if node IDs are left alone only because of the store's
 // clock, and reports whether there are any. Other members may know that the
 // store's clock is wrong. If none does, the error reports that, and not that
 // all node IDs are held.
-func (m *Machine) disputed(l sighting) bool {
+func (m *machine) disputed(l sighting) bool {
 	if m.set.AllowClockAhead || !l.byStore {
 		return false // a member that may claim ahead of the store leaves what others hold
 	}
@@ -278,7 +278,7 @@ func (m *Machine) disputed(l sighting) bool {
 // choose returns the first of some candidates. If a claim was refused, others
 // choose at the same time, and all of them want the best one. Then choose
 // returns any of those that are about as good.
-func (m *Machine) choose(best []candidate) candidate {
+func (m *machine) choose(best []candidate) candidate {
 	if !m.crowded {
 		return best[0]
 	}
@@ -292,7 +292,7 @@ func (m *Machine) choose(best []candidate) candidate {
 // listed chooses among all records: a node ID without one, otherwise one of the
 // oldest eighth of the best rank, or of the oldest few if there are few. So
 // many members that list at once do not all want the same.
-func (m *Machine) listed(e Event) {
+func (m *machine) listed(e event) {
 	m.rounds = 0
 	if e.Err != nil {
 		m.fail(e.Err, 0)
@@ -300,7 +300,7 @@ func (m *Machine) listed(e Event) {
 	}
 	l := m.look(e.Keys, e.Values)
 	if node, ok := m.absent(e.Keys); ok {
-		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: Never}
+		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: never}
 		m.place(&c, nodeRecord{})
 		if at := m.usableAt(c); at <= m.wall {
 			if m.mayClaim(l) {
@@ -339,7 +339,7 @@ func (m *Machine) listed(e Event) {
 }
 
 // absent returns a random node ID of the range that has no record.
-func (m *Machine) absent(keys []string) (uint64, bool) {
+func (m *machine) absent(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
 		if node, err := nodeOf(m.set.Name, key); err == nil && key == m.key(node) {
@@ -367,44 +367,44 @@ func (m *Machine) absent(keys []string) (uint64, bool) {
 }
 
 // exhausted records that no node ID is free.
-func (m *Machine) exhausted(l sighting) {
-	free, ahead := sooner(l.free, l.pending), l.free == Never && l.pending != Never
-	if l.bad != nil && free == Never {
+func (m *machine) exhausted(l sighting) {
+	free, ahead := sooner(l.free, l.pending), l.free == never && l.pending != never
+	if l.bad != nil && free == never {
 		m.fail(l.bad, 1000)
 		return
 	}
 	m.fail(&ExhaustedError{Sequencer: m.set.Name, Lo: m.lo, Hi: m.hi, Free: timeOf(free), Ahead: ahead}, 0)
 	wait := listEvery
-	if free != Never {
+	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))
 	}
 	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.Random()%64)
 }
 
 // acquire writes a claim on a node ID.
-func (m *Machine) acquire(c candidate) {
+func (m *machine) acquire(c candidate) {
 	cl := c.claim
-	cl.until, cl.config = Never, m.config
+	cl.until, cl.config = never, m.config
 	m.claim = &cl
 	m.writeClaim()
 }
 
 // writeClaim writes the claim in place of the current record.
-func (m *Machine) writeClaim() {
+func (m *machine) writeClaim() {
 	c := m.claim
 	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
 	c.next = m.node(flagHeld, c.until, c.carried())
 	c.retry = false
-	m.request(opAcquire, Action{Kind: CAS, Key: c.key, Old: c.old, Next: c.next})
+	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
 }
 
 // settleClaim continues with a claim after a wait.
-func (m *Machine) settleClaim() {
+func (m *machine) settleClaim() {
 	switch c := m.claim; {
 	case c.applied:
 		m.recheck()
 	case !c.retry:
-		m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
+		m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key})
 	case m.attached && c.from+m.window() > m.wall && !m.early(c.from):
 		m.writeClaim()
 	case bytes.Equal(c.old, c.base):
@@ -418,7 +418,7 @@ func (m *Machine) settleClaim() {
 // acquired continues after a write of a claim, or after a read of its record if
 // the result is unknown. A read shows what to write next; only an applied write
 // makes the claim valid.
-func (m *Machine) acquired(op operation, e Event, v []byte) {
+func (m *machine) acquired(op operation, e event, v []byte) {
 	c := m.claim
 	if c == nil {
 		return // frozen in the meantime
@@ -437,7 +437,7 @@ func (m *Machine) acquired(op operation, e Event, v []byte) {
 			m.failures = 0
 			m.pick()
 		case e.Err == nil:
-			m.request(opAcquireCheck, Action{Kind: Get, Key: c.key}) // an earlier attempt may be stored
+			m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key}) // an earlier attempt may be stored
 		case errors.Is(e.Err, ErrNotSent):
 			if len(c.attempts) == 0 {
 				m.claim = nil
@@ -446,7 +446,7 @@ func (m *Machine) acquired(op operation, e Event, v []byte) {
 		default:
 			c.attempts = remember(c.attempts, c.next)
 			m.fail(e.Err, 0)
-			m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
+			m.request(opAcquireCheck, action{Kind: actionGet, Key: c.key})
 		}
 		return
 	}
@@ -473,15 +473,15 @@ func (m *Machine) acquired(op operation, e Event, v []byte) {
 // sequencer was detached, destroyed or fenced. It reads the claim with it: a
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
-func (m *Machine) recheck() {
+func (m *machine) recheck() {
 	if mutant.On(mutant.NoConfigReread) {
 		m.begin()
 		return
 	}
-	m.request(opRecheck, Action{Kind: GetMany, Keys: []string{m.claim.key, configKey(m.set.Name)}})
+	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.set.Name)}})
 }
 
-func (m *Machine) rechecked(e Event) {
+func (m *machine) rechecked(e event) {
 	c := m.claim
 	if c == nil {
 		return
@@ -509,7 +509,7 @@ var errAnswer = errors.New("grant: the store did not return a value for each key
 
 // isConfig reports whether the configuration is the same as when the node ID
 // was picked, byte for byte: it may have been changed and changed back.
-func (m *Machine) isConfig(value []byte) bool {
+func (m *machine) isConfig(value []byte) bool {
 	if mutant.On(mutant.RecheckState) {
 		r, err := decodeConfig(configKey(m.set.Name), value)
 		return err == nil && r.State == m.sequencer.State
@@ -519,7 +519,7 @@ func (m *Machine) isConfig(value []byte) bool {
 
 // drop gives back an unused claim: the mark returns to where the claim began.
 // Its record may be an attempt that a read has shown.
-func (m *Machine) drop() {
+func (m *machine) drop() {
 	c := m.claim
 	old := c.next
 	if !c.applied {
@@ -529,13 +529,13 @@ func (m *Machine) drop() {
 	if mutant.On(mutant.DropToClock) {
 		mark = m.wall
 	}
-	m.request(opDrop, Action{Kind: CAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.carried())})
+	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.carried())})
 }
 
 // someKeys returns the keys of up to n different random node IDs of the range.
 // The one held before is among them. If there are no more than n, it returns
 // all.
-func (m *Machine) someKeys(n int) []string {
+func (m *machine) someKeys(n int) []string {
 	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
 	if mutant.On(mutant.RangeIgnored) {
 		lo, size = 0, m.sequencer.Layout.MaxNode()
@@ -568,6 +568,6 @@ func (m *Machine) someKeys(n int) []string {
 	return keys
 }
 
-func (m *Machine) key(node uint64) string {
+func (m *machine) key(node uint64) string {
 	return nodeKey(m.set.Name, node, m.sequencer.Layout.MaxNode())
 }

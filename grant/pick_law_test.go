@@ -25,7 +25,7 @@ type judged struct {
 // Pick. The store's clock, if known, shows a time in [store, store+within]. If
 // it was found to be off, it does not determine which windows have ended.
 func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off bool, store, within int64) judged {
-	j := judged{node: node, mark: Never, limit: maxMark}
+	j := judged{node: node, mark: never, limit: maxMark}
 	gapFrom := c.Created
 	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
 		gapFrom = ms(c.Layout.Epoch())
@@ -97,7 +97,7 @@ func TestLookLaw(t *testing.T) {
 
 		var keys []string
 		var values [][]byte
-		want := sighting{free: Never, pending: Never}
+		want := sighting{free: never, pending: never}
 		var best []judged
 		others := 0
 		for node := range uint64(16) {
@@ -148,11 +148,11 @@ func TestLookLaw(t *testing.T) {
 					end += r.wall - store
 					want.byStore = want.byStore || r.wall-store-within > 10_000
 				}
-				if want.free == Never || end < want.free {
+				if want.free == never || end < want.free {
 					want.free = end
 				}
 			case -2:
-				if at := j.from - 50; want.pending == Never || at < want.pending {
+				if at := j.from - 50; want.pending == never || at < want.pending {
 					want.pending = at
 				}
 			default:
@@ -254,7 +254,7 @@ func TestListedLaw(t *testing.T) {
 	for _, free := range []int{0, 1, 7, 8, 9, 64, 71, 72, 127, 128} {
 		r := newRig(t, 7, nil)
 		r.m.attached, r.m.set.AllowClockAhead = true, true // because the records are old
-		e := Event{}
+		e := event{}
 		for node := range uint64(size) {
 			// The least recently used is the last one.
 			state := flagHeld
@@ -267,7 +267,7 @@ func TestListedLaw(t *testing.T) {
 		list := func() uint64 {
 			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
 			r.m.listed(e)
-			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != CAS || r.m.op != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != actionCAS || r.m.op != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
 			return r.m.claim.node
@@ -381,28 +381,28 @@ func TestSomeKeysLaw(t *testing.T) {
 // of the error.
 func TestExhaustedLaw(t *testing.T) {
 	for _, window := range []int64{100, 300, 2000, 6000, 8000, 8004, 60_000} {
-		for _, free := range []int64{Never, rigTime - 5, rigTime, rigTime + 48, rigTime + 49, rigTime + 50, rigTime + 500, rigTime + 1998, rigTime + 1999, rigTime + 2000, rigTime + 90_000} {
-			for _, pending := range []int64{Never, rigTime + 10, rigTime + 700} {
+		for _, free := range []int64{never, rigTime - 5, rigTime, rigTime + 48, rigTime + 49, rigTime + 50, rigTime + 500, rigTime + 1998, rigTime + 1999, rigTime + 2000, rigTime + 90_000} {
+			for _, pending := range []int64{never, rigTime + 10, rigTime + 700} {
 				for _, bad := range []error{nil, ErrDamaged} {
 					r := newRig(t, 4, nil)
 					r.m.sequencer.Window, r.m.lo, r.m.hi = window, 3, 7
 					r.m.exhausted(sighting{free: free, pending: pending, bad: bad})
 					first := free
-					if pending != Never && (free == Never || pending < free) {
+					if pending != never && (free == never || pending < free) {
 						first = pending
 					}
-					if bad != nil && first == Never {
+					if bad != nil && first == never {
 						if r.m.status.Err != bad || r.m.notBefore != r.mono+1000 {
 							t.Errorf("nothing but damaged records: %v, and wait %d ms", r.m.status.Err, r.m.notBefore-r.mono)
 						}
 						continue
 					}
-					want := ExhaustedError{Sequencer: "s", Lo: 3, Hi: 7, Free: timeOf(first), Ahead: free == Never && pending != Never}
+					want := ExhaustedError{Sequencer: "s", Lo: 3, Hi: 7, Free: timeOf(first), Ahead: free == never && pending != never}
 					if e, ok := r.m.status.Err.(*ExhaustedError); !ok || *e != want {
 						t.Errorf("free %d, pending %d: %#v, want %#v", free, pending, r.m.status.Err, want)
 					}
 					wait := int64(2000)
-					if first != Never {
+					if first != never {
 						wait = min(wait, max(first-rigTime+1, 50))
 					}
 					wait = min(wait, max(window/4, 50))
@@ -425,7 +425,7 @@ func TestExhaustedLaw(t *testing.T) {
 func TestExhaustedBefore1970(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.m.wall, r.m.sequencer.Window = -1_000_000, 60_000
-	r.m.exhausted(sighting{free: Never, pending: Never})
+	r.m.exhausted(sighting{free: never, pending: never})
 	if got := r.m.notBefore - r.mono; got != 2000 {
 		t.Errorf("wait %d ms, want 2000", got)
 	}
@@ -433,7 +433,7 @@ func TestExhaustedBefore1970(t *testing.T) {
 
 // TestSooner: the earlier of two times, if there are any.
 func TestSooner(t *testing.T) {
-	for _, tt := range [][3]int64{{1, 2, 1}, {2, 1, 1}, {-5, 0, -5}, {Never, 7, 7}, {7, Never, 7}, {Never, Never, Never}} {
+	for _, tt := range [][3]int64{{1, 2, 1}, {2, 1, 1}, {-5, 0, -5}, {never, 7, 7}, {7, never, 7}, {never, never, never}} {
 		if got := sooner(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("of %d and %d: %d, want %d", tt[0], tt[1], got, tt[2])
 		}
@@ -444,14 +444,14 @@ func TestSooner(t *testing.T) {
 // far ahead, or end before what this process has used.
 func TestUsableLaw(t *testing.T) {
 	for _, from := range []int64{0, 50, 51, 4000} {
-		for _, used := range []int64{Never, 0, 6049, 6050, 6051, 9000} {
+		for _, used := range []int64{never, 0, 6049, 6050, 6051, 9000} {
 			r := newRig(t, 4, nil)
-			if r.m.used = Never; used != Never {
+			if r.m.used = never; used != never {
 				r.m.used = r.wall + used
 			}
 			at := r.m.usableAt(candidate{claim: claim{from: r.wall + from}}) - r.wall
 			want := from - 50
-			if used != Never { // a window written then ends MaxAhead plus its length ahead
+			if used != never { // a window written then ends MaxAhead plus its length ahead
 				want = max(want, used-50-6000+1)
 			}
 			if at != want {
@@ -468,10 +468,10 @@ func TestUsableLaw(t *testing.T) {
 func TestUnusedLaw(t *testing.T) {
 	for _, created := range []int64{-5000, 9999, 10_000, 10_001} {
 		for _, known := range []bool{false, true} {
-			for _, floor := range []int64{Never, -9000, 20_000} {
+			for _, floor := range []int64{never, -9000, 20_000} {
 				r := newRig(t, 4, nil)
 				c := &r.m.sequencer
-				if c.Created = r.wall + created; floor != Never {
+				if c.Created = r.wall + created; floor != never {
 					c.Floor = r.wall + floor
 				}
 				r.m.clocks.store, r.m.clocks.at = r.wall, r.m.mono
@@ -482,8 +482,8 @@ func TestUnusedLaw(t *testing.T) {
 				if known && created > 10_000 {
 					want = 0 // the epoch
 				}
-				if want = max(want, c.Floor); r.m.unusedFrom(Never) != want {
-					t.Errorf("created %d, known %t, floor %d: %d, want %d", created, known, floor, r.m.unusedFrom(Never), want)
+				if want = max(want, c.Floor); r.m.unusedFrom(never) != want {
+					t.Errorf("created %d, known %t, floor %d: %d, want %d", created, known, floor, r.m.unusedFrom(never), want)
 				}
 				if r.m.unusedFrom(77) != 77 {
 					t.Error("a mark counts")
@@ -497,7 +497,7 @@ func TestUnusedLaw(t *testing.T) {
 		c.Created = rigTime + 20_000
 	})
 	r.storeSays(0, 0)
-	if got := r.m.unusedFrom(Never); got != -maxTime {
+	if got := r.m.unusedFrom(never); got != -maxTime {
 		t.Errorf("from %d", got)
 	}
 }
@@ -539,25 +539,25 @@ func TestGapLaw(t *testing.T) {
 func TestPlaceSpoiled(t *testing.T) {
 	for _, tt := range []struct {
 		begins, used int64 // relative to now: the spoiled span, and what was used
-		from, limit  int64 // Never: none
+		from, limit  int64 // never: none
 		gapTo        int64
 	}{
-		{begins: 101, used: Never, limit: 101},
-		{begins: 100, used: Never, limit: 100},
-		{begins: 99, used: Never, from: 500, limit: Never},
+		{begins: 101, used: never, limit: 101},
+		{begins: 100, used: never, limit: 100},
+		{begins: 99, used: never, from: 500, limit: never},
 		{begins: 300, used: 200, limit: 300},
-		{begins: 300, used: 201, from: 500, limit: Never},
-		{begins: -5, used: Never, from: 500, limit: Never, gapTo: -5},
+		{begins: 300, used: 201, from: 500, limit: never},
+		{begins: -5, used: never, from: 500, limit: never, gapTo: -5},
 	} {
 		r := newRig(t, 4, nil)
-		if r.m.used = Never; tt.used != Never {
+		if r.m.used = never; tt.used != never {
 			r.m.used = r.wall + tt.used
 		}
 		mark := r.wall - 1000
 		c := candidate{claim: claim{limit: maxMark}, mark: mark}
 		r.m.place(&c, nodeRecord{Until: mark, Spoiled: span{r.wall + tt.begins, r.wall + 500}})
 		limit, spoiled := int64(maxMark), span{}
-		if tt.limit != Never {
+		if tt.limit != never {
 			limit, spoiled = r.wall+tt.limit, span{r.wall + tt.begins, r.wall + 500}
 		}
 		if want := (span{mark, r.wall + tt.gapTo}); c.from != r.wall+tt.from || c.limit != limit || c.spoiled != spoiled || c.gap != want {
@@ -574,7 +574,7 @@ func TestDisputed(t *testing.T) {
 	a := r.pickable()
 	r.storeSays(20_000, 20_000)
 	lapsed := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall-1000, r.wall-7000 })
-	r.answer(Event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
+	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
 	if err := r.m.Status().Err; !errors.Is(err, ErrClockAhead) || errors.Is(err, ErrNodesExhausted) {
 		t.Errorf("%v", err)
 	}
@@ -585,8 +585,8 @@ func TestDisputed(t *testing.T) {
 	c := &r.m.clocks
 	c.watching, c.since, c.read = true, r.m.mono, r.m.mono
 	c.records, c.leads = make(map[string][]byte), map[string]lead{"x": {}, "y": {}}
-	r.answer(Event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
-	if r.request == nil || r.request.Kind != GetMany {
+	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
+	if r.request == nil || r.request.Kind != actionGetMany {
 		t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
 	}
 }
@@ -598,12 +598,12 @@ func TestListedUnfit(t *testing.T) {
 		r := newRig(t, 1, nil)
 		r.tokens()
 		r.m.attached, r.m.op = true, opList
-		r.request = &Action{Kind: List}
+		r.request = &action{Kind: actionList}
 		r.storeSays(20_000, 20_000)
 		r.m.clocks.watching, r.m.clocks.listed, r.m.clocks.since = true, true, r.m.mono
 		r.m.clocks.records, r.m.clocks.leads = make(map[string][]byte), make(map[string]lead)
 		value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = state, r.wall-1000, r.wall-7000 })
-		r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{value, value}})
+		r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{value, value}})
 		if err := r.m.Status().Err; r.request != nil || !errors.Is(err, ErrClockAhead) || r.m.droughts != 0 || r.m.claim != nil {
 			t.Errorf("all are %s: %+v, %v", state, r.request, err)
 		}
@@ -631,7 +631,7 @@ func TestByStore(t *testing.T) {
 func TestDroughts(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 31_622_400_000} {
 		r := newRig(t, 1, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
-		e := Event{Keys: []string{r.key(0), r.key(1)}}
+		e := event{Keys: []string{r.key(0), r.key(1)}}
 		for i := range e.Keys {
 			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+int64(i)+5, r.wall }))
 		}
@@ -672,7 +672,7 @@ func TestRounds(t *testing.T) {
 		r.m.attached = true
 		r.m.listAfter, r.m.listFree = r.mono+tt.after, r.wall+tt.free
 		if tt.none {
-			r.m.listFree = Never
+			r.m.listFree = never
 		}
 		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+5, r.wall })
 		r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
@@ -681,7 +681,7 @@ func TestRounds(t *testing.T) {
 		for r.m.op == opPick {
 			a := r.m.out[len(r.m.out)-1]
 			sizes = append(sizes, len(a.Keys))
-			e := Event{Kind: Answered, Keys: a.Keys}
+			e := event{Kind: eventAnswered, Keys: a.Keys}
 			for range a.Keys {
 				e.Values = append(e.Values, held)
 			}
@@ -692,7 +692,7 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%s: it reads %v, and lists: %t", tt.name, sizes, r.m.op == opList)
 		}
 		if tt.lists {
-			if a := r.m.out[len(r.m.out)-1]; a.Kind != List || a.Key != "v1/s/n/" {
+			if a := r.m.out[len(r.m.out)-1]; a.Kind != actionList || a.Key != "v1/s/n/" {
 				t.Errorf("%s: %+v", tt.name, a)
 			}
 			continue
@@ -705,12 +705,12 @@ func TestRounds(t *testing.T) {
 	for bits, want := range map[int]int{3: 8, 5: 32, 7: 128} {
 		r := newRig(t, bits, nil)
 		r.m.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
-		r.m.picked(Event{})
+		r.m.picked(event{})
 		if r.m.op != opNone || r.m.rounds != 0 {
 			t.Errorf("all %d were read: operation %d, round %d", want, r.m.op, r.m.rounds)
 		}
 		r.m.rounds, r.m.hi = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.hi+1
-		r.m.picked(Event{})
+		r.m.picked(event{})
 		if r.m.op == opNone {
 			t.Errorf("%d of %d were read, and it stops", want, want+1)
 		}

@@ -73,9 +73,9 @@ func ms(t time.Time) int64 {
 	return v
 }
 
-// timeOf returns the time of Unix milliseconds; Never is the zero time.
+// timeOf returns the time of Unix milliseconds; never is the zero time.
 func timeOf(v int64) time.Time {
-	if v == Never || v == 0 && mutant.On(mutant.ZeroIsNoTime) {
+	if v == never || v == 0 && mutant.On(mutant.ZeroIsNoTime) {
 		return time.Time{}
 	}
 	return time.UnixMilli(v).UTC()
@@ -90,7 +90,7 @@ type configRecord struct {
 	LongestWindow int64 // the longest Window it ever had
 	State         State
 	Incarnation   uint64 // 0: there is no record yet
-	Floor         int64  // Never if it was never fenced
+	Floor         int64  // never if it was never fenced
 	Created       int64
 	Nonce         string
 	configExtras
@@ -138,7 +138,7 @@ type configJSON struct {
 
 func newConfigRecord(c Config) configRecord {
 	return configRecord{
-		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: Never,
+		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
 	}
 }
@@ -164,7 +164,7 @@ func (r configRecord) encode() []byte {
 		Version: version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, LongestWindow: r.LongestWindow, State: r.State,
 		Incarnation: r.Incarnation, Created: r.Created, Nonce: r.Nonce, MovedTo: r.MovedTo, Prefix: r.Prefix, LowBits: r.LowBits,
 	}
-	if r.Floor != Never {
+	if r.Floor != never {
 		j.Floor = &r.Floor
 	}
 	if r.Nodes.limited {
@@ -179,7 +179,7 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 	err := decode(key, value, &j)
 	r := configRecord{
 		Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
-		State: j.State, Incarnation: j.Incarnation, Floor: Never, Created: j.Created, Nonce: j.Nonce,
+		State: j.State, Incarnation: j.Incarnation, Floor: never, Created: j.Created, Nonce: j.Nonce,
 		configExtras: configExtras{MovedTo: j.MovedTo, Prefix: j.Prefix, LowBits: j.LowBits},
 	}
 	if j.Floor != nil {
@@ -200,7 +200,7 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 		return r, damaged(key, "it has no state")
 	case r.Incarnation == 0:
 		return r, damaged(key, "it has no incarnation")
-	case r.Floor != Never && !inRange(r.Floor) || !inRange(r.Created):
+	case r.Floor != never && !inRange(r.Floor) || !inRange(r.Created):
 		return r, damaged(key, "a time is out of range")
 	case j.Nodes != nil && (len(j.Nodes) != 2 || j.Nodes[0] > j.Nodes[1]):
 		return r, damaged(key, "nodes is not a range of node IDs")

@@ -25,7 +25,7 @@ func TestConfigRecordLaw(t *testing.T) {
 		c := NewConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
 		want := configRecord{
 			Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
-			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: Never, Created: someTime(r), Nonce: "n",
+			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: never, Created: someTime(r), Nonce: "n",
 		}
 		want.LongestWindow = want.Window + []int64{0, 1, maxWindow.Milliseconds() - want.Window}[r.IntN(3)]
 		floor := `"floor":null,`
@@ -243,7 +243,7 @@ func TestMs(t *testing.T) {
 			t.Errorf("timeOf(%d) = %v", v, got)
 		}
 	}
-	if got := timeOf(Never); !got.IsZero() {
+	if got := timeOf(never); !got.IsZero() {
 		t.Errorf("timeOf(Never) = %v", got)
 	}
 }

@@ -124,7 +124,7 @@ func checkConstants(t *testing.T, page string) {
 	}
 
 	// How much of a window is used before it is renewed.
-	m := NewMachine(Settings{Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Random: func() uint64 { return 0 }})
 	m.sequencer.Window = 60_000
 	early := m.window() - m.newMargin()
 	m.set.Random = func() uint64 { return 2 * 60_000 / 15 }

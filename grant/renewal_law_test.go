@@ -21,8 +21,8 @@ func TestRenewal(t *testing.T) {
 	if n != want || string(a.Old) != string(first) || n.Nonce == r.read(first).Nonce || len(n.Nonce) != 32 {
 		t.Errorf("it writes %+v over %s, want %+v over %s", n, a.Old, want, first)
 	}
-	r.answer(Event{Applied: true})
-	if e := r.did(Extend); e == nil || e.Until != n.Until || e.Node != r.m.hold.node || r.m.Status().Until != n.Until || r.did(Begin) != nil {
+	r.answer(event{Applied: true})
+	if e := r.did(actionExtend); e == nil || e.Until != n.Until || e.Node != r.m.hold.node || r.m.Status().Until != n.Until || r.did(actionBegin) != nil {
 		t.Errorf("applied: %+v", r.out)
 	}
 	if next := r.renewing(); string(next.Old) != string(a.Next) {
@@ -46,50 +46,50 @@ func TestUnknownRenewal(t *testing.T) {
 		first := r.holding()
 		attempt := r.renewing()
 		until := r.m.Status().Until
-		r.answer(Event{Err: errNoAnswer})
-		if a := r.asks(GetMany); a.Keys[0] != r.m.hold.key {
+		r.answer(event{Err: errNoAnswer})
+		if a := r.asks(actionGetMany); a.Keys[0] != r.m.hold.key {
 			t.Fatalf("it reads %q", a.Keys)
 		}
-		if r.m.status.Err == nil || r.did(Extend) != nil {
+		if r.m.status.Err == nil || r.did(actionExtend) != nil {
 			t.Errorf("unknown: %+v", r.out)
 		}
-		r.answer(Event{Values: [][]byte{attempt.Next}})
-		if r.request != nil || r.did(Extend) != nil || r.m.Status().Until != until {
+		r.answer(event{Values: [][]byte{attempt.Next}})
+		if r.request != nil || r.did(actionExtend) != nil || r.m.Status().Until != until {
 			t.Errorf("a read makes the window longer, or it does not wait: %+v, %+v", r.out, r.request)
 		}
 		r.wall -= back
 		r.later(6000)
-		a := r.asks(CAS)
+		a := r.asks(actionCAS)
 		if n := r.read(a.Next); string(a.Old) != string(attempt.Next) || n.Until < r.read(attempt.Next).Until {
 			t.Errorf("the clock goes back by %d: it writes until %d over %s", back, n.Until-until, a.Old)
 		}
 		// After a refusal, a read shows the current record.
-		r.answer(Event{})
-		r.asks(GetMany)
+		r.answer(event{})
+		r.asks(actionGetMany)
 		switch back {
 		case 0: // the attempt that was read was lost in a failover
-			r.answer(Event{Values: [][]byte{first}})
-			if a := r.asks(CAS); string(a.Old) != string(first) {
+			r.answer(event{Values: [][]byte{first}})
+			if a := r.asks(actionCAS); string(a.Old) != string(first) {
 				t.Errorf("what was seen has gone, and it writes over %s, want %s", a.Old, first)
 			}
 		default:
-			r.answer(Event{Values: [][]byte{attempt.Next}})
+			r.answer(event{Values: [][]byte{attempt.Next}})
 			r.later(1000)
-			r.asks(CAS)
-			r.answer(Event{Applied: true})
-			if r.did(Extend) == nil {
+			r.asks(actionCAS)
+			r.answer(event{Applied: true})
+			if r.did(actionExtend) == nil {
 				t.Errorf("applied: %+v", r.out)
 			}
 			if r.request != nil {
-				r.answer(Event{Values: [][]byte{r.m.config}})
+				r.answer(event{Values: [][]byte{r.m.config}})
 			}
 			// Earlier writes are remembered: seeing one proves that the store
 			// went back.
 			for i, old := range [][]byte{first, attempt.Next} {
-				c := &rig{t: t, m: r.m.Clone(), wall: r.wall, mono: r.mono, used: r.used}
+				c := &rig{t: t, m: r.m.clone(), wall: r.wall, mono: r.mono, used: r.used}
 				c.renewing()
-				c.answer(Event{})
-				c.answer(Event{Values: [][]byte{old}})
+				c.answer(event{})
+				c.answer(event{Values: [][]byte{old}})
 				if c.alarm() != RolledBack {
 					t.Errorf("old record %d is back: %+v", i, c.out)
 				}
@@ -192,21 +192,21 @@ func TestReadBackLaw(t *testing.T) {
 			r := newRig(t, 4, nil)
 			first := r.holding()
 			r.wall, r.mono, r.used = r.wall+1000, r.mono+1000, r.wall+1000
-			r.step(Event{Kind: Demand})
-			renewal := r.asks(CAS)
+			r.step(event{Kind: eventDemand})
+			renewal := r.asks(actionCAS)
 			r.used += 500 // while the renewal was in progress
-			r.answer(Event{Applied: true})
+			r.answer(event{Applied: true})
 			h := r.m.hold
 			old := r.read(first)
 			old.Nonce = "first"
 			h.old, h.over = [][]byte{old.encode()}, over{rigTime, "base"}
 			r.renewing()
 			if unknown {
-				r.answer(Event{Err: errNoAnswer})
+				r.answer(event{Err: errNoAnswer})
 			} else {
-				r.answer(Event{})
+				r.answer(event{})
 			}
-			if got := r.asks(GetMany).Keys; !slices.Equal(got, []string{h.key, "v1/s/config"}) {
+			if got := r.asks(actionGetMany).Keys; !slices.Equal(got, []string{h.key, "v1/s/config"}) {
 				t.Fatalf("%s: it reads %v", tt.name, got)
 			}
 			var value []byte
@@ -223,15 +223,15 @@ func TestReadBackLaw(t *testing.T) {
 			if tt.floor != 0 {
 				c.Floor, c.Nonce = rigTime+tt.floor, "fenced"
 			}
-			r.answer(Event{Values: [][]byte{value, c.encode()}})
-			got := result{phase: r.m.Status().Phase, alarm: r.alarm(), seals: r.did(Seal) != nil}
-			if a := r.did(Alarm); a != nil && a.Alarm.Until != 0 {
+			r.answer(event{Values: [][]byte{value, c.encode()}})
+			got := result{phase: r.m.Status().Phase, alarm: r.alarm(), seals: r.did(actionSeal) != nil}
+			if a := r.did(actionAlarm); a != nil && a.Alarm.Until != 0 {
 				got.from, got.until = a.Alarm.From-rigTime, a.Alarm.Until-rigTime
 				if a.Alarm.Node != h.node {
 					t.Errorf("%s: alarm %+v", tt.name, a.Alarm)
 				}
 			}
-			if n := len(slices.DeleteFunc(slices.Clone(r.out), func(a Action) bool { return a.Kind != Alarm })); n > 1 {
+			if n := len(slices.DeleteFunc(slices.Clone(r.out), func(a action) bool { return a.Kind != actionAlarm })); n > 1 {
 				t.Errorf("%s: %d alarms", tt.name, n)
 			}
 			if err := r.m.Status().Err; tt.want.err != nil && errors.Is(err, tt.want.err) {
@@ -258,16 +258,16 @@ func TestReadBackLaw(t *testing.T) {
 			if got.phase == Losing {
 				// It looks for another node ID at once, and uses the rest of
 				// its window.
-				if a := r.asks(Get); a.Key != "v1/s/config" || r.did(Seal) != nil {
+				if a := r.asks(actionGet); a.Key != "v1/s/config" || r.did(actionSeal) != nil {
 					t.Errorf("%s: it asks for %+v", tt.name, a)
 				}
 				continue
 			}
 			// It seals, and gives back only what is its own.
-			r.step(Event{Kind: Sealed})
+			r.step(event{Kind: eventSealed})
 			switch {
 			case tt.name == "ours, closing":
-				a := r.asks(CAS)
+				a := r.asks(actionCAS)
 				if n := r.read(a.Next); string(a.Old) != string(value) || n.State != flagFree || n.Until != r.used {
 					t.Errorf("%s: it writes %s over %s", tt.name, a.Next, a.Old)
 				}
@@ -275,7 +275,7 @@ func TestReadBackLaw(t *testing.T) {
 				if s := r.m.Status(); r.request != nil || s.Phase != Joining || !errors.Is(s.Err, got.err) {
 					t.Errorf("%s: after the seal it asks for %+v, and is %+v", tt.name, r.request, s)
 				}
-			case r.request == nil || r.request.Kind == CAS:
+			case r.request == nil || r.request.Kind == actionCAS:
 				t.Errorf("%s: after the seal it asks for %+v", tt.name, r.request)
 			}
 		}
@@ -291,18 +291,18 @@ func TestStaleReads(t *testing.T) {
 		attempt := r.renewing()
 		if !known {
 			shows = attempt.Next
-			r.answer(Event{Err: errNoAnswer})
-			r.answer(Event{Values: [][]byte{shows}})
+			r.answer(event{Err: errNoAnswer})
+			r.answer(event{Values: [][]byte{shows}})
 			r.later(1000)
-			r.asks(CAS)
+			r.asks(actionCAS)
 		}
-		r.answer(Event{})
-		r.answer(Event{Values: [][]byte{shows}})
+		r.answer(event{})
+		r.answer(event{Values: [][]byte{shows}})
 		if r.request != nil || r.m.Status().Err == nil || r.m.notBefore <= r.mono || r.m.Status().Phase != Holding {
 			t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
 		}
 		r.later(1000)
-		if a := r.asks(CAS); string(a.Old) != string(shows) {
+		if a := r.asks(actionCAS); string(a.Old) != string(shows) {
 			t.Errorf("it writes over %s, want %s", a.Old, shows)
 		}
 	}
@@ -312,17 +312,17 @@ func TestStaleReads(t *testing.T) {
 		r := newRig(t, 4, nil)
 		shows := r.holding()
 		r.renewing()
-		r.answer(Event{})
+		r.answer(event{})
 		r.m.notBefore, r.m.status.Err = r.mono+in, errNoAnswer
-		r.answer(Event{Values: [][]byte{shows}})
+		r.answer(event{Values: [][]byte{shows}})
 		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
 			t.Errorf("a renewal, to wait %d ms: %v", in, r.m.Status().Err)
 		}
 		r = newRig(t, 4, nil)
 		r.claiming()
-		r.answer(Event{Err: errNoAnswer})
+		r.answer(event{Err: errNoAnswer})
 		r.m.notBefore = r.mono + in
-		r.answer(Event{})
+		r.answer(event{})
 		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
 			t.Errorf("a claim, to wait %d ms: %v", in, r.m.Status().Err)
 		}
@@ -331,20 +331,20 @@ func TestStaleReads(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
 	r.renewing()
-	r.answer(Event{})
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{})
+	r.answer(event{Err: errNoAnswer})
 	if s := r.m.Status(); r.request != nil || s.Err != errNoAnswer || r.m.notBefore <= r.mono || !r.m.renewFailed {
 		t.Errorf("no answer: it asks for %+v, and is %+v", r.request, s)
 	}
 	// The same with a claim.
 	r = newRig(t, 4, nil)
 	r.claiming()
-	r.answer(Event{Err: errNoAnswer})
-	r.answer(Event{})
+	r.answer(event{Err: errNoAnswer})
+	r.answer(event{})
 	r.later(1000)
-	r.asks(CAS)
-	r.answer(Event{})
-	r.answer(Event{})
+	r.asks(actionCAS)
+	r.answer(event{})
+	r.answer(event{})
 	if r.request != nil || r.m.Status().Err == nil || r.m.notBefore <= r.mono {
 		t.Errorf("a claim: it asks for %+v, and is %+v", r.request, r.m.Status())
 	}
@@ -357,18 +357,18 @@ func TestReadBackForgives(t *testing.T) {
 	first := r.holding()
 	r.renewing()
 	for range 5 {
-		r.answer(Event{Err: errNoAnswer})
-		r.answer(Event{Values: [][]byte{first}})
+		r.answer(event{Err: errNoAnswer})
+		r.answer(event{Values: [][]byte{first}})
 		r.later(1000)
-		r.asks(CAS)
+		r.asks(actionCAS)
 	}
 	if r.m.failures < 5 {
 		t.Fatalf("%d failures", r.m.failures)
 	}
-	r.answer(Event{Err: errNoAnswer})
+	r.answer(event{Err: errNoAnswer})
 	n := r.read(first)
 	n.Owner, n.From.time, n.Until, n.Nonce = "them", r.m.hold.until, r.m.hold.until, "another"
-	r.answer(Event{Values: [][]byte{n.encode()}})
+	r.answer(event{Values: [][]byte{n.encode()}})
 	if r.m.failures != 0 || r.request == nil {
 		t.Errorf("%d failures in a row, and it asks for %+v", r.m.failures, r.request)
 	}
@@ -381,21 +381,21 @@ func TestReadBackAlone(t *testing.T) {
 	n := r.read(r.holding())
 	r.renewing()
 	for range checkTry {
-		r.answer(Event{})
-		if keys := r.asks(GetMany).Keys; len(keys) != 2 {
+		r.answer(event{})
+		if keys := r.asks(actionGetMany).Keys; len(keys) != 2 {
 			t.Fatalf("it reads %v", keys)
 		}
-		r.answer(Event{Err: errNoAnswer})
+		r.answer(event{Err: errNoAnswer})
 		r.later(1000)
-		r.asks(CAS)
+		r.asks(actionCAS)
 	}
-	r.answer(Event{})
-	if keys := r.asks(GetMany).Keys; !slices.Equal(keys, []string{r.m.hold.key}) {
+	r.answer(event{})
+	if keys := r.asks(actionGetMany).Keys; !slices.Equal(keys, []string{r.m.hold.key}) {
 		t.Fatalf("it reads %v", keys)
 	}
 	n.Owner, n.From.time, n.Nonce = "them", n.Until-1, "another"
-	r.answer(Event{Values: [][]byte{n.encode()}})
-	if r.did(Seal) == nil || r.alarm() != RolledBack || !r.m.frozen {
+	r.answer(event{Values: [][]byte{n.encode()}})
+	if r.did(actionSeal) == nil || r.alarm() != RolledBack || !r.m.frozen {
 		t.Errorf("%+v, frozen %t", r.out, r.m.frozen)
 	}
 }

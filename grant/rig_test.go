@@ -13,12 +13,12 @@ import (
 // A rig is a machine under manual control, with its clocks and its actions.
 type rig struct {
 	t          *testing.T
-	m          *Machine
+	m          *machine
 	wall, mono int64
 	used       int64
 	random     uint64 // the random number; each token is still different
-	out        []Action
-	request    *Action // the request without an answer
+	out        []action
+	request    *action // the request without an answer
 }
 
 // rigTime is the initial time of a rig, by both its clocks.
@@ -37,9 +37,9 @@ func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
 	if change != nil {
 		change(&c)
 	}
-	r := &rig{t: t, wall: rigTime, mono: 1_000_000, used: Never}
+	r := &rig{t: t, wall: rigTime, mono: 1_000_000, used: never}
 	tokens := uint64(0)
-	r.m = NewMachine(Settings{Name: "s", AllNodes: true, Host: "h", Random: func() uint64 { tokens++; return tokens }})
+	r.m = newMachine(Settings{Name: "s", AllNodes: true, Host: "h", Random: func() uint64 { tokens++; return tokens }})
 	r.m.set.Random = func() uint64 { return r.random }
 	r.m.wall, r.m.mono = r.wall, r.mono
 	if !r.m.readConfig(c.encode()) {
@@ -63,12 +63,12 @@ func (r *rig) record(change func(*nodeRecord)) []byte {
 func pickOne[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
 // step passes an event on, and records the machine's actions.
-func (r *rig) step(e Event) []Action {
+func (r *rig) step(e event) []action {
 	r.t.Helper()
 	e.Wall, e.Mono, e.Used = r.wall, r.mono, r.used
-	r.out = r.m.Step(e)
+	r.out = r.m.step(e)
 	for _, a := range r.out {
-		if a.IsRequest() {
+		if a.isRequest() {
 			if r.request != nil {
 				r.t.Fatalf("it asks for %+v, and %+v has no answer yet", a, *r.request)
 			}
@@ -79,25 +79,25 @@ func (r *rig) step(e Event) []Action {
 }
 
 // answer answers the pending request.
-func (r *rig) answer(e Event) []Action {
+func (r *rig) answer(e event) []action {
 	r.t.Helper()
 	if r.request == nil {
 		r.t.Fatalf("it asks for nothing; it is %+v", r.m.Status())
 	}
 	r.request = nil
-	e.Kind = Answered
+	e.Kind = eventAnswered
 	return r.step(e)
 }
 
-// later advances both clocks, and passes a Tick.
-func (r *rig) later(ms int64) []Action {
+// later advances both clocks, and passes an eventTick.
+func (r *rig) later(ms int64) []action {
 	r.t.Helper()
 	r.wall, r.mono = r.wall+ms, r.mono+ms
-	return r.step(Event{Kind: Tick})
+	return r.step(event{Kind: eventTick})
 }
 
 // asks expects a request of a kind, and returns it.
-func (r *rig) asks(kind ActionKind) Action {
+func (r *rig) asks(kind actionKind) action {
 	r.t.Helper()
 	if r.request == nil || r.request.Kind != kind {
 		r.t.Fatalf("it asks for %+v, want one of kind %d; it is %+v", r.request, kind, r.m.Status())
@@ -106,7 +106,7 @@ func (r *rig) asks(kind ActionKind) Action {
 }
 
 // did returns the action of a kind in the last step, or nil.
-func (r *rig) did(kind ActionKind) *Action {
+func (r *rig) did(kind actionKind) *action {
 	for _, a := range r.out {
 		if a.Kind == kind {
 			return &a
@@ -117,7 +117,7 @@ func (r *rig) did(kind ActionKind) *Action {
 
 // alarm returns the alarm of the last step, or 0.
 func (r *rig) alarm() AlarmKind {
-	if a := r.did(Alarm); a != nil {
+	if a := r.did(actionAlarm); a != nil {
 		return a.Alarm.Kind
 	}
 	return 0
@@ -147,23 +147,23 @@ func (r *rig) tokens() {
 
 // pickable moves the machine to the point where it has read records to choose
 // one.
-func (r *rig) pickable() Action {
+func (r *rig) pickable() action {
 	r.t.Helper()
 	r.tokens()
-	r.step(Event{Kind: Attach})
-	if r.asks(Get).Key != "v1/s/config" {
+	r.step(event{Kind: eventAttach})
+	if r.asks(actionGet).Key != "v1/s/config" {
 		r.t.Fatalf("it reads %q", r.request.Key)
 	}
-	r.answer(Event{Values: [][]byte{r.m.config}})
-	return r.asks(GetMany)
+	r.answer(event{Values: [][]byte{r.m.config}})
+	return r.asks(actionGetMany)
 }
 
 // claiming moves the machine to the point where it has written a claim.
-func (r *rig) claiming() Action {
+func (r *rig) claiming() action {
 	r.t.Helper()
 	a := r.pickable()
-	r.answer(Event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
-	return r.asks(CAS)
+	r.answer(event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
+	return r.asks(actionCAS)
 }
 
 // holding moves the machine to the point where it holds a node ID, and returns
@@ -171,12 +171,12 @@ func (r *rig) claiming() Action {
 func (r *rig) holding() []byte {
 	r.t.Helper()
 	claim := r.claiming()
-	r.answer(Event{Applied: true})
-	if a := r.asks(GetMany); !slices.Equal(a.Keys, []string{claim.Key, "v1/s/config"}) {
+	r.answer(event{Applied: true})
+	if a := r.asks(actionGetMany); !slices.Equal(a.Keys, []string{claim.Key, "v1/s/config"}) {
 		r.t.Fatalf("it reads %v again", a.Keys)
 	}
-	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
-	if b := r.did(Begin); b == nil || r.m.Status().Phase != Holding {
+	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
+	if b := r.did(actionBegin); b == nil || r.m.Status().Phase != Holding {
 		r.t.Fatalf("it does not begin: %+v", r.out)
 	}
 	return claim.Next
@@ -184,10 +184,10 @@ func (r *rig) holding() []byte {
 
 // renewing moves the machine to the point where it has written a renewal of its
 // window.
-func (r *rig) renewing() Action {
+func (r *rig) renewing() action {
 	r.t.Helper()
 	r.wall, r.mono = r.wall+2000, r.mono+2000
 	r.used = r.wall
-	r.step(Event{Kind: Demand})
-	return r.asks(CAS)
+	r.step(event{Kind: eventDemand})
+	return r.asks(actionCAS)
 }

@@ -117,7 +117,7 @@ func (w *world) single(p *member) {
 			if fine && w.free(p) {
 				w.tried(false)
 			}
-			w.step(p, Event{Kind: Demand})
+			w.step(p, event{Kind: eventDemand})
 			return
 		}
 		var id firn.ID
@@ -138,7 +138,7 @@ func (w *world) single(p *member) {
 		if errors.Is(err, firn.ErrGrantOver) {
 			// A call waits for the answer, so it fails only if none arrives
 			// soon.
-			w.step(p, Event{Kind: Demand})
+			w.step(p, event{Kind: eventDemand})
 			w.alive(p, 3*second, func() { w.again(p, fine) })
 		}
 		return
@@ -190,7 +190,7 @@ func (w *world) waiting(p *member, c simCall, tries int, try func(g *firn.Genera
 		w.called(c)
 		return
 	case errors.Is(err, firn.ErrGrantOver):
-		w.step(p, Event{Kind: Demand})
+		w.step(p, event{Kind: eventDemand})
 	case errors.As(err, &full):
 		wait = min(full.Wait.Microseconds()+1, minute)
 	}
@@ -221,7 +221,7 @@ func (w *world) hoard(p *member, n, times int) {
 		return
 	}
 	if p.g == nil {
-		w.step(p, Event{Kind: Demand})
+		w.step(p, event{Kind: eventDemand})
 		return
 	}
 	b, hold, err := p.g.Reserve(n)
@@ -230,7 +230,7 @@ func (w *world) hoard(p *member, n, times int) {
 		x := w.takeBatch(p, b, n)
 		w.alive(p, hold.Microseconds(), func() { w.give(p, x) })
 	} else if errors.Is(err, firn.ErrGrantOver) {
-		w.step(p, Event{Kind: Demand})
+		w.step(p, event{Kind: eventDemand})
 	}
 	w.alive(p, second, func() { w.hoard(p, n, times-1) })
 }
@@ -276,7 +276,7 @@ func (w *world) useCursor(p *member) {
 		}
 	}
 	if p.g == nil {
-		w.step(p, Event{Kind: Demand})
+		w.step(p, event{Kind: eventDemand})
 		return
 	}
 	if p.cursorOf != p.g {
@@ -286,7 +286,7 @@ func (w *world) useCursor(p *member) {
 		id, err := p.cursor.TryNext()
 		if err != nil {
 			if errors.Is(err, firn.ErrGrantOver) {
-				w.step(p, Event{Kind: Demand})
+				w.step(p, event{Kind: eventDemand})
 			}
 			return
 		}
@@ -322,7 +322,7 @@ func (w *world) usePrefetcher(p *member) {
 	for range w.upTo(20) {
 		id, err := p.prefetcher.Next(context.Background()) // its source never waits
 		if err != nil {
-			w.step(p, Event{Kind: Demand})
+			w.step(p, event{Kind: eventDemand})
 			return
 		}
 		w.called(callPrefetch)

@@ -26,7 +26,7 @@ func (w *world) clone(p *member) {
 	w.hangUp(other)
 	other.process = p.process
 	other.life, other.request = w.Token(), 0
-	other.m = p.m.Clone()
+	other.m = p.m.clone()
 	other.tools = tools{ahead: p.ahead}
 	t := *p.t
 	t.span = nil
@@ -37,11 +37,11 @@ func (w *world) clone(p *member) {
 		w.alive(other, simTimeout, func() {
 			if other.request == -1 {
 				other.request = 0
-				w.step(other, Event{Kind: Answered, Err: context.DeadlineExceeded})
+				w.step(other, event{Kind: eventAnswered, Err: context.DeadlineExceeded})
 			}
 		})
 	} else {
-		w.step(other, Event{Kind: Tick})
+		w.step(other, event{Kind: eventTick})
 	}
 	w.alive(other, 1, func() { w.copyWorks(other) })
 }

@@ -116,10 +116,10 @@ func (w *world) release(p *member) {
 	}
 	w.fault(released)
 	p.attached, p.disturbed = false, w.Now
-	w.step(p, Event{Kind: Release})
+	w.step(p, event{Kind: eventRelease})
 	w.alive(p, w.upTo(30*second), func() {
 		p.attached, p.disturbed = true, w.Now
-		w.step(p, Event{Kind: Attach})
+		w.step(p, event{Kind: eventAttach})
 	})
 }
 

@@ -109,7 +109,7 @@ func (s stage) answer(p *member) {
 // lose answers a request with a timeout; the request has no effect.
 func (s stage) lose(p *member) {
 	p.waiting = nil
-	p.answer(Event{Err: context.DeadlineExceeded})
+	p.answer(event{Err: context.DeadlineExceeded})
 }
 
 // settle answers all requests of some processes.
@@ -140,12 +140,12 @@ func (s stage) sleep(d int64, connected ...*member) {
 func (s stage) make(p *member, n int) (made int) {
 	for made < n && s.Violation == "" {
 		if p.g == nil {
-			s.step(p, Event{Kind: Demand})
+			s.step(p, event{Kind: eventDemand})
 			return made
 		}
 		id, err := p.g.TryNext()
 		if err != nil {
-			s.step(p, Event{Kind: Demand})
+			s.step(p, event{Kind: eventDemand})
 			return made
 		}
 		s.take(p, id)
@@ -176,7 +176,7 @@ func (s stage) renewing(p *member) {
 		}
 		s.sleep(100)
 	}
-	s.setup(p.waiting != nil && p.waiting.Kind == CAS, "a renewal is under way")
+	s.setup(p.waiting != nil && p.waiting.Kind == actionCAS, "a renewal is under way")
 }
 
 // setup checks a precondition of a script.
@@ -205,7 +205,7 @@ func (s stage) promise(ok bool, what string) {
 
 func (s stage) release(p *member) {
 	p.attached = false
-	s.step(p, Event{Kind: Release})
+	s.step(p, event{Kind: eventRelease})
 	for range 3 {
 		s.sleep(0, p) // requests in progress, and the seal
 	}
@@ -213,7 +213,7 @@ func (s stage) release(p *member) {
 
 func (s stage) attach(p *member) {
 	p.attached = true
-	s.step(p, Event{Kind: Attach})
+	s.step(p, event{Kind: eventAttach})
 	s.settle(p)
 }
 
@@ -291,7 +291,7 @@ func twoPrimaries(s stage, _ bool) {
 func firstStart(s stage, mistaken bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	for _, p := range []*member{a, b} {
-		for p.waiting.Kind != CAS {
+		for p.waiting.Kind != actionCAS {
 			s.answer(p)
 		}
 	}
@@ -312,7 +312,7 @@ func firstStart(s stage, mistaken bool) {
 // read, and it belongs to another process.
 func swallowed(s stage, _ bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
-	for a.waiting.Kind != CAS {
+	for a.waiting.Kind != actionCAS {
 		s.answer(a)
 	}
 	s.settle(b)

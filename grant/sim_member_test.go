@@ -28,13 +28,13 @@ type process struct {
 	life  int   // identifies the process: events for another one are ignored
 	began int64 // when it started
 
-	m *Machine
+	m *machine
 	g *firn.Generator // nil without a grant
 	f *format         // of g
 	t *term           // what g uses
 
 	mark     time.Time // what sealed generators have used
-	asked    *Action   // the last claim or renewal
+	asked    *action   // the last claim or renewal
 	owner    string    // of the last claim
 	late     bool      // the node ID was acquired after the sequencer had ended
 	last     uint64    // the last slot taken
@@ -65,8 +65,8 @@ type process struct {
 
 	tools // what a program makes IDs with, besides the generator
 
-	waiting *Action // the request in progress, if byHand
-	answer  func(Event)
+	waiting *action // the request in progress, if byHand
+	answer  func(event)
 }
 
 // newMember returns a place without a process.
@@ -127,8 +127,8 @@ func (w *world) start(p *member) {
 		config := w.config // as package sequencer does
 		set.Config = &config
 	}
-	p.m = NewMachine(set)
-	w.step(p, Event{Kind: Attach})
+	p.m = newMachine(set)
+	w.step(p, event{Kind: eventAttach})
 	if w.byHand {
 		return
 	}
@@ -201,39 +201,39 @@ func (p *member) used() time.Time {
 }
 
 // step passes an event to a member's machine, if the process runs.
-func (w *world) step(p *member, e Event) {
+func (w *world) step(p *member, e event) {
 	if p.stopped > w.Now {
 		w.alive(p, 0, func() { w.step(p, e) })
 		return
 	}
 	w.Trace(w.Now, int64(p.id), int64(e.Kind))
-	for _, a := range p.m.Step(e.At(time.UnixMicro(w.clock(p)), w.mono(), p.used())) {
+	for _, a := range p.m.step(e.at(time.UnixMicro(w.clock(p)), w.mono(), p.used())) {
 		w.act(p, a)
 	}
 }
 
 // act performs an action like a Keeper.
-func (w *world) act(p *member, a Action) {
+func (w *world) act(p *member, a action) {
 	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	for _, c := range []byte(a.Key) {
 		w.Trace(int64(c))
 	}
 	switch {
-	case a.IsRequest():
+	case a.isRequest():
 		w.ask(p, a)
-	case a.Kind == Timer:
+	case a.Kind == actionTimer:
 		p.timer = w.Token()
 		mine := p.timer
 		w.alive(p, a.At*simMS-w.mono().Microseconds(), func() {
 			if p.timer == mine {
-				w.step(p, Event{Kind: Tick})
+				w.step(p, event{Kind: eventTick})
 			}
 		})
-	case a.Kind == Begin:
+	case a.Kind == actionBegin:
 		w.begin(p, a)
-	case a.Kind == Extend:
+	case a.Kind == actionExtend:
 		w.extend(p, a)
-	case a.Kind == Seal:
+	case a.Kind == actionSeal:
 		d := int64(0)
 		if !w.byHand && w.Chance(0.2) {
 			w.fault(lateSeal)
@@ -241,11 +241,11 @@ func (w *world) act(p *member, a Action) {
 		}
 		w.alive(p, d, func() {
 			w.seal(p)
-			w.step(p, Event{Kind: Sealed})
+			w.step(p, event{Kind: eventSealed})
 		})
-	case a.Kind == Alarm:
+	case a.Kind == actionAlarm:
 		w.alarm(p, a.Alarm)
-	case a.Kind == Report && errors.Is(a.Status.Err, ErrMismatch):
+	case a.Kind == actionReport && errors.Is(a.Status.Err, ErrMismatch):
 		// Its configuration belongs to an earlier life of the sequencer, so an
 		// operator restarts it.
 		late := w.upTo(2 * minute)
@@ -273,7 +273,7 @@ func (w *world) alarm(p *member, i AlarmInfo) {
 
 // begin starts to use a grant, and checks that it is valid: written in the
 // store by this member, and above the mark that it replaced.
-func (w *world) begin(p *member, a Action) {
+func (w *world) begin(p *member, a action) {
 	w.res.Acquired++
 	w.checkBegin(p, a)
 	info, _ := p.m.Info()
@@ -310,7 +310,7 @@ func (w *world) options(p *member) *firn.Options {
 }
 
 // extend extends a member's window.
-func (w *world) extend(p *member, a Action) {
+func (w *world) extend(p *member, a action) {
 	w.res.Renewals++
 	until := a.End()
 	if mutant.On(mutant.TickAtUntil) {
@@ -341,10 +341,10 @@ func (w *world) seal(p *member) {
 }
 
 // ask sends a request to the store.
-func (w *world) ask(p *member, a Action) {
+func (w *world) ask(p *member, a action) {
 	token, life, epoch := w.Token(), p.life, w.store.epoch
 	p.request = token
-	if a.Kind == CAS {
+	if a.Kind == actionCAS {
 		x := w.of(a.Next)
 		x.clock = floorDiv(w.clock(p), simMS)
 		if x.State == "held" {
@@ -352,13 +352,13 @@ func (w *world) ask(p *member, a Action) {
 				// An attempt with an unknown result is repeated unchanged.
 				x.clock = max(x.clock, w.of(p.asked.Next).clock)
 			}
-			p.asked = &a // before a Begin, the last request is the claim
+			p.asked = &a // before an actionBegin, the last request is the claim
 		}
 	}
-	answer := func(e Event) {
+	answer := func(e event) {
 		if p.life == life && p.request == token {
 			p.request = 0
-			e.Kind = Answered
+			e.Kind = eventAnswered
 			w.heard(p, a, e)
 			over := w.overlaps(p, a, e)
 			w.step(p, e)
@@ -371,7 +371,7 @@ func (w *world) ask(p *member, a Action) {
 		p.waiting, p.answer = &a, answer
 		return
 	}
-	w.After(min(simTimeout, w.window()/6), func() { answer(Event{Err: context.DeadlineExceeded}) })
+	w.After(min(simTimeout, w.window()/6), func() { answer(event{Err: context.DeadlineExceeded}) })
 	there, back := w.upTo(20*simMS), w.upTo(20*simMS)
 	if w.Chance(w.focus.Slow) {
 		w.fault(slowRequest)
@@ -388,14 +388,14 @@ func (w *world) ask(p *member, a Action) {
 			return
 		}
 		if e, ok := w.whereIsIt(p, a); !ok {
-			if p.life == life && p.request == token && e.Kind == WentBack {
+			if p.life == life && p.request == token && e.Kind == eventWentBack {
 				w.step(p, e)
 			}
-			w.After(back, func() { answer(Event{Err: ErrNotSent}) })
+			w.After(back, func() { answer(event{Err: ErrNotSent}) })
 			return
 		}
 		shown, at := p.shown, p.revised
-		if a.Kind == CAS && (p.request != token || p.life != life) {
+		if a.Kind == actionCAS && (p.request != token || p.life != life) {
 			w.fault(lateCAS)
 		}
 		e, answered := w.store.do(a, p)
@@ -419,9 +419,9 @@ func (w *world) ask(p *member, a Action) {
 // whereIsIt asks the store for its lineage, in the situations in which a Keeper
 // does. ok is false if the request must not be made; the event contains the
 // reason.
-func (w *world) whereIsIt(p *member, a Action) (e Event, ok bool) {
+func (w *world) whereIsIt(p *member, a action) (e event, ok bool) {
 	switch {
-	case !w.lineage || a.Kind != CAS && !readsConfig(a):
+	case !w.lineage || a.Kind != actionCAS && !readsConfig(a):
 		return e, true
 	case p.revised != noTime && w.Now-p.revised < second:
 		return e, true // it has just answered that
@@ -438,7 +438,7 @@ func (w *world) whereIsIt(p *member, a Action) (e Event, ok bool) {
 			w.Fail("frozen: member %d takes a failover for a restore: the revision is %d, and was %d", p.id, now, p.revision)
 		}
 		p.settled, p.revision = noTime, noTime
-		e.Kind = WentBack
+		e.Kind = eventWentBack
 		if w.Chance(0.9) {
 			e.Values = [][]byte{w.store.values[simConfigKey]} // read in the same step
 			p.hear(w.floor(), w.Now)
@@ -456,7 +456,7 @@ func (w *world) whereIsIt(p *member, a Action) (e Event, ok bool) {
 }
 
 // readsConfig reports whether a request reads the configuration.
-func readsConfig(a Action) bool {
+func readsConfig(a action) bool {
 	return a.Key == simConfigKey || slices.Contains(a.Keys, simConfigKey)
 }
 

@@ -231,7 +231,7 @@ func floorDiv(a, b int64) int64 {
 
 // checkBegin checks that a grant is valid before it is used: written in the
 // store by this member, and above the mark that it replaced.
-func (w *world) checkBegin(p *member, a Action) {
+func (w *world) checkBegin(p *member, a action) {
 	if p.asked == nil {
 		w.Fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
 		return
@@ -361,7 +361,7 @@ func (w *world) checkFence(knew bool) {
 }
 
 // heard records what a member has read of the configuration.
-func (w *world) heard(p *member, a Action, e Event) {
+func (w *world) heard(p *member, a action, e event) {
 	if e.Err != nil || !readsConfig(a) {
 		return
 	}
@@ -377,9 +377,9 @@ func (p *process) hear(floor, now int64) {
 
 // overlaps reports whether a member that holds a node ID reads, instead of its
 // own record, one whose owner's grant began inside its window, and no fence.
-func (w *world) overlaps(p *member, a Action, e Event) bool {
+func (w *world) overlaps(p *member, a action, e event) bool {
 	s := p.m.Status()
-	if e.Err != nil || a.Kind != GetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
+	if e.Err != nil || a.Kind != actionGetMany || len(a.Keys) != 2 || !readsConfig(a) || s.Phase != Holding || p.stopped > w.Now || a.Keys[0] != p.formatOr(w).key(s.Node) {
 		return false
 	}
 	info, _ := p.m.Info()

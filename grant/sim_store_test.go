@@ -56,7 +56,7 @@ func newStore(w *world) *store {
 
 // do handles a request at this moment; by is nil for an operator. There is no
 // answer while a write waits for a standby that lacks it.
-func (s *store) do(a Action, by *member) (e Event, answered bool) {
+func (s *store) do(a action, by *member) (e event, answered bool) {
 	values := s.values
 	isOld := s.old != nil && s.w.Chance(0.3)
 	if isOld {
@@ -67,22 +67,22 @@ func (s *store) do(a Action, by *member) (e Event, answered bool) {
 		}
 	}
 	switch a.Kind {
-	case Get:
+	case actionGet:
 		e.Values = [][]byte{values[a.Key]}
-	case GetMany:
+	case actionGetMany:
 		e.Keys = a.Keys
 		for _, k := range a.Keys {
 			e.Values = append(e.Values, values[k])
 		}
-	case List:
+	case actionList:
 		for _, k := range slices.Sorted(maps.Keys(values)) {
 			if strings.HasPrefix(k, a.Key) {
 				e.Keys, e.Values = append(e.Keys, k), append(e.Values, values[k])
 			}
 		}
-	case Time:
+	case actionTime:
 		e.Time, e.Within = floorDiv(s.w.Now+s.w.clockOff, simMS), 50
-	case CAS:
+	case actionCAS:
 		if isOld {
 			if !bytes.Equal(values[a.Key], a.Old) {
 				return e, true
@@ -217,18 +217,18 @@ type operator struct {
 
 var errLost = errors.New("sim: the operator has no answer")
 
-func (o operator) do(a Action) (Event, error) {
+func (o operator) do(a action) (event, error) {
 	s := o.w.store
 	if o.sure {
 		e, _ := s.do(a, nil)
 		return e, nil
 	}
 	if s.down > o.w.Now && !o.w.unfenced {
-		return Event{}, ErrNotSent
+		return event{}, ErrNotSent
 	}
 	if o.w.Chance(0.005) {
 		o.w.fault(operatorLost)
-		return Event{}, errLost
+		return event{}, errLost
 	}
 	e, answered := s.do(a, nil)
 	if !answered {
@@ -242,7 +242,7 @@ func (o operator) do(a Action) (Event, error) {
 }
 
 func (o operator) Get(_ context.Context, key string) ([]byte, error) {
-	e, err := o.do(Action{Kind: Get, Key: key})
+	e, err := o.do(action{Kind: actionGet, Key: key})
 	if err != nil {
 		return nil, err
 	}
@@ -250,12 +250,12 @@ func (o operator) Get(_ context.Context, key string) ([]byte, error) {
 }
 
 func (o operator) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
-	e, err := o.do(Action{Kind: CAS, Key: key, Old: old, Next: next})
+	e, err := o.do(action{Kind: actionCAS, Key: key, Old: old, Next: next})
 	return e.Applied && err == nil, err
 }
 
 func (o operator) List(_ context.Context, prefix string, yield func(string, []byte) bool) error {
-	e, err := o.do(Action{Kind: List, Key: prefix})
+	e, err := o.do(action{Kind: actionList, Key: prefix})
 	if err != nil {
 		return err
 	}

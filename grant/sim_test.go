@@ -181,7 +181,7 @@ func TestSeed(t *testing.T) {
 
 // A mistake is one of package mutant: what it breaks, and the focus in which it
 // shows soon; without one it shows in any run. A mistake that no simulation
-// detects, because it is made outside the Machine, names the test that does.
+// detects, because it is made outside the machine, names the test that does.
 type mistake struct {
 	breaks    string
 	focus     focus

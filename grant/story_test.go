@@ -98,11 +98,11 @@ type story struct {
 // An actor is a member: its machine, and the state of its driver.
 type actor struct {
 	name    string
-	m       *Machine
+	m       *machine
 	offset  int64
 	used    int64
-	request *Action
-	late    *Action
+	request *action
+	late    *action
 }
 
 func (s *story) print(format string, args ...any) {
@@ -204,11 +204,11 @@ func (s *story) member(f []string) {
 			z = (z ^ z>>27) * 0x94D049BB133111EB
 			return z ^ z>>31
 		}
-		a.m = NewMachine(set)
+		a.m = newMachine(set)
 		s.members[f[0]] = a
 		s.names[a.m.owner] = f[0]
 	}
-	kinds := map[string]EventKind{"attach": Attach, "release": Release, "demand": Demand, "hint": Hint, "tick": Tick, "wentback": WentBack}
+	kinds := map[string]eventKind{"attach": eventAttach, "release": eventRelease, "demand": eventDemand, "hint": eventHint, "tick": eventTick, "wentback": eventWentBack}
 	switch f[1] {
 	case "nodes":
 	case "used":
@@ -234,13 +234,13 @@ func (s *story) member(f []string) {
 		}
 		s.t.Fatalf("%s never comes to an end", a.name)
 	case "clone":
-		s.members[f[2]] = &actor{name: f[2], m: a.m.Clone(), offset: a.offset, used: a.used}
+		s.members[f[2]] = &actor{name: f[2], m: a.m.clone(), offset: a.offset, used: a.used}
 	default:
 		kind, ok := kinds[f[1]]
 		if !ok {
 			s.t.Fatalf("unknown command %q", f)
 		}
-		s.step(a, Event{Kind: kind})
+		s.step(a, event{Kind: kind})
 	}
 }
 
@@ -254,69 +254,69 @@ func (s *story) answer(a *actor, how string) {
 		s.t.Fatalf("%s asks for nothing", a.name)
 	}
 	a.request = nil
-	e := Event{Kind: Answered}
+	e := event{Kind: eventAnswered}
 	ctx := context.Background()
 	switch {
 	case how == "drop":
 		e.Err = errNoAnswer
 	case how == "late":
 		a.late, e.Err = r, errNoAnswer
-	case r.Kind == Get:
+	case r.Kind == actionGet:
 		e.Values = [][]byte{s.values[r.Key]}
-	case r.Kind == GetMany:
+	case r.Kind == actionGetMany:
 		e.Keys = r.Keys
 		e.Values, _ = getMany(ctx, s, r.Keys)
-	case r.Kind == List:
+	case r.Kind == actionList:
 		_ = s.List(ctx, r.Key, func(key string, value []byte) bool {
 			e.Keys, e.Values = append(e.Keys, key), append(e.Values, value)
 			return true
 		})
-	case r.Kind == CAS && how == "shown":
+	case r.Kind == actionCAS && how == "shown":
 		if bytes.Equal(s.values[r.Key], r.Old) {
 			s.values[r.Key] = r.Next
 		}
 		e.Err = errNoAnswer
-	case r.Kind == CAS:
+	case r.Kind == actionCAS:
 		e.Applied, e.Err = s.CAS(ctx, r.Key, r.Old, r.Next)
-	case r.Kind == Time:
+	case r.Kind == actionTime:
 		e.Time, e.Within = s.now, 5
 	}
 	if how == "lost" {
-		e = Event{Kind: Answered, Err: errNoAnswer}
+		e = event{Kind: eventAnswered, Err: errNoAnswer}
 	}
 	s.step(a, e)
 }
 
-func (s *story) step(a *actor, e Event) {
+func (s *story) step(a *actor, e event) {
 	e.Wall, e.Mono, e.Used = s.now+a.offset, s.now, a.used
-	for _, x := range a.m.Step(e) {
+	for _, x := range a.m.step(e) {
 		if _, ok := s.names[a.m.owner]; !ok {
 			s.names[a.m.owner] = a.name + "'"
 		}
 		switch x.Kind {
-		case Get:
+		case actionGet:
 			s.print("%s: get %s", a.name, short(x.Key))
-		case GetMany:
+		case actionGetMany:
 			s.print("%s: get %d records", a.name, len(x.Keys))
-		case List:
+		case actionList:
 			s.print("%s: list", a.name)
-		case CAS:
+		case actionCAS:
 			was := "absent"
 			if x.Old != nil {
 				was = s.describe(x.Key, x.Old)
 			}
 			s.print("%s: cas %s -> %s", a.name, was, s.describe(x.Key, x.Next))
-		case Time:
+		case actionTime:
 			s.print("%s: ask the store for its time", a.name)
-		case Begin:
+		case actionBegin:
 			s.print("%s: begin node %d [%d, %d)", a.name, x.Node, x.From, x.Until)
-		case Extend:
+		case actionExtend:
 			s.print("%s: extend to %d", a.name, x.Until)
-		case Seal:
+		case actionSeal:
 			s.print("%s: seal", a.name)
-		case Timer:
+		case actionTimer:
 			s.print("%s: wake at %d", a.name, x.At)
-		case Report:
+		case actionReport:
 			text := x.Status.Phase.String()
 			if x.Status.Phase >= Holding {
 				text += fmt.Sprintf(" node %d until %d", x.Status.Node, x.Status.Until)
@@ -325,18 +325,18 @@ func (s *story) step(a *actor, e Event) {
 				text += ": " + x.Status.Err.Error()
 			}
 			s.print("%s: is %s", a.name, text)
-		case Alarm:
+		case actionAlarm:
 			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead", Overlapped: "overlapped"}[x.Alarm.Kind]
 			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
-		if x.IsRequest() {
+		if x.isRequest() {
 			if a.request != nil {
 				s.t.Fatalf("%s asks twice", a.name)
 			}
 			a.request = &x
 		}
-		if x.Kind == Seal {
-			defer s.step(a, Event{Kind: Sealed})
+		if x.Kind == actionSeal {
+			defer s.step(a, event{Kind: eventSealed})
 		}
 	}
 }
@@ -351,7 +351,7 @@ func (s *story) describe(key string, value []byte) string {
 			return err.Error()
 		}
 		floor := "no floor"
-		if r.Floor != Never {
+		if r.Floor != never {
 			floor = fmt.Sprint("floor ", r.Floor)
 		}
 		return fmt.Sprintf("config %v, incarnation %d, %s", r.State, r.Incarnation, floor)

@@ -342,8 +342,8 @@ func needContext(ctx context.Context) {
 
 var errNoWindow = errors.New("sequencer: no window is open")
 
-// isFresh reports whether a renewal would gain almost nothing; grant.Machine
-// ignores a Demand then.
+// isFresh reports whether a renewal would gain almost nothing; a Keeper ignores
+// a Demand then.
 func (m *member[I]) isFresh(status grant.Status) bool {
 	now := time.Now
 	if m.options.Now != nil {
