@@ -48,7 +48,6 @@ func fullPipe(t *testing.T) *os.File {
 // TestBlockedLog: a server whose log is not read, or no longer read, answers,
 // and stops on a signal.
 func TestBlockedLog(t *testing.T) {
-	notInProcess(t)
 	t.Run("full", func(t *testing.T) { serveInto(t, fullPipe(t)) })
 	t.Run("gone", func(t *testing.T) {
 		r, w, err := os.Pipe()
@@ -109,7 +108,6 @@ func serveInto(t *testing.T, stderr *os.File) {
 // TestBlockedLogUnderANodeID: a program that runs under a node ID is stopped
 // before its window ends, even if the log is not read.
 func TestBlockedLogUnderANodeID(t *testing.T) {
-	notInProcess(t)
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	running := filepath.Join(dir, "running")
@@ -149,7 +147,6 @@ func TestBlockedLogUnderANodeID(t *testing.T) {
 // ends it with 128 and the number of the signal, however its handlers
 // race.
 func TestInterrupted(t *testing.T) {
-	notInProcess(t)
 	held := "node run --nodes 5..5 --store dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true -- "
 	holder := firnCommand(context.Background(), held+"cat")
 	holds, err := holder.StdinPipe()

@@ -80,7 +80,6 @@ func TestClient(t *testing.T) {
 // for it: a request to it would take an hour. It is used again once it runs.
 // A client that begins meanwhile waits no more, also for a TLS handshake.
 func TestClientOfStoppedServer(t *testing.T) {
-	notInProcess(t)
 	dir := t.TempDir()
 	secure := nettest.Certificates(t, dir)
 	for _, c := range []struct {

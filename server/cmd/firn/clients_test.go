@@ -204,7 +204,6 @@ func (c *rawCaller) draw(ctx context.Context, t *testing.T, address string, coun
 // every answer that arrived, and has counted a failure for every other request.
 func TestClientsOfKilledServers(t *testing.T) {
 	inFull(t)
-	notInProcess(t)
 	lasts := chaosLasts()
 	store := testStore(t)
 	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)

@@ -94,7 +94,6 @@ func (r *running) metric(t *testing.T, series string) float64 {
 // at once: of a server of another store, of a copy of the store, or without a
 // store. The server that asked the first one passes on none of its IDs.
 func TestReusedAddress(t *testing.T) {
-	notInProcess(t)
 	for _, who := range []string{"another store", "a copy of the store", "static"} {
 		t.Run(who, func(t *testing.T) {
 			store := testStore(t)
@@ -340,7 +339,6 @@ func runLine(t *testing.T, args string) (code int, out string) {
 // TestSilentStore: a database that is gone, while the last window has ended, is
 // said to be that at once over every protocol, and forgotten when it is back.
 func TestSilentStore(t *testing.T) {
-	notInProcess(t)
 	s := sqltest.PostgreSQL(t)
 	store := s.URL("create=true")
 	if code, out := runLine(t, "sequencer create orders --max-ahead 0s --window 1s --store "+store); code != exitFine {

@@ -26,7 +26,6 @@ import (
 // protocol; who has one, or a certificate, gets what it may; and a token that
 // is taken out of the file ends.
 func TestServeGuarded(t *testing.T) {
-	notInProcess(t)
 	dir := t.TempDir()
 	withCert := nettest.Certificates(t, dir)
 	without := withCert.Clone()

@@ -62,7 +62,6 @@ func callMessage(m string) string {
 // no more memory than its limits allow, and do not affect other clients.
 func TestHogs(t *testing.T) {
 	nettest.All(t)
-	notInProcess(t)
 	const (
 		most     = 32 << 20 // bytes that a client sends, where it can
 		patience = time.Second

@@ -291,7 +291,6 @@ func rss(pid int) int {
 // One more gets an error, the others continue, and all end in order when the
 // server stops.
 func TestIdleConnections(t *testing.T) {
-	notInProcess(t)
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)

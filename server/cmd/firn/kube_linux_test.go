@@ -242,7 +242,6 @@ func (d *deployment) rollout(client *http.Client) {
 // Deployment's rollout while clients take IDs from them. No ID is made twice,
 // and who ends in order gives its node ID back. No kubelet is involved.
 func TestRolloutOnKubernetes(t *testing.T) {
-	notInProcess(t)
 	c := kubetest.Start(t)
 	d := &deployment{t: t, cluster: c, namespace: "ids", unshare: mountNamespace()}
 	if d.unshare == nil {

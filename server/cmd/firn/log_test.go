@@ -235,7 +235,6 @@ func TestLogLevelReload(t *testing.T) {
 
 // TestServeReload: SIGHUP reaches a process that runs.
 func TestServeReload(t *testing.T) {
-	notInProcess(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "firn.yaml")
 	if err := os.WriteFile(file, []byte("log: {format: json}\n"), 0o600); err != nil {

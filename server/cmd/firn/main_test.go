@@ -19,6 +19,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if args, ok := os.LookupEnv("FIRN_TEST_SERVE"); ok { // not by testscript, which leaves a directory when it is killed
+		os.Args = append([]string{"firn"}, strings.Fields(args)...)
+		main()
+	}
 	testscript.Main(m, map[string]func(){"firn": func() {
 		// The tests may themselves run in a container.
 		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv), clockAhead(os.Getenv(clockEnv))))

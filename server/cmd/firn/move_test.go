@@ -29,7 +29,6 @@ import (
 // wrong clock has blocked arrive.
 func TestMoveStores(t *testing.T) {
 	inFull(t)
-	notInProcess(t)
 	urls := []string{testStore(t), sqltest.PostgreSQL(t).URL("create=true")}
 	if os.Getenv("FIRN_ALL") != "" {
 		cluster := kubetest.Start(t)

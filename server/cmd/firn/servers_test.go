@@ -34,7 +34,7 @@ const chaosLayout = "bits=time:41.node:5.seq:12,unit=1ms,epoch=2026-01-01T00:00:
 
 // firnCommand is firn in a process of its own.
 func firnCommand(ctx context.Context, args string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeProcess$")
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), "FIRN_TEST_SERVE="+args, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
@@ -233,7 +233,6 @@ func TestServersOnDirectory(t *testing.T) {
 // now and then.
 func TestServersOnEtcd(t *testing.T) {
 	inFull(t)
-	notInProcess(t)
 	c := etcdtest.Start(t)
 	startEarly(t, c)
 	n := 0
@@ -288,19 +287,11 @@ func startEarly(t *testing.T, c *etcdtest.Cluster) {
 // now and then.
 func TestServersOnPostgreSQL(t *testing.T) {
 	inFull(t)
-	notInProcess(t)
 	s := sqltest.PostgreSQL(t)
 	testServers(t, "PostgreSQL", 3, s.URL("create=true"), func() {
 		s.Kill()
 		s.Start()
 	})
-}
-
-// notInProcess skips a test in a process of a test.
-func notInProcess(t *testing.T) {
-	if _, ok := os.LookupEnv("FIRN_TEST_SERVE"); ok {
-		t.Skip("this is a process of a test")
-	}
 }
 
 // inFull skips a test that has no use for less time.
@@ -329,7 +320,6 @@ func chaosLasts() time.Duration {
 // together while the servers are killed, told to stop, and stopped for longer
 // than their windows, and the store fails for a moment. Every ID is checked.
 func testServers(t *testing.T, where string, size int, store string, fail func()) {
-	notInProcess(t)
 	lasts := chaosLasts()
 	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
 	if out, err := create.CombinedOutput(); err != nil {
