@@ -202,10 +202,10 @@ func checkNames(t *testing.T, page string) {
 	}
 }
 
-// docs/operations.md quotes messages of the log.
-func TestOperationsPage(t *testing.T) {
-	page, source := readPage(t, operationsPage), readPage(t, "keeper.go")+readPage(t, "outage.go")
-	_, table, _ := strings.Cut(page, "\n### Log lines\n")
+// docs/runbooks.md quotes messages of the log.
+func TestLogLines(t *testing.T) {
+	page, source := readPage(t, "../docs/runbooks.md"), readPage(t, "keeper.go")+readPage(t, "outage.go")
+	_, table, _ := strings.Cut(page, "\n## Log lines\n")
 	table, _, _ = strings.Cut(table, "\n#")
 	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| (\\w+) \\|").FindAllStringSubmatch(table, -1)
 	calls := regexp.MustCompile(`log\.(Error|Warn)\("([^"]*)"`).FindAllStringSubmatch(source, -1)

@@ -23,7 +23,14 @@ var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 
 // shown returns what the metrics show.
 func (s *Server) shown() metrics.Config {
-	m := metrics.Config{Version: s.c.Version, Sequencers: s.source.figures}
+	ready := service.NewReadiness(s.source.backend(), 0)
+	m := metrics.Config{
+		Version: s.c.Version, Sequencers: s.source.figures,
+		Ready: func() bool { return ready.Ready(context.Background()) == nil }, // which it bounds
+	}
+	if s.files.tls != nil {
+		m.Expiry = s.files.tls.Expiry
+	}
 	byName := make(map[string]listen.Protocol)
 	for _, p := range protocols {
 		m.Protocols = append(m.Protocols, p.String())

@@ -24,7 +24,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsComplete: every rule has a test in which it fires, and uses
+// TestAlertsComplete: every rule has a test in which it fires, a runbook, and
 // existing metrics.
 func TestAlertsComplete(t *testing.T) {
 	read := func(name string) string {
@@ -40,8 +40,12 @@ func TestAlertsComplete(t *testing.T) {
 	if len(names) < 5 {
 		t.Fatalf("the rules are %v", names)
 	}
+	runbooks := read("docs/runbooks.md")
 	for _, name := range names {
-		if !regexp.MustCompile(`alertname: ` + name[1] + `\n\s+exp_alerts:\n\s+- exp_labels`).MatchString(tests) {
+		if !strings.Contains(runbooks, "\n### "+name[1]+"\n") || !strings.Contains(rules, "docs/runbooks.md#"+strings.ToLower(name[1])+"\n") {
+			t.Errorf("%s has no runbook, or does not link to it", name[1])
+		}
+		if !regexp.MustCompile(`alertname: ` + name[1] + `\n\s+exp_alerts:.*\n\s+- exp_labels`).MatchString(tests) {
 			t.Errorf("no test has %s fire", name[1])
 		}
 	}

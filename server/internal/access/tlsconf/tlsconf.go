@@ -110,6 +110,9 @@ func (l *Loader) Client() *tls.Config {
 	}
 }
 
+// Expiry returns when the certificate that was read last expires.
+func (l *Loader) Expiry() time.Time { return l.now.Load().server.Certificates[0].Leaf.NotAfter }
+
 // Trusts reports whether an authority is currently trusted to sign client
 // certificates.
 func (l *Loader) Trusts(authority *x509.Certificate) bool {

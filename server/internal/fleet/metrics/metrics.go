@@ -90,6 +90,13 @@ func stored(f func(*Sequencer) float64) func(*Sequencer) (float64, bool) {
 	return func(s *Sequencer) (float64, bool) { return f(s), s.Stored }
 }
 
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 var (
 	ofSequencer = []string{"sequencer"}
 	ofProtocol  = []string{"protocol"}
@@ -103,12 +110,7 @@ func All() []Metric {
 		{"firn_waits_total", Counter, "calls", ofSequencer, "Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
 		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "Total time that calls have waited.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }, nil},
 		{"firn_lead_seconds", Gauge, "seconds", ofSequencer, "How far the time of the last ID is ahead of the clock; negative while no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }, nil},
-		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node ID of the sequencer, otherwise 0.", stored(func(s *Sequencer) float64 {
-			if s.Attached {
-				return 1
-			}
-			return 0
-		}), nil},
+		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node ID of the sequencer, otherwise 0.", stored(func(s *Sequencer) float64 { return one(s.Attached) }), nil},
 		{"firn_node", Gauge, "", ofSequencer, "The node ID, if this server holds one.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
 		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, renewals fail.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
 		{"firn_store_requests_total", Counter, "requests", ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) }), nil},
@@ -124,6 +126,8 @@ func All() []Metric {
 		{"firn_nodes_lost_total", Counter, "node IDs", ofSequencer, "Node IDs that another process has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
 		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
 		{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"}, "Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may exist twice: see the log.", nil, ofAlarms()},
+		{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, nil},
+		{"firn_certificate_expiry_timestamp_seconds", Gauge, "seconds", nil, "When the server's certificate expires, since 1970. Absent without TLS.", nil, nil},
 		{"firn_store_up", Gauge, "", nil, "1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, nil},
 		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls to another server for IDs because this one had no node ID, by result.", nil, nil},
 		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by outcome: ok, refused (the client's fault), failed (the server's fault) or cancelled (the client left before the answer).", nil, nil},
@@ -182,6 +186,13 @@ type Config struct {
 	// unknown.
 	Connections func(protocol string) int64
 
+	// Ready reports whether the server can give IDs; nil if unknown. It is called
+	// at every scrape.
+	Ready func() bool
+
+	// Expiry returns when the server's certificate expires; nil without TLS.
+	Expiry func() time.Time
+
 	// StoreUp reports whether the store answered last; known is false before the
 	// first answer. nil means no store.
 	StoreUp func() (up, known bool)
@@ -197,16 +208,23 @@ func New(c Config) *Set {
 		case m.value != nil || m.series != nil:
 			of.metrics = append(of.metrics, m)
 			of.descs = append(of.descs, prometheus.NewDesc(m.Name, m.Help, m.Labels, nil))
+		case m.Name == "firn_ready":
+			if c.Ready == nil {
+				continue
+			}
+			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) { return one(c.Ready()), true }})
+		case m.Name == "firn_certificate_expiry_timestamp_seconds":
+			if c.Expiry == nil {
+				continue
+			}
+			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) { return float64(c.Expiry().Unix()), true }})
 		case m.Name == "firn_store_up":
 			if c.StoreUp == nil {
 				continue
 			}
 			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) {
 				up, known := c.StoreUp()
-				if up {
-					return 1, known
-				}
-				return 0, known
+				return one(up), known
 			}})
 		case m.Name == "firn_requests_total":
 			v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
