@@ -51,9 +51,16 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		default:
 			// Nothing depends on this: if the value that was read is lost, so
 			// is an unused sequencer.
+			if want := newConfigRecord(c).Nodes; want.limited && want != r.Nodes {
+				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want.String(), Have: r.Nodes.String()}
+			}
 			return false, r.config().compare(name, c)
 		}
+		nodes := fresh.Nodes
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow, fresh.configExtras = r.Incarnation+1, r.Floor, r.LongestWindow, r.configExtras
+		if nodes.limited {
+			fresh.Nodes = nodes
+		}
 		*r = fresh
 		return true, nil
 	})
@@ -302,6 +309,16 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // empty moves a sequencer through a state in which its windows end to a last
 // state.
 func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
+	done := newClosing()
+	return repeat(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
+		info, waiting, err := emptyStep(ctx, s, name, through, last, done, now)
+		return info, waiting, info.State > through, err // the last one, or beyond
+	})
+}
+
+// repeat calls step until it is finished, and tells o for which node IDs it
+// waits.
+func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
 	opt := *cmp.Or(o, new(AdminOptions))
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -310,11 +327,11 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 		opt.Poll = 250 * time.Millisecond
 	}
 	var told []uint64 // node IDs last passed to Waiting
-	done := closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
-	contested := 0 // consecutive steps that other operators undid
+	contested := 0    // consecutive steps that other operators undid
+	var was Info
 	for {
 		begun := time.Now()
-		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
+		info, waiting, finished, err := step(opt.Now())
 		if errors.Is(err, errContested) {
 			err = nil
 		}
@@ -322,10 +339,11 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 		case err != nil && (ctx.Err() == nil || told == nil):
 			return info, err
 		case err != nil:
-			return info, stopped(ctx, name, through, told)
-		case info.State > through: // the last one, or beyond
+			return info, stopped(ctx, was, told)
+		case finished:
 			return info, nil
 		}
+		was = info
 		nodes := make([]uint64, len(waiting))
 		for i, w := range waiting {
 			nodes[i] = w.Node
@@ -347,7 +365,7 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return info, stopped(ctx, name, through, told)
+			return info, stopped(ctx, was, told)
 		}
 	}
 }
@@ -361,7 +379,8 @@ const contestedMost = 5
 
 // stopped returns the error of an interrupted operation: the state of the
 // sequencer, and what the operation was waiting for.
-func stopped(ctx context.Context, name string, state State, nodes []uint64) error {
+func stopped(ctx context.Context, i Info, nodes []uint64) error {
+	name, state := i.Name, i.State
 	if len(nodes) == 0 {
 		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
 			name, state, context.Cause(ctx))
@@ -398,23 +417,9 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		// node IDs in between.
 		done.begun, done.sure = begun, make(map[string]bool)
 	}
-	waiting, free, err := done.windows(ctx, s, info, ms(now))
-	if err != nil || len(waiting) > 0 {
+	begun, waiting, err := done.ended(ctx, s, info, begun, ms(now))
+	if begun == nil {
 		return info, waiting, err
-	}
-	if len(free) > 0 {
-		// The values read for these may be lost. A value that is read both
-		// before and after an applied write is durable, because it was there at
-		// that write.
-		begun, err = rewrite(ctx, s, name, begun, func(r *configRecord) { r.State = through })
-		if begun == nil {
-			return info, nil, err
-		}
-		done.begun = begun
-		waiting, again, err := done.windows(ctx, s, info, ms(now))
-		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
-			return info, waiting, err
-		}
 	}
 	// The records were read after these bytes were in the configuration.
 	// Different bytes may describe the same state: if the sequencer was
@@ -459,13 +464,42 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, change fun
 	return next, nil
 }
 
-// A closing holds what one call of Destroy or DetachAll has written and what
-// was applied.
+// A closing holds what one call of Destroy, DetachAll or SetNodes has written
+// and what was applied.
 type closing struct {
+	only    *Range               // node IDs outside of it are closed; nil: all
 	begun   []byte               // the bytes of the configuration
 	records map[string][]byte    // the records of node IDs, by key
 	sure    map[string]bool      // keys of records that were there after begun was written
 	damaged map[uint64]time.Time // when damaged records were found
+}
+
+func newClosing() *closing {
+	return &closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
+}
+
+// ended closes windows, and returns the bytes of the configuration if all had
+// ended when it had these bytes; otherwise nil, and those that it waits for.
+func (c *closing) ended(ctx context.Context, s Store, i Info, begun []byte, now int64) ([]byte, []NodeInfo, error) {
+	waiting, free, err := c.windows(ctx, s, i, now)
+	if err != nil || len(waiting) > 0 {
+		return nil, waiting, err
+	}
+	if len(free) > 0 {
+		// The values read for these may be lost. A value that is read both
+		// before and after an applied write is durable, because it was there at
+		// that write.
+		begun, err = rewrite(ctx, s, i.Name, begun, func(*configRecord) {})
+		if begun == nil {
+			return nil, nil, err
+		}
+		c.begun = begun
+		waiting, again, err := c.windows(ctx, s, i, now)
+		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
+			return nil, waiting, err
+		}
+	}
+	return begun, nil, nil
 }
 
 // windows rewrites the record of every held node ID, so that its owner can no
@@ -479,7 +513,11 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	again := false
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
+	keeps := func(node uint64) bool { return c.only != nil && c.only.has(node) }
 	worn := func(node uint64) {
+		if keeps(node) {
+			return
+		}
 		// Its owner cannot extend it, but may use the rest of its window.
 		if c.damaged[node].IsZero() {
 			c.damaged[node] = time.Now()
@@ -491,6 +529,8 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	err = eachNode(ctx, s, i.Name, worn, func(node uint64, key string, value []byte, r nodeRecord) error {
 		ours, _ := decodeNode(key, c.records[key])
 		switch {
+		case keeps(node):
+			return nil
 		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
 			waiting = append(waiting, r.info(node)) // its owner may not know yet
 			return nil

@@ -23,6 +23,35 @@ type Config struct {
 	// can work without the store, and how long the node ID of a crashed member
 	// is blocked. It is at least MinWindow.
 	Window time.Duration
+
+	// Nodes are the node IDs that members of this store may take, such as one
+	// of two ranges for two stores that share a database; nil means all of the
+	// layout. SetNodes changes them; they are not compared with those that a
+	// member was opened with.
+	Nodes *Range
+}
+
+// A Range is the range of node IDs from Lo to Hi, both inclusive.
+type Range struct{ Lo, Hi uint64 }
+
+// String returns the range as LO..HI, and nil as all.
+func (r *Range) String() string { return r.record().String() }
+
+func (r *Range) has(node uint64) bool { return r.Lo <= node && node <= r.Hi }
+
+func (r *Range) record() nodeRange {
+	if r == nil {
+		return nodeRange{}
+	}
+	return nodeRange{r.Lo, r.Hi, true}
+}
+
+// check returns an error if a layout does not have the node IDs of a range.
+func (r *Range) check(l firn.Layout) error {
+	if r != nil && (r.Lo > r.Hi || r.Hi > l.MaxNode()) {
+		return fmt.Errorf("grant: the node IDs %v are no range of those of layout %s, which has 0..%d", r, l, l.MaxNode())
+	}
+	return nil
 }
 
 // DefaultWindow is the shortest Window that NewConfig chooses.
@@ -85,7 +114,7 @@ func (c Config) Check() error {
 		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v (twice max-ahead, four ticks, 100ms)",
 			c.Window, c.MaxAhead, c.Layout.Unit(), least)
 	}
-	return nil
+	return c.Nodes.check(c.Layout)
 }
 
 // checkTime returns an error if the layout can make no more IDs.

@@ -292,7 +292,8 @@ func testRaces(t *testing.T) {
 							if value == "" {
 								return
 							}
-							put(t, s, key, value[:len(value)-3]+fmt.Sprint(renewals%10)+`"}`)
+							nonce := strings.Index(value, `"nonce":"`) + len(`"nonce":"`)
+							put(t, s, key, value[:nonce]+fmt.Sprint(renewals%10)+value[nonce+1:])
 							return
 						}
 						put(t, s, key, node("held", "o", now.Add(time.Duration(renewals-100)*time.Second), now))

@@ -505,7 +505,7 @@ func (m *machine) readConfig(value []byte) bool {
 	}
 	if n := r.Nodes; n.limited {
 		if max(m.lo, n.lo) > min(m.hi, n.hi) {
-			m.refuse(fmt.Errorf("grant: sequencer %s: this member may take the node IDs %d..%d, and the sequencer only has %d..%d in this store", m.set.Name, m.lo, m.hi, n.lo, n.hi))
+			m.refuse(fmt.Errorf("%w: sequencer %s only has %v in this store, and this member may take %d..%d", ErrNodesExhausted, m.set.Name, n, m.lo, m.hi))
 			return false
 		}
 		m.lo, m.hi = max(m.lo, n.lo), min(m.hi, n.hi)

@@ -125,6 +125,23 @@ func operations() []operation {
 				t.Errorf("node 7 is %+v, and was to be given back", n)
 			}
 		}},
+		{"narrow", func(ctx context.Context, s grant.Store) error {
+			_, err := grant.SetNodes(ctx, s, "s", &grant.Range{Lo: 1, Hi: 2}, at(now.Add(time.Hour)))
+			return err
+		}, func(t *testing.T, s grant.Store) {
+			t.Helper()
+			if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.State != grant.Attached || *info.Config.Nodes != (grant.Range{Lo: 1, Hi: 2}) {
+				t.Errorf("it is %+v, %v", info, err)
+			}
+			for number, n := range nodes(t, s, "s") {
+				if (number < 1 || number > 2) && n.Held && !n.Closing {
+					t.Errorf("node %d is held, and its owner can extend it", number)
+				}
+			}
+		}},
+		{"widen", admin(grant.Attached, func(ctx context.Context, s grant.Store) (grant.Info, error) {
+			return grant.SetNodes(ctx, s, "s", nil, nil)
+		}), state(grant.Attached)},
 		{"detach", admin(grant.Detached, detach), state(grant.Detached)},
 		{"attach", admin(grant.Attached, attach), state(grant.Attached)},
 		{"destroy", admin(grant.Destroyed, destroy), state(grant.Destroyed)},

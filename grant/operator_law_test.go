@@ -363,7 +363,7 @@ func TestFenceFloor(t *testing.T) {
 // TestExtrasAreKept: every operation carries on the optional fields of a
 // configuration, and members do not claim against them.
 func TestExtrasAreKept(t *testing.T) {
-	extras := configExtras{Nodes: nodeRange{3, 90, true}, MovedTo: "etcd://other", Prefix: "ord_", LowBits: 3}
+	extras := configExtras{Nodes: nodeRange{3, 9, true}, MovedTo: "etcd://other", Prefix: "ord_", LowBits: 3}
 	s, c := sequencerStore(func(c *configRecord) { c.configExtras = extras })
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
 	_, attach := AttachAll(ctx, s, "s")
@@ -401,8 +401,8 @@ func TestExtrasAreKept(t *testing.T) {
 		{lo: 5, hi: 7, first: 5, last: 7},
 		{lo: 4, hi: 6, first: 5, last: 6},
 		{lo: 6, hi: 9, first: 6, last: 7},
-		{lo: 0, hi: 4, says: "this member may take the node IDs 0..4"},
-		{lo: 8, hi: 15, says: "this member may take the node IDs 8..15"},
+		{lo: 0, hi: 4, says: "may take 0..4"},
+		{lo: 8, hi: 15, says: "may take 8..15"},
 		{lo: 0, hi: 15, moved: "etcd://other", says: "s was moved to etcd://other"},
 	} {
 		r := newRig(t, 4, nil)

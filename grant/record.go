@@ -118,6 +118,13 @@ type nodeRange struct {
 	limited bool
 }
 
+func (r nodeRange) String() string {
+	if !r.limited {
+		return "all"
+	}
+	return fmt.Sprintf("%d..%d", r.lo, r.hi)
+}
+
 // A configJSON is the written form of a configRecord: JSON in this order.
 type configJSON struct {
 	Version       int         `json:"v"`
@@ -140,11 +147,17 @@ func newConfigRecord(c Config) configRecord {
 	return configRecord{
 		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
+		configExtras: configExtras{Nodes: c.Nodes.record()},
 	}
 }
 
 func (r configRecord) config() Config {
+	var nodes *Range
+	if r.Nodes.limited {
+		nodes = &Range{r.Nodes.lo, r.Nodes.hi}
+	}
 	return Config{
+		Nodes:    nodes,
 		Layout:   r.Layout,
 		MaxAhead: time.Duration(r.MaxAhead) * time.Millisecond,
 		Window:   time.Duration(r.Window) * time.Millisecond,

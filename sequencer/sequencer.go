@@ -28,7 +28,7 @@ var (
 )
 
 // A Range is the range of node IDs from Lo to Hi, both inclusive.
-type Range struct{ Lo, Hi uint64 }
+type Range = grant.Range
 
 // Config configures how a sequencer is opened. The settings in the first part
 // are the same for every process that opens it, and fixed when it is created.

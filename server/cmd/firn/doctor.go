@@ -18,10 +18,10 @@ import (
 )
 
 func newDoctor(a *app) *cobra.Command {
-	var configFile, store string
+	var configFile, store, other string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor [--config FILE] [--store URL] [--json]",
+		Use:   "doctor [--config FILE] [--store URL] [--other-store URL] [--json]",
 		Short: "Diagnose a server's clock, store, limits, addresses and certificates",
 		Long: `Doctor looks for problems on this machine that would keep a server from handing out IDs,
 or make their times wrong.
@@ -31,6 +31,8 @@ or make their times wrong.
   clock        whether it is synchronized, is being set, and agrees with the store's clock
                and with those of other servers
   store        whether it answers, how fast, and whether its settings are dangerous
+  other store  with --other-store, a store whose IDs meet those of the first in one database:
+               whether node IDs of a sequencer are in both
   members      the versions of the servers of the store
   file system  the free space of a store in a directory
   limits       how many files a process may open
@@ -48,11 +50,12 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
 			if err != nil {
 				return err
 			}
-			return a.doctor(cmd.Context(), s, asJSON)
+			return a.doctor(cmd.Context(), s, other, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
 	storeVar(cmd, &store)
+	cmd.Flags().Var(&value[string]{&other, notEmpty, nil, "URL"}, "other-store", "another store, for node IDs that are in both")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }
@@ -61,7 +64,7 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
 const examination = time.Minute
 
 // doctor runs the checks of a server and prints the findings.
-func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, s *serving, other string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, examination)
 	defer cancel()
 	given := func(texts ...string) []string {
@@ -94,6 +97,14 @@ func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 		if c.Store != nil {
 			defer c.Store.Close()
 		}
+	}
+	if other != "" {
+		s, err := a.openStore(ctx, other, false, a.news())
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		c.Other = s
 	}
 	found := doctor.Run(ctx, c)
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -47,6 +48,7 @@ or their windows have ended.`, false, grant.DetachAll),
 			`Destroy ends a sequencer: all members give their node IDs back, and no more IDs are made.
 Its marks are kept: if it is created again under the same name, with the same layout, it
 continues above its old IDs and never repeats one.`, true, grant.Destroy),
+		newSequencerNodes(a),
 		newSequencerMove(a),
 		newSequencerPurge(a),
 	)
@@ -111,6 +113,7 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window time.Duration
+	var nodes *sequencer.Range
 	var cmd *cobra.Command
 	given := func(flag string, d *time.Duration) *time.Duration {
 		if !cmd.Flags().Changed(flag) {
@@ -132,7 +135,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
-		if err != nil {
+		c.Nodes = nodes
+		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, a.now())
@@ -142,6 +146,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return a.printInfo(info, asJSON)
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
+	cmd.Flags().Var(&value[*sequencer.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
@@ -167,7 +172,11 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("sequencer", "%s", i.Name)
 	r.add("state", "%s", i.State)
 	r.add("layout", "%s", i.Config.Layout)
-	r.add("nodes", "%s", group(i.Config.Layout.MaxNode()+1))
+	if all := group(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
+		r.add("nodes", "%s", all)
+	} else {
+		r.add("nodes", "%v of %s", i.Config.Nodes, all)
+	}
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%s", windowOf(i))
 	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
@@ -259,11 +268,11 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 // back.
 func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
 	yes := !confirm
-	cmd := newSequencerChange(a, name, short, long+"\n\nIt can be interrupted at any time (ctrl-C); run it again to continue.", func(ctx context.Context, s grant.Store, sequencer string) (grant.Info, error) {
-		if err := a.confirm(yes, sequencer, name); err != nil {
+	cmd := newSequencerChange(a, name, short, long+"\n\nIt can be interrupted at any time (ctrl-C); run it again to continue.", func(ctx context.Context, s grant.Store, q string) (grant.Info, error) {
+		if err := a.confirm(yes, q, name); err != nil {
 			return grant.Info{}, err
 		}
-		info, err := empty(ctx, s, sequencer, &grant.AdminOptions{Waiting: a.tellWaiting(ctx, s, sequencer)})
+		info, err := empty(ctx, s, q, &grant.AdminOptions{Waiting: a.tellWaiting(ctx, s, q)})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
 			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue", info.Name, info.State, name, info.Name)
 		}
@@ -276,11 +285,11 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 }
 
 // tellWaiting returns what prints the node IDs for which an operation waits.
-func (a *app) tellWaiting(ctx context.Context, s grant.Store, sequencer string) func([]grant.NodeInfo) {
+func (a *app) tellWaiting(ctx context.Context, s grant.Store, name string) func([]grant.NodeInfo) {
 	return func(waiting []grant.NodeInfo) {
-		for _, free := range blocked(ctx, s, sequencer, a.now) {
+		for _, free := range blocked(ctx, s, name, a.now) {
 			if free {
-				a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", sequencer)
+				a.note("node IDs are blocked by a clock far ahead; firn node repair %s --apply ends the wait for them", name)
 				break
 			}
 		}
@@ -312,6 +321,36 @@ func (a *app) confirm(yes bool, name, what string) error {
 		return &exitError{exitNo, fmt.Errorf("the name does not match: nothing was done"), ""}
 	}
 	return nil
+}
+
+func newSequencerNodes(a *app) *cobra.Command {
+	var nodes *sequencer.Range
+	cmd := newSequencerChange(a, "nodes", "Change which node IDs members may take",
+		`Nodes changes the node IDs that members of this store may take. Give two stores whose IDs
+meet in one database ranges that do not overlap.
+
+  firn sequencer nodes orders 0..511
+  firn sequencer nodes orders all
+
+To widen them takes a moment. To narrow them, members that hold others give them back: when
+it returns, another store may use these. It can be interrupted at any time (ctrl-C); run it
+again to continue.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+			return grant.SetNodes(ctx, s, name, nodes, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, name)})
+		})
+	cmd.Use = "nodes NAME LO..HI|all"
+	cmd.Example = "  firn sequencer nodes orders 0..511"
+	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) != 2 {
+			return misuse("", "write %s NAME LO..HI, or NAME all", cmd.CommandPath())
+		}
+		if args[1] != "all" {
+			if nodes, err = parseNodes(args[1]); err != nil {
+				return misuse("", "%w", err)
+			}
+		}
+		return oneName(cmd, args[:1])
+	}
+	return cmd
 }
 
 func newSequencerPurge(a *app) *cobra.Command {

@@ -40,7 +40,7 @@ const (
 
 // A Finding is the result of one check.
 type Finding struct {
-	Check string `json:"check"` // clock, store, records, members, file system, limits, address, TLS
+	Check string `json:"check"` // clock, store, other store, records, members, file system, limits, address, TLS
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Fix   string `json:"fix,omitempty"` // what to do if Level is Fix
@@ -53,6 +53,10 @@ type Config struct {
 	Store      grant.Store
 	StoreError error
 	StoreHint  string
+
+	// Other is another store whose IDs meet those of Store in one database; nil
+	// means that there is none.
+	Other grant.Store
 
 	// Missing means that Directory has no store yet; the server creates it when it
 	// starts.
@@ -89,6 +93,7 @@ func Run(ctx context.Context, c Config) []Finding {
 	begin := time.Now()
 	r.synchronized()
 	r.store(ctx)
+	r.ranges(ctx)
 	r.directory()
 	r.limits()
 	for _, address := range c.Listen {
@@ -99,6 +104,45 @@ func Run(ctx context.Context, c Config) []Finding {
 	}
 	r.stepped(begin)
 	return r.found
+}
+
+// ranges compares the node IDs of sequencers that two stores have.
+func (r *report) ranges(ctx context.Context) {
+	if r.c.Store == nil || r.c.Other == nil {
+		return
+	}
+	const check = "other store"
+	here, all := make(map[string]grant.Info), 0
+	err := grant.Sequencers(ctx, r.c.Store, func(name string, i grant.Info, err error) bool {
+		if err == nil && i.MovedTo == "" {
+			here[name] = i
+		}
+		return true
+	})
+	if err == nil {
+		err = grant.Sequencers(ctx, r.c.Other, func(name string, there grant.Info, err error) bool {
+			i, both := here[name]
+			if err != nil || !both || there.MovedTo != "" {
+				return true
+			}
+			all++
+			if a, b := i.Config.Nodes, there.Config.Nodes; a == nil || b == nil || a.Lo <= b.Hi && b.Lo <= a.Hi {
+				r.add(check, Fix, fmt.Sprintf("give the two stores ranges that do not overlap: firn sequencer nodes %s LO..HI, for each --store", name),
+					"%s may use the node IDs %v in this store, and %v in the other: their IDs can be equal", name, a, b)
+			}
+			if i.Config.Layout != there.Config.Layout {
+				r.add(check, Fix, "IDs of two layouts can be equal whatever their node IDs are: use one layout, or separate columns",
+					"%s has layout %s in this store, and %s in the other", name, i.Config.Layout, there.Config.Layout)
+			}
+			return true
+		})
+	}
+	switch {
+	case err != nil:
+		r.add(check, Unknown, "", "the sequencers of both stores cannot be compared: %v", err)
+	case !slices.ContainsFunc(r.found, func(f Finding) bool { return f.Check == check }):
+		r.add(check, OK, "", "%d sequencers are in both stores, and no node ID is in both", all)
+	}
 }
 
 // A report collects the findings.

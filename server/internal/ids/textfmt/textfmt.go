@@ -21,6 +21,7 @@ type SequencerJSON struct {
 	Floor       string `json:"floor,omitempty"`
 	Created     string `json:"created"`
 	Longest     string `json:"longest_window,omitempty"` // longest window that it ever had
+	Nodes       string `json:"node_range,omitempty"`     // LO..HI, if members may not take all
 	MovedTo     string `json:"moved_to,omitempty"`       // URL of the store that has it now
 	Error       string `json:"error,omitempty"`
 }
@@ -32,6 +33,9 @@ func InJSON(i grant.Info) SequencerJSON {
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
 		Incarnation: i.Incarnation, Created: Stamp(i.Created),
 		Longest: i.LongestWindow.String(), MovedTo: i.MovedTo,
+	}
+	if i.Config.Nodes != nil {
+		j.Nodes = i.Config.Nodes.String()
 	}
 	if !i.Floor.IsZero() {
 		j.Floor = Stamp(i.Floor)
