@@ -144,7 +144,6 @@ func (e *dirError) Unwrap() error { return e.err }
 // TestDirWords checks it.
 var dirWords = strings.NewReplacer(
 	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true creates it",
-	"set AllowVolatile", "add ?volatile=true where that does not matter",
-	" (AnyFileSystem overrides this check)", "",
+	"set AllowVolatile", "add ?volatile=true",
 	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
 )

@@ -161,9 +161,9 @@ func storeError(err error) error {
 		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
 		return failed("run firn node fence NAME to see the changes, and again with --apply to make them; see docs/operations.md", "%w", err)
-	case errors.Is(err, grant.ErrNewerVersion), errors.Is(err, dirstore.ErrNewer):
+	case errors.Is(err, grant.ErrNewerVersion):
 		return failed("use a newer firn; nothing was changed", "%w", err)
-	case errors.Is(err, grant.ErrDamaged), errors.Is(err, dirstore.ErrDamaged):
+	case errors.Is(err, grant.ErrDamaged):
 		return failed("nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/operations.md", "%w", err)
 	case errors.Is(err, dirstore.ErrFailed):
 		return failed("check the system's log for errors of the disk, and start firn again when the disk works", "%w", err)
