@@ -109,16 +109,10 @@ func TestCrash(t *testing.T) {
 }
 
 // restore: a cluster whose etcd is restored has the same identity, and its
-// resourceVersion goes back, which is reported once.
+// resourceVersion goes back, which Check reports.
 func restore(t *testing.T, c *kubetest.Cluster) {
 	namespace := newNamespace(t, c)
-	var mu sync.Mutex
-	var warnings []string
-	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Warn: func(w string) {
-		mu.Lock()
-		defer mu.Unlock()
-		warnings = append(warnings, w)
-	}})
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
 	mustCAS(t, s, "k", nil, []byte("old"))
 	c.KillEtcd()
 	copied := c.Backup()
@@ -133,8 +127,11 @@ func restore(t *testing.T, c *kubetest.Cluster) {
 		mustCAS(t, s, fmt.Sprintf("more/%d", i), nil, []byte("1"))
 	}
 	mustCAS(t, s, "k", []byte("old"), []byte("new"))
-	if _, _, err := s.Lineage(t.Context()); err != nil || len(warnings) > 0 {
-		t.Fatalf("Lineage = %v, and warns %q", err, warnings)
+	if _, _, err := s.Lineage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if dangers, err := s.Check(t.Context()); err != nil || len(dangers) > 0 {
+		t.Fatalf("Check = %q, %v, want nothing", dangers, err)
 	}
 	c.KillAPI()
 	c.KillEtcd()
@@ -151,8 +148,9 @@ func restore(t *testing.T, c *kubetest.Cluster) {
 	if v, err := s.Get(t.Context(), "k"); string(v) != "old" || err != nil {
 		t.Errorf("Get after a restore = %q, %v, want old", v, err)
 	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "went back") || !strings.Contains(warnings[0], "fence") {
-		t.Errorf("a restore is told as %q, want one warning", warnings)
+	dangers, err := s.Check(t.Context())
+	if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "went back") || !strings.Contains(dangers[0], "fence") {
+		t.Errorf("Check after a restore = %q, %v, want one danger", dangers, err)
 	}
 }
 

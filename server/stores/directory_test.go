@@ -37,7 +37,7 @@ func TestDirWords(t *testing.T) {
 		rows = append(rows, row{"/dev/shm/firn-none", "add ?volatile=true", dirstore.ErrFileSystem})
 	}
 	for _, r := range rows {
-		_, err := Open(t.Context(), "dir:"+r.path, Options{})
+		_, err := Open(t.Context(), "dir:"+r.path)
 		if err == nil || !errors.Is(err, r.is) || !strings.Contains(err.Error(), r.want) {
 			t.Errorf("dir:%s: %v, want %q", r.path, err, r.want)
 			continue
@@ -56,8 +56,8 @@ func TestOpenDirOfHang(t *testing.T) {
 		answers := make(chan struct{})
 		late := new(memstore.Store)
 		begin := time.Now()
-		s, err := inTime("/data/firn", func() (grant.Store, error) { <-answers; return late, nil })
-		if s != nil || err == nil || !strings.Contains(err.Error(), "open /data/firn: the disk has not answered for 20s") {
+		s, err := inTime(t.Context(), "/data/firn", func() (grant.Store, error) { <-answers; return late, nil })
+		if s != nil || err == nil || !strings.Contains(err.Error(), "open /data/firn: the disk has not answered in time") {
 			t.Errorf("opened %v, %v, want that the disk has not answered", s, err)
 		}
 		if took := time.Since(begin); took != openDirTime {

@@ -95,7 +95,7 @@ func newHistory(t *testing.T, url string) *history {
 // open is a store, or nil if ctx is done before there is one.
 func (h *history) open(ctx context.Context) grant.Store {
 	for ctx.Err() == nil {
-		if s, err := stores.Open(ctx, h.url, stores.Options{}); err == nil {
+		if s, err := stores.Open(ctx, h.url); err == nil {
 			return s
 		}
 	}

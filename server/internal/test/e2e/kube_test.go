@@ -93,7 +93,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *
 	stopped(func() { c.Restore(copied) })
 	f.workers[0].end()
 	f.start(0)
-	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""), stores.Options{})
+	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

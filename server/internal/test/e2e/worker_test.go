@@ -117,7 +117,7 @@ func (j task) work() error {
 	}
 	var s grant.Store
 	for s == nil { // etcd may be away
-		opened, err := stores.Open(ctx, j.Store, stores.Options{})
+		opened, err := stores.Open(ctx, j.Store)
 		if ctx.Err() != nil {
 			return nil
 		}
