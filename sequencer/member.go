@@ -486,12 +486,6 @@ func (m *member[I]) want() {
 	}
 }
 
-// Name returns the sequencer's name.
-func (m *member[I]) Name() string { return m.name }
-
-// Layout returns the layout of the sequencer's IDs.
-func (m *member[I]) Layout() firn.Layout { return m.config.Layout }
-
 // Config returns the configuration that all members of the sequencer share.
 func (m *member[I]) Config() grant.Config { return m.config }
 

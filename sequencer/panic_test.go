@@ -70,7 +70,11 @@ func TestPanicsOfCallers(t *testing.T) {
 			}
 		}
 		var none context.Context
-		panics(t, func() { _ = q.Close(none) })
+		for _, call := range []func(){
+			func() { _ = q.Close(none) }, func() { _, _ = q.Next(none) }, func() { _ = q.Fill(none, make([]firn.ID, 3)) }, func() { _, _ = q.NextBatch(none, 3) },
+		} {
+			panics(t, call)
+		}
 		if err := q.Close(t.Context()); err != nil {
 			t.Errorf("Close after one that panicked: %v", err)
 		}
@@ -134,49 +138,6 @@ func TestCallersHearOfTheEnd(t *testing.T) {
 		if err := q.Close(t.Context()); err == nil {
 			t.Error("Close returned no error, but the node ID was not given back")
 		}
-	})
-}
-
-// slowContext is a context whose Done takes a second the first time.
-type slowContext struct {
-	context.Context
-	asked *atomic.Bool
-}
-
-func (c slowContext) Done() <-chan struct{} {
-	if !c.asked.Swap(true) {
-		time.Sleep(time.Second)
-	}
-	return c.Context.Done()
-}
-
-// TestAttachOvertakesDetach: an Attach that comes after a Detach, but reaches
-// the Keeper first, leaves a sequencer that makes IDs.
-func TestAttachOvertakesDetach(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		q := open(t, s, nil)
-		done := make(chan error)
-		go func() { done <- q.Detach(slowContext{t.Context(), new(atomic.Bool)}) }()
-		synctest.Wait()
-		if err := q.Attach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		one(t, q)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := q.Next(ctx); err != nil {
-			t.Errorf("Next after both: %v, and State is %v", err, q.State().Phase)
-		}
-		for range 100 { // calls that never wait request a window too
-			if _, err := q.TryNext(); err == nil {
-				break
-			}
-			time.Sleep(time.Second)
-		}
-		closeIt(t, q)
 	})
 }
 
@@ -260,35 +221,4 @@ func inKeeper() bool {
 			return false
 		}
 	}
-}
-
-// TestNilContext: a nil context panics in every state, and leaves the sequencer
-// unchanged.
-func TestNilContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := open(t, new(memstore.Store), nil)
-		for _, attached := range []bool{true, false} {
-			for what, call := range map[string]func(ctx context.Context){
-				"Next":      func(ctx context.Context) { _, _ = q.Next(ctx) },
-				"Fill":      func(ctx context.Context) { _ = q.Fill(ctx, make([]firn.ID, 3)) },
-				"NextBatch": func(ctx context.Context) { _, _ = q.NextBatch(ctx, 3) },
-			} {
-				func() {
-					defer func() {
-						if said, _ := recover().(string); !strings.Contains(said, "context.Background()") {
-							t.Errorf("%s, attached %v: panics with %q, want a hint at context.Background()", what, attached, said)
-						}
-					}()
-					call(nil)
-				}()
-			}
-			if got := q.Stats().IDs; got != 0 {
-				t.Errorf("%d IDs were taken", got)
-			}
-			if err := q.Detach(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		closeIt(t, q)
-	})
 }

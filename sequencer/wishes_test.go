@@ -152,23 +152,6 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestLargeBatchLate: a batch that a fresh window can no longer hold is too
-// large, and does not wait.
-func TestLargeBatchLate(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
-		q := open(t, s, &sequencer.Config{Layout: small, Window: time.Minute})
-		defer closeIt(t, q)
-		time.Sleep(2 * time.Second)
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if _, err := q.NextBatch(ctx, 6000*4-8); !errors.Is(err, firn.ErrBatchTooLarge) {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
-	})
-}
-
 // TestSwitchInUse: a member that loses its node ID and takes another one while
 // it makes IDs continues above them, and counts them all.
 func TestSwitchInUse(t *testing.T) {
@@ -348,27 +331,6 @@ func TestCreatedMeanwhile(t *testing.T) {
 		s := &hastyStore{Store: mem, fail: true}
 		if _, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, errCut) || s.writes > 0 {
 			t.Errorf("a store that fails once: %v after %d writes", err, s.writes)
-		}
-	})
-}
-
-// TestDetachSays: the errors of a failing Detach.
-func TestDetachSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &lineageStore{Store: new(memstore.Store)}
-		s.is("one", 0, 0)
-		q := open(t, s, nil)
-		one(t, q)
-		s.is("another", 0, 0)
-		time.Sleep(2 * time.Second)
-		if err := q.Detach(t.Context()); !errors.Is(err, grant.ErrRolledBack) || errors.Is(err, sequencer.ErrUnavailable) {
-			t.Errorf("the store answers, and Detach: %v", err)
-		}
-		_ = q.Close(t.Context())
-		for what, err := range map[string]error{"Detach": q.Detach(t.Context()), "Attach": q.Attach(t.Context())} {
-			if !errors.Is(err, sequencer.ErrClosed) || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "orders") {
-				t.Errorf("%s of a closed one: %v", what, err)
-			}
 		}
 	})
 }
