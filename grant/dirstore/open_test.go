@@ -401,18 +401,6 @@ func TestLockFileRemoved(t *testing.T) {
 	}
 }
 
-// A partly written file of a dead process is removed when the store is opened.
-func TestSweepFiles(t *testing.T) {
-	dir := t.TempDir()
-	open(t, dir)
-	write(t, filepath.Join(dir, "tmp+v1+a"), "firn-rec")
-	write(t, filepath.Join(dir, "tmp+"), "firn")
-	open(t, dir)
-	if got := tree(t, dir); slices.ContainsFunc(got, func(name string) bool { return strings.Contains(name, tempPrefix) }) {
-		t.Errorf("after opening again there are %q", got)
-	}
-}
-
 func TestFileSystemCheck(t *testing.T) {
 	for _, test := range []struct {
 		f                 fileSystem

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -310,33 +309,6 @@ func TestReads(t *testing.T) {
 				t.Errorf("%s after %v = %q, %v, want 1", what, first, got, err)
 			}
 		}
-	}
-}
-
-// TestLineage: the revision grows with every CAS, and another table has another
-// identity.
-func TestLineage(t *testing.T) {
-	s, other := newFake().store(t), newFake().store(t)
-	name, before, err := s.Lineage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, key := range []string{"a", "b", "a"} {
-		old := []byte(nil)
-		if i == 2 {
-			old = []byte("0")
-		}
-		if ok, err := s.CAS(t.Context(), key, old, fmt.Append(nil, i)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		again, now, err := s.Lineage(t.Context())
-		if again != name || now != before+1 || err != nil {
-			t.Errorf("Lineage() = %q, %d, %v, want %q, %d", again, now, err, name, before+1)
-		}
-		before = now
-	}
-	if third, _, err := other.Lineage(t.Context()); third == name || err != nil {
-		t.Errorf("two tables are both %q (%v)", third, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func testHistories(t tb, su suite) {
 		workers = 4
 		keys    = 2
 		times   = history.Max / workers / 2 // calls per worker: no key can have too many
-		most    = 20000                    // histories
+		most    = 20000                     // histories
 	)
 	var (
 		r         = recorder{store: s.Store}

@@ -76,6 +76,12 @@ var cuts = []cut{
 func TestCutWaits(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
+	if s, err := stores.Open(t.Context(), standby.URL()); !errors.Is(err, sqlstore.ErrReplica) {
+		t.Errorf("a standby: %v, want ErrReplica", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
 	// Which would hide the warning, and not wait.
 	primary.Exec("ALTER ROLE firn SET client_min_messages = error;\nALTER ROLE firn SET synchronous_commit = local;\n")
 	s := open(t, primary.URL("create=true"))

@@ -336,34 +336,6 @@ func kills(t *testing.T, kind string, server *sqltest.Server) {
 	l.end(t, fmt.Sprintf("%s killed %d times", kind, times))
 }
 
-// TestStandby: a replica is refused, a standby without synchronous commits
-// causes a warning, and a failover to a synchronous one loses no acknowledged
-// write.
-func TestStandby(t *testing.T) {
-	primary := sqltest.PostgreSQL(t)
-	open(t, primary.URL("create=true"))
-	standby := primary.Standby()
-	if s, err := stores.Open(t.Context(), standby.URL()); !errors.Is(err, sqlstore.ErrReplica) {
-		t.Errorf("a standby: %v, want ErrReplica", err)
-		if err == nil {
-			_ = s.Close()
-		}
-	}
-	s := open(t, primary.URL())
-	if got := checked(t, s); !strings.Contains(got, "synchronous_standby_names is empty") {
-		t.Errorf("Check = %q, want synchronous_standby_names", got)
-	}
-	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nSELECT pg_reload_conf();\n")
-	eventually(t, "Check reports nothing", func() bool { return checked(t, s) == "" })
-	both := strings.Replace(primary.URL(), primary.Address(), standby.Address()+","+primary.Address(), 1)
-	l := raise(t, open(t, both))
-	l.more(t, 200)
-	primary.Kill()
-	standby.Exec("SELECT pg_promote();")
-	l.more(t, 100)
-	l.end(t, "failover of postgres")
-}
-
 // TestReadOnly: a server that takes no writes for a while is refused for that
 // while, and the connections that have seen it are not used any more.
 func TestReadOnly(t *testing.T) {
