@@ -351,6 +351,7 @@ func broken() []struct {
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
+		{"keys without case", "keys", renaming(strings.ToLower)},
 		{"writes to a neighbour too", "replace,keys", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			if ok && key == "a" {
