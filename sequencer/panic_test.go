@@ -3,12 +3,10 @@ package sequencer_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -96,48 +94,6 @@ func TestPanicsOfCallers(t *testing.T) {
 		q := open(t, s, nil) // a node ID is free for it
 		one(t, q)
 		closeIt(t, q)
-	})
-}
-
-// A quittingHandler is a log handler that ends the goroutine that logs an
-// error, as t.Fatal would.
-type quittingHandler struct{}
-
-func (quittingHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-func (h quittingHandler) WithAttrs([]slog.Attr) slog.Handler         { return h }
-func (h quittingHandler) WithGroup(string) slog.Handler              { return h }
-
-func (quittingHandler) Handle(context.Context, slog.Record) error {
-	runtime.Goexit()
-	return nil
-}
-
-// TestCallersHearOfTheEnd: calls that wait for a window learn that the
-// goroutine that would get one has ended.
-func TestCallersHearOfTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(midnight))
-		s := &failingStore{Store: new(memstore.Store)}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(quittingHandler{})})
-		one(t, q)
-		s.fail(errRefused, errRefused)
-		done := make(chan error)
-		go func() {
-			time.Sleep(50 * time.Second)
-			_, err := q.NextBatch(context.Background(), 4096*30_000) // more than is left
-			done <- err
-		}()
-		select { // a minute after midnight, the end of the window is logged
-		case err := <-done:
-			if err == nil || time.Since(midnight) < time.Minute {
-				t.Errorf("NextBatch: %v after %v", err, time.Since(midnight))
-			}
-		case <-time.After(time.Hour):
-			t.Fatal("NextBatch waits for ever")
-		}
-		if err := q.Close(t.Context()); err == nil {
-			t.Error("Close returned no error, but the node ID was not given back")
-		}
 	})
 }
 

@@ -490,6 +490,8 @@ func TestPasswords(t *testing.T) {
 
 // TestURLs: errors in a URL are reported before any request.
 func TestURLs(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	t.Setenv("HOME", "/nonexistent")
 	for _, test := range []struct{ url, words string }{
 		{"redis://h", "unknown kind of store"},
 		{"etcd:h", "unknown kind of store"},
@@ -525,8 +527,15 @@ func TestURLs(t *testing.T) {
 		{"mysql://u@h/d?dbname=e", `unknown parameter "dbname"`},
 		{"mysql://u@h/d?table=", "table has no value"},
 		{"etcd://a?prefix=b", `unknown parameter "prefix"`},
+		{"kubernetes://user:secret@ids", "a user or a password"},
+		{"kubernetes://10.0.0.1:6443", "looks like an address"},
+		{"kubernetes://IDS", `namespace "IDS"`},
+		{"kubernetes://ids/Prod", `prefix "Prod"`},
 		{"kubernetes://ids?namespace=other", `unknown parameter "namespace"`},
 		{"kubernetes://ids?context=", "context has no value"},
+		{"kubernetes://ids?context=a", `context "a" does not exist`},
+		{"kubernetes://ids?kubeconfig=/nonexistent", "/nonexistent"},
+		{"kubernetes://ids?timeout=-1s", "timeout"},
 		{"dir:/a?create=true&create=false", "create is given twice"},
 		{"dir:/a?create", "create has no value"},
 	} {
@@ -546,6 +555,9 @@ func TestURLs(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ url, words string }{
+		{"kubernetes://", ""},
+		{"kubernetes:///prod", ""},
+		{"kubernetes://ids/prod/eu?timeout=2s", ""},
 		{"etcd://a,b:2379/firn", ""},
 		{"mysql://u:p@h/d?table=ids&create=true", ""},
 		{"postgresql://u:p@h,i/d?sslmode=require&timeout=3s", ""},
