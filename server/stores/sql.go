@@ -303,3 +303,27 @@ func away(e *Error) *Error {
 	e.Unreachable = true
 	return e
 }
+
+// networkHint says what to do if a server cannot be reached. ca and cert name
+// the URL parameters for TLS files.
+func networkHint(err error, ca, cert string) string {
+	_, dns := errors.AsType[*net.DNSError](err)
+	_, op := errors.AsType[*net.OpError](err)
+	switch {
+	case isTLS(err):
+		return fmt.Sprintf("name the authority that signed the server's certificate with %s in the URL, and a certificate for a server that requires one with %s; the certificate must be valid for the host in the URL", ca, cert)
+	case dns:
+		return "host not found: check its name"
+	case errors.Is(err, context.DeadlineExceeded), op:
+		return "check that it is running, that host and port are right, and that no firewall is in between"
+	}
+	return ""
+}
+
+// networkFault returns the error for a server that could not be reached, or an
+// unknown error.
+func networkFault(where string, err error, ca, cert string) *Error {
+	e := fault(networkHint(err, ca, cert), "%s: %w", where, innermost(err))
+	e.Unreachable = isNetwork(err)
+	return e
+}
