@@ -163,11 +163,11 @@ func testOptions(t *testing.T) {
 	if stats := q.Stats(); stats.State.Phase != Attached || stats.State.Node != n.Node || stats.Keeper.Acquired != 1 {
 		t.Errorf("%+v", stats)
 	}
-	if _, _, err := q.Reserve(600_000); err != nil {
+	if _, err := q.NextBatch(t.Context(), 600_000); err != nil {
 		t.Fatal(err)
 	}
 	if lead := q.Stats().Lead; lead < 50*time.Millisecond {
-		t.Errorf("it leads the clock by %v after a large reservation", lead)
+		t.Errorf("it leads the clock by %v after a large batch", lead)
 	}
 	// A grant that could not be used.
 	q.mu.Lock()

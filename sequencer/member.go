@@ -17,7 +17,6 @@ type generator[I firn.AnyID[I]] interface {
 	Next(context.Context) (I, error)
 	TryNext() (I, error)
 	Fill(context.Context, []I) error
-	Reserve(int) (firn.BatchOf[I], time.Duration, error)
 	NextBatch(context.Context, int) (firn.BatchOf[I], error)
 	TryNextBatch(int) (firn.BatchOf[I], error)
 	Extend(until time.Time) error

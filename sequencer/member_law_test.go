@@ -41,14 +41,14 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 			"Next":      func(ctx context.Context) error { _, err := narrow.Next(ctx); return err },
 			"TryNext":   func(context.Context) error { _, err := narrow.TryNext(); return err },
 			"Fill":      func(ctx context.Context) error { return narrow.Fill(ctx, make([]firn.ID, 3)) },
-			"Reserve":   func(context.Context) error { _, _, err := narrow.Reserve(3); return err },
+			"TryBatch":  func(context.Context) error { _, err := narrow.TryNextBatch(3); return err },
 			"NextBatch": func(ctx context.Context) error { _, err := narrow.NextBatch(ctx, 3); return err },
 		}, narrow},
 		"wide": {map[string]func(context.Context) error{
 			"Next":      func(ctx context.Context) error { _, err := wide.Next(ctx); return err },
 			"TryNext":   func(context.Context) error { _, err := wide.TryNext(); return err },
 			"Fill":      func(ctx context.Context) error { return wide.Fill(ctx, make([]firn.ID128, 3)) },
-			"Reserve":   func(context.Context) error { _, _, err := wide.Reserve(3); return err },
+			"TryBatch":  func(context.Context) error { _, err := wide.TryNextBatch(3); return err },
 			"NextBatch": func(ctx context.Context) error { _, err := wide.NextBatch(ctx, 3); return err },
 		}, wide},
 	}

@@ -138,7 +138,7 @@ func TestClockThatPanics(t *testing.T) {
 			"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 3)) },
 			"NextBatch": func() { _, _ = q.NextBatch(t.Context(), 3) },
 			"too large": func() { _, _ = q.NextBatch(t.Context(), 4096*29_900) }, // is the window fresh?
-			"Reserve":   func() { _, _, _ = q.Reserve(3) },
+			"TryBatch":  func() { _, _ = q.TryNextBatch(3) },
 			"Stats":     func() { q.Stats() },
 		} {
 			for n := int64(1); n < 4; n++ {

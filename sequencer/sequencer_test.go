@@ -407,7 +407,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a batch or a reservation that fits no window is an error at
+// TestTooLarge: a batch that fits no window is an error at
 // once, even if no window is open, and nothing is taken.
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
@@ -418,7 +418,7 @@ func TestTooLarge(t *testing.T) {
 			start := time.Now()
 			for _, n := range []int{4*60_000 + 1, math.MaxInt} {
 				_, err := q.NextBatch(t.Context(), n)
-				_, _, err2 := q.Reserve(n)
+				_, err2 := q.TryNextBatch(n)
 				for _, err := range []error{err, err2} {
 					if !errors.Is(err, firn.ErrBatchTooLarge) || !strings.Contains(err.Error(), "Fill") {
 						t.Errorf("a batch of %d: %v, want ErrBatchTooLarge, and a hint at Fill", n, err)
@@ -435,7 +435,7 @@ func TestTooLarge(t *testing.T) {
 		}
 		for _, n := range []int{0, -1, math.MinInt} {
 			_, err := q.NextBatch(t.Context(), n)
-			_, _, err2 := q.Reserve(n)
+			_, err2 := q.TryNextBatch(n)
 			if err == nil || err2 == nil || errors.Is(err, firn.ErrBatchTooLarge) || errors.Is(err2, firn.ErrBatchTooLarge) {
 				t.Errorf("a batch of %d: %v, %v", n, err, err2)
 			}
@@ -446,7 +446,7 @@ func TestTooLarge(t *testing.T) {
 		q := open(t, s, &sequencer.Config{Layout: small, Window: time.Minute})
 		defer closeIt(t, q)
 		const largest = 6000 * 4
-		if _, _, err := q.Reserve(largest); errors.Is(err, firn.ErrBatchTooLarge) {
+		if _, err := q.TryNextBatch(largest); errors.Is(err, firn.ErrBatchTooLarge) {
 			t.Errorf("%d IDs, which a window has: %v", largest, err)
 		}
 		// What a fresh window can no longer hold does not wait either.
@@ -456,47 +456,6 @@ func TestTooLarge(t *testing.T) {
 		if _, err := q.NextBatch(ctx, largest-8); !errors.Is(err, firn.ErrBatchTooLarge) {
 			t.Errorf("%d IDs, two seconds later: %v", largest-8, err)
 		}
-	})
-}
-
-// TestBatchAmongOthers: a batch that MaxAhead does not allow at once gets its
-// turn while others take all free IDs, across renewals of the window.
-func TestBatchAmongOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		l := firn.MustParseLayout("bits=time:48.node:14.seq:1,epoch=0")
-		ahead := 100 * time.Millisecond
-		q := open(t, s, &sequencer.Config{Layout: l, Window: 10 * time.Second, MaxAhead: &ahead})
-		defer closeIt(t, q)
-		ctx, cancel := context.WithCancel(t.Context())
-		var all ids
-		var callers sync.WaitGroup
-		for i := range 6 {
-			callers.Go(func() {
-				for ctx.Err() == nil {
-					id, err := q.Next(ctx)
-					if i == 5 {
-						if id, err = q.TryNext(); err != nil {
-							time.Sleep(100 * time.Microsecond)
-							continue
-						}
-					}
-					if err == nil {
-						all.add(t, id)
-					}
-				}
-			})
-		}
-		for range 4 {
-			time.Sleep(time.Second)
-			start := time.Now()
-			b, err := q.NextBatch(t.Context(), 2*4000)
-			if took := time.Since(start); err != nil || b.Len() != 2*4000 || took > 4200*time.Millisecond {
-				t.Errorf("NextBatch of 4 s: %d IDs, %v after %v", b.Len(), err, took)
-			}
-			all.add(t, slices.Collect(b.All())...)
-		}
-		cancel()
-		callers.Wait()
 	})
 }
 

@@ -54,7 +54,6 @@ func TestLapsedCalls(t *testing.T) {
 	for name, call := range map[string]func(q *sequencer.Sequencer) error{
 		"TryNext":      func(q *sequencer.Sequencer) error { _, err := q.TryNext(); return err },
 		"TryNextBatch": func(q *sequencer.Sequencer) error { b, err := q.TryNextBatch(3); return count(b, err) },
-		"Reserve":      func(q *sequencer.Sequencer) error { b, _, err := q.Reserve(3); return count(b, err) },
 		"Next, and its context has ended": func(q *sequencer.Sequencer) error {
 			if _, err := q.Next(ended); err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("Next: %v", err)
