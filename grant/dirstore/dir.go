@@ -43,7 +43,7 @@ func openDir(path string, o *Options) (*dir, error) {
 	}
 	if there != path {
 		if !o.Create {
-			return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? Create it (Options.Create) if no store was there before",
+			return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? If no store was there before, create one (Create, or ?create=true in a URL)",
 				ErrNoStore, path)
 		}
 		if err := makeDirs(there, path); err != nil {
@@ -375,7 +375,7 @@ func explain(err error) error {
 	case isReadOnly(err):
 		return fmt.Errorf("%w: the store must be on a file system that is mounted for writing", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", err)
+		return fmt.Errorf("%w: every process that uses the store must be able to read and write it, as one user or in a group with mode 2770", err)
 	case isFull(err):
 		return fmt.Errorf("%w: free some space or inodes, or raise the quota; nothing was changed", err)
 	}

@@ -162,7 +162,7 @@ func (s *Store) mayCreate(create bool) error {
 		}
 	}
 	if !create {
-		return fmt.Errorf("%w in %s, which is empty: is it the right directory, and mounted? Create it (Options.Create) if no store was there before", ErrNoStore, s.path)
+		return fmt.Errorf("%w in %s, which is empty: is it the right directory, and mounted? If no store was there before, create one (Create, or ?create=true in a URL)", ErrNoStore, s.path)
 	}
 	return nil
 }

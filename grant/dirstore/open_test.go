@@ -52,7 +52,7 @@ func TestOpenRefuses(t *testing.T) {
 		is      error
 		says    string
 	}{
-		{name: "not a directory", path: "none", is: ErrNoStore, says: "Options.Create"},
+		{name: "not a directory", path: "none", is: ErrNoStore, says: "?create=true"},
 		{name: "no directory, far down", path: "a/b/c", is: ErrNoStore, says: "does not exist"},
 		{name: "empty directory", is: ErrNoStore, says: "is empty"},
 		{

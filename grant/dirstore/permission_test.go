@@ -71,7 +71,7 @@ func tryStore() error {
 // TestPermissions has a user who lacks permissions. The error contains the file
 // and what to do.
 func TestPermissions(t *testing.T) {
-	const right = "run them as one user, or give the directory to a group they share"
+	const right = "as one user or in a group with mode 2770"
 	// If root runs this test, the other user is `nobody`. Otherwise both are
 	// the same user.
 	var owner int
@@ -190,6 +190,41 @@ func TestIrregularFiles(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestGroup has a directory that is writable for a group: then every file is,
+// too.
+func TestGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	for i, old := range []string{"", "0"} {
+		if ok, err := s.CAS(t.Context(), "a", []byte(old), fmt.Append(nil, i)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	for _, name := range tree(t, path) {
+		if mode := stat(t, path+name).Mode().Perm(); mode != 0o660 {
+			t.Errorf("%s has mode %o, want 660", name, mode)
+		}
+	}
+	// While it is not durable, its mode shows that.
+	d := s.disk.(*dir)
+	f, err := d.create("tmp+b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if mode := stat(t, path+"/tmp+b").Mode().Perm(); mode != 0o440 {
+		t.Errorf("a record that is written has mode %o, want 440", mode)
 	}
 }
 

@@ -64,7 +64,7 @@ func openDirectory(ctx context.Context, rest string) (grant.Store, error) {
 	if err == nil {
 		return s, nil
 	}
-	e := &Error{Err: &dirError{dirWords.Replace(err.Error()), err}, Dir: true}
+	e := &Error{Err: err, Dir: true}
 	if errors.Is(err, dirstore.ErrNoStore) {
 		e.Hint = fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: 'dir:%s?create=true'", path)
 	}
@@ -102,21 +102,3 @@ func inTime(ctx context.Context, path string, open func() (grant.Store, error)) 
 		return nil, fmt.Errorf("open %s: the disk has not answered in time: check the disk and its mount: %w", path, ctx.Err())
 	}
 }
-
-// A dirError is an error of dirstore in terms of URLs.
-type dirError struct {
-	text string
-	err  error
-}
-
-func (e *dirError) Error() string { return e.text }
-
-func (e *dirError) Unwrap() error { return e.err }
-
-// dirWords replaces what users of dirstore can do by what a URL can say;
-// TestDirWords checks it.
-var dirWords = strings.NewReplacer(
-	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true creates it",
-	"set AllowVolatile", "add ?volatile=true",
-	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
-)
