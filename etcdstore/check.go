@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,9 +23,8 @@ const (
 	// quota.
 	defaultQuota = 2 << 30
 
-	// manyRevisions is more than an etcd with regular compaction keeps in a
-	// day: the recommended five minutes hold this many at 1,600 writes per
-	// second.
+	// manyRevisions is more than an etcd with regular compaction keeps: the
+	// recommended five minutes hold this many at 1,600 writes per second.
 	manyRevisions = 500_000
 )
 
@@ -60,7 +60,7 @@ func tooOld(members []member) error {
 		}
 		major, minor, patch, ok := parseVersion(m.status.Version)
 		if ok && (major < 3 || major == 3 && (minor < 5 || minor == 5 && patch < 5)) {
-			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7", ErrVersion, m.endpoint, m.status.Version)
+			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7", errVersion, m.endpoint, m.status.Version)
 		}
 	}
 	return nil
@@ -98,114 +98,86 @@ func parseVersion(text string) (major, minor, patch int, ok bool) {
 	return n[0], n[1], n[2], true
 }
 
-// Check returns what an operator should know about this etcd, one sentence
-// each, and nothing if all is well. It asks each endpoint, and determines the
-// oldest revision that still exists. It changes nothing.
-func (s *Store) Check(ctx context.Context) []string {
+// Check returns the dangers of this etcd, one sentence each, and nothing if all
+// is well. It asks each endpoint, and changes nothing. The text of a danger
+// stays the same while it lasts.
+func (s *Store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
-		return []string{err.Error()}
+		return nil, err
 	}
 	defer leave()
 	members := s.status(call)
-	var found []string
+	if !slices.ContainsFunc(members, func(m member) bool { return m.err == nil || isAuth(m.err) }) {
+		return nil, s.failed(ctx, "ask for the status", members[0].err)
+	}
 	for _, err := range []error{tooOld(members), oneCluster(members)} {
 		if err != nil {
-			found = append(found, err.Error())
+			dangers = append(dangers, err.Error())
 		}
 	}
-	return append(found, s.findings(call, members)...)
+	for _, m := range members {
+		dangers = append(dangers, m.dangers()...)
+	}
+	if many, err := s.keepsMany(call); err == nil && many {
+		dangers = append(dangers, fmt.Sprintf("etcd keeps more than %d revisions: it seems to be compacted rarely or never, and refuses writes when its quota is used up. "+
+			"Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", manyRevisions))
+	}
+	return dangers, nil
 }
 
-func (s *Store) findings(ctx context.Context, members []member) []string {
-	var found []string
-	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	for _, m := range members {
-		if m.err != nil {
-			if isAuth(m.err) {
-				add("%s does not report its status to this user, so its version and size are unknown: %v", m.endpoint, m.err)
-			} else {
-				add("%s does not answer: %v", m.endpoint, m.err)
-			}
-			continue
-		}
-		st := m.status
-		if major, minor, _, ok := parseVersion(st.Version); ok {
-			if cmajor, cminor, _, _ := parseVersion(version.Version); major != cmajor || minor != cminor {
-				add("%s runs etcd %s, and this client is version %s: they should work together, but are tested only within one minor version", m.endpoint, st.Version, version.Version)
-			}
-		}
-		if st.Leader == 0 {
-			add("%s has no leader", m.endpoint)
-		}
-		if st.IsLearner {
-			add("%s is a learner and serves no clients: remove it from the endpoints", m.endpoint)
-		}
-		for _, e := range st.Errors {
-			if !strings.Contains(e, "no leader") { // reported above
-				add("%s reports: %s", m.endpoint, e)
-			}
-		}
-		addSize(&found, m.endpoint, st)
+// dangers returns what one member reports.
+func (m member) dangers() (found []string) {
+	add := func(format string, args ...any) { found = append(found, m.endpoint+" "+fmt.Sprintf(format, args...)) }
+	switch {
+	case isAuth(m.err):
+		add("does not report its status to this user, so its version and size are unknown: %v", m.err)
+		return found
+	case m.err != nil:
+		add("does not answer")
+		return found
 	}
-	if span, never, err := s.span(ctx); err == nil && span > manyRevisions {
-		if never {
-			add("etcd has kept all %d revisions since it was created: it is not compacted, and refuses writes when its quota is used up. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
-		} else {
-			add("etcd keeps %d revisions: it seems to be compacted rarely or never. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
+	st := m.status
+	if major, minor, _, ok := parseVersion(st.Version); ok {
+		if cmajor, cminor, _, _ := parseVersion(version.Version); major != cmajor || minor != cminor {
+			add("runs etcd %s, and this client is version %s: they should work together, but are tested only within one minor version", st.Version, version.Version)
 		}
+	}
+	if st.Leader == 0 {
+		add("has no leader")
+	}
+	if st.IsLearner {
+		add("is a learner and serves no clients: remove it from the endpoints")
+	}
+	for _, e := range st.Errors {
+		if !strings.Contains(e, "no leader") { // reported above
+			add("reports: %s", e)
+		}
+	}
+	quota := st.DbSizeQuota
+	if quota <= 0 {
+		quota = defaultQuota
+	}
+	if st.DbSize*10 >= quota*6 {
+		what := "compact it, or raise the quota (--quota-backend-bytes)"
+		if st.DbSizeInUse*2 < st.DbSize {
+			what = "most of it is free: etcdctl defrag, one member after the other"
+		}
+		add("uses over %d %% of its quota, at which etcd refuses writes: %s", st.DbSize*10/quota*10, what)
 	}
 	return found
 }
 
-// addSize adds a finding about the database size of a member, if necessary.
-func addSize(found *[]string, endpoint string, st *clientv3.StatusResponse) {
-	quota, which := st.DbSizeQuota, "its quota"
-	if quota <= 0 {
-		quota, which = defaultQuota, "etcd's default quota"
-	}
-	if st.DbSize*10 < quota*6 {
-		return
-	}
-	what := "compact it, or raise the quota (--quota-backend-bytes)"
-	if st.DbSizeInUse*2 < st.DbSize {
-		what = "most of it is free: etcdctl defrag, one member after the other"
-	}
-	*found = append(*found, fmt.Sprintf("the database of %s has %d MB, %d %% of %s, of which %d MB are in use: %s. etcd refuses writes when it reaches the quota",
-		endpoint, st.DbSize>>20, st.DbSize*100/quota, which, st.DbSizeInUse>>20, what))
-}
-
-// span returns how many revisions etcd still has, and whether it has all of
-// them. etcd does not report the oldest revision; reading a revision shows
-// whether it exists.
-func (s *Store) span(ctx context.Context) (n int64, all bool, err error) {
+// keepsMany reports whether etcd still has a revision that compaction should
+// have removed.
+func (s *Store) keepsMany(ctx context.Context) (bool, error) {
 	r, err := s.client.Get(ctx, s.prefix)
-	if err != nil {
-		return 0, false, err
+	if err != nil || r.Header.Revision <= manyRevisions {
+		return false, err
 	}
-	last := r.Header.Revision
-	there := func(revision int64) (bool, error) {
-		_, err := s.client.Get(ctx, s.prefix, clientv3.WithRev(revision))
-		if errors.Is(err, rpctypes.ErrCompacted) {
-			return false, nil
-		}
-		return err == nil, err
+	_, err = s.client.Get(ctx, s.prefix, clientv3.WithRev(r.Header.Revision-manyRevisions))
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return false, nil
 	}
-	if ok, err := there(1); err != nil || ok {
-		return last, ok, err
-	}
-	low, high := int64(1), last // low is gone, high exists
-	for low+1 < high {
-		middle := low + (high-low)/2
-		ok, err := there(middle)
-		if err != nil {
-			return 0, false, err
-		}
-		if ok {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return last - high + 1, false, nil
+	return err == nil, err
 }

@@ -87,5 +87,5 @@ func (s *Store) letIn() {
 // used.
 func (s *Store) foreign(cluster uint64) error {
 	return fmt.Errorf("%w: an endpoint of cluster %x has answered, but this process uses %x: find that endpoint (etcdctl endpoint status --write-out=fields) and make it a member again, or remove it from the endpoints; if the cluster was replaced, fence its sequencers (firn node fence), then restart this process",
-		ErrClusters, cluster, s.cluster.Load())
+		errClusters, cluster, s.cluster.Load())
 }

@@ -55,10 +55,10 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 		switch ok, err := s.CAS(t.Context(), "a", []byte(value), []byte(next)); {
 		case ok && err == nil:
 			value = next
-		case errors.Is(err, ErrClusters) && !ok && !errors.Is(err, grant.ErrNotSent):
+		case errors.Is(err, errClusters) && !ok && !errors.Is(err, grant.ErrNotSent):
 			unknown++
 		default:
-			t.Fatalf("CAS(%s, %s) = %v, %v, want true or ErrClusters", value, next, ok, err)
+			t.Fatalf("CAS(%s, %s) = %v, %v, want true or errClusters", value, next, ok, err)
 		}
 		got, err := s.Get(t.Context(), "a")
 		many, errMany := s.GetMany(t.Context(), []string{"a", "b"})

@@ -30,7 +30,7 @@ func unreachable(ctx context.Context, endpoints []string, config *tls.Config, us
 		case errors.Is(rpctypes.Error(rpcError(err)), rpctypes.ErrPermissionDenied):
 			hint = fmt.Sprintf("user %q needs a role with: etcdctl role grant-permission ROLE readwrite --prefix=true %s", user, prefix)
 		}
-		return fmt.Errorf("%w: %w: %s", ErrAuth, rpcError(err), hint)
+		return fmt.Errorf("%w: %w: %s", errAuth, rpcError(err), hint)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
@@ -50,10 +50,11 @@ func unreachable(ctx context.Context, endpoints []string, config *tls.Config, us
 		})
 	}
 	wg.Wait()
+	kind := ErrUnreachable
 	if wrong.Load() {
-		err = fmt.Errorf("%w: %w", ErrTLS, err)
+		kind = errTLS // waiting does not help
 	}
-	return fmt.Errorf("%w: %s (%w)", ErrUnreachable, strings.Join(found, "; "), err)
+	return fmt.Errorf("%w: %s (%w)", kind, strings.Join(found, "; "), err)
 }
 
 // rpcError returns the innermost error, which is the client's.

@@ -10,33 +10,34 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of Open, and ErrClusters of calls, that a caller may want to
-// distinguish. Each comes with what is known about the endpoints.
+// Errors of Open that a caller may want to distinguish. Each comes with what is
+// known about the endpoints.
 var (
 	// ErrUnreachable means that no endpoint has answered in time, or that those
-	// that did have no leader.
+	// that did have no leader. Waiting may help.
 	ErrUnreachable = errors.New("etcdstore: etcd does not answer")
-
-	// ErrTLS accompanies ErrUnreachable if an endpoint did answer, but the TLS
-	// settings of the two sides do not match: waiting does not help.
-	ErrTLS = errors.New("etcdstore: TLS settings do not match")
-
-	// ErrAuth means that etcd rejects the user or the user's permissions.
-	ErrAuth = errors.New("etcdstore: etcd rejects the user")
-
-	// ErrVersion means that a member of etcd is older than 3.5.5, which may
-	// lose acknowledged writes.
-	ErrVersion = errors.New("etcdstore: etcd is too old")
 
 	// ErrOptions means that the Options are invalid.
 	ErrOptions = errors.New("etcdstore: invalid options")
+)
 
-	// ErrClusters means that an endpoint has answered that belongs to a
-	// different cluster than the previous ones, for example a member that was
-	// recreated on its own. Unless most endpoints belong to the other cluster,
-	// such an answer is ignored: a read is repeated, and a CAS has an unknown
-	// result.
-	ErrClusters = errors.New("etcdstore: the endpoints belong to two clusters")
+var (
+	// errTLS: an endpoint did answer, but the TLS settings of the two sides do
+	// not match.
+	errTLS = errors.New("etcdstore: TLS settings do not match")
+
+	// errAuth: etcd rejects the user or the user's permissions.
+	errAuth = errors.New("etcdstore: etcd rejects the user")
+
+	// errVersion: a member of etcd is older than 3.5.5, which may lose
+	// acknowledged writes.
+	errVersion = errors.New("etcdstore: etcd is too old")
+
+	// errClusters: an endpoint has answered that belongs to a different cluster
+	// than the previous ones, for example a member that was recreated on its own.
+	// Unless most endpoints belong to the other cluster, such an answer is
+	// ignored: a read is repeated, and a CAS has an unknown result.
+	errClusters = errors.New("etcdstore: the endpoints belong to two clusters")
 )
 
 // errClosed is the error of calls after Close.

@@ -42,10 +42,6 @@ type Options struct {
 	// DialTimeout is how long Open waits for an answer, and how long connecting
 	// may take later. Zero means five seconds.
 	DialTimeout time.Duration
-
-	// Warn is called by Open with each finding of Check. If it is nil, Open
-	// does not call Check.
-	Warn func(string)
 }
 
 // defaultDialTimeout is longer than an election takes with etcd's default
@@ -152,9 +148,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{client: client, prefix: prefix, endpoints: endpoints, tls: config}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.begin(within, o.Warn); err != nil {
+	if err := s.begin(within); err != nil {
 		_ = s.Close()
-		if errors.Is(err, ErrVersion) || errors.Is(err, ErrOptions) {
+		if errors.Is(err, errVersion) || errors.Is(err, ErrOptions) {
 			return nil, err
 		}
 		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
@@ -192,7 +188,7 @@ func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
 }
 
 // begin checks that etcd answers, and determines its cluster.
-func (s *Store) begin(ctx context.Context, warn func(string)) error {
+func (s *Store) begin(ctx context.Context) error {
 	for {
 		_, _, err := s.Lineage(ctx)
 		if err == nil {
@@ -211,13 +207,5 @@ func (s *Store) begin(ctx context.Context, warn func(string)) error {
 	if err := tooOld(members); err != nil {
 		return err
 	}
-	if err := oneCluster(members); err != nil {
-		return err
-	}
-	if warn != nil {
-		for _, w := range s.findings(ctx, members) {
-			warn(w)
-		}
-	}
-	return nil
+	return oneCluster(members)
 }

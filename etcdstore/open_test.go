@@ -70,11 +70,7 @@ func TestUnreachable(t *testing.T) {
 // The first endpoint is dead; the others work, also with a user.
 func TestFirstEndpointDead(t *testing.T) {
 	e := sharedEtcd(t)
-	var warnings []string
-	s := open(t, Options{
-		Endpoints: []string{freeAddress(t), e.endpoint}, Prefix: newPrefix(),
-		Warn: func(w string) { warnings = append(warnings, w) },
-	})
+	s := open(t, Options{Endpoints: []string{freeAddress(t), e.endpoint}, Prefix: newPrefix()})
 	for i := range 20 {
 		if _, err := s.Get(t.Context(), "a"); err != nil {
 			t.Errorf("Get %d = %v", i, err)
@@ -84,8 +80,8 @@ func TestFirstEndpointDead(t *testing.T) {
 			t.Errorf("CAS(%q) = %v, %v, want true", key, ok, err)
 		}
 	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "does not answer") {
-		t.Errorf("warnings are %q, want one of the dead endpoint", warnings)
+	if dangers, err := s.Check(t.Context()); err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "does not answer") {
+		t.Errorf("Check = %q, %v, want one danger, the dead endpoint", dangers, err)
 	}
 }
 
@@ -122,21 +118,19 @@ func TestAuth(t *testing.T) {
 	usual := o
 	o.DialTimeout = time.Hour // an error that waits for it exceeds the time limit of the test
 	_, err := Open(ctx, o)
-	wantError(t, "Open without a user", err, ErrAuth, "requires a user and a password")
+	wantError(t, "Open without a user", err, errAuth, "requires a user and a password")
 	_, err = Open(ctx, as("firn", "wrong", ""))
-	wantError(t, "Open with a wrong password", err, ErrAuth, `password of user "firn"`)
+	wantError(t, "Open with a wrong password", err, errAuth, `password of user "firn"`)
 	_, err = Open(ctx, as("stranger", "word", ""))
-	wantError(t, "Open as a stranger", err, ErrAuth, `user "stranger"`)
+	wantError(t, "Open as a stranger", err, errAuth, `user "stranger"`)
 	_, err = Open(ctx, as("nobody", "word", ""))
-	wantError(t, "Open as a user without a role", err, ErrAuth, "--prefix=true /firn/")
+	wantError(t, "Open as a user without a role", err, errAuth, "--prefix=true /firn/")
 	_, err = Open(ctx, as("firn", "word", "elsewhere"))
-	wantError(t, "Open of a prefix that the user may not read", err, ErrAuth, "--prefix=true /elsewhere/")
+	wantError(t, "Open of a prefix that the user may not read", err, errAuth, "--prefix=true /elsewhere/")
 	o = usual
 	dead := as("firn", "word", "")
 	dead.Endpoints = []string{freeAddress(t), e.endpoint}
 	for _, o := range []Options{as("firn", "word", ""), dead} {
-		var warnings []string
-		o.Warn = func(w string) { warnings = append(warnings, w) }
 		s := open(t, o)
 		now, err := s.Get(ctx, "a")
 		if err != nil {
@@ -145,8 +139,8 @@ func TestAuth(t *testing.T) {
 		if ok, err := s.CAS(ctx, "a", now, append(now, '1')); !ok || err != nil {
 			t.Errorf("CAS = %v, %v, want true", ok, err)
 		}
-		if len(warnings) != len(o.Endpoints)-1 {
-			t.Errorf("warnings are %q, want %d", warnings, len(o.Endpoints)-1)
+		if dangers, err := s.Check(ctx); err != nil || len(dangers) != len(o.Endpoints)-1 {
+			t.Errorf("Check = %q, %v, want %d dangers", dangers, err, len(o.Endpoints)-1)
 		}
 	}
 	reader := open(t, as("reader", "word", ""))
@@ -188,20 +182,20 @@ func TestTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	try := func(endpoint string, config *tls.Config, words ...string) {
+	try := func(endpoint string, config *tls.Config, want error, words ...string) {
 		t.Helper()
 		_, err := Open(ctx, Options{Endpoints: []string{endpoint}, TLS: config, DialTimeout: 3 * time.Second})
-		wantError(t, "Open of "+endpoint, err, ErrUnreachable, words...)
+		wantError(t, "Open of "+endpoint, err, want, words...)
 	}
-	try(address, nil, "it speaks TLS")
-	try("https://"+address, nil, "not signed by a trusted authority")
+	try(address, nil, errTLS, "it speaks TLS")
+	try("https://"+address, nil, errTLS, "not signed by a trusted authority")
 	noClient := certs.client.Clone()
 	noClient.Certificates = nil
-	try(address, noClient, "client's certificate")
+	try(address, noClient, errTLS, "client's certificate")
 	_, port, _ := strings.Cut(address, ":")
-	try("localhost:"+port, certs.client, "for another name")
+	try("localhost:"+port, certs.client, errTLS, "for another name")
 	_, plain, _ := strings.Cut(sharedEtcd(t).endpoint, "://")
-	try(plain, certs.client, "it does not use TLS")
+	try(plain, certs.client, ErrUnreachable, "it does not use TLS")
 }
 
 // TestTwoClusters: endpoints that belong to different clusters are two stores.

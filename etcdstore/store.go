@@ -49,7 +49,8 @@ const (
 // the context allows, but at most for some seconds. A CAS is not retried.
 //
 // An answer from a different cluster than the previous ones is not used as long
-// as any endpoint belongs to the previous cluster: see ErrClusters.
+// as any endpoint belongs to the previous cluster: a read is repeated, and a CAS
+// has an unknown result.
 type Store struct {
 	client *clientv3.Client
 	prefix string // of all keys in etcd; begins and ends with a slash

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,33 +167,6 @@ func TestListOfSeveralPages(t *testing.T) {
 	}
 }
 
-// A GetMany of more keys than etcd accepts in one transaction.
-func TestGetManyOfMany(t *testing.T) {
-	s := open(t, Options{Endpoints: []string{sharedEtcd(t).endpoint}, Prefix: newPrefix()})
-	var keys []string
-	for i := range 3*maxOps + 1 {
-		keys = append(keys, fmt.Sprintf("k/%d", i))
-		if i%100 == 0 {
-			if ok, err := s.CAS(t.Context(), keys[i], nil, []byte(keys[i])); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-		}
-	}
-	got, err := s.GetMany(t.Context(), keys)
-	if err != nil || len(got) != len(keys) {
-		t.Fatalf("GetMany = %d values, %v, want %d", len(got), err, len(keys))
-	}
-	for i, v := range got {
-		want := ""
-		if i%100 == 0 {
-			want = keys[i]
-		}
-		if string(v) != want || (v == nil) != (want == "") {
-			t.Errorf("GetMany: value of %s is %q, want %q", keys[i], v, want)
-		}
-	}
-}
-
 // TestWatch checks what the contract leaves open: a watch reports each change
 // soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
@@ -331,67 +303,5 @@ func waitFor(t *testing.T, s *Store) {
 		if time.Since(begin) > patience {
 			t.Fatal(err)
 		}
-	}
-}
-
-// TestUnknownUnderCuts cuts connections at random during many CAS calls. A
-// write reported as not sent must never appear, and an applied one must stay.
-func TestUnknownUnderCuts(t *testing.T) {
-	e := sharedEtcd(t)
-	p := startProxy(t, e.endpoint)
-	prefix := newPrefix()
-	s := open(t, Options{Endpoints: []string{p.address}, Prefix: prefix})
-	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
-	var applied, not, unknown, unknownApplied atomic.Int64
-	var enough atomic.Bool // cuts, and results of each kind
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			for i := 0; !enough.Load(); i++ {
-				key := fmt.Sprintf("k/%d/%d", w, i) // each only once, so that its result is clear
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				ok, err := s.CAS(ctx, key, nil, []byte("1"))
-				cancel()
-				v, gerr := direct.Get(t.Context(), key)
-				if gerr != nil {
-					t.Error(gerr)
-					return
-				}
-				switch {
-				case ok:
-					applied.Add(1)
-					if v == nil {
-						t.Errorf("key %s was applied, and is absent", key)
-					}
-				case err == nil:
-					t.Errorf("CAS(%q) = false, nil, and nobody else writes it: it was sent twice", key)
-				case errors.Is(err, grant.ErrNotSent):
-					not.Add(1)
-					if v != nil {
-						t.Errorf("CAS(%q) = %v, and it was applied", key, err)
-					}
-				default:
-					unknown.Add(1)
-					if v != nil {
-						unknownApplied.Add(1)
-					}
-				}
-			}
-		})
-	}
-	cuts := 0
-	for begin := time.Now(); cuts < 150 || (applied.Load() == 0 || unknown.Load() == 0) && time.Since(begin) < patience; cuts++ {
-		time.Sleep(10 * time.Millisecond)
-		p.mute.Store(cuts%2 == 0)
-		time.Sleep(2 * time.Millisecond)
-		p.cut(false)
-		p.mute.Store(false)
-	}
-	enough.Store(true)
-	wg.Wait()
-	t.Logf("report: etcd store, connection cut %d times: %d CAS applied, %d certainly not sent, %d unknown of which %d applied",
-		cuts, applied.Load(), not.Load(), unknown.Load(), unknownApplied.Load())
-	if applied.Load() == 0 || unknown.Load() == 0 {
-		t.Error("want some applied, and some unknown")
 	}
 }

@@ -45,10 +45,9 @@ const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/%s/leases/"
 func TestRole(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
-	var warnings []string
-	s := open(t, Options{Kubeconfig: kubeconfig, Warn: func(w string) { warnings = append(warnings, w) }})
-	if len(warnings) > 0 {
-		t.Errorf("Open warns: %q, want nothing", warnings)
+	s := open(t, Options{Kubeconfig: kubeconfig})
+	if dangers, err := s.Check(t.Context()); err != nil || len(dangers) > 0 {
+		t.Errorf("Check = %q, %v, want nothing", dangers, err)
 	}
 	mustCAS(t, s, "a", nil, []byte("1"))
 	mustCAS(t, s, "a", []byte("1"), []byte("2"))
@@ -96,10 +95,9 @@ func TestDenied(t *testing.T) {
 		})
 		refuse(s, "with "+verbs)
 	}
-	var warnings []string
-	open(t, Options{Kubeconfig: kubeconfig, Warn: func(w string) { warnings = append(warnings, w) }})
-	if text := strings.Join(warnings, "; "); !strings.Contains(text, "cannot get, watch, create, update leases in namespace "+namespace) {
-		t.Errorf("Open warns %q, want what is missing", warnings)
+	dangers, err := s.Check(t.Context())
+	if err != nil || len(dangers) != 1 || !strings.Contains(dangers[0], "cannot get, watch, create, update leases in namespace "+namespace) {
+		t.Errorf("Check = %q, %v, want what is missing", dangers, err)
 	}
 
 	for name, tt := range map[string]struct {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -42,11 +40,6 @@ type Options struct {
 	// Timeout is how long Open waits for the first answer. Zero means five
 	// seconds.
 	Timeout time.Duration
-
-	// Warn is called with a sentence for each danger in this cluster, during
-	// Open and later, by one goroutine at a time until the store is closed. It
-	// must not call the store. If it is nil, nothing is checked.
-	Warn func(string)
 }
 
 const (
@@ -119,7 +112,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s, err := newStore(config, namespace, prefix, &o)
+	s, err := newStore(config, namespace, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -129,34 +122,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		_ = s.Close()
 		return nil, diagnose(ctx, config.Host, namespace, err)
 	}
-	if s.warn != nil {
-		for _, w := range s.findings(within) {
-			s.warn(w)
-		}
-	}
 	return s, nil
 }
 
 // newStore makes a Store that has not contacted the API server yet.
-func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store, error) {
+func newStore(config *rest.Config, namespace, prefix string) (*Store, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = manager
 	s := &Store{namespace: namespace, prefix: prefix, conns: make(map[net.Conn]bool)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if o.Warn != nil {
-		s.warn = func(text string) {
-			s.warning.Lock()
-			defer s.warning.Unlock()
-			o.Warn(text)
-		}
-	}
 	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	s.leases = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
-	s.reviews = base.JoinPath("apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+	s.reviews = base.JoinPath("apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
@@ -250,51 +231,4 @@ func diagnose(ctx context.Context, host, namespace string, err error) error {
 		return err
 	}
 	return &away{err}
-}
-
-// findings returns the dangers of this user's permissions, one sentence each.
-// If the API server does not report permissions, that is not dangerous.
-func (s *Store) findings(ctx context.Context) []string {
-	var missing []string
-	for _, verb := range []string{"get", "list", "watch", "create", "update"} {
-		if allowed, err := s.may(ctx, verb); err == nil && !allowed {
-			missing = append(missing, verb)
-		}
-	}
-	var found []string
-	if len(missing) > 0 {
-		found = append(found, fmt.Sprintf("permission denied: this user cannot %s leases in namespace %s: apply deploy/kubernetes/rbac.yaml", strings.Join(missing, ", "), s.namespace))
-	}
-	// An administrator at a terminal may have all permissions.
-	if _, err := os.Stat(path.Join(serviceAccount, "token")); err == nil {
-		if allowed, err := s.may(ctx, "delete"); err == nil && allowed {
-			found = append(found, fmt.Sprintf("this service account can delete leases in namespace %s, and a deleted lease makes IDs repeat: remove the verb delete from its role", s.namespace))
-		}
-	}
-	return found
-}
-
-// serviceAccount is the directory of a pod's service account.
-const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-// may reports whether this user has a permission for Leases.
-func (s *Store) may(ctx context.Context, verb string) (bool, error) {
-	review := map[string]any{
-		"apiVersion": "authorization.k8s.io/v1",
-		"kind":       "SelfSubjectAccessReview",
-		"spec": map[string]any{"resourceAttributes": map[string]string{
-			"namespace": s.namespace, "verb": verb, "group": "coordination.k8s.io", "resource": "leases",
-		}},
-	}
-	answer, _, err := s.send(ctx, http.MethodPost, s.reviews.String(), review)
-	if err != nil {
-		return false, err
-	}
-	var result struct {
-		Status struct {
-			Allowed bool `json:"allowed"`
-		} `json:"status"`
-	}
-	err = decode(answer, maxAnswer, &result)
-	return result.Status.Allowed, err
 }

@@ -48,8 +48,6 @@ type Store struct {
 	reviews   *url.URL // where the API server reports this user's permissions
 	namespace string
 	prefix    string
-	warn      func(string) // may be nil
-	warning   sync.Mutex   // held while warn is called
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -58,6 +56,7 @@ type Store struct {
 	closed   bool
 	conns    map[net.Conn]bool // open connections
 	revision uint64            // the greatest that Lineage has seen
+	wentBack string            // that the revision went back; "" if it never did
 	watchers sync.WaitGroup    // goroutines of Watch
 }
 
@@ -266,7 +265,7 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 // does not exist: a namespace that was deleted and created again has a
 // different one. The revision is always 0: the API guarantees only that
 // resourceVersions differ, and a control plane may restart them without a loss.
-// If they go back, Options.Warn is called.
+// If they went back, Check reports it.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -310,14 +309,14 @@ func (s *Store) look(before uint64, resourceVersion string) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	last := s.revision
-	wentBack := now < before && last == before // otherwise another call has reported it
+	wentBack := now < before && last == before // otherwise another call has noticed it
 	if wentBack || now > last {
 		s.revision = now
 	}
-	s.mu.Unlock()
-	if wentBack && s.warn != nil {
-		s.warn(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now))
+	if wentBack {
+		s.wentBack = fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer at once (firn node fence)", before, now)
 	}
 }
 

@@ -244,46 +244,6 @@ func TestNotApplied(t *testing.T) {
 	}
 }
 
-// TestChangedLease: a Lease whose record was changed by another program counts
-// as damaged. The others can still be read.
-func TestChangedLease(t *testing.T) {
-	c := sharedCluster(t)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
-	for _, key := range []string{"a", "k", "z"} {
-		mustCAS(t, s, key, nil, []byte("old"))
-	}
-	name, _ := nameOf("firn", "k")
-	path := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + name
-	if code, text := c.Patch(path, `{"metadata":{"annotations":{"firn/record":null}}}`); code != http.StatusOK {
-		t.Fatalf("patch: %d %s", code, text)
-	}
-	if v, err := s.Get(t.Context(), "k"); !errors.Is(err, grant.ErrDamaged) {
-		t.Errorf("Get = %q, %v, want ErrDamaged", v, err)
-	}
-	if ok, err := s.CAS(t.Context(), "k", []byte("old"), []byte("new")); ok || !errors.Is(err, grant.ErrDamaged) || !errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("CAS = %v, %v, want ErrDamaged and ErrNotSent", ok, err)
-	}
-	all, err := s.GetMany(t.Context(), []string{"a", "k", "z"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var keys string
-	err = s.List(t.Context(), "", func(key string, value []byte) bool {
-		keys += key
-		all = append(all, value)
-		return true
-	})
-	if err != nil || keys != "akz" {
-		t.Fatalf("List yields %q, %v, want a, k and z", keys, err)
-	}
-	for i, value := range all {
-		if damaged := i%3 == 1; damaged && !strings.Contains(string(value), "restore the annotation") || !damaged && string(value) != "old" {
-			t.Errorf("value %d of a, k and z, twice, is %q", i, value)
-		}
-	}
-}
-
 // TestChangedByAdmission: a write whose record is changed by admission does not
 // count as applied.
 func TestChangedByAdmission(t *testing.T) {

@@ -28,64 +28,6 @@ func (s *slowWriteStore) CAS(ctx context.Context, key string, old, next []byte) 
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestOvertaken: an Attach in progress when Detach or Close is called, which
-// reaches the Keeper after it, does not acquire the node ID again: the later
-// call ends within the time of a write, whatever its context.
-func TestOvertaken(t *testing.T) {
-	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
-		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
-	} {
-		bubble(t, func(t *testing.T, s grant.Store) {
-			slow := &slowWriteStore{Store: s}
-			q := open(t, slow, nil)
-			one(t, q)
-			slow.delay.Store(int64(3 * time.Second))
-			attached := make(chan error)
-			go func() { attached <- q.Attach(slowContext{t.Context(), new(atomic.Bool)}) }()
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			began := time.Now()
-			if err := call(q, ctx); err != nil || time.Since(began) > 10*time.Second {
-				t.Errorf("%s after Attach: %v after %v, and State is %v", what, err, time.Since(began), q.State().Phase)
-			}
-			if err := <-attached; !errors.Is(err, sequencer.ErrClosed) && !errors.Is(err, grant.ErrDetached) {
-				t.Errorf("Attach before %s: %v", what, err)
-			}
-			closeIt(t, q)
-		})
-	}
-}
-
-// TestDetachWithoutTime: a Detach whose context has already ended still gives
-// the node ID back.
-func TestDetachWithoutTime(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 20 { // a select with two ready cases chooses at random
-		bubble(t, func(t *testing.T, s grant.Store) {
-			q := open(t, s, nil)
-			one(t, q)
-			if err := q.Detach(ended); err != nil && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			synctest.Wait()
-			if id, err := q.TryNext(); !errors.Is(err, grant.ErrDetached) {
-				t.Errorf("TryNext after Detach: %v, %v", id, err)
-			}
-			if err := grant.Nodes(t.Context(), s, "orders", func(n grant.NodeInfo, err error) bool {
-				if err != nil || n.Held {
-					t.Errorf("after Detach: node %d is held until %v: %v", n.Node, n.Until, err)
-				}
-				return true
-			}); err != nil {
-				t.Error(err)
-			}
-			closeIt(t, q)
-		})
-	}
-}
-
 // TestAttachTriesAnew: an Attach does not return the error of an earlier one.
 func TestAttachTriesAnew(t *testing.T) {
 	for range 20 {
@@ -253,42 +195,4 @@ func TestWhatWasAwaited(t *testing.T) {
 		}
 		_ = q.Close(t.Context())
 	})
-}
-
-// A oneWriteStore applies one write, after a second, and fails all later ones.
-type oneWriteStore struct {
-	grant.Store
-	writes atomic.Int64
-}
-
-func (s *oneWriteStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if s.writes.Add(1) > 1 {
-		return false, errRefused
-	}
-	time.Sleep(time.Second)
-	return s.Store.CAS(ctx, key, old, next)
-}
-
-// TestClaimNotGivenBack is the same for a claim that is being written at that
-// moment.
-func TestClaimNotGivenBack(t *testing.T) {
-	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
-		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
-	} {
-		bubble(t, func(t *testing.T, s grant.Store) {
-			create(t, s, layout, 0)
-			q := open(t, &oneWriteStore{Store: s}, &sequencer.Config{Detached: true})
-			attached := make(chan error)
-			go func() { attached <- q.Attach(t.Context()) }()
-			synctest.Wait() // the claim is in progress
-			if err := call(q, t.Context()); err == nil {
-				t.Errorf("%s: no error, and the claim is there", what)
-			}
-			<-attached
-			if n := q.Stats().Keeper.Released; n > 0 {
-				t.Errorf("%s: %d numbers were given back", what, n)
-			}
-			_ = q.Close(t.Context())
-		})
-	}
 }

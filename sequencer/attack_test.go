@@ -114,63 +114,60 @@ var four = firn.MustParseLayout("bits=time:44.node:2.seq:4,unit=1ms,epoch=0")
 // TestAttackStoreBehind: the store's clock is an hour behind; one of four
 // members crashes and restarts, and the others confirm its clock.
 func TestAttackStoreBehind(t *testing.T) {
-	for _, allow := range []bool{false} {
-		for _, pinned := range []bool{false, true} {
-			in2026(t, func(t *testing.T) {
-				mem := new(memstore.Store)
-				var good []*sequencer.Sequencer
-				for range 3 {
-					good = append(good, open(t, mem, &sequencer.Config{Layout: four}))
+	for _, pinned := range []bool{false, true} {
+		in2026(t, func(t *testing.T) {
+			mem := new(memstore.Store)
+			var good []*sequencer.Sequencer
+			for range 3 {
+				good = append(good, open(t, mem, &sequencer.Config{Layout: four}))
+			}
+			b := &brokenStore{Store: mem}
+			q := open(t, b, &sequencer.Config{Layout: four})
+			node := q.State().Node
+			next(t, q, 1)
+			crash(t, q, b)
+			store := timedStore{mem, -time.Hour}
+			began := time.Now()
+			var last error
+			for time.Since(began) < 10*time.Minute {
+				c := &sequencer.Config{WaitForNode: true}
+				if pinned {
+					c.Nodes = &sequencer.Range{Lo: node, Hi: node}
 				}
-				b := &brokenStore{Store: mem}
-				q := open(t, b, &sequencer.Config{Layout: four})
-				node := q.State().Node
-				next(t, q, 1)
-				crash(t, q, b)
-				store := timedStore{mem, -time.Hour}
-				began := time.Now()
-				var last error
-				for time.Since(began) < 10*time.Minute {
-					c := &sequencer.Config{WaitForNode: true, AllowClockAhead: allow}
-					if pinned {
-						c.Nodes = &sequencer.Range{Lo: node, Hi: node}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					p, err := sequencer.Open(ctx, store, "orders", c)
+					last = err
+					if err == nil {
+						_ = p.Close(t.Context())
 					}
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-					done := make(chan struct{})
-					go func() {
-						defer close(done)
-						p, err := sequencer.Open(ctx, store, "orders", c)
-						last = err
-						if err == nil {
-							_ = p.Close(t.Context())
-						}
-					}()
-				wait:
-					for {
-						select {
-						case <-done:
-							break wait
-						case <-time.After(time.Second):
-							for _, g := range good {
-								next(t, g, 1)
-							}
+				}()
+			wait:
+				for {
+					select {
+					case <-done:
+						break wait
+					case <-time.After(time.Second):
+						for _, g := range good {
+							next(t, g, 1)
 						}
 					}
-					cancel()
-					time.Sleep(time.Second)
-					if last == nil {
-						break
-					}
 				}
-				t.Log("allow", allow, "pinned", pinned, "after", time.Since(began), last)
-				if (last != nil) != (pinned && !allow) || pinned && !allow && !errors.Is(last, grant.ErrClockAhead) {
-					t.Errorf("allow %t pinned %t: %v", allow, pinned, last)
+				cancel()
+				time.Sleep(time.Second)
+				if last == nil {
+					break
 				}
-				for _, g := range good {
-					_ = g.Close(t.Context())
-				}
-			})
-		}
+			}
+			if (last != nil) != pinned || pinned && !errors.Is(last, grant.ErrClockAhead) {
+				t.Errorf("pinned %t: %v after %v", pinned, last, time.Since(began))
+			}
+			for _, g := range good {
+				_ = g.Close(t.Context())
+			}
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package sequencer_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,113 +41,6 @@ func crash(t *testing.T, q *sequencer.Sequencer, s *brokenStore) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = q.Close(ctx)
-}
-
-// TestHostAhead: a host whose clock is ahead crashes and restarts repeatedly
-// beside working members. It gets no node ID, whether the store returns its
-// time or not, and they keep theirs.
-func TestHostAhead(t *testing.T) {
-	for _, ahead := range []time.Duration{11 * time.Second, 2 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
-		for _, timed := range []bool{true, false} {
-			if !timed && ahead < 90*time.Second {
-				continue // so little does no harm, and no record shows it at once
-			}
-			t.Run(fmt.Sprintf("%v, timed %t", ahead, timed), func(t *testing.T) {
-				in2026(t, func(t *testing.T) {
-					var store grant.Store = new(memstore.Store)
-					if timed {
-						store = timedStore{store, 0}
-					}
-					var good []*sequencer.Sequencer
-					for range 10 {
-						good = append(good, open(t, store, &sequencer.Config{Layout: sixteen}))
-					}
-					wrong := func() time.Time { return time.Now().Add(ahead) }
-					for range 30 {
-						for range 5 {
-							ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-							bad, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Now: wrong})
-							cancel()
-							if err == nil {
-								t.Fatalf("it has node %d", bad.State().Node)
-							}
-							if timed && !errors.Is(err, grant.ErrClockAhead) {
-								t.Fatalf("Open = %v, want ErrClockAhead", err)
-							}
-							for _, q := range good {
-								next(t, q, 3)
-							}
-						}
-					}
-					// It stays that way: the member sees who renews, and its
-					// error reports that.
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					done := make(chan error)
-					go func() {
-						_, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Now: wrong, WaitForNode: true})
-						done <- err
-					}()
-					for range 59 {
-						time.Sleep(time.Second)
-						for _, q := range good {
-							next(t, q, 1)
-						}
-					}
-					if err := <-done; !errors.Is(err, grant.ErrClockAhead) {
-						t.Errorf("Open = %v, want ErrClockAhead", err)
-					}
-					cancel()
-					for _, q := range good {
-						if s := q.Stats().Keeper; s.Lost > 0 || s.Acquired != 1 {
-							t.Errorf("a good member lost its number: %+v", s)
-						}
-						_ = q.Close(t.Context())
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestStoreClockWrong: a wrong clock of the store prevents no member from
-// working if members agree with each other.
-func TestStoreClockWrong(t *testing.T) {
-	// In a small layout, and in one with few members among many node IDs.
-	for _, c := range []struct {
-		offset time.Duration
-		layout firn.Layout
-	}{{-time.Hour, sixteen}, {time.Hour, sixteen}, {-time.Hour, firn.Default()}, {time.Hour, firn.Default()}} {
-		in2026(t, func(t *testing.T) {
-			mem := new(memstore.Store)
-			var good []*sequencer.Sequencer
-			for range 3 {
-				good = append(good, open(t, timedStore{mem, 0}, &sequencer.Config{Layout: c.layout}))
-			}
-			stop := make(chan struct{})
-			go func() {
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(time.Second):
-						for _, q := range good {
-							_, _ = q.TryNext()
-						}
-					}
-				}
-			}()
-			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-			q, err := sequencer.Open(ctx, timedStore{mem, c.offset}, "orders", &sequencer.Config{WaitForNode: true})
-			cancel()
-			close(stop)
-			if err != nil {
-				t.Fatalf("with the store's clock off by %v: %v", c.offset, err)
-			}
-			for _, q := range append(good, q) {
-				_ = q.Close(t.Context())
-			}
-		})
-	}
 }
 
 // TestRepair: processes whose clock is a year ahead have claimed every node ID
@@ -243,37 +135,4 @@ func TestRepair(t *testing.T) {
 			t.Errorf("%d IDs, want more", len(all.seen))
 		}
 	})
-}
-
-// TestBefore1970: an ID's time may be before 1970, and 0 is a valid time.
-func TestBefore1970(t *testing.T) {
-	for _, at := range []string{"1969-12-31T23:59:00Z", "1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "1960-06-01T00:00:00Z"} {
-		in2026(t, func(t *testing.T) {
-			begin, err := time.Parse(time.RFC3339, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			offset := time.Until(begin)
-			now := func() time.Time { return time.Now().Add(offset) }
-			mem := new(memstore.Store)
-			l := firn.MustParseLayout("bits=time:48.node:4.seq:4,unit=1ms,epoch=1950-01-01T00:00:00Z")
-			var all ids
-			for life := range 40 {
-				s := &brokenStore{Store: mem}
-				q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: l, Nodes: &sequencer.Range{Lo: 3, Hi: 3}, Now: now, WaitForNode: true, Window: 3 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for range 8 {
-					all.add(t, next(t, q, 20)...)
-					time.Sleep(300 * time.Millisecond)
-				}
-				if life%2 == 0 {
-					crash(t, q, s)
-				} else if err := q.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
 }

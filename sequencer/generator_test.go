@@ -137,49 +137,6 @@ func TestUsedAndCounted(t *testing.T) {
 	}
 }
 
-// TestFresh: a window is fresh while more than eleven twelfths of it are left,
-// after the clock and what was used.
-func TestFresh(t *testing.T) {
-	m := &member[firn.ID]{config: grant.Config{Window: 12 * time.Second}, options: firn.Options{Now: func() time.Time { return someTime(0) }}}
-	for _, used := range []int{-5, 0, 5} {
-		m.mark = someTime(used)
-		from := someTime(max(used, 0))
-		for _, left := range []time.Duration{11*time.Second - 1, 11 * time.Second, 11*time.Second + time.Millisecond, 12 * time.Second} {
-			status := grant.Status{Until: from.Add(left).UnixMilli()}
-			if got, want := m.isFresh(status), left > 11*time.Second; got != want {
-				t.Errorf("used %d, %v left: fresh %t", used, left, got)
-			}
-		}
-	}
-	m.options.Now, m.mark = nil, time.Time{}
-	if !m.isFresh(grant.Status{Until: time.Now().Add(11500 * time.Millisecond).UnixMilli()}) {
-		t.Error("by the system's clock, it is not fresh")
-	}
-}
-
-// TestReasons: which errors mean that another window helps, and which that the
-// store or the clock is the problem.
-func TestReasons(t *testing.T) {
-	for _, tt := range []struct {
-		err               error
-		ended, final, why bool
-	}{
-		{nil, false, false, false}, {errUnusable, false, false, false}, {context.DeadlineExceeded, false, false, false},
-		{firn.ErrGrantOver, true, false, false}, {firn.ErrSealed, true, false, false}, {firn.ErrExhausted, false, false, false},
-		{grant.ErrDestroyed, false, true, true}, {grant.ErrRolledBack, false, true, true}, {grant.ErrMismatch, false, true, true},
-		{grant.ErrNodesExhausted, false, false, true}, {&grant.ClockAheadError{Comparing: true}, false, false, true}, {&grant.ClockAheadError{}, false, true, true}, {&firn.ClockError{}, false, false, true},
-	} {
-		if hasEnded(tt.err) != tt.ended || grant.IsFinal(tt.err) != tt.final || saysWhy(tt.err) != tt.why {
-			t.Errorf("%v: ended %t, final %t, says why %t; want %+v", tt.err, hasEnded(tt.err), grant.IsFinal(tt.err), saysWhy(tt.err), tt)
-		}
-	}
-	for given, want := range map[time.Duration]time.Duration{-1: 10 * time.Second, 0: 10 * time.Second, 1: 2, time.Minute: 2 * time.Minute} {
-		if got := lateClose(given); got != want {
-			t.Errorf("with a timeout of %v an opening that failed closes within %v, want %v", given, got, want)
-		}
-	}
-}
-
 // TestOptions: how Open uses its Config: for generators, for the Keeper, and in
 // the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
@@ -206,11 +163,11 @@ func testOptions(t *testing.T) {
 	if stats := q.Stats(); stats.State.Phase != Attached || stats.State.Node != n.Node || stats.Keeper.Acquired != 1 {
 		t.Errorf("%+v", stats)
 	}
-	if _, _, err := q.Reserve(600_000); err != nil {
+	if _, err := q.NextBatch(t.Context(), 600_000); err != nil {
 		t.Fatal(err)
 	}
 	if lead := q.Stats().Lead; lead < 50*time.Millisecond {
-		t.Errorf("it leads the clock by %v after a large reservation", lead)
+		t.Errorf("it leads the clock by %v after a large batch", lead)
 	}
 	// A grant that could not be used.
 	q.mu.Lock()

@@ -17,7 +17,6 @@ type generator[I firn.AnyID[I]] interface {
 	Next(context.Context) (I, error)
 	TryNext() (I, error)
 	Fill(context.Context, []I) error
-	Reserve(int) (firn.BatchOf[I], time.Duration, error)
 	NextBatch(context.Context, int) (firn.BatchOf[I], error)
 	TryNextBatch(int) (firn.BatchOf[I], error)
 	Extend(until time.Time) error
@@ -485,12 +484,6 @@ func (m *member[I]) want() {
 	default:
 	}
 }
-
-// Name returns the sequencer's name.
-func (m *member[I]) Name() string { return m.name }
-
-// Layout returns the layout of the sequencer's IDs.
-func (m *member[I]) Layout() firn.Layout { return m.config.Layout }
 
 // Config returns the configuration that all members of the sequencer share.
 func (m *member[I]) Config() grant.Config { return m.config }

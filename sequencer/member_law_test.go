@@ -8,7 +8,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -19,7 +18,6 @@ type twin struct {
 		Attach(context.Context) error
 		Detach(context.Context) error
 		Close(context.Context) error
-		Name() string
 		State() sequencer.State
 		Stats() sequencer.Stats
 	}
@@ -43,14 +41,14 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 			"Next":      func(ctx context.Context) error { _, err := narrow.Next(ctx); return err },
 			"TryNext":   func(context.Context) error { _, err := narrow.TryNext(); return err },
 			"Fill":      func(ctx context.Context) error { return narrow.Fill(ctx, make([]firn.ID, 3)) },
-			"Reserve":   func(context.Context) error { _, _, err := narrow.Reserve(3); return err },
+			"TryBatch":  func(context.Context) error { _, err := narrow.TryNextBatch(3); return err },
 			"NextBatch": func(ctx context.Context) error { _, err := narrow.NextBatch(ctx, 3); return err },
 		}, narrow},
 		"wide": {map[string]func(context.Context) error{
 			"Next":      func(ctx context.Context) error { _, err := wide.Next(ctx); return err },
 			"TryNext":   func(context.Context) error { _, err := wide.TryNext(); return err },
 			"Fill":      func(ctx context.Context) error { return wide.Fill(ctx, make([]firn.ID128, 3)) },
-			"Reserve":   func(context.Context) error { _, _, err := wide.Reserve(3); return err },
+			"TryBatch":  func(context.Context) error { _, err := wide.TryNextBatch(3); return err },
 			"NextBatch": func(ctx context.Context) error { _, err := wide.NextBatch(ctx, 3); return err },
 		}, wide},
 	}
@@ -62,9 +60,6 @@ func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &brokenStore{Store: mem}
 		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Detached: true}) {
-			if q.at.Name() != name {
-				t.Errorf("%s has the name %q", name, q.at.Name())
-			}
 			every := func(when string, want error) {
 				t.Helper()
 				for call, do := range q.calls {
@@ -139,90 +134,6 @@ func TestStatesOfMembers(t *testing.T) {
 			if err := q.at.Detach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
 				t.Errorf("%s: Detach of a closed one: %v", name, err)
 			}
-		}
-	})
-}
-
-// TestStatsAddUp: the counts of sealed generators and of the current one are
-// added up, and the longest wait is that of any.
-func TestStatsAddUp(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute}) {
-			var before sequencer.Stats
-			for range 3 {
-				for range 100 {
-					if err := q.calls["NextBatch"](t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := q.at.Detach(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				sealed := q.at.Stats()
-				if err := q.at.Attach(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				now := q.at.Stats()
-				if now.IDs != before.IDs+300 || now.Batches != before.Batches+100 || now.IDs != sealed.IDs || now.Batches != sealed.Batches ||
-					now.Waits != sealed.Waits || now.TotalWait != sealed.TotalWait || now.LongestWait != sealed.LongestWait || now.Waits < before.Waits {
-					t.Errorf("%s: %+v, before %+v, sealed %+v", name, now.Stats, before.Stats, sealed.Stats)
-				}
-				before = now
-			}
-			closeIt(t, q.at)
-		}
-	})
-}
-
-// TestKeeperCounts: what a Keeper counts for failed requests of each kind.
-func TestKeeperCounts(t *testing.T) {
-	bubble(t, func(t *testing.T, _ grant.Store) {
-		s := &failingStore{Store: new(memstore.Store)}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Detached: true, WaitForNode: true})
-		defer closeIt(t, q)
-		s.fail(errCut, nil)
-		brief, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		if err := q.Attach(brief); err == nil {
-			t.Error("Attach without reads is fine")
-		}
-		cancel()
-		if got := q.Stats().Keeper; got.Failed == 0 || got.Unknown != 0 || got.Requests < got.Failed || got.Applied != 0 {
-			t.Errorf("reads that fail: %+v, want no unknown write", got)
-		}
-		s.fail(nil, nil)
-		if err := q.Attach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		got := q.Stats().Keeper
-		if got.Applied != 1 || got.Acquired != 1 || got.Refused != 0 || got.Lost != 0 || got.Alarms != (grant.KeeperStats{}).Alarms {
-			t.Errorf("attached: %+v", got)
-		}
-		// An operator takes the node ID from it, because its window has ended.
-		if _, err := grant.Fence(t.Context(), s, "orders", nil); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Minute)
-		next(t, q, 1)
-		if got := q.Stats().Keeper; got.Lost != 1 || got.Acquired != 2 {
-			t.Errorf("fenced: %+v", got)
-		}
-	})
-}
-
-// TestLargestBatch: the largest batch has as many IDs as a window; one more is
-// ErrBatchTooLarge.
-func TestLargestBatch(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
-		create(t, s, small, time.Minute)
-		q := open(t, s, &sequencer.Config{Layout: small})
-		defer closeIt(t, q)
-		const largest = 6000 * 4
-		if _, _, err := q.Reserve(largest); errors.Is(err, firn.ErrBatchTooLarge) {
-			t.Errorf("%d IDs, which a window has: %v", largest, err)
-		}
-		if _, _, err := q.Reserve(largest + 1); !errors.Is(err, firn.ErrBatchTooLarge) {
-			t.Errorf("%d IDs, which no window has: %v", largest+1, err)
 		}
 	})
 }

@@ -216,33 +216,6 @@ func TestOutageIsLogged(t *testing.T) {
 	}
 }
 
-// TestOutageInUse: callers that request IDs all the time cause no more lines.
-func TestOutageInUse(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
-		ask := func(d time.Duration) {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				_, _ = q.Next(ctx)
-				cancel()
-			}
-		}
-		ask(10 * time.Second)
-		s.fail(errRefused, errRefused)
-		ask(20 * time.Second)
-		s.fail(nil, nil)
-		ask(time.Minute)
-		texts(t, l.about(), notRenewed, renewedAgain) // the outage was short
-		s.fail(errRefused, errRefused)
-		ask(5 * time.Minute)
-		s.fail(nil, nil)
-		ask(5 * time.Minute)
-		texts(t, l.about(), notRenewed, windowEnded, renewedAgain)
-		if n := q.Stats().Keeper.Expired; n != 1 {
-			t.Errorf("%d windows have expired, want 1", n)
-		}
-	})
-}
-
 // TestIdleLapseIsQuiet: an unused window ends without a log message, even if
 // the store is unreachable. That is logged when an ID is wanted.
 func TestIdleLapseIsQuiet(t *testing.T) {
@@ -296,27 +269,5 @@ func TestReadsThatFail(t *testing.T) {
 		texts(t, l.about(), notRenewed)
 		time.Sleep(5 * time.Minute)
 		texts(t, l.about(), windowEnded)
-	})
-}
-
-// TestOutageThatIsLeft: the outage of a member ends when it detaches.
-func TestOutageThatIsLeft(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
-		one(t, q)
-		s.fail(errRefused, errRefused)
-		time.Sleep(50 * time.Second)
-		texts(t, l.about(), notRenewed)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_ = q.Detach(ctx)
-		time.Sleep(5 * time.Minute)
-		texts(t, l.about())
-		s.fail(nil, nil)
-		time.Sleep(5 * time.Minute)
-		if err := q.Attach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		one(t, q)
-		texts(t, l.about())
 	})
 }

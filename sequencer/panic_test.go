@@ -3,12 +3,10 @@ package sequencer_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -70,7 +68,11 @@ func TestPanicsOfCallers(t *testing.T) {
 			}
 		}
 		var none context.Context
-		panics(t, func() { _ = q.Close(none) })
+		for _, call := range []func(){
+			func() { _ = q.Close(none) }, func() { _, _ = q.Next(none) }, func() { _ = q.Fill(none, make([]firn.ID, 3)) }, func() { _, _ = q.NextBatch(none, 3) },
+		} {
+			panics(t, call)
+		}
 		if err := q.Close(t.Context()); err != nil {
 			t.Errorf("Close after one that panicked: %v", err)
 		}
@@ -91,91 +93,6 @@ func TestPanicsOfCallers(t *testing.T) {
 		}
 		q := open(t, s, nil) // a node ID is free for it
 		one(t, q)
-		closeIt(t, q)
-	})
-}
-
-// A quittingHandler is a log handler that ends the goroutine that logs an
-// error, as t.Fatal would.
-type quittingHandler struct{}
-
-func (quittingHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-func (h quittingHandler) WithAttrs([]slog.Attr) slog.Handler         { return h }
-func (h quittingHandler) WithGroup(string) slog.Handler              { return h }
-
-func (quittingHandler) Handle(context.Context, slog.Record) error {
-	runtime.Goexit()
-	return nil
-}
-
-// TestCallersHearOfTheEnd: calls that wait for a window learn that the
-// goroutine that would get one has ended.
-func TestCallersHearOfTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(midnight))
-		s := &failingStore{Store: new(memstore.Store)}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(quittingHandler{})})
-		one(t, q)
-		s.fail(errRefused, errRefused)
-		done := make(chan error)
-		go func() {
-			time.Sleep(50 * time.Second)
-			_, err := q.NextBatch(context.Background(), 4096*30_000) // more than is left
-			done <- err
-		}()
-		select { // a minute after midnight, the end of the window is logged
-		case err := <-done:
-			if err == nil || time.Since(midnight) < time.Minute {
-				t.Errorf("NextBatch: %v after %v", err, time.Since(midnight))
-			}
-		case <-time.After(time.Hour):
-			t.Fatal("NextBatch waits for ever")
-		}
-		if err := q.Close(t.Context()); err == nil {
-			t.Error("Close returned no error, but the node ID was not given back")
-		}
-	})
-}
-
-// slowContext is a context whose Done takes a second the first time.
-type slowContext struct {
-	context.Context
-	asked *atomic.Bool
-}
-
-func (c slowContext) Done() <-chan struct{} {
-	if !c.asked.Swap(true) {
-		time.Sleep(time.Second)
-	}
-	return c.Context.Done()
-}
-
-// TestAttachOvertakesDetach: an Attach that comes after a Detach, but reaches
-// the Keeper first, leaves a sequencer that makes IDs.
-func TestAttachOvertakesDetach(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		q := open(t, s, nil)
-		done := make(chan error)
-		go func() { done <- q.Detach(slowContext{t.Context(), new(atomic.Bool)}) }()
-		synctest.Wait()
-		if err := q.Attach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		one(t, q)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := q.Next(ctx); err != nil {
-			t.Errorf("Next after both: %v, and State is %v", err, q.State().Phase)
-		}
-		for range 100 { // calls that never wait request a window too
-			if _, err := q.TryNext(); err == nil {
-				break
-			}
-			time.Sleep(time.Second)
-		}
 		closeIt(t, q)
 	})
 }
@@ -221,7 +138,7 @@ func TestClockThatPanics(t *testing.T) {
 			"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 3)) },
 			"NextBatch": func() { _, _ = q.NextBatch(t.Context(), 3) },
 			"too large": func() { _, _ = q.NextBatch(t.Context(), 4096*29_900) }, // is the window fresh?
-			"Reserve":   func() { _, _, _ = q.Reserve(3) },
+			"TryBatch":  func() { _, _ = q.TryNextBatch(3) },
 			"Stats":     func() { q.Stats() },
 		} {
 			for n := int64(1); n < 4; n++ {
@@ -260,35 +177,4 @@ func inKeeper() bool {
 			return false
 		}
 	}
-}
-
-// TestNilContext: a nil context panics in every state, and leaves the sequencer
-// unchanged.
-func TestNilContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := open(t, new(memstore.Store), nil)
-		for _, attached := range []bool{true, false} {
-			for what, call := range map[string]func(ctx context.Context){
-				"Next":      func(ctx context.Context) { _, _ = q.Next(ctx) },
-				"Fill":      func(ctx context.Context) { _ = q.Fill(ctx, make([]firn.ID, 3)) },
-				"NextBatch": func(ctx context.Context) { _, _ = q.NextBatch(ctx, 3) },
-			} {
-				func() {
-					defer func() {
-						if said, _ := recover().(string); !strings.Contains(said, "context.Background()") {
-							t.Errorf("%s, attached %v: panics with %q, want a hint at context.Background()", what, attached, said)
-						}
-					}()
-					call(nil)
-				}()
-			}
-			if got := q.Stats().IDs; got != 0 {
-				t.Errorf("%d IDs were taken", got)
-			}
-			if err := q.Detach(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		closeIt(t, q)
-	})
 }

@@ -250,11 +250,6 @@ func (q *Sequencer) TryNext() (firn.ID, error) { return q.tryNext() }
 // be used; the IDs taken so far are lost.
 func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error { return q.fill(ctx, dst) }
 
-// Reserve takes n consecutive slots at once; see firn.Generator.Reserve. It
-// never waits: if the window does not have them, it requests another one and
-// returns ErrNotYet.
-func (q *Sequencer) Reserve(n int) (firn.Batch, time.Duration, error) { return q.reserve(n) }
-
 // NextBatch returns the next n IDs, at consecutive slots, and waits like Next;
 // see firn.Generator.NextBatch. For a batch that fits no window, the error
 // matches firn.ErrBatchTooLarge.
@@ -289,9 +284,6 @@ func (q *Sequencer128) TryNext() (firn.ID128, error) { return q.tryNext() }
 
 // Fill is like Sequencer.Fill.
 func (q *Sequencer128) Fill(ctx context.Context, dst []firn.ID128) error { return q.fill(ctx, dst) }
-
-// Reserve is like Sequencer.Reserve.
-func (q *Sequencer128) Reserve(n int) (firn.Batch128, time.Duration, error) { return q.reserve(n) }
 
 // NextBatch is like Sequencer.NextBatch.
 func (q *Sequencer128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
@@ -334,33 +326,16 @@ func (m *member[I]) notYet() error {
 	return fmt.Errorf("%w: %s", ErrNotYet, m.name)
 }
 
-// atOnce calls try with the generator, for a batch of n IDs that may not wait.
-func (m *member[I]) atOnce(n int, try func(generator[I]) error) error {
+func (m *member[I]) tryNextBatch(n int) (b firn.BatchOf[I], err error) {
 	if err := m.checkBatch(n); err != nil {
-		return err
+		return b, err
 	}
 	if g := m.current.Load(); g != nil {
-		if err := try(*g); !hasEnded(err) {
-			return err
+		if b, err = (*g).TryNextBatch(n); !hasEnded(err) {
+			return b, err
 		}
 	}
-	return m.notYet()
-}
-
-func (m *member[I]) reserve(n int) (b firn.BatchOf[I], hold time.Duration, err error) {
-	err = m.atOnce(n, func(g generator[I]) error {
-		b, hold, err = g.Reserve(n)
-		return err
-	})
-	return b, hold, err
-}
-
-func (m *member[I]) tryNextBatch(n int) (b firn.BatchOf[I], err error) {
-	err = m.atOnce(n, func(g generator[I]) error {
-		b, err = g.TryNextBatch(n)
-		return err
-	})
-	return b, err
+	return b, m.notYet()
 }
 
 func (m *member[I]) nextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
@@ -100,7 +99,7 @@ func TestOpenCompares(t *testing.T) {
 		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout, MustExist: true}); !errors.Is(err, grant.ErrNotFound) {
 			t.Errorf("Open of one that must exist = %v, want ErrNotFound", err)
 		}
-		second, zero := time.Second, time.Duration(0)
+		zero := time.Duration(0)
 		for what, c := range map[string]sequencer.Config{
 			"short window":   {Layout: layout, Window: time.Second},
 			"range":          {Layout: layout, Nodes: &sequencer.Range{Lo: 1020, Hi: 1024}},
@@ -128,17 +127,6 @@ func TestOpenCompares(t *testing.T) {
 
 		a := open(t, s, &sequencer.Config{Layout: layout, MaxAhead: &zero, Window: 45 * time.Second})
 		defer closeIt(t, a)
-		for field, c := range map[string]sequencer.Config{
-			"layout":    {Layout: layout.WithEpoch(time.Unix(1, 0))},
-			"max-ahead": {MaxAhead: &second},
-			"window":    {Layout: layout, Window: 46 * time.Second},
-		} {
-			_, err := sequencer.Open(ctx, s, "orders", &c)
-			var m *grant.MismatchError
-			if !errors.As(err, &m) || m.Field != field {
-				t.Errorf("another %s: Open = %v", field, err)
-			}
-		}
 		// Existing settings are used by default.
 		b := open(t, s, nil)
 		defer closeIt(t, b)
@@ -419,7 +407,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a batch or a reservation that fits no window is an error at
+// TestTooLarge: a batch that fits no window is an error at
 // once, even if no window is open, and nothing is taken.
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
@@ -430,7 +418,7 @@ func TestTooLarge(t *testing.T) {
 			start := time.Now()
 			for _, n := range []int{4*60_000 + 1, math.MaxInt} {
 				_, err := q.NextBatch(t.Context(), n)
-				_, _, err2 := q.Reserve(n)
+				_, err2 := q.TryNextBatch(n)
 				for _, err := range []error{err, err2} {
 					if !errors.Is(err, firn.ErrBatchTooLarge) || !strings.Contains(err.Error(), "Fill") {
 						t.Errorf("a batch of %d: %v, want ErrBatchTooLarge, and a hint at Fill", n, err)
@@ -447,97 +435,27 @@ func TestTooLarge(t *testing.T) {
 		}
 		for _, n := range []int{0, -1, math.MinInt} {
 			_, err := q.NextBatch(t.Context(), n)
-			_, _, err2 := q.Reserve(n)
+			_, err2 := q.TryNextBatch(n)
 			if err == nil || err2 == nil || errors.Is(err, firn.ErrBatchTooLarge) || errors.Is(err2, firn.ErrBatchTooLarge) {
 				t.Errorf("a batch of %d: %v, %v", n, err, err2)
 			}
 		}
 	})
 	bubble(t, func(t *testing.T, s grant.Store) {
-		q, err := sequencer.Open128(t.Context(), s, "orders", &sequencer.Config{Layout: firn.MustParseLayout("uuidv7"), Window: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
+		q := open(t, s, &sequencer.Config{Layout: small, Window: time.Minute})
 		defer closeIt(t, q)
-		n := 60_000*int(q.Layout().MaxSeq()+1) + 1
-		_, err = q.NextBatch(t.Context(), n)
-		_, _, err2 := q.Reserve(n)
-		if !errors.Is(err, firn.ErrBatchTooLarge) || !errors.Is(err2, firn.ErrBatchTooLarge) {
-			t.Errorf("a batch of %d: %v, %v, want ErrBatchTooLarge", n, err, err2)
+		const largest = 6000 * 4
+		if _, err := q.TryNextBatch(largest); errors.Is(err, firn.ErrBatchTooLarge) {
+			t.Errorf("%d IDs, which a window has: %v", largest, err)
 		}
-	})
-}
-
-// TestBatchAmongOthers: a batch that MaxAhead does not allow at once gets its
-// turn while others take all free IDs, across renewals of the window.
-func TestBatchAmongOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		l := firn.MustParseLayout("bits=time:48.node:14.seq:1,epoch=0")
-		ahead := 100 * time.Millisecond
-		q := open(t, s, &sequencer.Config{Layout: l, Window: 10 * time.Second, MaxAhead: &ahead})
-		defer closeIt(t, q)
-		ctx, cancel := context.WithCancel(t.Context())
-		var all ids
-		var callers sync.WaitGroup
-		for i := range 6 {
-			callers.Go(func() {
-				for ctx.Err() == nil {
-					id, err := q.Next(ctx)
-					if i == 5 {
-						if id, err = q.TryNext(); err != nil {
-							time.Sleep(100 * time.Microsecond)
-							continue
-						}
-					}
-					if err == nil {
-						all.add(t, id)
-					}
-				}
-			})
+		// What a fresh window can no longer hold does not wait either.
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := q.NextBatch(ctx, largest-8); !errors.Is(err, firn.ErrBatchTooLarge) {
+			t.Errorf("%d IDs, two seconds later: %v", largest-8, err)
 		}
-		for range 4 {
-			time.Sleep(time.Second)
-			start := time.Now()
-			b, err := q.NextBatch(t.Context(), 2*4000)
-			if took := time.Since(start); err != nil || b.Len() != 2*4000 || took > 4200*time.Millisecond {
-				t.Errorf("NextBatch of 4 s: %d IDs, %v after %v", b.Len(), err, took)
-			}
-			all.add(t, slices.Collect(b.All())...)
-		}
-		cancel()
-		callers.Wait()
-	})
-}
-
-// TestClock: the clock may jump in any direction.
-func TestClock(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		var mu sync.Mutex
-		var offset time.Duration
-		set := func(d time.Duration) { mu.Lock(); offset = d; mu.Unlock() }
-		now := func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(offset) }
-		q := open(t, s, &sequencer.Config{Layout: layout, Now: now})
-		r := open(t, s, nil)
-		var all ids
-		var mine []firn.ID
-		for _, d := range []time.Duration{0, -5 * time.Second, time.Hour, 0, 20 * 365 * 24 * time.Hour, 0} {
-			set(d)
-			for range 100 {
-				if id, err := q.TryNext(); err == nil {
-					mine = append(mine, id)
-				}
-				id, err := r.Next(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				all.add(t, id)
-				time.Sleep(500 * time.Millisecond)
-			}
-		}
-		all.add(t, mine...)
-		set(21 * 365 * 24 * time.Hour)
-		closeIt(t, q)
-		closeIt(t, r)
 	})
 }
 
@@ -607,79 +525,6 @@ func TestConcurrent(t *testing.T) {
 	stop()
 	changer.Wait()
 	closeIt(t, q)
-}
-
-// TestDirectory: two Stores on one directory, as in two processes.
-func TestDirectory(t *testing.T) {
-	dir := t.TempDir()
-	var all ids
-	var members sync.WaitGroup
-	for range 4 {
-		s, err := dirstore.Open(dir, &dirstore.Options{Create: true, AllowVolatile: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		members.Go(func() {
-			for range 5 {
-				q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				dst := make([]firn.ID, 10_000)
-				if err := q.Fill(t.Context(), dst); err != nil {
-					t.Error(err)
-				}
-				all.add(t, dst...)
-				closeIt(t, q)
-			}
-		})
-	}
-	members.Wait()
-	if len(all.seen) != 200_000 {
-		t.Errorf("%d different IDs, want 200,000", len(all.seen))
-	}
-}
-
-// Test128: the same for 128-bit IDs.
-func Test128(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		c := &sequencer.Config{Layout: firn.MustParseLayout("boundary")}
-		q, err := sequencer.Open128(t.Context(), s, "orders", c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer closeIt(t, q)
-		if _, err := sequencer.Open(t.Context(), s, "orders", nil); err == nil {
-			t.Error("Open of one of 128 bits is fine, want an error")
-		}
-		seen := make(map[firn.ID128]bool)
-		dst := make([]firn.ID128, 1000)
-		if err := q.Fill(t.Context(), dst); err != nil {
-			t.Fatal(err)
-		}
-		for range 10 {
-			id, err := q.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := q.NextBatch(t.Context(), 5)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dst = append(append(dst, id), slices.Collect(b.All())...)
-			if id, err := q.TryNext(); err == nil {
-				dst = append(dst, id)
-			}
-		}
-		for _, id := range dst {
-			if seen[id] {
-				t.Errorf("%v twice", id)
-			}
-			seen[id] = true
-		}
-	})
 }
 
 // TestFleet: a hundred processes that open, close, detach and crash for hours,
@@ -799,32 +644,4 @@ func ExampleOpen() {
 	// Output:
 	// true attached
 	// true
-}
-
-// TestOwner: a process reports the owner that the record of its node ID
-// contains, and no other process has the same.
-func TestOwner(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		seen := make(map[string]bool)
-		for range 3 {
-			q := open(t, s, nil)
-			info, err := grant.Lookup(t.Context(), s, "orders")
-			if err != nil {
-				t.Fatal(err)
-			}
-			state := q.State()
-			n, err := grant.LookupNode(t.Context(), s, info, state.Node)
-			if err != nil || !n.Held || n.Owner == "" || n.Owner != state.Owner || seen[n.Owner] {
-				t.Errorf("the state has owner %q and the record %+v, %v", state.Owner, n, err)
-			}
-			seen[n.Owner] = true
-			if err := q.Detach(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if state := q.State(); state.Owner != "" {
-				t.Errorf("detached, it has owner %q", state.Owner)
-			}
-			closeIt(t, q)
-		}
-	})
 }

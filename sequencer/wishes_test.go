@@ -54,7 +54,6 @@ func TestLapsedCalls(t *testing.T) {
 	for name, call := range map[string]func(q *sequencer.Sequencer) error{
 		"TryNext":      func(q *sequencer.Sequencer) error { _, err := q.TryNext(); return err },
 		"TryNextBatch": func(q *sequencer.Sequencer) error { b, err := q.TryNextBatch(3); return count(b, err) },
-		"Reserve":      func(q *sequencer.Sequencer) error { b, _, err := q.Reserve(3); return count(b, err) },
 		"Next, and its context has ended": func(q *sequencer.Sequencer) error {
 			if _, err := q.Next(ended); err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("Next: %v", err)
@@ -149,23 +148,6 @@ func TestTimeout(t *testing.T) {
 		}
 		s.hangs.Store(false)
 		time.Sleep(10 * time.Second)
-	})
-}
-
-// TestLargeBatchLate: a batch that a fresh window can no longer hold is too
-// large, and does not wait.
-func TestLargeBatchLate(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
-		q := open(t, s, &sequencer.Config{Layout: small, Window: time.Minute})
-		defer closeIt(t, q)
-		time.Sleep(2 * time.Second)
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if _, err := q.NextBatch(ctx, 6000*4-8); !errors.Is(err, firn.ErrBatchTooLarge) {
-			t.Errorf("%v after %v", err, time.Since(began))
-		}
 	})
 }
 
@@ -348,27 +330,6 @@ func TestCreatedMeanwhile(t *testing.T) {
 		s := &hastyStore{Store: mem, fail: true}
 		if _, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, errCut) || s.writes > 0 {
 			t.Errorf("a store that fails once: %v after %d writes", err, s.writes)
-		}
-	})
-}
-
-// TestDetachSays: the errors of a failing Detach.
-func TestDetachSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &lineageStore{Store: new(memstore.Store)}
-		s.is("one", 0, 0)
-		q := open(t, s, nil)
-		one(t, q)
-		s.is("another", 0, 0)
-		time.Sleep(2 * time.Second)
-		if err := q.Detach(t.Context()); !errors.Is(err, grant.ErrRolledBack) || errors.Is(err, sequencer.ErrUnavailable) {
-			t.Errorf("the store answers, and Detach: %v", err)
-		}
-		_ = q.Close(t.Context())
-		for what, err := range map[string]error{"Detach": q.Detach(t.Context()), "Attach": q.Attach(t.Context())} {
-			if !errors.Is(err, sequencer.ErrClosed) || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "orders") {
-				t.Errorf("%s of a closed one: %v", what, err)
-			}
 		}
 	})
 }

@@ -27,7 +27,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := stores.Open(ctx, "dir:"+filepath.Join(dir, "store")+"?create=true&volatile=true", stores.Options{})
+	store, err := stores.Open(ctx, "dir:"+filepath.Join(dir, "store")+"?create=true&volatile=true")
 	if err != nil {
 		log.Fatal(err)
 	}

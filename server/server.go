@@ -24,6 +24,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
@@ -256,6 +257,7 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
 		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
+		s.watched.Go(func() { health.Watch(s.watching, s.c.Store, s.c.Log) })
 	}
 	return done, nil
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/service/forwarding"
-	"github.com/firnid/firn/server/stores"
 )
 
 // A source is where IDs come from: either static, or cluster with the other
@@ -28,7 +28,7 @@ type source struct {
 
 	cluster   *service.Cluster
 	announcer *members.Announcer
-	answers   *stores.Answers
+	answers   *health.Answers
 	peers     *forwarding.Peers // nil if no other server is asked
 }
 
@@ -38,8 +38,8 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames})
 		return s, err
 	}
-	s.answers = new(stores.Answers)
-	store := grant.Observe(tracer.Store(c.Store), stores.Tell(c.Log, s.answers.Observe))
+	s.answers = new(health.Answers)
+	store := grant.Observe(tracer.Store(c.Store), health.Tell(c.Log, s.answers.Observe))
 	s.announcer = members.New(store, members.Options{Log: c.Log})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/history"
 )
 
 // A scenario is what a few processes do concurrently. It is run in every order
@@ -42,12 +42,12 @@ type client struct {
 // A record is an operation of a key, and whether it has returned.
 type record struct {
 	key      string
-	op       storetest.Operation
+	op       history.Operation
 	returned bool
 	dropped  bool // it was not sent
 }
 
-func (c *client) begin(key string, op storetest.Operation) *record {
+func (c *client) begin(key string, op history.Operation) *record {
 	op.By = c.by
 	op.From = c.run.tick()
 	r := &record{key: key, op: op}
@@ -58,14 +58,14 @@ func (c *client) begin(key string, op storetest.Operation) *record {
 func (c *client) end(r *record, err error) {
 	r.op.To = c.run.tick()
 	r.returned = true
-	r.dropped = err != nil && (r.op.Kind == storetest.Get || errors.Is(err, grant.ErrNotSent))
+	r.dropped = err != nil && (r.op.Kind == history.Get || errors.Is(err, grant.ErrNotSent))
 	if err != nil && c.run.scenario.failures == 0 {
 		c.run.errors = append(c.run.errors, fmt.Sprintf("%v: %v", r.op, err))
 	}
 }
 
 func (c *client) get(key string) string {
-	r := c.begin(key, storetest.Operation{Kind: storetest.Get})
+	r := c.begin(key, history.Operation{Kind: history.Get})
 	v, err := c.store.Get(context.Background(), key)
 	r.op.Got = string(v)
 	c.end(r, err)
@@ -73,13 +73,13 @@ func (c *client) get(key string) string {
 }
 
 func (c *client) cas(key, old, next string) {
-	r := c.begin(key, storetest.Operation{Kind: storetest.CAS, Old: old, Next: next})
+	r := c.begin(key, history.Operation{Kind: history.CAS, Old: old, Next: next})
 	ok, err := c.store.CAS(context.Background(), key, []byte(old), []byte(next))
 	switch {
 	case err != nil:
-		r.op.Outcome = storetest.Unknown
+		r.op.Outcome = history.Unknown
 	case !ok:
-		r.op.Outcome = storetest.Refused
+		r.op.Outcome = history.Refused
 	}
 	c.end(r, err)
 }
@@ -88,7 +88,7 @@ func (c *client) cas(key, old, next string) {
 func (c *client) list(keys ...string) {
 	records := make(map[string]*record)
 	for _, key := range keys {
-		records[key] = c.begin(key, storetest.Operation{Kind: storetest.Get})
+		records[key] = c.begin(key, history.Operation{Kind: history.Get})
 	}
 	err := c.store.List(context.Background(), "", func(key string, value []byte) bool {
 		records[key].op.Got = string(value)
@@ -393,22 +393,22 @@ func (ch *checker) check(r *simRun) error {
 	if len(r.errors) > 0 {
 		return fmt.Errorf("a call fails: %s", r.errors[0])
 	}
-	history := make(map[string][]storetest.Operation)
+	ops := make(map[string][]history.Operation)
 	for key := range r.scenario.initial {
-		history[key] = nil
+		ops[key] = nil
 	}
 	for _, rec := range r.history {
 		op := rec.op
 		switch {
-		case !rec.returned && op.Kind == storetest.CAS:
-			op.Outcome = storetest.Unknown
+		case !rec.returned && op.Kind == history.CAS:
+			op.Outcome = history.Unknown
 		case !rec.returned, rec.dropped:
-			history[rec.key] = history[rec.key][:len(history[rec.key]):len(history[rec.key])]
+			ops[rec.key] = ops[rec.key][:len(ops[rec.key]):len(ops[rec.key])]
 			continue
 		}
-		history[rec.key] = append(history[rec.key], op)
+		ops[rec.key] = append(ops[rec.key], op)
 	}
-	text := fmt.Sprint(history)
+	text := fmt.Sprint(ops)
 	if !ch.first(r.world.String() + text) {
 		return nil
 	}
@@ -418,7 +418,7 @@ func (ch *checker) check(r *simRun) error {
 			continue
 		}
 		ch.states++
-		if err := ch.recover(r, state, history, true); err != nil {
+		if err := ch.recover(r, state, ops, true); err != nil {
 			return fmt.Errorf("the power fails, and leaves %s: %w", state.text, err)
 		}
 	}
@@ -437,11 +437,11 @@ func (ch *checker) first(situation string) bool {
 // recover opens a store on the contents of the disk, and checks that its values
 // are consistent with what was seen before. If again is set, the power fails
 // once more at every call meanwhile.
-func (ch *checker) recover(r *simRun, state simState, history map[string][]storetest.Operation, again bool) error {
+func (ch *checker) recover(r *simRun, state simState, ops map[string][]history.Operation, again bool) error {
 	ch.recovered++
 	w := newWorld(state.files)
-	history = maps.Clone(history)
-	text := fmt.Sprint(history)
+	ops = maps.Clone(ops)
+	text := fmt.Sprint(ops)
 	reading := again
 	var failure error
 	failsAgain := func(string) {
@@ -452,7 +452,7 @@ func (ch *checker) recover(r *simRun, state simState, history map[string][]store
 			if !ch.first(state.text + text) {
 				continue
 			}
-			if err := ch.recover(r, state, history, false); err != nil {
+			if err := ch.recover(r, state, ops, false); err != nil {
 				failure = fmt.Errorf("the power fails again meanwhile, and leaves %s: %w", state.text, err)
 				return
 			}
@@ -466,20 +466,20 @@ func (ch *checker) recover(r *simRun, state simState, history map[string][]store
 	ctx := context.Background()
 	now := r.clock
 	values := make(map[string][]byte)
-	for key, before := range history {
+	for key, before := range ops {
 		values[key], err = s.Get(ctx, key)
 		if err != nil {
 			return fmt.Errorf("get %q: %w", key, err)
 		}
 		// From now on this must stay, whatever happens.
-		history[key] = append(before[:len(before):len(before)], storetest.Operation{
-			Kind: storetest.Get, Got: string(values[key]), From: now + 1, To: now + 2, By: "after the crash",
+		ops[key] = append(before[:len(before):len(before)], history.Operation{
+			Kind: history.Get, Got: string(values[key]), From: now + 1, To: now + 2, By: "after the crash",
 		})
 		initial := r.scenario.initial[key]
-		if !storetest.Linearizable(initial, history[key]) {
-			return fmt.Errorf("key %q, which %s", key, storetest.FormatHistory(initial, history[key]))
+		if !history.Linearizable(initial, ops[key]) {
+			return fmt.Errorf("key %q, which %s", key, history.Format(initial, ops[key]))
 		}
-		text = fmt.Sprint(history)
+		text = fmt.Sprint(ops)
 	}
 	failsAgain("")
 	reading = false
@@ -493,8 +493,8 @@ func (ch *checker) recover(r *simRun, state simState, history map[string][]store
 		n++
 		return string(value) == "after"
 	})
-	if err != nil || n != len(history) {
-		return fmt.Errorf("after the crash List yields %d keys, want %d, and returns %v", n, len(history), err)
+	if err != nil || n != len(ops) {
+		return fmt.Errorf("after the crash List yields %d keys, want %d, and returns %v", n, len(ops), err)
 	}
 	return failure
 }

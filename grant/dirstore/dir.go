@@ -36,14 +36,14 @@ func openDir(path string, o *Options) (*dir, error) {
 		return nil, fmt.Errorf("dirstore: open %s: %w", path, explain(err))
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is not a directory", ErrNotStore, there)
+		return nil, fmt.Errorf("%w: %s is not a directory", errNotStore, there)
 	}
-	if err := checkFileSystem(there, o); err != nil {
+	if err := checkFileSystem(there, o.AllowVolatile); err != nil {
 		return nil, err
 	}
 	if there != path {
 		if !o.Create {
-			return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? Create it (Options.Create) if no store was there before",
+			return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? If no store was there before, create one (Create, or ?create=true in a URL)",
 				ErrNoStore, path)
 		}
 		if err := makeDirs(there, path); err != nil {
@@ -143,7 +143,7 @@ func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
 		return nil, false, err
 	}
 	if size := info.Size(); size > maxFile {
-		return nil, false, fmt.Errorf("%w: %s has %d bytes", ErrDamaged, name, size)
+		return nil, false, fmt.Errorf("%w: %s has %d bytes", errDamaged, name, size)
 	}
 	data = make([]byte, info.Size())
 	if _, err := io.ReadFull(f, data); err != nil {
@@ -163,7 +163,7 @@ func (d *dir) open(name string, flag int) (*os.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", ErrDamaged, filepath.Join(d.path, name), info.Mode())
+		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", errDamaged, filepath.Join(d.path, name), info.Mode())
 	}
 	f, err := d.root.OpenFile(name, flag|openFlags, 0)
 	if err != nil {
@@ -171,7 +171,7 @@ func (d *dir) open(name string, flag int) (*os.File, error) {
 	}
 	opened, err := f.Stat()
 	if err == nil && !opened.Mode().IsRegular() { // it was replaced meanwhile
-		err = fmt.Errorf("%w: %s is not a regular file", ErrDamaged, filepath.Join(d.path, name))
+		err = fmt.Errorf("%w: %s is not a regular file", errDamaged, filepath.Join(d.path, name))
 	}
 	if err != nil {
 		_ = f.Close()
@@ -375,7 +375,7 @@ func explain(err error) error {
 	case isReadOnly(err):
 		return fmt.Errorf("%w: the store must be on a file system that is mounted for writing", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", err)
+		return fmt.Errorf("%w: every process that uses the store must be able to read and write it, as one user or in a group with mode 2770", err)
 	case isFull(err):
 		return fmt.Errorf("%w: free some space or inodes, or raise the quota; nothing was changed", err)
 	}

@@ -14,22 +14,9 @@ var (
 	// Options.Create was not set.
 	ErrNoStore = errors.New("dirstore: no store found")
 
-	// ErrNotStore means that the directory contains other files, or that its
-	// marker is invalid.
-	ErrNotStore = errors.New("dirstore: the directory is not a store")
-
-	// ErrNewer means that a newer version of this package made the store or one
-	// of its records. Nothing was read or written.
-	ErrNewer = errors.New("dirstore: made by a newer version")
-
 	// ErrFileSystem means that the directory is on a file system on which a
 	// store would not be safe.
 	ErrFileSystem = errors.New("dirstore: unsuitable file system")
-
-	// ErrDamaged means that the file of a record does not contain what was
-	// written. The value is unknown, so the key can be neither read nor
-	// replaced. It also matches grant.ErrDamaged.
-	ErrDamaged error = damage("dirstore: damaged record")
 
 	// ErrFailed means that the disk has failed in a way that leaves its content
 	// uncertain. From then on the Store refuses all calls; a new Store,
@@ -37,12 +24,27 @@ var (
 	ErrFailed = errors.New("dirstore: the disk has failed, and the store refuses all calls")
 )
 
-// A damage is an error that also matches grant.ErrDamaged.
-type damage string
+var (
+	// errNotStore: the directory contains other files, or its marker is invalid.
+	errNotStore = errors.New("dirstore: the directory is not a store")
 
-func (d damage) Error() string { return string(d) }
+	// errNewer: a newer version of this package made the store or a record.
+	errNewer error = &kind{"dirstore: made by a newer version", grant.ErrNewerVersion}
 
-func (damage) Is(target error) bool { return target == grant.ErrDamaged }
+	// errDamaged: the file of a record does not contain what was written. The
+	// value is unknown, so the key can be neither read nor replaced.
+	errDamaged error = &kind{"dirstore: damaged record", grant.ErrDamaged}
+)
+
+// A kind is an error that also matches one of package grant.
+type kind struct {
+	text string
+	of   error
+}
+
+func (k *kind) Error() string { return k.text }
+
+func (k *kind) Is(target error) bool { return target == k.of }
 
 // notSent makes err match grant.ErrNotSent.
 func notSent(err error) error {

@@ -120,35 +120,6 @@ func TestFaults(t *testing.T) {
 	t.Logf("report: %d faults of single calls of a CAS", tested)
 }
 
-// A store that has failed returns the reason from all calls, permanently.
-func TestFailed(t *testing.T) {
-	s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
-	d.fault = func(call string) error {
-		if call == "sync directory" {
-			return errSimulated
-		}
-		return nil
-	}
-	if ok, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); ok || !errors.Is(err, ErrFailed) || errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("CAS whose fsync fails = %v, %v, want ErrFailed and not ErrNotSent", ok, err)
-	}
-	d.fault = nil
-	var errs []error
-	_, err := s.Get(t.Context(), "other")
-	errs = append(errs, err)
-	_, err = s.CAS(t.Context(), "other", nil, []byte("1"))
-	errs = append(errs, err)
-	_, err = s.GetMany(t.Context(), []string{"other"})
-	errs = append(errs, err, s.List(t.Context(), "", func(string, []byte) bool { return true }))
-	for i, err := range errs {
-		if !errors.Is(err, ErrFailed) || !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, errSimulated) {
-			t.Errorf("call %d after an fsync has failed = %v, want ErrFailed, ErrNotSent and the reason", i, err)
-		}
-	}
-	// Another process writes it again, and trusts the result.
-	wantValue(t, d.world, "k", "B")
-}
-
 // A call that waits for a lock while the store fails gets an error.
 func TestFailedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

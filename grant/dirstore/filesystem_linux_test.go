@@ -7,28 +7,6 @@ import (
 	"testing"
 )
 
-// The numbers are those of statfs(2); this repeats a few important ones.
-func TestFileSystemOf(t *testing.T) {
-	for magic, want := range map[uint32]fileSystem{
-		0xEF53:     {"ext4", durable},
-		0x58465342: {"XFS", durable},
-		0x9123683E: {"Btrfs", durable},
-		0x01021994: {"tmpfs", inMemory},
-		0x794C7630: {"overlayfs", layered},
-		0x6969:     {"NFS", remote},
-		0xFF534D42: {"CIFS", remote},
-		0xFE534D42: {"SMB", remote},
-		0x01021997: {"9p", remote},
-		0x65735546: {"FUSE", hidden},
-		0x4D44:     {"FAT", torn},
-		0x12345678: {"a file system of type 0x12345678", unknownUse},
-	} {
-		if got := fileSystemOf(magic); got != want {
-			t.Errorf("fileSystemOf(%#x) = %v, want %v", magic, got, want)
-		}
-	}
-}
-
 // TestRealFileSystems opens stores on file systems that are certainly
 // unsuitable.
 func TestRealFileSystems(t *testing.T) {

@@ -16,13 +16,11 @@ var (
 const (
 	driveRemovable = 2
 	driveFixed     = 3
-	driveRemote    = 4
-	driveCDROM     = 5
 	driveRAMDisk   = 6
 )
 
 // checkFileSystem returns nil if a store may be on the volume of path.
-func checkFileSystem(path string, o *Options) error {
+func checkFileSystem(path string, allowVolatile bool) error {
 	p, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return err
@@ -38,7 +36,7 @@ func checkFileSystem(path string, o *Options) error {
 	if ok == 0 {
 		return fmt.Errorf("dirstore: file system of %s: %w", path, errno)
 	}
-	return fileSystemOf(syscall.UTF16ToString(name[:]), int(kind)).check(path, o)
+	return fileSystemOf(syscall.UTF16ToString(name[:]), int(kind)).check(path, allowVolatile)
 }
 
 // fileSystemOf returns the file system with this name, on a volume of this
@@ -46,18 +44,11 @@ func checkFileSystem(path string, o *Options) error {
 func fileSystemOf(name string, kind int) fileSystem {
 	f := fileSystem{name: name}
 	switch {
-	case kind == driveRemote:
-		f.name += " of another machine"
-		f.use = remote
 	case kind == driveRAMDisk:
-		f.use = inMemory
-	case kind == driveCDROM:
-		f.use = readOnly
-	case kind != driveFixed && kind != driveRemovable:
+		f.use = volatile
+	case kind != driveFixed && kind != driveRemovable: // of another machine, or read-only
 	case name == "NTFS", name == "ReFS":
 		f.use = durable
-	case name == "FAT", name == "FAT32", name == "exFAT":
-		f.use = torn
 	}
 	return f
 }

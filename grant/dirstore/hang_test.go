@@ -1,11 +1,8 @@
 package dirstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 )
 
@@ -187,168 +183,3 @@ type closeCounter struct {
 }
 
 func (c closeCounter) close() error { *c.closed++; return c.disk.close() }
-
-// A greedyHolder is a grant.Holder that uses everything it may.
-type greedyHolder struct {
-	mu    sync.Mutex
-	until time.Time
-	begun int
-}
-
-func (h *greedyHolder) Begin(g firn.Grant) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until = g.Until
-	h.begun++
-	return nil
-}
-
-func (h *greedyHolder) Extend(until time.Time) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until = until
-	return nil
-}
-
-func (h *greedyHolder) Seal() {}
-
-func (h *greedyHolder) Used() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if now := time.Now(); now.Before(h.until) {
-		return now
-	}
-	return h.until
-}
-
-// TestHangOfAMember makes the disk hang under a member. The member reports that
-// while its window lasts and when it ends, keeps answering calls, and continues
-// with the same node ID when the disk answers.
-func TestHangOfAMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		s, d := openWorld(t, storeWorld(nil))
-		var hangs atomic.Bool
-		disk := newHang(func(call string) bool { return hangs.Load() && strings.HasPrefix(call, "rename ") })
-		defer disk.end()
-		d.trace = disk.trace
-		config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		var log lockedBuffer
-		h := new(greedyHolder)
-		k := grant.NewKeeper(s, grant.Settings{Name: "orders", AllNodes: true}, h, &grant.KeeperOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err := k.Attach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := k.Wait(t.Context(), func(s grant.Status) bool { return s.Phase == grant.Holding }); err != nil {
-			t.Fatal(err)
-		}
-		hangs.Store(true)
-		time.Sleep(2 * config.Window)
-		for _, want := range []string{"window not renewed, serving until it ends", "window ended, no IDs until it is renewed", "has not answered for"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("the log does not have %q:\n%s", want, log.String())
-			}
-		}
-		if err := k.Demand(t.Context()); err != nil {
-			t.Errorf("Demand = %v", err)
-		}
-		disk.end()
-		time.Sleep(config.Window / 2)
-		if status, _ := k.Status(); status.Phase != grant.Holding || status.Err != nil || !time.UnixMilli(status.Until).After(time.Now()) {
-			t.Errorf("when the disk answers again the status is %+v, want a window", status)
-		}
-		if h.begun != 1 {
-			t.Errorf("the member has begun %d grants, want the one", h.begun)
-		}
-		if want := "window renewed again"; !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not have %q:\n%s", want, log.String())
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// TestDamagedRecordOfAMember damages the record of a node ID that a member
-// holds. It acquires another one, and the sequencer can be listed, fenced and
-// destroyed.
-func TestDamagedRecordOfAMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		w := storeWorld(nil)
-		s, _ := openWorld(t, w)
-		config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		// So few that the member reads all of them each time.
-		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(greedyHolder), nil)
-		if err := k.Attach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		holds := func(s grant.Status) bool { return s.Phase == grant.Holding }
-		if err := k.Wait(t.Context(), holds); err != nil {
-			t.Fatal(err)
-		}
-		was, _ := k.Status()
-		w.mu.Lock()
-		record := w.see(recordPrefix + fileName(fmt.Sprintf("v1/orders/n/%04d", was.Node)))
-		record.data = bytes.Replace(record.data, []byte(`"held"`), []byte(`"hold"`), 1)
-		w.mu.Unlock()
-		time.Sleep(2 * config.Window)
-		if is, _ := k.Status(); !holds(is) || is.Node == was.Node || is.Err != nil {
-			t.Errorf("the member has %+v, want a node ID other than %d", is, was.Node)
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		var nodes, damaged int
-		err = grant.Nodes(t.Context(), s, "orders", func(n grant.NodeInfo, err error) bool {
-			if nodes++; errors.Is(err, grant.ErrDamaged) && n.Node == was.Node {
-				damaged++
-			}
-			return true
-		})
-		if nodes != 2 || damaged != 1 || err != nil {
-			t.Errorf("Nodes lists %d records, %d damaged, and returns %v, want 2 and 1", nodes, damaged, err)
-		}
-		report, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{DryRun: true})
-		if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 || !strings.Contains(report.Damaged[0].Error(), "checksum is wrong") {
-			t.Errorf("Fence = %+v, %v, want one record rewritten and one damaged", report, err)
-		}
-		begin := time.Now()
-		_, err = grant.Destroy(t.Context(), s, "orders", nil)
-		if took, least := time.Since(begin), config.MaxAhead+config.Window; err != nil || took < least || took > 2*least {
-			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may continue", err, took, least)
-		}
-	})
-}

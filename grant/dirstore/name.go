@@ -19,7 +19,7 @@ const (
 
 // maxName is the maximum length in bytes of an escaped key that is used as a
 // name. With the prefix, names are shorter than the limit of any common file
-// system: 143 bytes on eCryptfs, 255 elsewhere.
+// system: 255 bytes.
 const maxName = 100
 
 // hashedPrefix is how much of a long key stays readable.

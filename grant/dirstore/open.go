@@ -27,13 +27,6 @@ type Options struct {
 	// it. It is suitable for tests, and if IDs may repeat those from before the
 	// loss. All processes must still share the one directory.
 	AllowVolatile bool
-
-	// AnyFileSystem accepts any file system, even if Open does not know it or
-	// knows it to be unsuitable. Set it only if you are sure that locks (flock,
-	// LockFileEx) exclude every process that will ever use the directory, on
-	// any machine, and that fsync and rename keep their guarantees if the power
-	// fails.
-	AnyFileSystem bool
 }
 
 // Open opens the store in a directory. Several Stores, in one process or many,
@@ -141,11 +134,11 @@ func (s *Store) readMarker() (found bool, err error) {
 	number, ok := strings.CutPrefix(string(line), markerForm)
 	version, err := strconv.ParseUint(number, 10, 31)
 	if !ok || err != nil || version == 0 {
-		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q. If this was a store, a new one would repeat IDs: restore the whole directory from a backup, and fence its sequencers (firn node fence)", ErrNotStore, s.path, markerName, markerForm+"1")
+		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q. If this was a store, a new one would repeat IDs: restore the whole directory from a backup, and fence its sequencers (firn node fence)", errNotStore, s.path, markerName, markerForm+"1")
 	}
 	if version > markerVersion {
 		return false, fmt.Errorf("%w: %s has format %d, and this version only knows format %d: use the newer version",
-			ErrNewer, s.path, version, markerVersion)
+			errNewer, s.path, version, markerVersion)
 	}
 	return true, nil
 }
@@ -162,14 +155,14 @@ func (s *Store) mayCreate(create bool) error {
 		case f == "lost+found", strings.HasPrefix(f, "."): // of the operating system
 		case strings.HasPrefix(f, recordPrefix), strings.HasPrefix(f, lockPrefix), strings.HasPrefix(f, tempPrefix):
 			return fmt.Errorf("%w: %s has lost its file %s but has others of a store, such as %s. A new store, here or elsewhere, would repeat IDs: stop all processes, restore the whole directory from a backup, and fence its sequencers (firn node fence)",
-				ErrNotStore, s.path, markerName, f)
+				errNotStore, s.path, markerName, f)
 		default:
 			return fmt.Errorf("%w: %s has no file %s but contains others, such as %s: choose another directory, or an empty subdirectory",
-				ErrNotStore, s.path, markerName, f)
+				errNotStore, s.path, markerName, f)
 		}
 	}
 	if !create {
-		return fmt.Errorf("%w in %s, which is empty: is it the right directory, and mounted? Create it (Options.Create) if no store was there before", ErrNoStore, s.path)
+		return fmt.Errorf("%w in %s, which is empty: is it the right directory, and mounted? If no store was there before, create one (Create, or ?create=true in a URL)", ErrNoStore, s.path)
 	}
 	return nil
 }

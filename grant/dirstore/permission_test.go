@@ -71,7 +71,7 @@ func tryStore() error {
 // TestPermissions has a user who lacks permissions. The error contains the file
 // and what to do.
 func TestPermissions(t *testing.T) {
-	const right = "run them as one user, or give the directory to a group they share"
+	const right = "as one user or in a group with mode 2770"
 	// If root runs this test, the other user is `nobody`. Otherwise both are
 	// the same user.
 	var owner int
@@ -162,7 +162,7 @@ func TestIrregularFiles(t *testing.T) {
 				wrong := func(what string, err error) {
 					t.Helper()
 					if !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
-						t.Errorf("%s: %v, want ErrDamaged with the file", what, err)
+						t.Errorf("%s: %v, want errDamaged with the file", what, err)
 					}
 				}
 				if name == "rec+a" {

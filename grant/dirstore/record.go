@@ -36,24 +36,24 @@ func encodeRecord(key string, value []byte) []byte {
 }
 
 // decodeRecord returns the key and the value in the content of a file. The
-// error matches ErrDamaged or ErrNewer.
+// error matches errDamaged or errNewer.
 func decodeRecord(file []byte) (key string, value []byte, err error) {
 	line, body, _ := bytes.Cut(file, []byte("\n"))
 	fields := bytes.Fields(line)
 	if len(fields) < 2 || string(fields[0]) != "firn-record" {
-		return "", nil, fmt.Errorf("%w: invalid first line", ErrDamaged)
+		return "", nil, fmt.Errorf("%w: invalid first line", errDamaged)
 	}
 	if version, err := strconv.ParseUint(string(fields[1]), 10, 31); err == nil && version > recordVersion {
-		return "", nil, fmt.Errorf("%w: format %d, but this version only knows format %d", ErrNewer, version, recordVersion)
+		return "", nil, fmt.Errorf("%w: format %d, but this version only knows format %d", errNewer, version, recordVersion)
 	}
 	n := bytes.IndexByte(body, '\n')
 	if n < 0 || grant.CheckKey(string(body[:n])) != nil || grant.CheckValue(body[n+1:]) != nil {
-		return "", nil, fmt.Errorf("%w: no key and value in %d bytes", ErrDamaged, len(file))
+		return "", nil, fmt.Errorf("%w: no key and value in %d bytes", errDamaged, len(file))
 	}
 	key, value = string(body[:n]), body[n+1:]
 	// Checks the lengths and the checksum, in their only valid form.
 	if !bytes.Equal(file, encodeRecord(key, value)) {
-		return "", nil, fmt.Errorf("%w: length or checksum is wrong", ErrDamaged)
+		return "", nil, fmt.Errorf("%w: length or checksum is wrong", errDamaged)
 	}
 	return key, value, nil
 }

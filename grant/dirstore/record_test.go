@@ -24,25 +24,25 @@ func TestDecodeRecord(t *testing.T) {
 		want error
 	}{
 		"good":                 {good, nil},
-		"empty":                {"", ErrDamaged},
-		"zeros":                {strings.Repeat("\x00", len(good)), ErrDamaged},
-		"cut":                  {good[:len(good)-1], ErrDamaged},
-		"cut in the line":      {good[:20], ErrDamaged},
-		"cut after the line":   {good[:strings.Index(good, "\n")+1], ErrDamaged},
-		"longer":               {good + "x", ErrDamaged},
-		"newline at the end":   {good + "\n", ErrDamaged},
-		"another value":        {strings.Replace(good, "\nvalue", "\nvaluf", 1), ErrDamaged},
-		"another key":          {strings.Replace(good, "\nkey\n", "\nkez\n", 1), ErrDamaged},
-		"bad key":              {string(encodeRecord("a//b", []byte("1"))), ErrDamaged},
-		"no value":             {string(encodeRecord("a", nil)), ErrDamaged},
-		"long value":           {string(encodeRecord("a", make([]byte, grant.MaxValue+1))), ErrDamaged},
-		"a space more":         {strings.Replace(good, " key", "  key", 1), ErrDamaged},
-		"capital digits":       {strings.ToUpper(good[:32]) + good[32:], ErrDamaged},
-		"text":                 {"hello, world\n", ErrDamaged},
-		"newer":                {strings.Replace(good, "record 1", "record 2", 1), ErrNewer},
-		"newer, of other form": {"firn-record 37 sha256=0\n", ErrNewer},
-		"version of none":      {strings.Replace(good, "record 1", "record x", 1), ErrDamaged},
-		"version 0":            {strings.Replace(good, "record 1", "record 0", 1), ErrDamaged},
+		"empty":                {"", errDamaged},
+		"zeros":                {strings.Repeat("\x00", len(good)), errDamaged},
+		"cut":                  {good[:len(good)-1], errDamaged},
+		"cut in the line":      {good[:20], errDamaged},
+		"cut after the line":   {good[:strings.Index(good, "\n")+1], errDamaged},
+		"longer":               {good + "x", errDamaged},
+		"newline at the end":   {good + "\n", errDamaged},
+		"another value":        {strings.Replace(good, "\nvalue", "\nvaluf", 1), errDamaged},
+		"another key":          {strings.Replace(good, "\nkey\n", "\nkez\n", 1), errDamaged},
+		"bad key":              {string(encodeRecord("a//b", []byte("1"))), errDamaged},
+		"no value":             {string(encodeRecord("a", nil)), errDamaged},
+		"long value":           {string(encodeRecord("a", make([]byte, grant.MaxValue+1))), errDamaged},
+		"a space more":         {strings.Replace(good, " key", "  key", 1), errDamaged},
+		"capital digits":       {strings.ToUpper(good[:32]) + good[32:], errDamaged},
+		"text":                 {"hello, world\n", errDamaged},
+		"newer":                {strings.Replace(good, "record 1", "record 2", 1), errNewer},
+		"newer, of other form": {"firn-record 37 sha256=0\n", errNewer},
+		"version of none":      {strings.Replace(good, "record 1", "record x", 1), errDamaged},
+		"version 0":            {strings.Replace(good, "record 1", "record 0", 1), errDamaged},
 	} {
 		key, value, err := decodeRecord([]byte(test.file))
 		if !errors.Is(err, test.want) {
@@ -61,8 +61,8 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		key, value, err := decodeRecord(file)
 		if err != nil {
-			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
-				t.Errorf("decodeRecord(%q) = %v, want ErrDamaged or ErrNewer", file, err)
+			if !errors.Is(err, errDamaged) && !errors.Is(err, errNewer) {
+				t.Errorf("decodeRecord(%q) = %v, want errDamaged or errNewer", file, err)
 			}
 			// As a value it must be returned unchanged.
 			if grant.CheckValue(file) != nil {

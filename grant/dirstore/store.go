@@ -101,7 +101,7 @@ func (s *Store) read(name, key string) (value []byte, settled bool, err error) {
 	}
 	found, value, err := decodeRecord(data)
 	if err == nil && found != key {
-		err = fmt.Errorf("%w: it belongs to key %q", ErrDamaged, found)
+		err = fmt.Errorf("%w: it belongs to key %q", errDamaged, found)
 	}
 	if err != nil {
 		return nil, false, notSent(fmt.Errorf("key %q, file %s in %s: %w", key, recordPrefix+name, s.path, err))
@@ -373,7 +373,7 @@ func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
 // shown returns the value of one of many keys or, for a damaged record, the
 // text of the error.
 func shown(value []byte, err error) ([]byte, error) {
-	if errors.Is(err, ErrDamaged) {
+	if errors.Is(err, errDamaged) {
 		return []byte(err.Error()), nil
 	}
 	return value, err
@@ -450,7 +450,7 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 	}
 	key, _, err = decodeRecord(data)
 	if err == nil && fileName(key) != name {
-		err = fmt.Errorf("%w: it belongs to key %q", ErrDamaged, key)
+		err = fmt.Errorf("%w: it belongs to key %q", errDamaged, key)
 	}
 	if err != nil {
 		return "", false, notSent(fmt.Errorf("file %s in %s: %w", recordPrefix+name, s.path, err))

@@ -75,11 +75,9 @@ type Dialect struct {
 	checkTable func(ctx context.Context, db *sql.DB, schema, name string) error
 	// check returns an error if the database is unsuitable.
 	check func(context.Context, *sql.DB) error
-	// findings returns dangers that do not prevent the use of the database.
-	findings func(context.Context, *sql.DB, *memory) ([]finding, error)
+	// dangers returns those that do not prevent the use of the database.
+	dangers func(context.Context, *sql.DB, *memory) ([]string, error)
 }
-
-func (d *Dialect) String() string { return d.name }
 
 // split splits the name of a table in Options; the schema may be empty.
 func (d *Dialect) split(table string) (schema, name string, err error) {

@@ -3,11 +3,8 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -114,55 +111,42 @@ func TestSettle(t *testing.T) {
 	unknown(t, ok, err, "connection reset")
 }
 
-// TestWatch: a new danger is reported once, and so is its end; Close ends the
-// reports.
-func TestWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.standbys = "*"
-		var said []string
-		db := f.open()
-		s, err := New(t.Context(), db, PostgreSQL(), &Options{Create: true, CloseDB: true, Warn: func(w string) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			said = append(said, w)
-		}})
-		if err != nil {
-			t.Fatal(err)
+// TestCheck: dangers are reported as long as they last, and do not prevent the
+// use of the database. One that does is also an error of calls, at once.
+func TestCheck(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	for _, step := range []struct {
+		change func()
+		want   string // "" for none
+	}{
+		{func() {}, ""},
+		{func() { f.replicas = 1 }, "waits for none"},
+		{func() { f.standbys = "*" }, ""},
+		{func() { f.others = "pg_receivewal" }, "pg_receivewal may confirm a commit in place of a standby"},
+		{func() { f.standbys, f.others = "", "" }, "synchronous_standby_names is empty now"},
+		{func() {}, "synchronous_standby_names is empty now"},
+		{func() { f.standbys = "*" }, ""},
+		{func() { f.settings[0] = "off" }, "no node ID is acquired or renewed"},
+		{func() { f.settings[0] = "on" }, ""},
+	} {
+		f.mu.Lock()
+		step.change()
+		f.mu.Unlock()
+		found, err := s.Check(t.Context())
+		if err != nil || len(found) > 1 || !strings.Contains(strings.Join(found, ""), step.want) || (step.want == "") != (len(found) == 0) {
+			t.Errorf("Check = %q, %v, want %q", found, err, step.want)
 		}
-		after := func(what string, change func(), wait time.Duration, want ...string) {
-			t.Helper()
-			f.mu.Lock()
-			said = nil
-			change()
-			f.mu.Unlock()
-			time.Sleep(wait)
-			synctest.Wait()
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if !slices.EqualFunc(said, want, strings.Contains) {
-				t.Errorf("%s: warned of %q, want %q", what, said, want)
-			}
+		if _, err := s.Get(t.Context(), "a"); errors.Is(err, ErrUnfit) != strings.Contains(step.want, "no node ID") {
+			t.Errorf("with %q: Get = %v", step.want, err)
 		}
-		const soon = checkEvery * 12 / 10
-		after("nothing has changed", func() {}, time.Minute)
-		after("the list is emptied", func() { f.standbys = "" }, soon, "synchronous_standby_names is empty now")
-		after("it stays so", func() {}, time.Minute)
-		after("the list is back", func() { f.standbys = "*" }, soon, "resolved: synchronous_standby_names is empty now")
-		after("an archive", func() { f.others = "pg_receivewal" }, soon, "pg_receivewal may confirm a commit in place of a standby")
-		after("the archive has ended", func() { f.others = "" }, soon, `resolved: synchronous_standby_names is "*"`)
-		after("no flush", func() { f.settings[0] = "off" }, soon, "fsync is off")
-		after("it does not answer", func() { f.fault = func(string, func()) error { return errors.New("away") } }, time.Minute)
-		after("flush again", func() { f.fault, f.settings[0] = nil, "on" }, soon, "resolved: sqlstore: the database would lose")
-		after("off", func() { f.settings[1] = "off" }, soon, "full_page_writes is off")
-		if found, err := s.Check(t.Context()); len(found) != 1 || err != nil {
-			t.Errorf("Check = %q, %v, want what was warned of", found, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		after("closed", func() { f.settings[1] = "on" }, time.Minute)
-	})
+	}
+	f.mu.Lock()
+	f.fault = func(string, func()) error { return errors.New("away") }
+	f.mu.Unlock()
+	if found, err := s.Check(t.Context()); err == nil {
+		t.Errorf("Check of a database that does not answer = %q", found)
+	}
 }
 
 // TestGaleraAlone: settings with which a part of a Galera cluster continues

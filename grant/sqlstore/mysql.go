@@ -63,7 +63,7 @@ func MySQL(number func(error) uint16) *Dialect {
 		schemas:    schemasMySQL,
 		checkTable: checkTableMySQL,
 		check:      checkMySQL,
-		findings:   findingsMySQL,
+		dangers:    dangersMySQL,
 	}
 }
 
@@ -149,7 +149,7 @@ func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error
 	case err != nil:
 		return err
 	case kind != "BASE TABLE":
-		return fmt.Errorf("%w: %s is a %s; name an ordinary table", ErrSchema, table, strings.ToLower(kind))
+		return fmt.Errorf("%w: %s is a %s; name an ordinary table", errSchema, table, strings.ToLower(kind))
 	case !strings.EqualFold(engine, "InnoDB"):
 		return fmt.Errorf("%w: table %s has the engine %s; ALTER TABLE %s ENGINE=InnoDB", ErrUnfit, table, engine, table)
 	}
@@ -168,12 +168,12 @@ func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error
 			return err
 		}
 		if len(names) > 0 {
-			return fmt.Errorf("%w: table %s has %s: drop %s", ErrSchema, table, what, strings.Join(names, ", "))
+			return fmt.Errorf("%w: table %s has %s: drop %s", errSchema, table, what, strings.Join(names, ", "))
 		}
 	}
 	keys, err := texts(ctx, db, `SELECT index_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0`, schema, name)
 	if err == nil && len(keys) == 0 {
-		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", ErrSchema, table, table)
+		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", errSchema, table, table)
 	}
 	return err
 }
@@ -190,7 +190,7 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 			return err
 		}
 		wrong := func(what, mend string) error {
-			return fmt.Errorf("%w: column %s of table %s %s; %s", ErrSchema, column, table, what, mend)
+			return fmt.Errorf("%w: column %s of table %s %s; %s", errSchema, column, table, what, mend)
 		}
 		bytes := kind == "varbinary" || kind == "blob" || kind == "mediumblob" || kind == "longblob"
 		switch want := map[string]string{"k": "VARBINARY(256)", "v": "VARBINARY(4096)", "n": "BIGINT"}[column]; {
@@ -214,8 +214,8 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 // galeraAlone finds settings that let a minority of a cluster continue alone.
 var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *= *(?:true|yes|on|1)\b`)
 
-// findingsMySQL looks for servers that may lack, or not show, committed data.
-func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
+// dangersMySQL looks for servers that may lack, or not show, committed data.
+func dangersMySQL(ctx context.Context, db *sql.DB, m *memory) (found []string, err error) {
 	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
 	if err != nil {
@@ -235,35 +235,37 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 	alone, _ := strconv.ParseInt(either(status, "rpl_semi_sync_%s_no_tx"), 10, 64)
 	switch {
 	case semi == "ON" || semi == "1":
-		found = append(found, finding{what: "semi", text: fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without an error: %s",
-			either(set, "rpl_semi_sync_%s_timeout"), repeat)})
+		found = append(found, fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without an error: %s",
+			either(set, "rpl_semi_sync_%s_timeout"), repeat))
 		if either(status, "rpl_semi_sync_%s_status") == "OFF" {
-			found = append(found, finding{what: "semi off", text: "semi-synchronous replication has stopped waiting for a replica, so a failover is not safe: " + repeat})
+			found = append(found, "semi-synchronous replication has stopped waiting for a replica, so a failover is not safe: "+repeat)
 		}
 		if m.known && alone > m.alone {
-			found = append(found, finding{what: "alone", text: fmt.Sprintf("semi-synchronous replication did not wait for a replica in %d transactions, which a failover may lose: IDs then repeat unless they are fenced", alone-m.alone), event: true})
+			found = append(found, "semi-synchronous replication did not wait for a replica in some transactions since this process started, which a failover may lose: IDs then repeat unless they are fenced")
 		}
 	case replicas > 0:
-		found = append(found, finding{what: "replicas", text: "MariaDB has replicas: " + repeat})
+		found = append(found, "MariaDB has replicas: "+repeat)
 	}
 	// A replica whose threads have stopped still has the heartbeat that it asks
 	// for.
 	if heartbeat, _ := strconv.ParseFloat(status["slave_heartbeat_period"], 64); status["slave_running"] == "ON" || heartbeat > 0 {
 		// Most replicas are read_only only if configured.
-		found = append(found, finding{what: "replica", text: "this MariaDB replicates from another server, or did, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one"})
+		found = append(found, "this MariaDB replicates from another server, or did, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one")
 	}
-	m.known, m.alone = true, alone
+	if !m.known || alone < m.alone { // it was restarted
+		m.known, m.alone = true, alone
+	}
 	if set["innodb_doublewrite"] == "OFF" {
-		found = append(found, finding{what: "doublewrite", text: "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system writes pages as a whole"})
+		found = append(found, "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system writes pages as a whole")
 	}
 	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
-		found = append(found, finding{what: "wsrep", text: "this is a Galera cluster, and wsrep_sync_wait is " + set["wsrep_sync_wait"] + ": a node may show stale data; set it to 7"})
+		found = append(found, "this is a Galera cluster, and wsrep_sync_wait is "+set["wsrep_sync_wait"]+": a node may show stale data; set it to 7")
 	}
 	if part := galeraAlone.FindStringSubmatch(set["wsrep_provider_options"]); set["wsrep_on"] == "ON" && part != nil {
-		found = append(found, finding{what: "wsrep " + part[1], text: "this is a Galera cluster, and " + part[1] + " is true: a part that is cut off continues by itself, and IDs repeat; set it to false"})
+		found = append(found, "this is a Galera cluster, and "+part[1]+" is true: a part that is cut off continues by itself, and IDs repeat; set it to false")
 	}
 	if set["group_replication_group_name"] != "" && set["group_replication_consistency"] == "EVENTUAL" {
-		found = append(found, finding{what: "group", text: "group_replication_consistency is EVENTUAL: a new primary may show stale data; set it to BEFORE_ON_PRIMARY_FAILOVER"})
+		found = append(found, "group_replication_consistency is EVENTUAL: a new primary may show stale data; set it to BEFORE_ON_PRIMARY_FAILOVER")
 	}
 	return found, nil
 }

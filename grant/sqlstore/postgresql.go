@@ -75,7 +75,7 @@ func PostgreSQL() *Dialect {
 		elsewhere:  elsewherePostgreSQL,
 		checkTable: checkTablePostgreSQL,
 		check:      checkPostgreSQL,
-		findings:   findingsPostgreSQL,
+		dangers:    dangersPostgreSQL,
 	}
 }
 
@@ -136,24 +136,24 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	case err != nil:
 		return err
 	case kind != "r":
-		return fmt.Errorf("%w: %s is a view, or a partitioned or foreign table; name an ordinary one", ErrSchema, table)
+		return fmt.Errorf("%w: %s is a view, or a partitioned or foreign table; name an ordinary one", errSchema, table)
 	case persistence != "p":
 		return fmt.Errorf("%w: table %s is unlogged or temporary: a crash empties it; ALTER TABLE %s SET LOGGED", ErrUnfit, table, table)
 	case secured:
-		return fmt.Errorf("%w: row security hides rows of table %s from this user; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", ErrSchema, table, table)
+		return fmt.Errorf("%w: row security hides rows of table %s from this user; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", errSchema, table, table)
 	case inherits:
-		return fmt.Errorf("%w: table %s inherits from a table, or is inherited from; create one without inheritance", ErrSchema, table)
+		return fmt.Errorf("%w: table %s inherits from a table, or is inherited from; create one without inheritance", errSchema, table)
 	case triggers != "":
-		return fmt.Errorf("%w: table %s has triggers, which may change what is written: drop %s", ErrSchema, table, triggers)
+		return fmt.Errorf("%w: table %s has triggers, which may change what is written: drop %s", errSchema, table, triggers)
 	case rules != "":
-		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
+		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", errSchema, table, rules)
 	case subscriptions != "":
 		// It accepts writes, and does not report that it is a replica. While its
 		// worker is down, or the other server, it only waits to go on.
 		return fmt.Errorf("%w: table %s is a copy that the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
 			ErrReplica, table, subscriptions, subscriptions)
 	case foreign != "":
-		return fmt.Errorf("%w: table %s has constraints that depend on other rows: drop %s", ErrSchema, table, foreign)
+		return fmt.Errorf("%w: table %s has constraints that depend on other rows: drop %s", errSchema, table, foreign)
 	}
 	if err := checkColumnsPostgreSQL(ctx, db, table, oid); err != nil {
 		return err
@@ -183,7 +183,7 @@ func checkColumnsPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 			return err
 		}
 		wrong := func(what, mend string) error {
-			return fmt.Errorf("%w: column %s of table %s %s; %s", ErrSchema, name, table, what, mend)
+			return fmt.Errorf("%w: column %s of table %s %s; %s", errSchema, name, table, what, mend)
 		}
 		switch want := map[string]string{"k": `varchar(256) COLLATE "C"`, "v": "bytea", "n": "bigint"}[name]; {
 		case want == "" && notNull && !preset && !generated:
@@ -238,15 +238,15 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 	case err != nil:
 		return err
 	case len(others) > 0:
-		return fmt.Errorf("%w: table %s has unique indexes that cover more than column k, cover only part of the rows, are deferred, or are invalid: drop %s", ErrSchema, table, strings.Join(others, ", "))
+		return fmt.Errorf("%w: table %s has unique indexes that cover more than column k, cover only part of the rows, are deferred, or are invalid: drop %s", errSchema, table, strings.Join(others, ", "))
 	case !found:
-		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", ErrSchema, table, table)
+		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", errSchema, table, table)
 	}
 	return nil
 }
 
-// findingsPostgreSQL looks for replicas that may lack commits.
-func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
+// dangersPostgreSQL looks for replicas that may lack commits.
+func dangersPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []string, err error) {
 	var names, others string
 	var replicas int
 	// Any process that streams the log may count as a standby. A user without
@@ -265,13 +265,13 @@ func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []fin
 	const repeat = "a promoted replica may lack commits, and then IDs repeat unless they are fenced"
 	switch {
 	case names == "" && m.waited:
-		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL no longer waits for any replica, so a failover is not safe: " + repeat})
+		found = append(found, "synchronous_standby_names is empty now: PostgreSQL no longer waits for any replica, so a failover is not safe: "+repeat)
 	case names == "" && replicas > 0:
-		found = append(found, finding{what: "names", text: "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): " + repeat})
+		found = append(found, "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): "+repeat)
 	}
 	if names != "" && others != "" {
-		found = append(found, finding{what: "others", text: fmt.Sprintf("synchronous_standby_names is %q, so %s may confirm a commit in place of a standby: %s; name the standbys there",
-			names, others, repeat)})
+		found = append(found, fmt.Sprintf("synchronous_standby_names is %q, so %s may confirm a commit in place of a standby: %s; name the standbys there",
+			names, others, repeat))
 	}
 	m.waited = m.waited || names != ""
 	return found, nil

@@ -35,20 +35,27 @@ var (
 	// stale data.
 	ErrReplica = errors.New("sqlstore: the database is a replica or read-only")
 
-	// ErrUnfit means that the database is configured to lose commits.
+	// ErrUnfit means that the database is configured to lose commits, or that
+	// the table is unsuitable: it may change keys and values, was emptied, or has
+	// lost the row that identifies it.
 	ErrUnfit = errors.New("sqlstore: the database would lose commits")
-
-	// ErrSchema means that the table may change keys and values: it was created
-	// with other types, collations, indexes or triggers than those of Schema.
-	ErrSchema = errors.New("sqlstore: the table has an unsuitable schema")
-
-	// ErrDamaged means that the table was emptied, or has lost the row that
-	// identifies it.
-	ErrDamaged = errors.New("sqlstore: the table has lost rows")
 )
 
-// DefaultTable is the table that is used if Options name none.
-const DefaultTable = "firn_grants"
+// Kinds of ErrUnfit with their own texts.
+var (
+	errSchema  error = unfitError("sqlstore: the table has an unsuitable schema")
+	errDamaged error = unfitError("sqlstore: the table has lost rows")
+)
+
+// An unfitError matches ErrUnfit.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
+func (unfitError) Is(target error) bool { return target == ErrUnfit }
+
+// defaultTable is the table that is used if Options name none.
+const defaultTable = "firn_grants"
 
 // identityKey is the row that identifies the table. No key of a Store begins
 // with !.
@@ -60,13 +67,10 @@ const page = 512
 // maxKeys is how many keys GetMany asks for at once.
 const maxKeys = 128
 
-// checkEvery is the default interval between checks of the database's settings.
-const checkEvery = 10 * time.Second
-
 // Options configure New. Nil and the zero Options mean the defaults.
 type Options struct {
 	// Table is the name of the table, after its schema and a dot if it is not
-	// in the user's own schema. An empty string means DefaultTable.
+	// in the user's own schema. An empty string means firn_grants.
 	Table string
 
 	// Create creates the table if it does not exist, and its identity if it is
@@ -89,15 +93,6 @@ type Options struct {
 	// failover to a standby may repeat IDs. MySQL does not need Warnings,
 	// because it returns them in SQL.
 	Warnings func(driverConn any) []string
-
-	// Warn is called in New with the results of Check, and later with changes,
-	// within CheckEvery, until Close. It is called by one goroutine at a time
-	// and must not call the Store. It may be nil.
-	Warn func(string)
-
-	// CheckEvery is the interval between checks of the settings and the table.
-	// Zero means 10 seconds.
-	CheckEvery time.Duration
 }
 
 // A Store is a grant.Store in a table. It must be made by New. It is safe for
@@ -131,6 +126,9 @@ type Store struct {
 	promoted atomic.Int64          // the greatest value that primary had
 	unfit    atomic.Pointer[error] // why New would reject the database now, or nil
 
+	checking sync.Mutex // held by Check; guards memory
+	memory   memory
+
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 	done   sync.WaitGroup // watch
@@ -140,7 +138,7 @@ type Store struct {
 
 // Schema returns the statements that create a table and its identity.
 func Schema(d *Dialect, table string) ([]string, error) {
-	schema, name, err := d.split(cmp.Or(table, DefaultTable))
+	schema, name, err := d.split(cmp.Or(table, defaultTable))
 	if err != nil {
 		return nil, err
 	}
@@ -157,19 +155,13 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // database is unreachable, the error is the driver's.
 func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error) {
 	s := &Store{db: db, d: d, o: *cmp.Or(o, new(Options))}
-	s.o.Table = cmp.Or(s.o.Table, DefaultTable)
-	if s.o.CheckEvery <= 0 {
-		s.o.CheckEvery = checkEvery
-	}
+	s.o.Table = cmp.Or(s.o.Table, defaultTable)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	err := s.open(ctx, s.o.Table, s.o.Create)
-	if err == nil {
-		err = s.startWatch(ctx)
-	}
-	if err != nil {
+	if err := s.open(ctx, s.o.Table, s.o.Create); err != nil {
 		s.cancel()
 		return nil, err
 	}
+	s.done.Go(s.watch)
 	return s, nil
 }
 
@@ -646,7 +638,7 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	if len(name) == 0 {
 		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than Firn has removed rows. Stop all members, restore the table and fence; "+
 			"if no other row is missing, INSERT INTO %s (k, v, n) VALUES ('%s', 'a new random text', 1) and fence",
-			ErrDamaged, s.table, identityKey, s.table, identityKey)
+			errDamaged, s.table, identityKey, s.table, identityKey)
 	}
 	return string(name), revision, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,8 +151,8 @@ func TestNew(t *testing.T) {
 		{"a copy", func(f *fake, _ *Options) { f.copied = "s" }, ErrReplica, "subscription s"},
 		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
 		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, nil, "a-z, 0-9 and _"},
-		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrDamaged, "emptied"},
-		{"identity lost", func(f *fake, o *Options) { f.rows = map[string]fakeRow{"a": {[]byte("1"), 1}} }, ErrDamaged, "emptied"},
+		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrUnfit, "emptied"},
+		{"identity lost", func(f *fake, o *Options) { f.rows = map[string]fakeRow{"a": {[]byte("1"), 1}} }, ErrUnfit, "emptied"},
 	} {
 		f := newFake()
 		o := &Options{Create: true}
@@ -168,19 +167,18 @@ func TestNew(t *testing.T) {
 }
 
 // TestBecomesUnfit: a database that New would reject by now fails all calls from
-// the next check on, with or without a Warn, until it is right again.
+// the next check on, until it is right again.
 func TestBecomesUnfit(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		spoil, fix func(f *fake)
 		want       error
-		warned     bool
 	}{
-		{"fsync", func(f *fake) { f.settings[0] = "off" }, func(f *fake) { f.settings[0] = "on" }, ErrUnfit, true},
-		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, ErrUnfit, false},
-		{"a copy", func(f *fake) { f.copied = "s" }, func(f *fake) { f.copied = "" }, ErrReplica, true},
+		{"fsync", func(f *fake) { f.settings[0] = "off" }, func(f *fake) { f.settings[0] = "on" }, ErrUnfit},
+		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, ErrUnfit},
+		{"a copy", func(f *fake) { f.copied = "s" }, func(f *fake) { f.copied = "" }, ErrReplica},
 		// It may be the server that was replaced, over an old connection.
-		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil, true},
+		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,22 +190,13 @@ func TestBecomesUnfit(t *testing.T) {
 					time.Sleep(11 * time.Second)
 					synctest.Wait()
 				}
-				var warned []string
-				o := &Options{Create: true, CloseDB: true}
-				if test.warned {
-					o.Warn = func(text string) { warned = append(warned, text) }
-				}
-				s, err := New(t.Context(), f.open(), PostgreSQL(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s := f.store(t)
 				change(test.spoil)
 				ok, cas := s.CAS(t.Context(), "a", nil, []byte("1"))
 				_, get := s.Get(t.Context(), "a")
 				if test.want == nil {
-					if !ok || cas != nil || get != nil || len(warned) > 0 {
-						t.Errorf("CAS = %v, %v, Get = %v, warned of %q, want it used", ok, cas, get, warned)
+					if !ok || cas != nil || get != nil {
+						t.Errorf("CAS = %v, %v, Get = %v, want it used", ok, cas, get)
 					}
 					return
 				}
@@ -217,10 +206,6 @@ func TestBecomesUnfit(t *testing.T) {
 				change(test.fix)
 				if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
 					t.Errorf("CAS once it is right = %v, %v", ok, err)
-				}
-				all := strings.Join(warned, "\n")
-				if test.warned && (!strings.Contains(all, "no node ID is acquired or renewed\nresolved: ") || len(warned) != 2) {
-					t.Errorf("warned of %q, want it and that it is resolved", warned)
 				}
 			})
 		})
@@ -327,56 +312,6 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestCheck: dangers are reported, but do not prevent the use of the database.
-func TestCheck(t *testing.T) {
-	for _, test := range []struct {
-		standbys, pages string
-		replicas        int64
-		want            string
-	}{
-		{"", "on", 0, ""},
-		{"", "on", 1, "waits for none"},
-		{"a", "on", 1, ""},
-		{"a", "off", 1, "full_page_writes is off"},
-	} {
-		f := newFake()
-		f.standbys, f.replicas = test.standbys, test.replicas
-		s := f.store(t)
-		f.settings[1] = test.pages
-		found, err := s.Check(t.Context())
-		if err != nil || len(found) > 1 || strings.Join(found, "") == "" != (test.want == "") || !strings.Contains(strings.Join(found, ""), test.want) {
-			t.Errorf("Check with %+v = %q, %v, want %q", test, found, err, test.want)
-		}
-	}
-}
-
-// TestLineage: the revision grows with every CAS, and another table has another
-// identity.
-func TestLineage(t *testing.T) {
-	s, other := newFake().store(t), newFake().store(t)
-	name, before, err := s.Lineage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, key := range []string{"a", "b", "a"} {
-		old := []byte(nil)
-		if i == 2 {
-			old = []byte("0")
-		}
-		if ok, err := s.CAS(t.Context(), key, old, fmt.Append(nil, i)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		again, now, err := s.Lineage(t.Context())
-		if again != name || now != before+1 || err != nil {
-			t.Errorf("Lineage() = %q, %d, %v, want %q, %d", again, now, err, name, before+1)
-		}
-		before = now
-	}
-	if third, _, err := other.Lineage(t.Context()); third == name || err != nil {
-		t.Errorf("two tables are both %q (%v)", third, err)
-	}
-}
-
 // TestEmptyValue: an empty value counts as damaged. Otherwise the key would
 // look absent.
 func TestEmptyValue(t *testing.T) {
@@ -391,7 +326,7 @@ func TestEmptyValue(t *testing.T) {
 	f.rows["k"] = fakeRow{value: []byte{}, n: 2}
 	f.mu.Unlock()
 	if v, err := s.Get(t.Context(), "k"); !errors.Is(err, grant.ErrDamaged) {
-		t.Errorf("Get = %q, %v, want ErrDamaged", v, err)
+		t.Errorf("Get = %q, %v, want ErrUnfit", v, err)
 	}
 	all, err := s.GetMany(t.Context(), []string{"k", "a", "absent"})
 	if err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" || all[2] != nil {

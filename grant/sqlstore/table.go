@@ -37,7 +37,7 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 		}
 		if len(found) > 0 {
 			return fmt.Errorf("%w: no table %s in this user's search path, but one in schema %s: add the schema to the name, as in %s.%s; to create another table, name its schema",
-				ErrSchema, name, strings.Join(found, " and "), found[0], name)
+				errSchema, name, strings.Join(found, " and "), found[0], name)
 		}
 	}
 	if s.d.missing(err) && create {
@@ -62,7 +62,7 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 			return fmt.Errorf("%w: table %s is temporary", ErrUnfit, name)
 		case len(found) > 1:
 			return fmt.Errorf("%w: table %s exists in each of the schemas %s, and another user may see a different one; add the schema to the name, as in %s.%s",
-				ErrSchema, name, strings.Join(found, " and "), found[0], name)
+				errSchema, name, strings.Join(found, " and "), found[0], name)
 		}
 		schema = found[0]
 	}
@@ -148,7 +148,7 @@ func (s *Store) probeOnce(ctx context.Context) error {
 	upper[len(upper)-4] = 'A'
 
 	damaged := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s; look for triggers, rules and column types", ErrSchema, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%w: %s; look for triggers, rules and column types", errSchema, fmt.Sprintf(format, args...))
 	}
 	change := func(statement string, args ...any) (int64, error) {
 		result, err := tx.ExecContext(ctx, statement, args...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -306,32 +305,12 @@ func broken() []struct {
 		{"absent matches any old value", "refused,histories", matching(func(now, _ string) bool { return now == "" })},
 		{"any old value matches", "refused,compare bytes,histories,create", matching(func(_, _ string) bool { return true })},
 		{"compares the beginning", "compare bytes", matching(func(now, old string) bool { return old != "" && strings.HasPrefix(now, old) })},
-		{"compares the beginning of old", "compare bytes", matching(func(now, old string) bool { return now != "" && strings.HasPrefix(old, now) })},
-		{"compares lengths", "refused,compare bytes", matching(func(now, old string) bool { return len(now) == len(old) })},
-		{"compares without case", "compare bytes", matching(func(now, old string) bool { return strings.EqualFold(now, old) })},
-		{"compares without spaces at the end", "compare bytes", matching(func(now, old string) bool {
-			return old != "" && strings.TrimRight(now, " ") == strings.TrimRight(old, " ")
-		})},
-		{"compares up to the first NUL", "compare bytes", matching(func(now, old string) bool {
-			now, _, _ = strings.Cut(now, "\x00")
-			before, _, cut := strings.Cut(old, "\x00")
-			return cut && now == before
-		})},
-		{"compares numbers", "compare bytes", matching(func(now, old string) bool {
-			return old != "" && strings.TrimLeft(now, "0") == strings.TrimLeft(old, "0")
-		})},
 		{"compares revisions", "compare value not revision,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			w.db.mu.Lock()
 			was := w.db.retired[key][string(old)]
 			w.db.mu.Unlock()
 			if was {
 				return false, ctx.Err()
-			}
-			return w.cas(ctx, key, old, next)
-		}}},
-		{"an empty old value is not nil", "create", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			if old != nil && len(old) == 0 {
-				return false, nil
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
@@ -372,61 +351,13 @@ func broken() []struct {
 			}
 			return w.cas(ctx, key, old, next)
 		}}},
-		{"says refused and applies", "refused,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			ok, err := w.cas(ctx, key, old, next)
-			if !ok && err == nil {
-				err = w.put(ctx, key, next)
-			}
-			return ok, err
-		}}},
-		{"applies what was refused later", "refused", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			ok, err := w.cas(ctx, key, old, next)
-			if again, found := w.cache.Load(key); ok && found {
-				if p := again.([2]string); p[0] == string(next) {
-					err = w.put(ctx, key, []byte(p[1]))
-				}
-			}
-			if !ok && err == nil {
-				w.cache.Store(key, [2]string{string(old), string(next)})
-			}
-			return ok, err
-		}}},
+		{"keys without case", "keys", renaming(strings.ToLower)},
 		{"writes to a neighbour too", "replace,keys", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			if ok && key == "a" {
 				err = w.put(ctx, "b", next)
 			}
 			return ok, err
-		}}},
-		{"gives up under contention", "increments,creators", breakage{brokenCAS: func() func(*brokenStore, context.Context, string, []byte, []byte) (bool, error) {
-			var busy atomic.Int64
-			return func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-				defer busy.Add(-1)
-				if busy.Add(1) > 1 {
-					return false, errors.New("deadlock detected")
-				}
-				runtime.Gosched()
-				return w.cas(ctx, key, old, next)
-			}
-		}()}},
-
-		// What Get says.
-		{"Get is one behind", "create,replace,refused,histories", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
-			if _, err := w.get(ctx, key); err != nil {
-				return nil, err
-			}
-			w.db.mu.Lock()
-			defer w.db.mu.Unlock()
-			return bytes.Clone(w.db.before[key]), nil
-		}}},
-		{"Get lags for 20 µs", "replace,histories", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
-			now, err := w.get(ctx, key)
-			w.db.mu.Lock()
-			defer w.db.mu.Unlock()
-			if err == nil && time.Since(w.db.changed[key]) < 20*time.Microsecond {
-				now = bytes.Clone(w.db.before[key])
-			}
-			return now, err
 		}}},
 		{"Get remembers what this store wrote", "two at once", breakage{
 			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
@@ -441,20 +372,6 @@ func broken() []struct {
 					w.cache.Store(key, bytes.Clone(next))
 				}
 				return ok, err
-			},
-		}},
-		{"Get shows what is about to be refused", "histories", breakage{
-			brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
-				if v, ok := w.cache.Load(key); ok && v != nil {
-					return bytes.Clone(v.([]byte)), nil
-				}
-				return w.get(ctx, key)
-			},
-			brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-				w.cache.Store(key, bytes.Clone(next))
-				runtime.Gosched()
-				defer w.cache.Delete(key)
-				return w.cas(ctx, key, old, next)
 			},
 		}},
 		{"absent is not nil", "absent", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
@@ -516,20 +433,8 @@ func broken() []struct {
 				return append(buf.([]byte)[:0], v...), nil
 			},
 		}},
-		{"List gives away what is stored", "results are the caller's", breakage{
-			brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-				return w.list(ctx, prefix, func(key string, value []byte) bool {
-					kept, _ := w.cache.LoadOrStore(key+"\x00"+string(value), value)
-					return yield(key, kept.([]byte))
-				})
-			},
-		}},
 		{"CAS scribbles on old", "arguments are the caller's", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			defer clear(old)
-			return w.cas(ctx, key, old, next)
-		}}},
-		{"CAS scribbles behind next", "arguments are the caller's", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			_ = append(next, 0)
 			return w.cas(ctx, key, old, next)
 		}}},
 
@@ -545,43 +450,6 @@ func broken() []struct {
 		}}},
 		{"cuts long values", "values,replace", storing(func(v []byte) []byte { return v[:min(len(v), 1024)] })},
 		{"cuts spaces at the end", "values", storing(func(v []byte) []byte { return append(bytes.TrimRight(v, " "), make([]byte, 0, 1)...) })},
-		{"stores text", "values", storing(func(v []byte) []byte { return bytes.ToValidUTF8(v, []byte("?")) })},
-		{"stores up to the first NUL", "values,compare bytes", storing(func(v []byte) []byte {
-			if i := bytes.IndexByte(v, 0); i > 0 {
-				v = v[:i]
-			}
-			return v
-		})},
-		{"changes line ends", "values", storing(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte("\r\n"), []byte("\n")) })},
-		{"takes a value less", "values", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			if len(next) == grant.MaxValue {
-				return false, grant.ErrNotSent
-			}
-			return w.cas(ctx, key, old, next)
-		}}},
-
-		// Keys.
-		{"keys without case", "keys", renaming(strings.ToLower)},
-		{"keys cut at 191", "keys", renaming(func(key string) string { return key[:min(len(key), 191)] })},
-		{"keys cut at 255", "keys", renaming(func(key string) string { return key[:min(len(key), 255)] })},
-		{"keys without a dot at the end", "keys", renaming(func(key string) string { return strings.TrimRight(key, ".") })},
-		{"slashes and dots are the same", "keys", renaming(func(key string) string { return strings.ReplaceAll(key, "/", ".") })},
-		{"numbers in keys", "keys", renaming(func(key string) string {
-			if strings.Trim(key, "0123456789") == "" {
-				key = strings.TrimLeft(key[:len(key)-1], "0") + key[len(key)-1:]
-			}
-			return key
-		})},
-		{"a key is no directory of another", "keys", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			for i := range key {
-				if key[i] == '/' {
-					if v, _ := w.get(ctx, key[:i]); v != nil {
-						return false, errors.New("not a directory")
-					}
-				}
-			}
-			return w.cas(ctx, key, old, next)
-		}}},
 		{"takes any key", "bad keys", func() breakage {
 			hexed := func(key string) string { return fmt.Sprintf("h%x", key[:min(len(key), 100)]) }
 			return breakage{
@@ -603,54 +471,12 @@ func broken() []struct {
 			return strings.Compare(fmt.Sprint(len(a)%7, a), fmt.Sprint(len(b)%7, b))
 		})},
 		{"List backwards", "list prefix,list long,list stops,list and changes", sorted(func(a, b string) int { return strings.Compare(b, a) })},
-		{"List in the order of a dictionary", "list prefix,keys", sorted(func(a, b string) int {
-			return strings.Compare(strings.ToLower(a), strings.ToLower(b))
-		})},
-		{"List in the order of directories", "list prefix,keys", sorted(func(a, b string) int {
-			return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
-		})},
-		{"List of everything", "list prefix", listing(func(all []pair, _ string) []pair { return all })},
-		{"List of whole parts", "list prefix", listing(func(all []pair, prefix string) []pair {
-			return having(all, func(key string) bool {
-				return prefix == "" || key == prefix || strings.HasPrefix(key, strings.TrimSuffix(prefix, "/")+"/")
-			})
-		})},
-		{"List of a pattern", "list prefix", listing(func(all []pair, prefix string) []pair {
-			text := strings.NewReplacer("_", ".", "%", ".*").Replace(regexp.QuoteMeta(prefix))
-			like := regexp.MustCompile("(?s)^" + text)
-			return having(all, like.MatchString)
-		})},
-		{"List of a prefix without case", "list prefix", listing(func(all []pair, prefix string) []pair {
-			return having(all, func(key string) bool { return strings.HasPrefix(strings.ToLower(key), strings.ToLower(prefix)) })
-		})},
 		{"List of one page", "list long", listing(func(all []pair, prefix string) []pair {
 			all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
 			return all[:min(len(all), 1000)]
 		})},
-		{"List twice at the end of a page", "list long", listing(func(all []pair, prefix string) []pair {
-			all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
-			if len(all) > 1000 {
-				all = slices.Insert(all, 1000, all[999])
-			}
-			return all
-		})},
-		{"List with the values of the neighbours", "list prefix,values", listing(func(all []pair, prefix string) []pair {
-			all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
-			for i := 1; i < len(all); i++ {
-				all[i].value = all[0].value
-			}
-			return all
-		})},
 		{"List does not stop", "list stops", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			return w.list(ctx, prefix, func(key string, value []byte) bool { yield(key, value); return true })
-		}}},
-		{"List that stops is an error", "list stops", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-			stopped := false
-			err := w.list(ctx, prefix, func(key string, value []byte) bool { stopped = !yield(key, value); return !stopped })
-			if stopped {
-				err = errors.New("stopped")
-			}
-			return err
 		}}},
 		{"List holds a lock", "list yield uses the store", breakage{
 			hangs: true,
@@ -679,15 +505,6 @@ func broken() []struct {
 				return having(slices.Clone(what), func(key string) bool { return strings.HasPrefix(key, prefix) })
 			})
 		}()},
-		{"List misses what is changed meanwhile", "list and changes", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-			return w.list(ctx, prefix, func(key string, value []byte) bool {
-				runtime.Gosched()
-				if now, err := w.get(ctx, key); err == nil && !bytes.Equal(now, value) {
-					return true
-				}
-				return yield(key, value)
-			})
-		}}},
 		{"List ends early without an error", "context done in list", breakage{brokenList: func(w *brokenStore, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
 			if err := ctx.Err(); err != nil {
 				return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
@@ -712,24 +529,6 @@ func broken() []struct {
 				return w.get(context.WithoutCancel(ctx), key)
 			},
 		}},
-		{"a context that is done is an error like any", "context done before", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			if err := ctx.Err(); err != nil {
-				return false, err
-			}
-			return w.cas(ctx, key, old, next)
-		}}},
-		{"a context that is done is not said", "context done before", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			if ctx.Err() != nil {
-				return false, grant.ErrNotSent
-			}
-			return w.cas(ctx, key, old, next)
-		}}},
-		{"a context that is done refuses", "context done before", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-			if ctx.Err() != nil {
-				return false, nil
-			}
-			return w.cas(ctx, key, old, next)
-		}}},
 		{"says not sent and has applied", "context done meanwhile,histories", breakage{brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
 			ok, err := w.cas(ctx, key, old, next)
 			<-time.After(50 * time.Microsecond)
@@ -752,24 +551,6 @@ func broken() []struct {
 		{"an error like any after Close", "close,close meanwhile", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
 			if w.closed.Load() {
 				return nil, errors.New("closed")
-			}
-			return w.get(ctx, key)
-		}}},
-		{"Close twice", "close", breakage{brokenClose: func(w *brokenStore) error {
-			if w.closed.Swap(true) {
-				return errors.New("closed before")
-			}
-			return nil
-		}}},
-		{"Close twice panics", "close", breakage{brokenClose: func(w *brokenStore) error {
-			if w.closed.Swap(true) {
-				panic("close of closed channel")
-			}
-			return nil
-		}}},
-		{"calls hang after Close", "close meanwhile", breakage{brokenGet: func(w *brokenStore, ctx context.Context, key string) ([]byte, error) {
-			if w.closed.Load() {
-				<-ctx.Done()
 			}
 			return w.get(ctx, key)
 		}}},
@@ -796,25 +577,6 @@ func broken() []struct {
 			values, err := w.many(ctx, keys)
 			return slices.DeleteFunc(values, func(v []byte) bool { return v == nil }), err
 		}}},
-		{"GetMany of a bad key", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
-			values, err := w.many(ctx, keys)
-			if err != nil && ctx.Err() == nil && w.refuse() == nil {
-				return make([][]byte, len(keys)), nil
-			}
-			return values, err
-		}}},
-		{"GetMany without context", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
-			return w.many(context.WithoutCancel(ctx), keys)
-		}}},
-		{"GetMany is old", "get many", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
-			values, err := w.many(ctx, keys)
-			w.db.mu.Lock()
-			defer w.db.mu.Unlock()
-			for i := range values {
-				values[i] = bytes.Clone(w.db.before[keys[i]])
-			}
-			return values, err
-		}}},
 		{"GetMany reads the last key first", "get many in order", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
 			values := make([][]byte, len(keys))
 			for i, key := range slices.Backward(keys) {
@@ -827,35 +589,13 @@ func broken() []struct {
 			}
 			return values, nil
 		}}},
-		{"GetMany after Close", "close", breakage{brokenMany: func(w *brokenStore, ctx context.Context, keys []string) ([][]byte, error) {
-			return w.db.GetMany(ctx, keys)
-		}}},
 		{"Watch for ever", "watch", breakage{brokenWatch: func(*brokenStore, context.Context, string) <-chan struct{} { return make(chan struct{}) }}},
 		{"Watch of a nil channel", "watch", breakage{brokenWatch: func(*brokenStore, context.Context, string) <-chan struct{} { return nil }}},
-		{"Watch that must be read", "watch", func() breakage {
-			told := make(chan struct{}, 8)
-			return breakage{
-				hangs:       true,
-				brokenWatch: func(*brokenStore, context.Context, string) <-chan struct{} { return told },
-				brokenCAS: func(w *brokenStore, ctx context.Context, key string, old, next []byte) (bool, error) {
-					ok, err := w.cas(ctx, key, old, next)
-					for range 2 {
-						told <- struct{}{}
-					}
-					return ok, err
-				},
-			}
-		}()},
 		{"another identity each time", "lineage", func() breakage {
 			var n atomic.Int64
 			return breakage{brokenLineage: func(*brokenStore) (string, int64, error) { return fmt.Sprint(n.Add(1)), 0, nil }}
 		}()},
-		{"no identity", "lineage", breakage{brokenLineage: func(*brokenStore) (string, int64, error) { return "", 0, nil }}},
-		{"the revision falls", "lineage", breakage{brokenLineage: func(w *brokenStore) (string, int64, error) {
-			w.db.mu.Lock()
-			defer w.db.mu.Unlock()
-			return "one", -w.db.revision, nil
-		}}},
+		{"the revision stands still", "lineage", breakage{brokenLineage: func(*brokenStore) (string, int64, error) { return "one", 7, nil }}},
 		{"the clock stands still", "clock", func() breakage {
 			began := time.Now()
 			return breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
@@ -870,22 +610,6 @@ func broken() []struct {
 				return began.Add(-now.Sub(began)), resolution, err
 			}}
 		}()},
-		{"no time", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
-			return time.Time{}, 0, nil
-		}}},
-		{"a time known to the day", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
-			return time.Now().Truncate(24 * time.Hour), 24 * time.Hour, nil
-		}}},
-		{"Time without context", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
-			return w.time(context.WithoutCancel(ctx))
-		}}},
-		{"Time after Close", "clock", breakage{brokenTime: func(w *brokenStore, ctx context.Context) (time.Time, time.Duration, error) {
-			now, resolution, err := w.time(ctx)
-			if ctx.Err() == nil {
-				err = nil
-			}
-			return now, resolution, err
-		}}},
 	}
 }
 

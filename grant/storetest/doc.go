@@ -6,8 +6,7 @@
 //
 // It tests what is visible from outside: the guarantees of Get, CAS and List,
 // called in sequence and concurrently, and those of the optional interfaces
-// that a Store has. Linearizable supports tests of a particular store that stop
-// and kill what is behind it.
+// that a Store has.
 //
 // The suite cannot check whether a value survives a loss of power, a failover
 // or a partition. That needs a separate test for each store, and the uniqueness

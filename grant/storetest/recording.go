@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/history"
 )
 
 // testHistories runs a few goroutines that read and write a few keys, and
@@ -20,8 +21,8 @@ func testHistories(t tb, su suite) {
 	const (
 		workers = 4
 		keys    = 2
-		times   = MaxHistory / workers / 2 // calls per worker: no key can have too many
-		most    = 20000                    // histories
+		times   = history.Max / workers / 2 // calls per worker: no key can have too many
+		most    = 20000                     // histories
 	)
 	var (
 		r         = recorder{store: s.Store}
@@ -62,23 +63,23 @@ func testHistories(t tb, su suite) {
 		}
 		wg.Wait()
 		for k, name := range names {
-			history := r.history[name]
+			ops := r.history[name]
 			histories++
-			for i := range history {
+			for i := range ops {
 				for j := range i {
-					if history[i].From < history[j].To && history[j].From < history[i].To {
+					if ops[i].From < ops[j].To && ops[j].From < ops[i].To {
 						overlaps++
 					}
 				}
 			}
-			if !Linearizable(initial[k], history) {
-				t.Errorf("no order of these calls explains their answers, key %q, which %s", name, FormatHistory(initial[k], history))
+			if !history.Linearizable(initial[k], ops) {
+				t.Errorf("no order of these calls explains their answers, key %q, which %s", name, history.Format(initial[k], ops))
 			}
 		}
 	}
 	if !t.Failed() {
 		t.Logf("report: %d histories of %d calls are linearizable: %d pairs at once, %d CAS applied, %d refused, %d not sent, %d unknown",
-			histories, r.calls.Load(), overlaps, r.outcomes[Applied].Load(), r.outcomes[Refused].Load(), r.notSent.Load(), r.outcomes[Unknown].Load())
+			histories, r.calls.Load(), overlaps, r.outcomes[history.Applied].Load(), r.outcomes[history.Refused].Load(), r.notSent.Load(), r.outcomes[history.Unknown].Load())
 	}
 }
 
@@ -88,24 +89,24 @@ type recorder struct {
 	moment   atomic.Int64
 	calls    atomic.Int64
 	notSent  atomic.Int64
-	outcomes [Unknown + 1]atomic.Int64
+	outcomes [history.Unknown + 1]atomic.Int64
 
 	mu      sync.Mutex
-	history map[string][]Operation
+	history map[string][]history.Operation
 	tainted map[string]bool // keys with an unknown CAS
 }
 
 // begin discards the recorded operations.
 func (r *recorder) begin() {
-	r.history = make(map[string][]Operation)
+	r.history = make(map[string][]history.Operation)
 	r.tainted = make(map[string]bool)
 }
 
-func (r *recorder) add(key string, op Operation) {
+func (r *recorder) add(key string, op history.Operation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history[key] = append(r.history[key], op)
-	if op.Kind == CAS && op.Outcome == Unknown {
+	if op.Kind == history.CAS && op.Outcome == history.Unknown {
 		r.tainted[key] = true
 	}
 }
@@ -115,10 +116,10 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 	copy(last, initial)
 	for range times {
 		k := rng.IntN(len(keys))
-		op := Operation{Kind: CAS, By: by, Old: last[k], Next: fmt.Sprintf("v%d", rng.IntN(values))}
+		op := history.Operation{Kind: history.CAS, By: by, Old: last[k], Next: fmt.Sprintf("v%d", rng.IntN(values))}
 		switch rng.IntN(10) {
 		case 0, 1, 2:
-			op.Kind = Get
+			op.Kind = history.Get
 		case 3:
 			op.Old = ""
 		case 4:
@@ -133,7 +134,7 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 		if rng.IntN(2) == 0 {
 			runtime.Gosched() // otherwise a fast store is done before another worker begins
 		}
-		if op.Kind == Get {
+		if op.Kind == history.Get {
 			value, err := r.store.Get(call, keys[k])
 			op.To = r.moment.Add(1)
 			if err == nil {
@@ -148,12 +149,12 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 			op.To = r.moment.Add(1)
 			switch {
 			case ok && err == nil:
-				op.Outcome = Applied
+				op.Outcome = history.Applied
 				last[k] = op.Next
 			case err == nil:
-				op.Outcome = Refused
+				op.Outcome = history.Refused
 			default:
-				op.Outcome = Unknown
+				op.Outcome = history.Unknown
 				if call == ctx || ok {
 					t.Errorf("CAS(%q) = %v, %v", keys[k], ok, err)
 				}

@@ -26,6 +26,7 @@ var imports = []importLine{
 	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
+	{pattern: "internal/history"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
@@ -38,9 +39,9 @@ var imports = []importLine{
 		imports: []string{".", "internal/mutant"},
 		tests:   []string{"grant/storetest", "grant/memstore"},
 	},
-	{pattern: "grant/storetest", imports: []string{".", "grant"}, tests: []string{"grant/memstore"}},
+	{pattern: "grant/storetest", imports: []string{".", "grant", "internal/history"}, tests: []string{"grant/memstore"}},
 	{pattern: "grant/memstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
-	{pattern: "grant/dirstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
+	{pattern: "grant/dirstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "internal/history"}},
 	{pattern: "grant/sqlstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{
 		pattern: "sequencer",
@@ -62,12 +63,12 @@ var imports = []importLine{
 	{
 		pattern: "server/internal/service",
 		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/inspect", "server/internal/fleet/members"},
-		tests:   []string{"grant/memstore", "server/stores"},
+		tests:   []string{"grant/memstore", "server/internal/fleet/health"},
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
 		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
-		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/stores"},
+		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
@@ -104,7 +105,7 @@ var imports = []importLine{
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
 	{
 		pattern: "server/internal/fleet/doctor",
-		imports: []string{"grant", "server/internal/fleet/members", "server/internal/access/readfile"},
+		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile"},
 		tests:   []string{".", "grant/memstore"},
 	},
 	{pattern: "server/internal/protocol/requestid"},
@@ -127,9 +128,11 @@ var imports = []importLine{
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/internal/access/readfile", "server/internal/access/tlsconf"},
-		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/internal/test/sqltest", "server/internal/test/nettest"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
+		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/internal/fleet/health", "server/internal/test/sqltest", "server/internal/test/nettest"},
 	},
+	{pattern: "server/internal/fleet/health", imports: []string{"grant", "server/stores"}, tests: []string{"grant/memstore"}},
+	{pattern: "server/internal/localstore"},
 	{pattern: "server/internal/test/sqltest", imports: []string{"server/internal/test/nettest"}},
 	// Programs that take a node ID from a store.
 	{pattern: "server/internal/noderun", imports: []string{".", "grant", "sequencer", "server/internal/ids/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore", "server/internal/test/nettest"}},
@@ -138,9 +141,9 @@ var imports = []importLine{
 		pattern: "server",
 		imports: []string{
 			".", "grant", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/service/forwarding", "server/internal/protocol/httpapi", "server/internal/protocol/listen", "server/internal/fleet/members",
-			"server/internal/fleet/metrics", "server/internal/protocol/respapi", "server/internal/protocol/rpcapi", "server/internal/service", "server/stores", "server/internal/access/tlsconf", "server/internal/fleet/tracing",
+			"server/internal/fleet/metrics", "server/internal/protocol/respapi", "server/internal/protocol/rpcapi", "server/internal/service", "server/internal/fleet/health", "server/internal/access/tlsconf", "server/internal/fleet/tracing",
 		},
-		tests: []string{"client", "grant/memstore", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest"},
+		tests: []string{"client", "grant/memstore", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest", "server/stores"},
 	},
 	{
 		pattern: "server/internal/test/e2e",

@@ -1,11 +1,10 @@
 package stores
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,16 +14,8 @@ import (
 	"github.com/firnid/firn/grant/dirstore"
 )
 
-// DirOptions configure OpenDir. The zero DirOptions are for a directory that
-// already has a store, on a disk that outlives the machine's processes.
-type DirOptions struct {
-	Create   bool              // create the store if the directory has none
-	Volatile bool              // accept a directory that is lost with the machine or container
-	Created  func(path string) // called if the store was created; may be nil
-}
-
-// parseDir parses the URL of a directory without its scheme.
-func parseDir(rest string) (path string, o DirOptions, err error) {
+// parseDirectory parses the URL of a directory without its scheme.
+func parseDirectory(rest string) (path string, o dirstore.Options, err error) {
 	path, query, _ := strings.Cut(rest, "?")
 	text := "dir:" + rest
 	switch {
@@ -52,7 +43,7 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 		case "create":
 			o.Create = set
 		case "volatile":
-			o.Volatile = set
+			o.AllowVolatile = set
 		default:
 			return "", o, wrong("the parameters are create and volatile", "%q: unknown parameter %q", text, key)
 		}
@@ -60,41 +51,24 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 	return path, o, nil
 }
 
-// openDirURL opens the directory of a URL without its scheme.
-func openDirURL(rest string, create bool) (grant.Store, error) {
-	path, o, err := parseDir(rest)
+// openDirectory opens the directory of a URL without its scheme.
+func openDirectory(ctx context.Context, rest string) (grant.Store, error) {
+	path, o, err := parseDirectory(rest)
 	if err != nil {
 		return nil, err
 	}
-	o.Create = o.Create || create
-	s, err := OpenDir(path, o)
-	switch {
-	case err == nil:
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, &Error{Err: err}
+	}
+	s, err := inTime(ctx, path, func() (grant.Store, error) { return dirstore.Open(path, &o) })
+	if err == nil {
 		return s, nil
-	case errors.Is(err, dirstore.ErrNoStore):
-		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: 'dir:%s?create=true'", path)}
 	}
-	return nil, &Error{Err: err, Dir: true}
-}
-
-// OpenDir opens a store in a directory, for the processes of one machine.
-func OpenDir(path string, o DirOptions) (grant.Store, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
+	e := &Error{Err: err, Dir: true}
+	if errors.Is(err, dirstore.ErrNoStore) {
+		e.Hint = fmt.Sprintf("check the path and that it is mounted; only if no store was there before, create one: 'dir:%s?create=true'", path)
 	}
-	var missing error
-	s, err := inTime(path, func() (_ grant.Store, err error) {
-		_, missing = os.Lstat(filepath.Join(path, "firn-store")) // the marker
-		return dirstore.Open(path, &dirstore.Options{Create: o.Create, AllowVolatile: o.Volatile})
-	})
-	if err != nil {
-		return nil, &dirError{dirWords.Replace(err.Error()), err}
-	}
-	if errors.Is(missing, fs.ErrNotExist) && o.Created != nil {
-		o.Created(path)
-	}
-	return s, nil
+	return nil, e
 }
 
 // openDirTime is how long a disk may take to answer when a directory is opened:
@@ -103,48 +77,28 @@ const openDirTime = 20 * time.Second
 
 // inTime opens a directory, unless its disk does not answer: the system cannot
 // interrupt a call. If the disk answers later, the store is closed again.
-func inTime(path string, open func() (grant.Store, error)) (grant.Store, error) {
+func inTime(ctx context.Context, path string, open func() (grant.Store, error)) (grant.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openDirTime)
+	defer cancel()
 	type result struct {
 		store grant.Store
 		err   error
 	}
-	results, left := make(chan result), make(chan struct{})
+	results := make(chan result)
 	go func() {
 		s, err := open()
 		select {
 		case results <- result{s, err}:
-		case <-left:
+		case <-ctx.Done():
 			if err == nil {
 				_ = s.Close()
 			}
 		}
 	}()
-	timer := time.NewTimer(openDirTime)
-	defer timer.Stop()
 	select {
 	case r := <-results:
 		return r.store, r.err
-	case <-timer.C:
-		close(left)
-		return nil, fmt.Errorf("open %s: the disk has not answered for %v: check the disk and its mount", path, openDirTime)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("open %s: the disk has not answered in time: check the disk and its mount: %w", path, ctx.Err())
 	}
 }
-
-// A dirError is an error of dirstore in terms of URLs.
-type dirError struct {
-	text string
-	err  error
-}
-
-func (e *dirError) Error() string { return e.text }
-
-func (e *dirError) Unwrap() error { return e.err }
-
-// dirWords replaces what users of dirstore can do by what a URL can say;
-// TestDirWords checks it.
-var dirWords = strings.NewReplacer(
-	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true creates it",
-	"set AllowVolatile", "add ?volatile=true where that does not matter",
-	" (AnyFileSystem overrides this check)", "",
-	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
-)

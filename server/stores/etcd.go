@@ -31,12 +31,11 @@ func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
 }
 
 // openEtcd opens an etcd.
-func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+func openEtcd(ctx context.Context, u *parsed) (grant.Store, error) {
 	c, err := etcdOptions(u)
 	if err != nil {
 		return nil, err
 	}
-	c.Warn = o.Warn
 	s, err := etcdstore.Open(ctx, c)
 	switch {
 	case err == nil:
@@ -44,5 +43,5 @@ func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
 	case errors.Is(err, etcdstore.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable) && !errors.Is(err, etcdstore.ErrTLS)}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable)}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
@@ -75,6 +76,12 @@ var cuts = []cut{
 func TestCutWaits(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
+	if s, err := stores.Open(t.Context(), standby.URL()); !errors.Is(err, sqlstore.ErrReplica) {
+		t.Errorf("a standby: %v, want ErrReplica", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
 	// Which would hide the warning, and not wait.
 	primary.Exec("ALTER ROLE firn SET client_min_messages = error;\nALTER ROLE firn SET synchronous_commit = local;\n")
 	s := open(t, primary.URL("create=true"))
@@ -270,48 +277,24 @@ func newProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-// A hearer has all that a Store has warned of.
-type hearer struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (h *hearer) warn(text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, text)
-}
-
-func (h *hearer) heard(words string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, w := range h.all {
-		if strings.Contains(w, words) {
-			return true
-		}
-	}
-	return false
-}
-
-func (h *hearer) open(t *testing.T, url string) grant.Store {
+// checked returns what Check says of a Store, in lines.
+func checked(t *testing.T, s grant.Store) string {
 	t.Helper()
-	s, err := stores.Open(t.Context(), url, stores.Options{Warn: h.warn})
+	dangers, err := s.(health.Checker).Check(t.Context())
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return strings.Join(dangers, "\n")
 }
 
 // TestStandbysForgotten: if the list of standbys is emptied, commits silently
-// succeed without any standby. The Store notices and warns.
+// succeed without any standby. Check reports it.
 func TestStandbysForgotten(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
-	var h hearer
-	s := h.open(t, primary.URL("create=true"))
-	if len(h.all) > 0 {
-		t.Errorf("warned of %q, want nothing", h.all)
+	s := open(t, primary.URL("create=true"))
+	if got := checked(t, s); got != "" {
+		t.Errorf("Check = %q, want nothing", got)
 	}
 	standby.Kill()
 	done := make(chan bool)
@@ -324,27 +307,29 @@ func TestStandbysForgotten(t *testing.T) {
 	if !<-done {
 		t.Error("a CAS was not let through")
 	}
-	eventually(t, "it is warned of", func() bool { return h.heard("synchronous_standby_names is empty now") })
+	eventually(t, "it is reported", func() bool { return strings.Contains(checked(t, s), "synchronous_standby_names is empty now") })
 	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nALTER SYSTEM SET fsync = off;\nSELECT pg_reload_conf();\n")
-	eventually(t, "it is no longer warned of", func() bool { return h.heard("resolved: synchronous_standby_names") && h.heard("fsync is off") })
+	eventually(t, "it is no longer reported", func() bool {
+		got := checked(t, s)
+		return !strings.Contains(got, "synchronous_standby_names") && strings.Contains(got, "fsync is off")
+	})
 }
 
 // TestArchiveIsNoStandby: if the list of standbys names none, a program that
 // stores the log confirms commits in place of the standby, which then lacks
-// them. The Store warns.
+// them. Check reports it.
 func TestArchiveIsNoStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
-	var h hearer
-	s := h.open(t, primary.URL("create=true"))
-	if len(h.all) > 0 {
-		t.Errorf("warned of %q, want nothing", h.all)
+	s := open(t, primary.URL("create=true"))
+	if got := checked(t, s); got != "" {
+		t.Errorf("Check = %q, want nothing", got)
 	}
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	primary.Archive()
-	eventually(t, "it is warned of", func() bool { return h.heard("pg_receivewal may confirm a commit") })
+	eventually(t, "it is reported", func() bool { return strings.Contains(checked(t, s), "pg_receivewal may confirm a commit") })
 	standby.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
@@ -389,8 +374,8 @@ func TestCommitsLater(t *testing.T) {
 }
 
 // TestSemiSync: a MariaDB that waits for a replica silently gives it up after a
-// while, and a failover then loses acknowledged writes. The Store warns at
-// once, and again when it happens.
+// while, and a failover then loses acknowledged writes. Check reports
+// it, and when it happens.
 func TestSemiSync(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
@@ -398,16 +383,15 @@ func TestSemiSync(t *testing.T) {
 	eventually(t, "the replica is semi-synchronous", func() bool {
 		return strings.HasSuffix(primary.Query("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients';"), "\t1")
 	})
-	var h hearer
-	s := h.open(t, primary.URL("create=true"))
-	if !h.heard("stops waiting for a replica after 500 ms") {
-		t.Errorf("warned of %q, want what semi-synchronous replication does", h.all)
+	s := open(t, primary.URL("create=true"))
+	if got := checked(t, s); !strings.Contains(got, "stops waiting for a replica after 500 ms") {
+		t.Errorf("Check = %q, want what semi-synchronous replication does", got)
 	}
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if h.heard("did not wait") || h.heard("has stopped waiting") {
-		t.Errorf("warned of %q, and the replica is there", h.all)
+	if got := checked(t, s); strings.Contains(got, "did not wait") || strings.Contains(got, "has stopped waiting") {
+		t.Errorf("Check = %q, and the replica is there", got)
 	}
 	hasTable(t, replica)
 	eventually(t, "the replica has applied what it got", func() bool {
@@ -417,8 +401,9 @@ func TestSemiSync(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS without the replica = %v, %v", ok, err)
 	}
-	eventually(t, "it is warned of", func() bool {
-		return h.heard("has stopped waiting for a replica") && h.heard("did not wait for a replica in ")
+	eventually(t, "it is reported", func() bool {
+		got := checked(t, s)
+		return strings.Contains(got, "has stopped waiting for a replica") && strings.Contains(got, "did not wait for a replica in ")
 	})
 	primary.Kill()
 	replica.Start()
@@ -455,7 +440,7 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 		return server.Query("\\c copy\nSELECT count(*) FROM firn_grants;") == "2"
 	})
 	eventually(t, "the copy is refused", func() bool {
-		_, err := stores.Open(t.Context(), url, stores.Options{})
+		_, err := stores.Open(t.Context(), url)
 		return errors.Is(err, sqlstore.ErrReplica) && strings.Contains(err.Error(), "ALTER SUBSCRIPTION s DISABLE")
 	})
 	// The worker is down while the other server is, and the copy still waits.
@@ -463,7 +448,7 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 	eventually(t, "the worker is down", func() bool {
 		return server.Query("SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL") == "0"
 	})
-	if s, err := stores.Open(t.Context(), url, stores.Options{}); !errors.Is(err, sqlstore.ErrReplica) {
+	if s, err := stores.Open(t.Context(), url); !errors.Is(err, sqlstore.ErrReplica) {
 		t.Errorf("a copy whose worker is down: %v, want ErrReplica", err)
 		if err == nil {
 			_ = s.Close()
@@ -473,7 +458,7 @@ CREATE SUBSCRIPTION s CONNECTION 'host=` + host + ` port=` + port + ` user=feed 
 ALTER SUBSCRIPTION s DISABLE;
 `)
 	eventually(t, "the copy can be used", func() bool {
-		s, err := stores.Open(t.Context(), url, stores.Options{})
+		s, err := stores.Open(t.Context(), url)
 		if err != nil {
 			return false
 		}
@@ -481,14 +466,13 @@ ALTER SUBSCRIPTION s DISABLE;
 		return true
 	})
 	// A store that is open notices that it is a copy again.
-	h := new(hearer)
-	later := h.open(t, url)
+	later := open(t, url)
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s ENABLE;
 `)
 	eventually(t, "the copy is refused again", func() bool {
 		_, err := later.CAS(t.Context(), "b", nil, []byte("1"))
-		return errors.Is(err, sqlstore.ErrReplica) && errors.Is(err, grant.ErrNotSent) && h.heard("no node ID is acquired or renewed")
+		return errors.Is(err, sqlstore.ErrReplica) && errors.Is(err, grant.ErrNotSent) && strings.Contains(checked(t, later), "no node ID is acquired or renewed")
 	})
 	server.Exec(`\c copy
 ALTER SUBSCRIPTION s DISABLE;
@@ -515,15 +499,14 @@ func TestWritableReplica(t *testing.T) {
 	open(t, primary.URL("create=true"))
 	hasTable(t, replica)
 	replica.Exec("SET GLOBAL read_only = 0;")
-	h := new(hearer)
-	h.open(t, replica.URL())
-	if !h.heard("this MariaDB replicates from another server, or did, and takes writes") {
-		t.Errorf("warned of %q, want that it is a replica that takes writes", h.all)
+	takesWrites := func() bool {
+		return strings.Contains(checked(t, open(t, replica.URL())), "this MariaDB replicates from another server, or did, and takes writes")
 	}
-	replica.Exec("STOP SLAVE SQL_THREAD;")
-	h = new(hearer)
-	h.open(t, replica.URL())
-	if !h.heard("this MariaDB replicates from another server, or did, and takes writes") {
-		t.Errorf("warned of %q while it is stopped, want that it is a replica that takes writes", h.all)
+	if !takesWrites() {
+		t.Error("Check does not report a replica that takes writes")
+	}
+	replica.Exec("STOP SLAVE;")
+	if !takesWrites() {
+		t.Error("Check does not report it while it is stopped")
 	}
 }

@@ -34,12 +34,11 @@ func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 }
 
 // openKubernetes opens the Leases of a namespace.
-func openKubernetes(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+func openKubernetes(ctx context.Context, u *parsed) (grant.Store, error) {
 	c, err := kubernetesOptions(u)
 	if err != nil {
 		return nil, err
 	}
-	c.Warn = o.Warn
 	s, err := kubestore.Open(ctx, c)
 	switch {
 	case err == nil:

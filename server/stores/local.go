@@ -13,7 +13,7 @@ import (
 // the store is a directory.
 
 // openRemote refuses every store that is not a directory.
-func openRemote(_ context.Context, u *parsed, _ Options) (grant.Store, error) {
+func openRemote(_ context.Context, u *parsed) (grant.Store, error) {
 	return nil, checkRemote(u)
 }
 

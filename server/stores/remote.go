@@ -9,18 +9,18 @@ import (
 )
 
 // openRemote opens a store that is not a directory.
-func openRemote(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+func openRemote(ctx context.Context, u *parsed) (grant.Store, error) {
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	switch u.scheme {
 	case "etcd": // has its own timeout, after which it looks for the cause
-		return openEtcd(ctx, u, o)
+		return openEtcd(ctx, u)
 	case "kubernetes": // has its own timeout too
-		return openKubernetes(ctx, u, o)
+		return openKubernetes(ctx, u)
 	case "mysql":
-		return openMySQL(within, u, o.Warn)
+		return openMySQL(within, u)
 	}
-	return openPostgreSQL(within, u, o.Warn)
+	return openPostgreSQL(within, u)
 }
 
 // checkRemote checks the URL of such a store.

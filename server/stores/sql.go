@@ -22,7 +22,6 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // The pool is small: renewals are short and rarely concurrent.
@@ -80,14 +79,14 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	return c, o, nil
 }
 
-func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
+func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	c, o, err := configPostgreSQL(u)
 	if err != nil {
 		return nil, err
 	}
 	c.OnNotice = keepWarning
 	o.Warnings = takeWarnings
-	s, err := openTable(ctx, stdlib.OpenDB(*c), sqlstore.PostgreSQL(), o, u, warn)
+	s, err := openTable(ctx, stdlib.OpenDB(*c), sqlstore.PostgreSQL(), o, u)
 	if err == nil {
 		return s, nil
 	}
@@ -197,7 +196,7 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 	return c, o, nil
 }
 
-func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
+func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	c, o, err := configMySQL(u)
 	if err != nil {
 		return nil, err
@@ -212,7 +211,7 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 		}
 		return 0
 	}
-	s, err := openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u, warn)
+	s, err := openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u)
 	if err == nil {
 		return s, nil
 	}
@@ -255,7 +254,7 @@ func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 
 // openTable opens the table of a database, and closes the database if that
 // fails.
-func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, warn func(string)) (grant.Store, error) {
+func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed) (grant.Store, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
@@ -264,7 +263,6 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 		_ = db.Close()
 		return nil, &Error{Err: err, URL: true}
 	}
-	o.Warn = warn
 	s, err := sqlstore.New(ctx, db, d, o)
 	if err == nil {
 		return s, nil
@@ -273,12 +271,8 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	switch {
 	case errors.Is(err, sqlstore.ErrNoTable):
 		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
-	case errors.Is(err, sqlstore.ErrDamaged):
-		return nil, fault("do not drop the table: its IDs would be repeated; restore it from a backup and fence it with firn node fence, see docs/operations.md", "%s: %w", u.scheme, err)
-	case errors.Is(err, sqlstore.ErrSchema):
-		return nil, fault("the table must be as created by: "+schema[0], "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
-		return nil, fault("", "%s: %w", u.scheme, err)
+		return nil, fault("do not drop the table: IDs would repeat; see docs/operations.md for what Firn needs of a database", "%s: %w", u.scheme, err)
 	}
 	return nil, err
 }
@@ -304,30 +298,32 @@ func innermost(err error) error {
 	}
 }
 
-// networkFault returns the error for a server that could not be reached, or an
-// unknown error. ca and cert name the URL parameters for TLS files.
-func networkFault(where string, err error, ca, cert string) *Error {
-	hint := cmp.Or(tlsconf.Hint(err, ca+" in the URL", cert+" in the URL"), networkHint(err))
-	e := fault(hint, "%s: %w", where, innermost(err))
-	e.Unreachable = isNetwork(err)
-	return e
-}
-
 // away marks an error as temporary.
 func away(e *Error) *Error {
 	e.Unreachable = true
 	return e
 }
 
-// networkHint says what to do if a server cannot be reached.
-func networkHint(err error) string {
-	var dns *net.DNSError
-	var op *net.OpError
+// networkHint says what to do if a server cannot be reached. ca and cert name
+// the URL parameters for TLS files.
+func networkHint(err error, ca, cert string) string {
+	_, dns := errors.AsType[*net.DNSError](err)
+	_, op := errors.AsType[*net.OpError](err)
 	switch {
-	case errors.As(err, &dns):
+	case isTLS(err):
+		return fmt.Sprintf("name the authority that signed the server's certificate with %s in the URL, and a certificate for a server that requires one with %s; the certificate must be valid for the host in the URL", ca, cert)
+	case dns:
 		return "host not found: check its name"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op):
+	case errors.Is(err, context.DeadlineExceeded), op:
 		return "check that it is running, that host and port are right, and that no firewall is in between"
 	}
 	return ""
+}
+
+// networkFault returns the error for a server that could not be reached, or an
+// unknown error.
+func networkFault(where string, err error, ca, cert string) *Error {
+	e := fault(networkHint(err, ca, cert), "%s: %w", where, innermost(err))
+	e.Unreachable = isNetwork(err)
+	return e
 }

@@ -12,33 +12,17 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/access/readfile"
 )
 
-// Help says for a person what the URLs are.
-const Help = `  etcd://HOST[:2379][,HOST…][/PREFIX]      etcd 3.5.5 or newer
-  kubernetes://[NAMESPACE][/PREFIX]        Leases of a Kubernetes cluster; a pod
-                                           uses its own, by its service account
-  postgres://USER@HOST[:5432]/DATABASE     PostgreSQL 11 or newer
-  mysql://USER@HOST[:3306]/DATABASE        MySQL 5.7 or MariaDB 10.3, or newer
-    all:       ?password-file=PATH reads the password from a file, &timeout=5s
-               is how long to wait for the first answer
-    etcd:      ?tls=true&ca=FILE&cert=FILE&key=FILE
-    kubernetes: ?kubeconfig=FILE&context=NAME to override kubectl's
-    mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH instead of HOST
-    postgres:  PostgreSQL's own parameters, such as ?sslmode=verify-full; for a
-               socket postgres://USER@/DATABASE?host=DIRECTORY
-    databases: ?create=true creates the table if it does not exist, &table=NAME
-               sets its name (default firn_grants)`
-
-// Schemes returns the possible beginnings of URLs, before the colon.
-func Schemes() []string { return []string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"} }
+// schemes returns the possible beginnings of URLs, before the colon.
+func schemes() []string { return []string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"} }
 
 // An Error says why a store was not opened. Its text contains no password.
 type Error struct {
@@ -64,32 +48,29 @@ func fault(hint, format string, args ...any) *Error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Options configure Open.
-type Options struct {
-	// Warn is called with a sentence for each dangerous property of a usable
-	// store: during Open, and for databases and Kubernetes also when that changes,
-	// by one goroutine at a time until the store is closed. It must not call the
-	// store. nil disables these checks.
-	Warn func(string)
-
-	// Create creates the store in a directory that has none.
-	Create bool
-}
-
 // defaultTimeout is how long a store may take for its first answer.
 const defaultTimeout = 5 * time.Second
 
-// Open opens the store with a URL and waits for its first answer. Every error
-// is an *Error.
-func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
+// Open opens the store with a URL, such as dir:/var/lib/firn, etcd://HOST,
+// kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or
+// mysql://USER@HOST/DATABASE, and waits for its first answer. The parameters of
+// URLs are in docs/operations.md. Every error is an *Error.
+//
+// A Store in anything but a directory has the method
+//
+//	Check(context.Context) (dangers []string, err error)
+//
+// which returns a sentence for each danger that does not prevent its use. Call
+// it now and then; package server does so by itself.
+func Open(ctx context.Context, text string) (grant.Store, error) {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		return openDirURL(rest, o.Create)
+		return openDirectory(ctx, rest)
 	}
 	u, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openRemote(ctx, u, o)
+	s, err := openRemote(ctx, u)
 	if err == nil {
 		return s, nil
 	}
@@ -100,7 +81,7 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 // Every error is an *Error.
 func Check(text string) error {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		_, _, err := parseDir(rest)
+		_, _, err := parseDirectory(rest)
 		return err
 	}
 	u, err := parse(text)
@@ -141,7 +122,7 @@ type parsed struct {
 // the password, and which supports only one host.
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || !slices.Contains(Schemes(), scheme) {
+	if !ok || !slices.Contains(schemes(), scheme) {
 		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: unknown kind of store", Redact(text))
 	}
 	bad := func(what string) error {
@@ -188,7 +169,7 @@ func parse(text string) (*parsed, error) {
 		if u.password != "" {
 			return nil, wrong("leave one of them out", "%q: both a password and a password-file are given", Redact(text))
 		}
-		content, err := readfile.Read(file)
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fault("", "password-file: %w", err)
 		}
@@ -263,7 +244,7 @@ func (u *parsed) tls() (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := readfile.Read(ca)
+		pem, err := os.ReadFile(ca)
 		if err != nil {
 			return nil, fault("", "ca: %w", err)
 		}

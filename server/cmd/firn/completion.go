@@ -69,7 +69,7 @@ func (a *app) peek(ctx context.Context, url string) grant.Store {
 		path, err = a.dirs().Machine()
 	case url != "":
 		url = strings.ReplaceAll(url, "create=true", "create=false")
-		if s, err := stores.Open(ctx, url, stores.Options{}); err == nil {
+		if s, err := stores.Open(ctx, url); err == nil {
 			return s
 		}
 		return nil
@@ -80,7 +80,7 @@ func (a *app) peek(ctx context.Context, url string) grant.Store {
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
-	s, err := stores.OpenDir(path, stores.DirOptions{})
+	s, err := stores.Open(ctx, "dir:"+path)
 	if err != nil {
 		return nil
 	}

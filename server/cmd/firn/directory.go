@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/localstore"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -20,7 +22,6 @@ const machineStore = "machine"
 
 // A storeNews receives what users should know about the store that is opened.
 type storeNews struct {
-	warn    func(text string)          // dangerous properties; nil: the store is not checked
 	created func(path string)          // the default or machine directory was empty: it knows of no IDs yet
 	another func(path, machine string) // the user's own store is used, but the machine has one too
 }
@@ -61,10 +62,10 @@ func (a *app) checkDirectory(url string) error {
 }
 
 // openOwn opens the user's own directory, which it creates at the first use.
-func (a *app) openOwn(news storeNews) (grant.Store, error) {
+func (a *app) openOwn(ctx context.Context, news storeNews) (grant.Store, error) {
 	if why := a.container(); why != "" {
 		if a.getenv("KUBERNETES_SERVICE_HOST") != "" {
-			namespace, manifest := stores.PodRole()
+			namespace, manifest := localstore.PodRole()
 			return nil, misuse(fmt.Sprintf(podHint, namespace, manifest),
 				"this is a pod (%s) without --store or --node: with its own directory, each replica would make the same IDs as the others", why)
 		}
@@ -75,7 +76,7 @@ func (a *app) openOwn(news storeNews) (grant.Store, error) {
 	if err != nil {
 		return nil, failed("name a store: --store machine, or --store dir:PATH", "%w", err)
 	}
-	s, err := stores.OpenDir(path, stores.DirOptions{Create: true, Created: news.created})
+	s, err := openOrCreate(ctx, path, news.created)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, failed("make it writable for this user again. If it was never used, another store will do: --store machine, or --store dir:PATH; otherwise that would repeat IDs", "%w", err)
@@ -94,7 +95,7 @@ func (a *app) openOwn(news storeNews) (grant.Store, error) {
 
 // openMachine opens the directory of the machine. It never creates it: only an
 // administrator knows which group shares it.
-func (a *app) openMachine(news storeNews) (grant.Store, error) {
+func (a *app) openMachine(ctx context.Context, news storeNews) (grant.Store, error) {
 	if why := a.container(); why != "" {
 		return nil, misuse("mount a directory of the machine and use --store dir:PATH; or use a store for several machines: --store URL",
 			"--store %s: this is a container (%s), whose directories are not those of the machine", machineStore, why)
@@ -105,23 +106,34 @@ func (a *app) openMachine(news storeNews) (grant.Store, error) {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failed("an administrator has to create it once, for the users of a group: "+stores.MakeShared(path),
+		return nil, failed("an administrator has to create it once, for the users of a group: "+localstore.MakeShared(path),
 			"--store %s: the directory %s does not exist", machineStore, path)
 	}
 	if err == nil {
 		var s grant.Store
-		if s, err = stores.OpenDir(path, stores.DirOptions{Create: true, Created: news.created}); err == nil {
+		if s, err = openOrCreate(ctx, path, news.created); err == nil {
 			return s, nil
 		}
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, failed(stores.HowToShare(path, info), "--store %s: %w", machineStore, err)
+		return nil, failed(localstore.HowToShare(path, info), "--store %s: %w", machineStore, err)
 	}
 	return nil, storeError(err)
 }
 
+// openOrCreate opens the store in a directory, and creates it if there is none.
+func openOrCreate(ctx context.Context, path string, created func(path string)) (grant.Store, error) {
+	s, err := stores.Open(ctx, "dir:"+path)
+	if errors.Is(err, dirstore.ErrNoStore) {
+		if s, err = stores.Open(ctx, "dir:"+path+"?create=true"); err == nil {
+			created(path)
+		}
+	}
+	return s, err
+}
+
 // dirs returns where the directories of this user and of the machine are.
-func (a *app) dirs() stores.Dirs { return stores.Dirs{Getenv: a.getenv, OfMachine: a.machine} }
+func (a *app) dirs() localstore.Dirs { return localstore.Dirs{Getenv: a.getenv, OfMachine: a.machine} }
 
 // checkWholePath rejects the URL of a directory that depends on the working
 // directory: in a variable or a file it would name a different store for each

@@ -87,7 +87,6 @@ func (a *app) doctor(ctx context.Context, s *serving, other string, asJSON bool)
 	}
 	if (s.node == "" || s.store != "") && !c.Missing {
 		c.Store, c.StoreError = a.openStore(ctx, s.store, false, storeNews{
-			warn:    func(text string) { c.Warnings = append(c.Warnings, text) },
 			created: func(string) {},
 			another: func(string, string) {},
 		})

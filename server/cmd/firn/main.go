@@ -17,14 +17,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/firnid/firn/server/internal/localstore"
 	"github.com/firnid/firn/server/internal/process/logwriter"
-	"github.com/firnid/firn/server/stores"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(stores.InContainer, "", nil)) }
+func main() { os.Exit(execute(localstore.InContainer, "", nil)) }
 
 // execute runs the program. container detects a container; machine is the
 // directory of the machine, "" for the system's; clock is the clock of the

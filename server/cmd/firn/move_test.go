@@ -153,7 +153,7 @@ func blockNodes(t *testing.T, url string) map[int]string {
 
 func openTest(t *testing.T, url string) grant.Store {
 	t.Helper()
-	s, err := stores.Open(t.Context(), url, stores.Options{})
+	s, err := stores.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/process/collector"
 	"github.com/firnid/firn/server/internal/process/systemd"
@@ -324,7 +325,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, fail fun
 		return a.openStore(ctx, s.store, false, newsOf(log))
 	}
 	if s.waitForStore {
-		c.Store, err = stores.OpenOrWait(ctx, open, log, fail)
+		c.Store, err = health.OpenOrWait(ctx, open, log, fail)
 	} else {
 		c.Store, err = open(ctx)
 	}
@@ -633,7 +634,6 @@ func (a *app) storeName(url string) string {
 // newsOf logs what serve should know about the store that it opens.
 func newsOf(log *slog.Logger) storeNews {
 	return storeNews{
-		warn:    func(text string) { log.Warn("store: " + text) },
 		created: func(path string) { log.Info("store created", "path", path) },
 		another: func(path, machine string) {
 			log.Warn("using this user's own store: its IDs can equal those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,7 +39,20 @@ Commands of another user, under sudo or in a service do not: give them all the s
   dir:PATH                 a directory, for the processes of one machine
     ?create=true creates it if it does not exist, ?volatile=true accepts one that
     is lost with the machine or container
-` + stores.Help
+  etcd://HOST[:2379][,HOST…][/PREFIX]      etcd 3.5.5 or newer
+  kubernetes://[NAMESPACE][/PREFIX]        Leases of a Kubernetes cluster; a pod
+                                           uses its own, by its service account
+  postgres://USER@HOST[:5432]/DATABASE     PostgreSQL 11 or newer
+  mysql://USER@HOST[:3306]/DATABASE        MySQL 5.7 or MariaDB 10.3, or newer
+    all:       ?password-file=PATH reads the password from a file, &timeout=5s
+               is how long to wait for the first answer
+    etcd:      ?tls=true&ca=FILE&cert=FILE&key=FILE
+    kubernetes: ?kubeconfig=FILE&context=NAME to override kubectl's
+    mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH instead of HOST
+    postgres:  PostgreSQL's own parameters, such as ?sslmode=verify-full; for a
+               socket postgres://USER@/DATABASE?host=DIRECTORY
+    databases: ?create=true creates the table if it does not exist, &table=NAME
+               sets its name (default firn_grants)`
 
 // storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
@@ -56,16 +70,24 @@ func (a *app) openStore(ctx context.Context, url string, create bool, news store
 	}
 	switch url {
 	case "":
-		return a.openOwn(news)
+		return a.openOwn(ctx, news)
 	case machineStore:
-		return a.openMachine(news)
+		return a.openMachine(ctx, news)
 	}
-	return openStoreURL(ctx, url, create, news)
+	return openStoreURL(ctx, url, create)
 }
 
-// openStoreURL opens the store of a URL.
-func openStoreURL(ctx context.Context, text string, create bool, news storeNews) (grant.Store, error) {
-	s, err := stores.Open(ctx, text, stores.Options{Warn: news.warn, Create: create})
+// openStoreURL opens the store of a URL. create allows creating a missing
+// directory.
+func openStoreURL(ctx context.Context, text string, create bool) (grant.Store, error) {
+	if create && strings.HasPrefix(text, "dir:") && !strings.Contains(text, "create=") {
+		before := "?"
+		if strings.Contains(text, "?") {
+			before = "&"
+		}
+		text += before + "create=true"
+	}
+	s, err := stores.Open(ctx, text)
 	switch {
 	case err == nil:
 		return s, nil
@@ -163,9 +185,9 @@ func storeError(err error) error {
 		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
 		return failed("run firn node fence NAME to see the changes, and again with --apply to make them; see docs/operations.md", "%w", err)
-	case errors.Is(err, grant.ErrNewerVersion), errors.Is(err, dirstore.ErrNewer):
+	case errors.Is(err, grant.ErrNewerVersion):
 		return failed("use a newer firn; nothing was changed", "%w", err)
-	case errors.Is(err, grant.ErrDamaged), errors.Is(err, dirstore.ErrDamaged):
+	case errors.Is(err, grant.ErrDamaged):
 		return failed("nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/operations.md", "%w", err)
 	case errors.Is(err, dirstore.ErrFailed):
 		return failed("check the system's log for errors of the disk, and start firn again when the disk works", "%w", err)

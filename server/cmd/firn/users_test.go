@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/internal/localstore"
 )
 
 // Users of the tests, and a group that all but the last are in. They need no
@@ -108,7 +108,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 
 	// The directory is not there: no store is made.
 	p := next(userAna, nil, "--store", "machine")
-	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "does not exist\nfirn: hint: ") || !strings.Contains(p.stderr.String(), stores.MakeShared(h.machine)) {
+	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "does not exist\nfirn: hint: ") || !strings.Contains(p.stderr.String(), localstore.MakeShared(h.machine)) {
 		t.Errorf("without the directory it ends with %d: %s", code, &p.stderr)
 	}
 	if _, err := os.Stat(h.machine); !errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +188,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "rec+v1+default+config: permission denied") {
 		t.Errorf("with a file that is not the group's it ends with %d: %s", code, &p.stderr)
 	}
-	_, command, _ := strings.Cut(stores.HowToShare(h.machine, nil), "sudo ")
+	_, command, _ := strings.Cut(localstore.HowToShare(h.machine, nil), "sudo ")
 	command = strings.ReplaceAll(command, "GROUP", "64110")
 	if out, err := exec.Command("/bin/sh", "-c", command).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v %s", command, err, out)

@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/internal/fleet/health"
 )
 
 // A mute store answers no read while it hangs: reads end with their contexts.
@@ -34,7 +34,7 @@ func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(mute)
-		answers := new(stores.Answers)
+		answers := new(health.Answers)
 		p := newPatience(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)

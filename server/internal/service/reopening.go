@@ -26,7 +26,7 @@ type reopeningSource[I firn.AnyID[I]] struct {
 // A member is a sequencer.Sequencer or a sequencer.Sequencer128.
 type member[I firn.AnyID[I]] interface {
 	maker[I]
-	Layout() firn.Layout
+	Config() grant.Config
 	Attach(context.Context) error
 	Close(context.Context) error
 	Stats() sequencer.Stats
@@ -39,8 +39,8 @@ type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l f
 // sourceOf makes the source of an opened sequencer and sets the other fields of
 // o.
 func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
-	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Layout(), q.Attach, q.Close, q.Stats, q.State
-	return &reopeningSource[I]{turns: turnsOf[I](q, q.Layout()), c: c, name: name, o: o, ask: ask}
+	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Config().Layout, q.Attach, q.Close, q.Stats, q.State
+	return &reopeningSource[I]{turns: turnsOf[I](q, o.q.Layout), c: c, name: name, o: o, ask: ask}
 }
 
 // NextBatch takes available IDs. Otherwise it waits, for a silent store only as

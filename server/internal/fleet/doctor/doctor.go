@@ -25,6 +25,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 )
 
@@ -61,9 +62,6 @@ type Config struct {
 	// Missing means that Directory has no store yet; the server creates it when it
 	// starts.
 	Missing bool
-
-	// Warnings are the warnings from opening the store.
-	Warnings []string
 
 	// Directory is the directory of the store, if it is one.
 	Directory string
@@ -222,8 +220,14 @@ func (r *report) store(ctx context.Context) {
 	} else {
 		r.add("store", OK, "", "%s", text)
 	}
-	for _, w := range r.c.Warnings {
-		r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", w)
+	if c, ok := grant.As[health.Checker](r.c.Store); ok {
+		dangers, err := c.Check(ctx)
+		if err != nil {
+			r.add("store", Unknown, "", "cannot check the store: %v", err)
+		}
+		for _, d := range dangers {
+			r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", d)
+		}
 	}
 	r.storeClock(ctx)
 	r.records(ctx)

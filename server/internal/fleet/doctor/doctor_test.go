@@ -59,6 +59,8 @@ func (s clockStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return s.now(), time.Millisecond, nil
 }
 
+func (s clockStore) Check(context.Context) ([]string, error) { return []string{"fsync is off"}, nil }
+
 // announce writes a server into the store.
 func announce(t *testing.T, s grant.Store, n int, m members.Member) {
 	t.Helper()
@@ -96,7 +98,7 @@ func TestStore(t *testing.T) {
 			for i, v := range test.versions {
 				announce(t, s, i, members.Member{Host: fmt.Sprint("host-", i), Version: v, Seen: now.Add(test.seen), Until: now.Add(time.Minute)})
 			}
-			found := Run(t.Context(), Config{Store: s, Version: "v1.3.0", Now: clock, Warnings: []string{"fsync is off"}})
+			found := Run(t.Context(), Config{Store: s, Version: "v1.3.0", Now: clock})
 			for words, level := range test.words {
 				check, text, _ := strings.Cut(words, ":")
 				want(t, found, check, text, level)

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/stores"
 )
 
 // A partial store takes no writes of one sequencer: for example, another
@@ -35,7 +35,7 @@ func TestOneKeyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		m := new(partial)
-		answers := new(stores.Answers)
+		answers := new(health.Answers)
 		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(grant.Observe(m, answers.Observe), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
 		h := NewHandler(Config{Backend: c})
 		for _, name := range []string{"orders", "users"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/server/stores"
 )
 
 // silentMost is how long a store may be silent before calls stop waiting for
@@ -92,7 +92,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		m := new(mute)
-		answers := new(stores.Answers)
+		answers := new(health.Answers)
 		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(grant.Observe(m, answers.Observe), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Backend: c})}
 		w.want("first", 200, 0)

@@ -18,7 +18,7 @@ import (
 // answers, and keeps a process out whose clock is a year ahead.
 func TestEtcdClock(t *testing.T) {
 	c := etcdtest.Start(t)
-	s, err := stores.Open(t.Context(), c.URL("clock"), stores.Options{})
+	s, err := stores.Open(t.Context(), c.URL("clock"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func newHistory(t *testing.T, url string) *history {
 // open is a store, or nil if ctx is done before there is one.
 func (h *history) open(ctx context.Context) grant.Store {
 	for ctx.Err() == nil {
-		if s, err := stores.Open(ctx, h.url, stores.Options{}); err == nil {
+		if s, err := stores.Open(ctx, h.url); err == nil {
 			return s
 		}
 	}
@@ -202,42 +202,5 @@ func (h *history) check(store string) {
 		store, operations, len(h.ops), h.counts["read"], h.counts["applied"], h.counts["refused"], h.counts["unknown"], h.counts["not sent"], h.counts["failed"])
 	if !h.happened() {
 		h.t.Errorf("too little happened: %v", h.counts)
-	}
-}
-
-// TestRegister: the check notices what must not be.
-func TestRegister(t *testing.T) {
-	const a, b = "a", "b"
-	op := func(from, to int64, in call, out answer) porcupine.Operation {
-		return porcupine.Operation{Input: in, Output: out, Call: from, Return: to}
-	}
-	get := func(v string) (call, answer) { return call{}, answer{value: v, known: true} }
-	cas := func(old, next string, ok, known bool) (call, answer) {
-		return call{cas: true, old: old, next: next}, answer{ok: ok, known: known}
-	}
-	at := func(from, to int64) func(call, answer) porcupine.Operation {
-		return func(in call, out answer) porcupine.Operation { return op(from, to, in, out) }
-	}
-	for _, tt := range []struct {
-		name string
-		ops  []porcupine.Operation
-		want bool
-	}{
-		{"applied and read", []porcupine.Operation{at(1, 2)(cas("", a, true, true)), at(3, 4)(get(a))}, true},
-		{"applied and lost", []porcupine.Operation{at(1, 2)(cas("", a, true, true)), at(3, 4)(get(""))}, false},
-		{"applied twice", []porcupine.Operation{at(1, 2)(cas("", a, true, true)), at(3, 4)(cas("", b, true, true))}, false},
-		{"refused, and it was there", []porcupine.Operation{at(1, 2)(cas("", a, false, true))}, false},
-		{"not sent, and read", []porcupine.Operation{at(3, 4)(get(a))}, false},
-		{"unknown and read", []porcupine.Operation{at(1, forever)(cas("", a, false, false)), at(3, 4)(get(a))}, true},
-		{"unknown and not read", []porcupine.Operation{at(1, forever)(cas("", a, false, false)), at(3, 4)(get(""))}, true},
-		{"unknown, late", []porcupine.Operation{at(1, forever)(cas("", a, false, false)), at(3, 4)(get("")), at(5, 6)(get(a))}, true},
-		{"unknown, applied and gone", []porcupine.Operation{at(1, forever)(cas("", a, false, false)), at(3, 4)(get(a)), at(5, 6)(get(""))}, false},
-	} {
-		for i := range tt.ops {
-			tt.ops[i].ClientId = i
-		}
-		if got := porcupine.CheckOperations(register, tt.ops); got != tt.want {
-			t.Errorf("%s: linearizable %v, want %v", tt.name, got, tt.want)
-		}
 	}
 }

@@ -40,7 +40,7 @@ func join(t *testing.T, c *etcdtest.Cluster, members int, layout firn.Layout) {
 	const connections = 20
 	var open [connections]grant.Store
 	for i := range open {
-		s, err := stores.Open(t.Context(), c.URL(fmt.Sprintf("join-%d-%d", members, layout.MaxNode()))+"?timeout=1m", stores.Options{})
+		s, err := stores.Open(t.Context(), c.URL(fmt.Sprintf("join-%d-%d", members, layout.MaxNode()))+"?timeout=1m")
 		if err != nil {
 			t.Fatal(err)
 		}

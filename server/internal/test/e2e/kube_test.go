@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func TestKubernetesChaos(t *testing.T) {
 	c.Namespace(namespace)
 	c.Apply(namespace, filepath.Join("..", "..", "..", "..", "deploy", "kubernetes", "rbac.yaml"))
 	link := c.NewLink(t)
-	f := newFleet(t, os.Args[0], chaosTask(kubeURL(t, c, link, namespace)))
+	f := newFleet(t, chaosTask(kubeURL(t, c, link, namespace)))
 	for i := range size {
 		f.start(i)
 	}
@@ -93,7 +92,7 @@ func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *
 	stopped(func() { c.Restore(copied) })
 	f.workers[0].end()
 	f.start(0)
-	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""), stores.Options{})
+	direct, err := stores.Open(t.Context(), "kubernetes://?kubeconfig="+c.Kubeconfig("", namespace, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

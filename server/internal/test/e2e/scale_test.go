@@ -57,7 +57,7 @@ var kinds = []struct {
 	{"etcd", func(b *testing.B) func() grant.Store {
 		url := etcdtest.Start(b).URL("scale")
 		return func() grant.Store {
-			s, err := stores.Open(b.Context(), url, stores.Options{})
+			s, err := stores.Open(b.Context(), url)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -69,7 +69,7 @@ var kinds = []struct {
 		c.Namespace("scale")
 		url := "kubernetes://?kubeconfig=" + c.Kubeconfig("", "scale", "")
 		return func() grant.Store {
-			s, err := stores.Open(b.Context(), url, stores.Options{})
+			s, err := stores.Open(b.Context(), url)
 			if err != nil {
 				b.Fatal(err)
 			}

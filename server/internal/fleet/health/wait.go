@@ -1,30 +1,16 @@
-package stores
+package health
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/server/stores"
 )
-
-// isNetwork reports whether err is a network error that may go away, and not
-// one of settings: an unknown host name, a refused connection, a timeout.
-func isNetwork(err error) bool {
-	if tlsconf.IsMismatch(err) {
-		return false
-	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
-}
 
 // OpenOrWait opens a store as open does. If that reports that the store is
 // unreachable, it returns a Store all the same, and retries until Close. Until
@@ -35,7 +21,7 @@ func isNetwork(err error) bool {
 // failed is called once and the Store stays unreachable.
 func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, error), log *slog.Logger, failed func(error)) (grant.Store, error) {
 	s, err := open(ctx)
-	var e *Error
+	var e *stores.Error
 	if err == nil || !errors.As(err, &e) || !e.Unreachable {
 		return s, err
 	}
@@ -82,7 +68,7 @@ func (w *waiting) run(ctx context.Context) {
 		}
 		pause = min(2*pause, longestPause)
 		s, err := w.open(ctx)
-		var e *Error
+		var e *stores.Error
 		switch {
 		case err == nil:
 			w.note(s, nil)
@@ -189,6 +175,14 @@ func (w *waiting) Time(ctx context.Context) (now time.Time, resolution time.Dura
 		return now, 0, err
 	}
 	return s.Time(ctx)
+}
+
+func (w *waiting) Check(ctx context.Context) (dangers []string, err error) {
+	s, err := part[Checker](w)
+	if err != nil {
+		return nil, err
+	}
+	return s.Check(ctx)
 }
 
 // Window returns the default window of the store.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package stores
+package localstore
 
 import (
 	"io/fs"

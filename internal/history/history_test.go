@@ -1,4 +1,4 @@
-package storetest
+package history
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func TestLinearizable(t *testing.T) {
 	}
 	for _, test := range tests {
 		if got := Linearizable(test.initial, test.history); got != test.want {
-			t.Errorf("%s: Linearizable = %v, want %v: %s", test.name, got, test.want, FormatHistory(test.initial, test.history))
+			t.Errorf("%s: Linearizable = %v, want %v: %s", test.name, got, test.want, Format(test.initial, test.history))
 		}
 		if got := byBruteForce(test.initial, test.history); got != test.want {
 			t.Errorf("%s: byBruteForce = %v, want %v", test.name, got, test.want)
@@ -127,7 +127,7 @@ func TestLinearizableAgainstBruteForce(t *testing.T) {
 		initial := values[rng.IntN(3)]
 		got, want := Linearizable(initial, history), byBruteForce(initial, history)
 		if got != want {
-			t.Fatalf("Linearizable = %v, want %v: %s", got, want, FormatHistory(initial, history))
+			t.Fatalf("Linearizable = %v, want %v: %s", got, want, Format(initial, history))
 		}
 		counts[map[bool]int{true: 1}[got]]++
 	}
@@ -140,7 +140,7 @@ func TestLinearizableAgainstBruteForce(t *testing.T) {
 func TestLinearizableOfLongHistories(t *testing.T) {
 	var history []Operation
 	value := 0
-	for i := range MaxHistory {
+	for i := range Max {
 		op := Operation{From: int64(10 * i), To: int64(10*i + 75), By: fmt.Sprint(i % 8)}
 		if i%2 == 0 {
 			op.Kind, op.Old, op.Next = CAS, fmt.Sprint(value), fmt.Sprint(value+1)
@@ -151,11 +151,11 @@ func TestLinearizableOfLongHistories(t *testing.T) {
 		history = append(history, op)
 	}
 	if !Linearizable("0", history) {
-		t.Errorf("Linearizable = false, want true: %s", FormatHistory("0", history))
+		t.Errorf("Linearizable = false, want true: %s", Format("0", history))
 	}
 	last := &history[len(history)-1]
 	last.Got = fmt.Sprint(value - 10) // gone since before it was called
 	if Linearizable("0", history) {
-		t.Errorf("Linearizable = true, want false: %s", FormatHistory("0", history))
+		t.Errorf("Linearizable = true, want false: %s", Format("0", history))
 	}
 }

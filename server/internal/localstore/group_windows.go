@@ -1,4 +1,4 @@
-package stores
+package localstore
 
 import "io/fs"
 

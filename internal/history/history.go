@@ -1,4 +1,6 @@
-package storetest
+// Package history judges what concurrent calls of one key of a store returned.
+// It is for tests.
+package history
 
 import (
 	"cmp"
@@ -17,7 +19,7 @@ type Operation struct {
 	Got       string  // of Get
 	Outcome   Outcome // of CAS
 	From, To  int64   // the times of call and return; no two times are equal
-	By        string  // the caller, for FormatHistory
+	By        string  // the caller, for Format
 }
 
 // A Kind of Operation.
@@ -39,8 +41,8 @@ const (
 	Unknown                // an error: applied at some time after the call, even after its return, or never
 )
 
-// MaxHistory is the maximum number of operations for Linearizable.
-const MaxHistory = 64
+// Max is the maximum number of operations for Linearizable.
+const Max = 64
 
 // Linearizable reports whether a register with compare-and-swap and the given
 // initial value can have produced these results: whether each operation can be
@@ -51,10 +53,10 @@ const MaxHistory = 64
 // that may be next, continue from there, and never examine the same set of
 // completed operations with the same value twice. The search takes exponential
 // time in the number of operations that overlap, not in their total number. It
-// panics if there are more than MaxHistory.
+// panics if there are more than Max.
 func Linearizable(initial string, history []Operation) bool {
-	if len(history) > MaxHistory { // one bit each
-		panic(fmt.Sprintf("storetest: a history of %d operations is too long: the maximum is %d", len(history), MaxHistory))
+	if len(history) > Max { // one bit each
+		panic(fmt.Sprintf("history: a history of %d operations is too long: the maximum is %d", len(history), Max))
 	}
 	ops := slices.Clone(history)
 	var must uint64 // those that certainly happened
@@ -113,11 +115,11 @@ func (op Operation) apply(value string) (string, bool) {
 	}
 }
 
-// FormatHistory returns a line for each operation, in the order of the calls.
-func FormatHistory(initial string, history []Operation) string {
+// Format returns a line for each operation, in the order of the calls.
+func Format(initial string, history []Operation) string {
 	ops := slices.SortedFunc(slices.Values(history), func(a, b Operation) int { return cmp.Compare(a.From, b.From) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "begins with %s", quote(valueOf(initial)))
+	fmt.Fprintf(&b, "begins with %s", quote(initial))
 	for _, op := range ops {
 		fmt.Fprintf(&b, "\n%6d to %-6d %s: %v", op.From, op.To, op.By, op)
 	}
@@ -127,7 +129,18 @@ func FormatHistory(initial string, history []Operation) string {
 // String returns the call and what it returned.
 func (op Operation) String() string {
 	if op.Kind == Get {
-		return "Get = " + quote(valueOf(op.Got))
+		return "Get = " + quote(op.Got)
 	}
-	return fmt.Sprintf("CAS(%s, %s) = %s", quote(valueOf(op.Old)), quote(valueOf(op.Next)), [...]string{"true", "false", "unknown"}[op.Outcome])
+	return fmt.Sprintf("CAS(%s, %s) = %s", quote(op.Old), quote(op.Next), [...]string{"true", "false", "unknown"}[op.Outcome])
+}
+
+// quote formats a value, of which "" means absent.
+func quote(value string) string {
+	switch {
+	case value == "":
+		return "nil"
+	case len(value) > 64:
+		return fmt.Sprintf("%q… of %d bytes", value[:40], len(value))
+	}
+	return fmt.Sprintf("%q", value)
 }

@@ -1,4 +1,7 @@
-package stores
+// Package health says how a server's store is doing: whether it answers, what
+// is dangerous about it, and what to do until it can be opened. It is not for
+// the health of the server itself.
+package health
 
 import (
 	"context"

@@ -1,13 +1,11 @@
-package stores
+package health
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/stores"
 )
 
 // fullStore is a Store with a clock, and with nothing else that is optional.
@@ -34,7 +33,7 @@ func (s *fullStore) Close() error {
 	return s.Store.Close()
 }
 
-var errDown = &Error{Err: errors.New("the store is down"), Hint: "start it", Unreachable: true}
+var errDown = &stores.Error{Err: errors.New("the store is down"), Hint: "start it", Unreachable: true}
 
 // TestOpenOrWait: until the store is reachable, calls fail at once and are
 // known not to have been sent; then they are the store's.
@@ -100,7 +99,7 @@ func TestOpenOrWait(t *testing.T) {
 
 // TestWaitFails: what does not mend by itself ends the wait, at once or later.
 func TestWaitFails(t *testing.T) {
-	refused := &Error{Err: errors.New("wrong password")}
+	refused := &stores.Error{Err: errors.New("wrong password")}
 	_, err := OpenOrWait(t.Context(), func(context.Context) (grant.Store, error) { return nil, refused }, slog.New(slog.DiscardHandler), nil)
 	if !errors.Is(err, refused) {
 		t.Errorf("OpenOrWait with a wrong password: %v, want that error", err)
@@ -149,57 +148,4 @@ func TestWaitEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestUnreachable: of real errors, those of a store that is down are waited
-// for, and those of settings are not.
-func TestUnreachable(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().String()
-	closed.Close()
-	hangsUp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hangsUp.Close()
-	go func() {
-		for {
-			c, err := hangsUp.Accept()
-			if err != nil {
-				return
-			}
-			_ = c.Close()
-		}
-	}()
-	for url, want := range map[string]bool{
-		"etcd://" + nobody + "/firn?timeout=200ms":                     true,
-		"etcd://" + hangsUp.Addr().String() + "/firn?timeout=200ms":    true,
-		"etcd://no-such-host.invalid/firn?timeout=200ms":               true,
-		"postgres://u@" + nobody + "/firn?timeout=1s":                  true,
-		"postgres://u@" + hangsUp.Addr().String() + "/firn?timeout=1s": true,
-		"mysql://u@" + nobody + "/firn?timeout=1s":                     true,
-		"mysql://u@" + hangsUp.Addr().String() + "/firn?timeout=1s":    true,
-		"etcd://" + nobody + "/firn?colour=red":                        false,
-		"postgres://u@" + nobody:                                       false,
-		"mysql://u@" + nobody + "/firn?tls=true&ca=/no/such/file":      false,
-		"dir:/no/such/directory":                                       false,
-		"redis://" + nobody:                                            false,
-	} {
-		s, err := Open(t.Context(), url, Options{})
-		if err == nil {
-			s.Close()
-			t.Errorf("Open(%q) succeeds", url)
-			continue
-		}
-		var e *Error
-		if !errors.As(err, &e) || e.Unreachable != want {
-			t.Errorf("Open(%q) is an error that is waited for: %v, want %v: %v", url, !want, want, err)
-		}
-	}
-	if isNetwork(io.ErrClosedPipe) {
-		t.Error("a closed pipe is taken for a network that may work later")
-	}
 }

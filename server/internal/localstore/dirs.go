@@ -1,4 +1,6 @@
-package stores
+// Package localstore finds the directory in which the command firn keeps node
+// IDs if no URL names a store, and says how it can be shared.
+package localstore
 
 import (
 	"errors"
