@@ -70,12 +70,12 @@ var imports = []importLine{
 	{
 		pattern: "server/internal/protocol/httpapi",
 		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
-		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/stores"},
+		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest", "server/stores"},
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
 		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
-		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest"},
+		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/rpcapi",
@@ -121,6 +121,7 @@ var imports = []importLine{
 	{pattern: "server/internal/ids/records"},
 	{pattern: "server/internal/access/tlsconf", imports: []string{"server/internal/access/readfile"}, tests: []string{"server/internal/test/nettest"}},
 	{pattern: "server/internal/test/nettest", imports: []string{"grant"}},
+	{pattern: "server/internal/test/servicetest", imports: []string{".", "server/internal/service"}},
 	{
 		pattern: "server/internal/fleet/tracing",
 		imports: []string{"grant", "server/internal/protocol/requestid"},

@@ -140,7 +140,7 @@ func TestClusterLayouts(t *testing.T) {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
 			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
 		}
-		s, err := c.Sequencer(ctx, name)
+		s, err := c.Sequencer(ctx, name, nil)
 		if err != nil || s.Layout.String() != want {
 			t.Errorf("%s has layout %v, %v, want %s", name, s.Layout, err, want)
 		}
@@ -201,7 +201,7 @@ func testClusterLife(t *testing.T) {
 	must(grant.Purge(ctx, store, "orders"))
 	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))
 	wait(200)
-	if s, err := c.Sequencer(ctx, "orders"); err != nil || s.Layout.String() != "uuidv7" {
+	if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
 		t.Errorf("the new one has layout %v, %v", s.Layout, err)
 	}
 
@@ -262,7 +262,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
-	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -328,12 +328,8 @@ func TestReadyWithoutNumber(t *testing.T) {
 // orders while can is set.
 type helping struct{ can *atomic.Bool }
 
-func (h helping) NextBatch(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch, error) {
-	return firn.Batch{}, lacks
-}
-
-func (h helping) NextBatch128(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch128, error) {
-	return firn.Batch128{}, lacks
+func (h helping) Take(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (service.Batch, error) {
+	return service.Batch{}, lacks
 }
 
 func (h helping) CanHelp() bool { return h.can.Load() }
@@ -344,12 +340,12 @@ func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
-	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	restored := &struct{ *memstore.Store }{store}
 	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(restored, nil), Config: one})
-	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
+	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
 	empty := new(memstore.Store) // as after restoring an old backup

@@ -172,13 +172,13 @@ func TestInspect(t *testing.T) {
 // A failing Backend returns an error, or its source does.
 type failing struct{ here, source error }
 
-func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
-	return service.Sequencer{Layout: firn.Default(), Source: f}, f.here
+func (f failing) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+	return service.NewSequencer(firn.Default(), f), f.here
 }
 
-func (failing) Ready(context.Context) error             { return nil }
-func (failing) Admin() service.Administrator            { return nil }
-func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (failing) Ready(context.Context) error      { return nil }
+func (failing) Admin() service.Administrator     { return nil }
+func (failing) Opened(string) *service.Sequencer { return nil }
 
 func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
 

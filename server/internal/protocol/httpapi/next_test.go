@@ -134,26 +134,16 @@ func testNextForms(t *testing.T) {
 // batchTexts returns the texts of the first batch of a newStatic sequencer.
 func batchTexts(t *testing.T, layout string, count int, format firn.Format) (texts []string) {
 	t.Helper()
-	s, err := newStatic(t, layout).Sequencer(context.Background(), "orders")
+	s, err := newStatic(t, layout).Sequencer(context.Background(), "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Source128 != nil {
-		b, err := s.Source128.NextBatch(context.Background(), count)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for id := range b.All() {
-			texts = append(texts, string(format.Append128(nil, id)))
-		}
-		return texts
-	}
-	b, err := s.Source.NextBatch(context.Background(), count)
+	b, err := s.Take(context.Background(), count)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id := range b.All() {
-		texts = append(texts, string(format.Append(nil, id)))
+	for id := range b.All {
+		texts = append(texts, string(id.Append(nil, format)))
 	}
 	return texts
 }
@@ -239,19 +229,13 @@ func TestHasRuns(t *testing.T) {
 		}
 	}
 	for _, text := range layouts {
-		s, err := newStatic(t, text).Sequencer(context.Background(), "x")
+		s, err := newStatic(t, text).Sequencer(context.Background(), "x", nil)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		want := false
-		if s.Source128 != nil {
-			b, err := s.Source128.NextBatch(t.Context(), 3)
-			want = err == nil && b.Runs() != nil
-		} else {
-			b, err := s.Source.NextBatch(t.Context(), 3)
-			want = err == nil && b.Runs() != nil
-		}
+		b, err := s.Take(t.Context(), 3)
+		want := err == nil && b.Runs() != nil
 		if got := s.Layout.HasRuns(); got != want {
 			t.Errorf("HasRuns(%s) = %v, want %v as its batches have it", text, got, want)
 		}
@@ -837,19 +821,21 @@ func TestTextLength(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkTextLength(t, l, g.Reserve, firn.Format.Append)
+			b, _, err := g.Reserve(6000)
+			checkTextLength(t, l, b, err)
 		} else {
 			g, err := firn.NewGenerator128(l, firn.StaticGrant(0), o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkTextLength(t, l, g.Reserve, firn.Format.Append128)
+			b, _, err := g.Reserve(6000)
+			checkTextLength(t, l, b, err)
 		}
 	}
 }
 
-func checkTextLength[I firn.AnyID[I]](t *testing.T, l firn.Layout, reserve func(int) (firn.BatchOf[I], time.Duration, error), appendID func(firn.Format, []byte, I) []byte) {
-	b, _, err := reserve(6000)
+func checkTextLength[I firn.AnyID[I]](t *testing.T, l firn.Layout, made firn.BatchOf[I], err error) {
+	b, err := service.BatchOf(&l, made, 6000, err)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -859,11 +845,11 @@ func checkTextLength[I firn.AnyID[I]](t *testing.T, l firn.Layout, reserve func(
 			t.Fatal(err)
 		}
 		want := 0
-		for id := range b.All() {
-			want += len(appendID(f, nil, id))
+		for id := range b.All {
+			want += len(id.Append(nil, f))
 		}
 		a := &answer{}
-		if got := textLength(a, b, l, func(buf []byte, id I) []byte { return appendID(f, buf, id) }); got != want {
+		if got := textLength(a, &b, f); got != want {
 			t.Errorf("%s in %s: the texts have %d bytes, want %d", l, name, got, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // TestCommands: every command, in both protocol versions. IDs count from 1.
@@ -225,7 +226,7 @@ func TestRuns(t *testing.T) {
 // TestIncrDoesNotFit: an ID above the largest int64 does not fit a RESP
 // integer.
 func TestIncrDoesNotFit(t *testing.T) {
-	high := oneSource(func(context.Context, int) (firn.Batch, error) {
+	high := servicetest.Open(func(context.Context, int) (firn.Batch, error) {
 		return firn.BatchFromRuns(firn.Run{First: 1 << 63, Step: 1, Count: 1}), nil
 	})
 	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
@@ -238,7 +239,7 @@ func TestIncrDoesNotFit(t *testing.T) {
 // ID, or with an error if that is too large.
 func TestIncrPipelined(t *testing.T) {
 	next := uint64(1<<63 - 600)
-	source := oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+	source := servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		first := next
 		next += uint64(n)
 		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
@@ -310,18 +311,18 @@ func TestFailures(t *testing.T) {
 		for _, from := range []string{"backend", "source", "second"} {
 			var log strings.Builder
 			taken := 0
-			source := sourceFunc(func(_ context.Context, n int) (firn.Batch, error) {
+			source := servicetest.Source(func(_ context.Context, n int) (firn.Batch, error) {
 				if from == "second" && taken == 0 {
 					taken = n
 					return firn.BatchFromRuns(firn.Run{First: 1, Count: n}), nil
 				}
 				return firn.Batch{}, tt.err
 			})
-			backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
+			backend := servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) {
 				if from == "backend" {
-					return service.Sequencer{}, tt.err
+					return nil, tt.err
 				}
-				return service.Sequencer{Layout: firn.Default(), Source: source}, nil
+				return service.NewSequencer(firn.Default(), source), nil
 			})
 			s := NewServer(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			all := values(t, talk(s, strings.Repeat(line("NEXT orders"), 3)))
@@ -341,57 +342,12 @@ func TestFailures(t *testing.T) {
 // TestSourceGivesTooFew: a source that returns another number of IDs has
 // failed.
 func TestSourceGivesTooFew(t *testing.T) {
-	few := oneSource(func(context.Context, int) (firn.Batch, error) {
+	few := servicetest.Open(func(context.Context, int) (firn.Batch, error) {
 		return firn.BatchFromRuns(firn.Run{First: 1, Count: 2}), nil
 	})
 	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1", "NEXTB a 3"} {
 		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: see the server's log\r\n"; got != want {
 			t.Errorf("%s = %q, want %q", in, got, want)
-		}
-	}
-}
-
-// TestReopened: a sequencer that was closed and reopened is looked up again. A
-// changed layout is reported once.
-func TestReopened(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want string
-	}{
-		{sequencer.ErrClosed, "[1 (2) 2]"},
-		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + service.Detail(grant.ErrMismatch) + "; retry after 1 s 2]"},
-	} {
-		lookups := 0
-		backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
-			lookups++
-			generation, n := lookups, 0
-			source := sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
-				if n++; generation == 1 && n > 1 {
-					return firn.Batch{}, tt.err
-				}
-				return firn.BatchFromRuns(firn.Run{First: firn.ID(generation), Count: count}), nil
-			})
-			return service.Sequencer{Layout: firn.Default(), Source: source, Try: source}, nil
-		})
-		s := NewServer(Config{Backend: backend})
-		all := values(t, talk(s, line("NEXT a")+line("NEXT a 1")+line("NEXT a")))
-		if got := fmt.Sprint(all); got != tt.want {
-			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
-		}
-	}
-}
-
-// TestManyNames: a connection that uses many names forgets them, and still
-// serves them correctly.
-func TestManyNames(t *testing.T) {
-	s := NewServer(Config{Backend: counting()})
-	var in strings.Builder
-	for i := range 3*maxKnown + 5 {
-		in.WriteString(strings.Repeat(line(fmt.Sprintf("NEXT n%d", i%(maxKnown+3))), 1+i%7))
-	}
-	for i, v := range values(t, talk(s, in.String())) {
-		if want := fmt.Sprint(i + 1); v.text != want {
-			t.Fatalf("answer %d = %s, want %s", i, v, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // session has every kind of command, with a protocol error at its end.
@@ -126,32 +127,23 @@ func TestLongAnswers(t *testing.T) {
 // receives.
 func TestMemory(t *testing.T) {
 	for name, in := range map[string]io.Reader{
-		"junk":      io.LimitReader(endless("x"), 100<<20),
-		"spaces":    io.LimitReader(endless(" "), 100<<20),
-		"lines":     io.LimitReader(endless("\n"), 10<<20),
-		"bulk":      io.MultiReader(strings.NewReader("*64\r\n"), io.LimitReader(endless("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n"), 100<<20)),
-		"huge":      io.MultiReader(strings.NewReader("*1\r\n$1073741824\r\n"), io.LimitReader(endless("x"), 100<<20)),
-		"commands":  io.LimitReader(endless(line("NEXT orders")), 10<<20),
-		"echoes":    io.LimitReader(endless(cmd("ECHO", strings.Repeat("x", 64<<10))), 20<<20),
-		"unknown":   io.LimitReader(endless(cmd(strings.Repeat("x", 60<<10), strings.Repeat("y", 60<<10))), 20<<20),
-		"COMMAND":   io.LimitReader(endless("COMMAND\n"), 1<<20),
-		"new names": io.LimitReader(&numbered{}, 4<<20),
+		"junk":     io.LimitReader(endless("x"), 100<<20),
+		"spaces":   io.LimitReader(endless(" "), 100<<20),
+		"lines":    io.LimitReader(endless("\n"), 10<<20),
+		"bulk":     io.MultiReader(strings.NewReader("*64\r\n"), io.LimitReader(endless("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n"), 100<<20)),
+		"huge":     io.MultiReader(strings.NewReader("*1\r\n$1073741824\r\n"), io.LimitReader(endless("x"), 100<<20)),
+		"commands": io.LimitReader(endless(line("NEXT orders")), 10<<20),
+		"echoes":   io.LimitReader(endless(cmd("ECHO", strings.Repeat("x", 64<<10))), 20<<20),
+		"unknown":  io.LimitReader(endless(cmd(strings.Repeat("x", 60<<10), strings.Repeat("y", 60<<10))), 20<<20),
+		"COMMAND":  io.LimitReader(endless("COMMAND\n"), 1<<20),
 	} {
 		nc := &discarding{scripted: scripted{in: in}}
 		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, who: new(auth.Credentials)}
 		c.serve()
-		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 || len(c.known) > maxKnown {
-			t.Errorf("%s: %d bytes to read, %d to write, %d names", name, len(c.buf), cap(c.out), len(c.known))
+		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 {
+			t.Errorf("%s: %d bytes to read, %d to write", name, len(c.buf), cap(c.out))
 		}
 	}
-}
-
-// A numbered reader sends NEXT of ever new names.
-type numbered struct{ n int }
-
-func (r *numbered) Read(b []byte) (int, error) {
-	r.n++
-	return copy(b, line(fmt.Sprintf("NEXT n%d", r.n))), nil
 }
 
 // An endlessReader repeats a text forever.
@@ -319,7 +311,7 @@ func TestTimeouts(t *testing.T) {
 
 // waiting is a source whose IDs come after a while. Calls that do not wait
 // fail.
-func waiting(d time.Duration) sourceFunc {
+func waiting(d time.Duration) servicetest.Source {
 	return func(ctx context.Context, n int) (firn.Batch, error) {
 		if err := ctx.Err(); err != nil {
 			return firn.Batch{}, err
@@ -336,7 +328,7 @@ func waiting(d time.Duration) sourceFunc {
 // TestWaits: commands before one that waits are answered first, and a command
 // that waits too long is an error.
 func TestWaits(t *testing.T) {
-	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		if _, err := io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)); err != nil {
@@ -350,7 +342,7 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	})
-	serving(t, Config{Backend: oneSource(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded; retry after 1 s"
@@ -366,7 +358,7 @@ func TestWaits(t *testing.T) {
 // TestShutdown: Shutdown ends idle connections at once, and lets a command
 // finish.
 func TestShutdown(t *testing.T) {
-	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
 		if _, err := io.WriteString(half, "*1\r\n$4\r\n"); err != nil {
 			t.Fatal(err)
@@ -400,7 +392,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("ServeConn after Shutdown: %s", got)
 		}
 	})
-	serving(t, Config{Backend: oneSource(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		if _, err := io.WriteString(c, line("NEXT orders")); err != nil {
 			t.Fatal(err)
