@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/firnid/firn"
@@ -79,32 +78,5 @@ func TestAnswerClientGone(t *testing.T) {
 	q.answer(w, &b)
 	if w.writes != 1 {
 		t.Errorf("%d writes, want 1", w.writes)
-	}
-}
-
-// BenchmarkHandler measures a request without net/http. The first row is the
-// minimum for any path.
-func BenchmarkHandler(b *testing.B) {
-	for _, target := range []string{
-		"/healthz",
-		"/v1/sequencers/orders/next",
-		"/v1/sequencers/orders/next?count=3&format=hex",
-		"/v1/sequencers/orders/next?count=1000",
-		"/v1/sequencers/orders/next?count=100000",
-		"/v1/sequencers/orders/next?count=100000&format=raw",
-		"/v1/sequencers/orders/next?count=100000&runs=true",
-	} {
-		b.Run(target, func(b *testing.B) {
-			s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			h := NewHandler(Config{Backend: s})
-			r := httptest.NewRequest("GET", "http://localhost:3476"+target, nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				h.ServeHTTP(&null{header: make(http.Header, 4)}, r)
-			}
-		})
 	}
 }
