@@ -21,9 +21,6 @@ import (
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
-// day is the time of the tests.
-var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
 func newStatic(t testing.TB, layout string) *service.Static { return servicetest.NewStatic(t, layout) }
 
 // counting is a Backend whose IDs are 1, 2, 3 and so on, across all names.

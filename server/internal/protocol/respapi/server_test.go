@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -47,41 +45,6 @@ func TestSessionCutAnywhere(t *testing.T) {
 	}
 	if before != len(whole) {
 		t.Errorf("%d bytes of answers, want %d", before, len(whole))
-	}
-}
-
-// TestSessionCutOverTCP is the same over TCP: a client that has closed its half
-// gets all answers, and one that has gone leaves nothing behind.
-func TestSessionCutOverTCP(t *testing.T) {
-	s := NewServer(Config{Backend: counting(), Version: "v1"})
-	addr := serveTCP(t, s)
-	count := func(in string) int { return len(values(t, talk(NewServer(Config{Backend: counting()}), in))) }
-	for i := 0; i <= len(session); i += 7 {
-		c := dialTCP(t, addr)
-		if _, err := io.WriteString(c, session[:i]); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(c.r)
-		if err != nil {
-			t.Fatalf("cut at %d: %v", i, err)
-		}
-		if got, want := len(values(t, string(got))), count(session[:i]); got != want {
-			t.Errorf("cut at %d: %d answers, want %d", i, got, want)
-		}
-		c.Close()
-
-		c = dialTCP(t, addr)
-		_, _ = io.WriteString(c, session[:i])
-		_ = c.Conn.(*net.TCPConn).SetLinger(0)
-		c.Close()
-	}
-	for deadline := time.Now().Add(nettest.Patience); s.Conns() > 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are left", s.Conns())
-		}
 	}
 }
 
@@ -292,21 +255,6 @@ func TestTimeouts(t *testing.T) {
 			<-dripped
 		})
 	})
-	t.Run("write", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), WriteTimeout: 7 * time.Second}, func(s *Server, l *nettest.Pipes) {
-			c := newClient(l.Dial())
-			if _, err := io.WriteString(c, line("NEXT orders 100000")); err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			for s.Conns() > 0 {
-				time.Sleep(time.Second / 10)
-			}
-			if took := time.Since(began); took < 7*time.Second || took > 8*time.Second {
-				t.Errorf("a client that does not read was cut off after %v, want 7 s", took)
-			}
-		})
-	})
 }
 
 // waiting is a source whose IDs come after a while. Calls that do not wait
@@ -455,52 +403,5 @@ func TestPeerAccess(t *testing.T) {
 		}
 		near.Close()
 		<-done
-	}
-}
-
-// TestManyClients: many connections at once get IDs of their own, also from a
-// real generator that makes them wait.
-func TestManyClients(t *testing.T) {
-	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := serveTCP(t, NewServer(Config{Backend: backend}))
-	const clients, rounds, deep = 8, 20, 50
-	ids := make(chan []string, clients)
-	for i := range clients {
-		c := dialTCP(t, addr)
-		go func() {
-			var mine []string
-			for range rounds {
-				if _, err := io.WriteString(c, strings.Repeat(line("NEXT orders"), deep)+line(fmt.Sprintf("NEXT orders %d", 1+i))); err != nil {
-					break
-				}
-				for range deep {
-					mine = append(mine, c.read())
-				}
-				mine = append(mine, strings.Fields(strings.Trim(c.read(), "()"))...)
-			}
-			ids <- mine
-		}()
-	}
-	seen := make(map[string]bool)
-	total := 0
-	for range clients {
-		last := uint64(0)
-		for _, text := range <-ids {
-			id, err := firn.ParseID(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if seen[text] || uint64(id) <= last {
-				t.Fatalf("ID %s came twice, or after %d", text, last)
-			}
-			seen[text], last = true, uint64(id)
-			total++
-		}
-	}
-	if want := rounds * (clients*deep + clients*(clients+1)/2); total != want {
-		t.Errorf("%d IDs, want %d", total, want)
 	}
 }
