@@ -46,7 +46,7 @@ func TestEtcdChaos(t *testing.T) {
 	r := seeded(t)
 	c := etcdtest.Start(t)
 	const size = 6
-	f := newFleet(t, os.Args[0], chaosTask(c.URL("chaos")+"?timeout=1s"))
+	f := newFleet(t, chaosTask(c.URL("chaos")+"?timeout=1s"))
 	for i := range size {
 		f.start(i)
 	}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func TestKubernetesChaos(t *testing.T) {
 	c.Namespace(namespace)
 	c.Apply(namespace, filepath.Join("..", "..", "..", "..", "deploy", "kubernetes", "rbac.yaml"))
 	link := c.NewLink(t)
-	f := newFleet(t, os.Args[0], chaosTask(kubeURL(t, c, link, namespace)))
+	f := newFleet(t, chaosTask(kubeURL(t, c, link, namespace)))
 	for i := range size {
 		f.start(i)
 	}

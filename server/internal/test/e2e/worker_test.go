@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/etcdstore"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
@@ -40,9 +39,6 @@ type task struct {
 	Layout string        // of the sequencer
 	Window time.Duration // of the sequencer
 	Ahead  time.Duration // MaxAhead of the sequencer
-	One    bool          // all want number 0
-	Blind  bool          // the store is a blind one
-	Mutant string        // a mistake of the protocol: see mutantBinary
 
 	Log string // what the files of this worker begin with
 }
@@ -69,21 +65,6 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
-	}
-}
-
-// A blind store is a mistake on purpose: its CAS overwrites whatever there is.
-type blind struct{ *etcdstore.Store }
-
-func (b blind) CAS(ctx context.Context, key string, _, next []byte) (bool, error) {
-	for {
-		old, err := b.Get(ctx, key)
-		if err != nil {
-			return false, err
-		}
-		if ok, err := b.Store.CAS(ctx, key, old, next); ok || err != nil {
-			return ok, err
-		}
 	}
 }
 
@@ -125,15 +106,9 @@ func (j task) work() error {
 			s = opened
 		}
 	}
-	if j.Blind {
-		s = blind{s.(*etcdstore.Store)}
-	}
 	config := &sequencer.Config{
 		Layout: firn.MustParseLayout(j.Layout), MaxAhead: &j.Ahead, Window: j.Window, WaitForNode: true,
 		Logger: slog.New(slog.NewTextHandler(files[2], &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
-	if j.One {
-		config.Nodes = &sequencer.Range{}
 	}
 	var q *sequencer.Sequencer
 	for q == nil {
@@ -215,7 +190,6 @@ func writeStats(f *os.File, s grant.KeeperStats) error {
 // A fleet is the processes of a test.
 type fleet struct {
 	t       *testing.T
-	binary  string
 	task    task
 	layout  firn.Layout
 	logs    string
@@ -236,8 +210,8 @@ type worker struct {
 }
 
 // newFleet makes a fleet that runs nothing yet, and ends with the test.
-func newFleet(t *testing.T, binary string, j task) *fleet {
-	f := &fleet{t: t, binary: binary, task: j, layout: firn.MustParseLayout(j.Layout), logs: t.TempDir()}
+func newFleet(t *testing.T, j task) *fleet {
+	f := &fleet{t: t, task: j, layout: firn.MustParseLayout(j.Layout), logs: t.TempDir()}
 	t.Cleanup(f.kill)
 	return f
 }
@@ -253,8 +227,8 @@ func (f *fleet) start(i int) *worker {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	w := &worker{log: j.Log, cmd: exec.Command(f.binary), ended: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), taskEnv+"="+string(text), mutantEnv+"="+j.Mutant)
+	w := &worker{log: j.Log, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	w.cmd.Env = append(os.Environ(), taskEnv+"="+string(text))
 	w.cmd.Stdout, w.cmd.Stderr = os.Stderr, os.Stderr
 	etcdtest.EndWithParent(w.cmd) // one that is stopped does not see that stdin ends
 	stdin, err := w.cmd.StdinPipe()
@@ -371,8 +345,6 @@ func (f *fleet) slot(id firn.ID) (node, slot uint64) {
 	return p.Node, uint64(p.Time.UnixMilli())*(f.layout.MaxSeq()+1) + p.Seq
 }
 
-func (f *fleet) time(id firn.ID) time.Time { return f.parts(id).Time }
-
 // runs reads what a worker has handed out, and gives it to yield, in order.
 func (f *fleet) runs(log string, yield func(first firn.ID, count uint64)) {
 	f.t.Helper()
@@ -399,22 +371,6 @@ func (f *fleet) runs(log string, yield func(first firn.ID, count uint64)) {
 		before = first + firn.ID(count-1)
 		yield(first, count)
 	}
-}
-
-// made is what a worker has handed out first and last; ok is whether there is
-// anything.
-func (f *fleet) made(w *worker) (first, last firn.ID, ok bool) {
-	f.t.Helper()
-	if _, err := os.Stat(w.log + runsFile); err != nil {
-		return 0, 0, false // it has only begun
-	}
-	f.runs(w.log, func(begin firn.ID, count uint64) {
-		if !ok {
-			first, ok = begin, true
-		}
-		last = begin + firn.ID(count-1)
-	})
-	return first, last, ok
 }
 
 // A tally is what a fleet has done.
