@@ -178,52 +178,6 @@ func TestTrickyNames(t *testing.T) {
 	}
 }
 
-// TestPipelinedAuth: commands after an AUTH in the same packet have the rights
-// of that client, and commands before it do not.
-func TestPipelinedAuth(t *testing.T) {
-	token, hash := auth.NewToken()
-	other, otherHash := auth.NewToken()
-	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: generate, sha256: "+hash+", sequencers: [a]}\n- {name: b, role: generate, sha256: "+otherHash+", sequencers: [b]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, address := attacked(t, Config{Tokens: path})
-	const id, no, wrong, forbidden = "$", "-NOAUTH", "-WRONGPASS", "-NOPERM"
-	for _, row := range []struct {
-		commands []string
-		want     []string // how each answer begins
-	}{
-		{[]string{"NEXT a", "AUTH " + token, "NEXT a"}, []string{no, "+OK", id}},
-		{[]string{"AUTH wrong", "NEXT a"}, []string{wrong, no}},
-		{[]string{"AUTH " + token, "NEXT a", "AUTH wrong", "NEXT b"}, []string{"+OK", id, wrong, forbidden}},
-		{[]string{"AUTH " + token, "NEXT a", "AUTH " + other, "NEXT a", "NEXT b"}, []string{"+OK", id, "+OK", forbidden, id}},
-		{[]string{"MULTI", "NEXT a", "EXEC", "AUTH " + token, "NEXT a"}, []string{no, no, no, "+OK", id}},
-		{[]string{"AUTH " + token, "MULTI", "NEXT a", "AUTH " + other, "NEXT a", "EXEC"}, []string{"+OK", "+OK", "+QUEUED", "-ERR auth inside MULTI", "+QUEUED", "-EXECABORT"}},
-		{[]string{"AUTH " + token, "NEXT b", "NEXT b", "NEXT b", "NEXT b", "NEXT b"}, []string{"+OK", forbidden, forbidden, forbidden, forbidden, forbidden}},
-		{[]string{"AUTH " + token, "RESET", "NEXT a"}, []string{"+OK", "+RESET", no}},
-		{[]string{"CLIENT NO-EVICT ON", "SELECT 0", "NEXT a"}, []string{no, no, no}},
-	} {
-		got := talk(t, address, strings.Join(row.commands, "\r\n")+"\r\n")
-		var heads []string
-		lines := strings.Split(strings.TrimSuffix(got, "\r\n"), "\r\n")
-		for i := 0; i < len(lines); i++ {
-			heads = append(heads, lines[i])
-			if strings.HasPrefix(lines[i], "$") {
-				i++
-			}
-		}
-		if len(heads) != len(row.want)+1 { // and that of QUIT
-			t.Errorf("%q: %q", row.commands, got)
-			continue
-		}
-		for i, want := range row.want {
-			if !strings.HasPrefix(heads[i], want) {
-				t.Errorf("%q: answer %d is %q, want %q", row.commands, i, heads[i], want)
-			}
-		}
-	}
-}
-
 // TestCrossOrigin: a page of another origin takes no ID and changes nothing,
 // whatever the browser says about its origin, by any path and method with an
 // effect; and no answer has a header that would allow it to read.

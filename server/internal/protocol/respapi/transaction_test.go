@@ -127,6 +127,7 @@ func TestTransactionOfStrangers(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
+		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"AUTH right", "-ERR auth inside MULTI"}, {"EXEC", "-EXECABORT"},
 		{"CLIENT LIST", "-NOPERM"}, {"CLIENT INFO", "id=1 "},
 		{"CONFIG GET save", "(save )"}, {"CONFIG GET maxclients", "()"},
 	})
