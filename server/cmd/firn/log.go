@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server/internal/fleet/tracing"
-	"github.com/firnid/firn/server/internal/process/logwriter"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 )
 
@@ -61,7 +60,7 @@ func (l *logging) logger(a *app) *slog.Logger {
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
 	signal.Notify(brokenPipes, syscall.SIGPIPE)
-	a.log = logwriter.New(a.stderr, missingLines(handler))
+	a.log = newLogWriter(a.stderr, missingLines(handler))
 	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
