@@ -32,7 +32,7 @@ type Run struct {
 }
 
 // A Batch is a firn.Batch or a firn.Batch128, and its layout. The protocols
-// need not know which: the IDs append themselves.
+// need not know which: the IDs append themselves. The zero Batch is empty.
 type Batch struct {
 	layout *firn.Layout
 	ids    firn.Batch    // of a 64-bit layout
@@ -67,7 +67,10 @@ func (b *Batch) Len() int { return b.ids.Len() + b.ids128.Len() }
 // does not allocate.
 func (b *Batch) All(yield func(ID) bool) {
 	var buf [64 * 16]byte
-	size := b.layout.Bits() / 8
+	size := 8
+	if b.ids128.Len() > 0 {
+		size = 16
+	}
 	for lo := 0; lo < b.Len(); lo += len(buf) / 16 {
 		raw := b.AppendRaw(buf[:0], lo, min(lo+len(buf)/16, b.Len()))
 		for ; len(raw) > 0; raw = raw[size:] {
@@ -106,7 +109,7 @@ func (b *Batch) Runs() (all []Run) {
 // AppendRaw appends the IDs with the indexes from lo to hi-1 as 8 or 16 bytes
 // each.
 func (b *Batch) AppendRaw(dst []byte, lo, hi int) []byte {
-	if b.layout.Bits() == 128 {
+	if b.ids128.Len() > 0 {
 		return b.ids128.AppendRaw(dst, lo, hi)
 	}
 	return b.ids.AppendRaw(dst, lo, hi)

@@ -3,7 +3,6 @@ package respapi
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -357,51 +356,4 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("Shutdown after Close = %v after %v", err, time.Since(began))
 		}
 	})
-}
-
-// TestPeerAccess: over TLS, a certificate identifies a client.
-func TestPeerAccess(t *testing.T) {
-	cert, _ := nettest.Certificate(t)
-	for _, tt := range []struct {
-		name  string
-		known bool // by its certificate
-		cert  bool
-		want  string
-	}{
-		{"certificate", true, true, "1"},
-		{"no certificate", true, false, "-NOAUTH Authentication required."},
-		{"certificate that is not known", false, true, "-NOAUTH Authentication required."},
-	} {
-		s := NewServer(Config{Backend: counting(), Auth: guard{tt.known, onlyOrders}, TLSState: func(nc net.Conn) *tls.ConnectionState {
-			state := nc.(*tls.Conn).ConnectionState()
-			return &state
-		}})
-		near, far := net.Pipe()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			secure := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert})
-			if err := secure.Handshake(); err != nil { // as package listen does
-				t.Error(err)
-			}
-			s.ServeConn(secure)
-		}()
-		config := &tls.Config{InsecureSkipVerify: true} // it is the test's own
-		if tt.cert {
-			config.Certificates = []tls.Certificate{cert}
-		}
-		c := newClient(tls.Client(near, config))
-		if got := c.do("NEXT orders"); got != tt.want {
-			t.Errorf("%s: NEXT orders = %s, want %s", tt.name, got, tt.want)
-		}
-		if got := c.do("NEXT users"); !strings.HasPrefix(got, "-NO") {
-			t.Errorf("%s: NEXT users = %s, want an error", tt.name, got)
-		}
-		c.do("RESET")
-		if got := c.do("NEXT orders"); strings.HasPrefix(got, "-") != strings.HasPrefix(tt.want, "-") {
-			t.Errorf("%s: after RESET NEXT orders = %s", tt.name, got)
-		}
-		near.Close()
-		<-done
-	}
 }

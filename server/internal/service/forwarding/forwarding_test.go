@@ -188,28 +188,6 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// TestRuns: a batch of another server is as few runs as one of this server.
-func TestRuns(t *testing.T) {
-	for _, layout := range []string{"default", "boundary", "lable,mode=spread", "uuidv7"} {
-		store := new(memstore.Store)
-		a := setup{store: store, layout: layout}.start(t)
-		a.mustTake(t, 1)
-		b := setup{store: store, layout: layout, to: []string{a.url}}.start(t)
-		q, err := b.Sequencer(t.Context(), "orders", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		batch, err := q.Take(t.Context(), 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, count := len(batch.Runs()), batch.Len()
-		if count != 1000 || q.Layout.HasRuns() && q.Layout.Ordered() && n > 40 {
-			t.Errorf("%s: %d IDs in %d runs", layout, count, n)
-		}
-	}
-}
-
 // A denying guard denies all access.
 type denying struct{}
 
