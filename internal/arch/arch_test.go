@@ -65,7 +65,7 @@ var imports = []importLine{
 	{
 		pattern: "server/internal/service",
 		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/inspect", "server/internal/fleet/members"},
-		tests:   []string{"grant/memstore", "server/stores"},
+		tests:   []string{"grant/memstore", "server/stores", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",

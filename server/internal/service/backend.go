@@ -65,9 +65,6 @@ func (s *Sequencer) Try(n int) (Batch, error) {
 // Take tries to take n IDs. If they are not free yet, it waits for its turn and
 // for the IDs.
 func (s *Sequencer) Take(ctx context.Context, n int) (b Batch, err error) {
-	if err := ctx.Err(); err != nil {
-		return b, err
-	}
 	if b, err = s.Try(n); err == nil {
 		return b, nil
 	}

@@ -9,10 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // inCluster runs a test with a Cluster in a synctest bubble.
@@ -200,6 +202,41 @@ func TestCreateIsARight(t *testing.T) {
 		_ = grant.Sequencers(t.Context(), store, func(string, grant.Info, error) bool { n++; return true })
 		if n != 1 {
 			t.Errorf("the store has %d sequencers, want 1", n)
+		}
+	})
+}
+
+// asked are Peers that count how often they are asked, and give nothing.
+type asked struct{ n int }
+
+func (a *asked) Take(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (Batch, error) {
+	a.n++
+	return Batch{}, lacks
+}
+
+func (*asked) CanHelp() bool { return true }
+
+// TestLostNodeID: a server whose node ID another one has taken over asks other
+// servers, but not for a request that was forwarded to it.
+func TestLostNodeID(t *testing.T) {
+	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
+	config := ClusterConfig{Config: sequencer.Config{Nodes: &sequencer.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
+	inCluster(t, config, store, func(t *testing.T, c *Cluster) {
+		takeOne(t, c, "orders")
+		store.Cut.Store(true)
+		time.Sleep(time.Minute)
+		config.Fleet = NewFleet(store.Store, nil)
+		other := NewCluster(config)
+		defer other.Close(context.WithoutCancel(t.Context()))
+		takeOne(t, other, "orders")
+		store.Cut.Store(false)
+		for want, ctx := range []context.Context{WithForwarded(t.Context()), t.Context()} {
+			limited, cancel := context.WithTimeout(ctx, DefaultLimit)
+			_, err := c.Opened("orders").Take(limited, 1)
+			cancel()
+			if !errors.Is(err, grant.ErrNodesExhausted) || peers.n != want {
+				t.Errorf("%v, and others were asked %d times, want %d", err, peers.n, want)
+			}
 		}
 	})
 }
