@@ -13,18 +13,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -178,52 +174,6 @@ func TestTrickyNames(t *testing.T) {
 	}
 }
 
-// TestPipelinedAuth: commands after an AUTH in the same packet have the rights
-// of that client, and commands before it do not.
-func TestPipelinedAuth(t *testing.T) {
-	token, hash := auth.NewToken()
-	other, otherHash := auth.NewToken()
-	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(path, []byte("tokens:\n- {name: a, role: generate, sha256: "+hash+", sequencers: [a]}\n- {name: b, role: generate, sha256: "+otherHash+", sequencers: [b]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, address := attacked(t, Config{Tokens: path})
-	const id, no, wrong, forbidden = "$", "-NOAUTH", "-WRONGPASS", "-NOPERM"
-	for _, row := range []struct {
-		commands []string
-		want     []string // how each answer begins
-	}{
-		{[]string{"NEXT a", "AUTH " + token, "NEXT a"}, []string{no, "+OK", id}},
-		{[]string{"AUTH wrong", "NEXT a"}, []string{wrong, no}},
-		{[]string{"AUTH " + token, "NEXT a", "AUTH wrong", "NEXT b"}, []string{"+OK", id, wrong, forbidden}},
-		{[]string{"AUTH " + token, "NEXT a", "AUTH " + other, "NEXT a", "NEXT b"}, []string{"+OK", id, "+OK", forbidden, id}},
-		{[]string{"MULTI", "NEXT a", "EXEC", "AUTH " + token, "NEXT a"}, []string{no, no, no, "+OK", id}},
-		{[]string{"AUTH " + token, "MULTI", "NEXT a", "AUTH " + other, "NEXT a", "EXEC"}, []string{"+OK", "+OK", "+QUEUED", "-ERR auth inside MULTI", "+QUEUED", "-EXECABORT"}},
-		{[]string{"AUTH " + token, "NEXT b", "NEXT b", "NEXT b", "NEXT b", "NEXT b"}, []string{"+OK", forbidden, forbidden, forbidden, forbidden, forbidden}},
-		{[]string{"AUTH " + token, "RESET", "NEXT a"}, []string{"+OK", "+RESET", no}},
-		{[]string{"CLIENT NO-EVICT ON", "SELECT 0", "NEXT a"}, []string{no, no, no}},
-	} {
-		got := talk(t, address, strings.Join(row.commands, "\r\n")+"\r\n")
-		var heads []string
-		lines := strings.Split(strings.TrimSuffix(got, "\r\n"), "\r\n")
-		for i := 0; i < len(lines); i++ {
-			heads = append(heads, lines[i])
-			if strings.HasPrefix(lines[i], "$") {
-				i++
-			}
-		}
-		if len(heads) != len(row.want)+1 { // and that of QUIT
-			t.Errorf("%q: %q", row.commands, got)
-			continue
-		}
-		for i, want := range row.want {
-			if !strings.HasPrefix(heads[i], want) {
-				t.Errorf("%q: answer %d is %q, want %q", row.commands, i, heads[i], want)
-			}
-		}
-	}
-}
-
 // TestCrossOrigin: a page of another origin takes no ID and changes nothing,
 // whatever the browser says about its origin, by any path and method with an
 // effect; and no answer has a header that would allow it to read.
@@ -294,83 +244,6 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// TestReloads: answers do not fail while tokens are reloaded repeatedly, and a
-// token that remains is known all the time.
-func TestReloads(t *testing.T) {
-	token, hash := auth.NewToken()
-	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	write := func(i int) {
-		_, extra := auth.NewToken()
-		text := fmt.Sprintf("tokens:\n- {name: a, role: generate, sha256: %s}\n- {name: b%d, role: generate, sha256: %s}\n", hash, i, extra)
-		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-			t.Error(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Error(err)
-		}
-	}
-	write(0)
-	s, address := attacked(t, Config{Static: new(Static), Tokens: path})
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	var answers atomic.Int64
-	var clients sync.WaitGroup
-	stop := make(chan struct{})
-	client := func(ask func() error) {
-		clients.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := ask(); err != nil {
-					t.Error(err)
-					return
-				}
-				answers.Add(1)
-			}
-		})
-	}
-	client(func() error {
-		r, _ := http.NewRequest("POST", "http://"+address+"/v1/sequencers/orders/next", nil)
-		r.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(r)
-		if err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-			if resp.StatusCode != 200 {
-				err = fmt.Errorf("HTTP: %s", resp.Status)
-			}
-		}
-		return err
-	})
-	client(func() error {
-		_, err := firnv1.NewIDsClient(conn).Next(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), &firnv1.NextRequest{})
-		return err
-	})
-	client(func() error {
-		if got := talk(t, address, "AUTH "+token+"\r\nNEXT orders\r\n"); !strings.HasPrefix(got, "+OK\r\n$") {
-			return fmt.Errorf("RESP: %q", got)
-		}
-		return nil
-	})
-	const reloads = 300
-	for i := range reloads {
-		write(i + 1)
-		s.Reload()
-	}
-	for answers.Load() < 100 {
-		time.Sleep(time.Millisecond) // a machine with much else to do
-	}
-	close(stop)
-	clients.Wait()
-	t.Logf("%d answers during %d reloads", answers.Load(), reloads)
-}
-
 // TestSecretsStayOut: secrets of clients, right or wrong or in the wrong place,
 // appear in no log, answer or metric, at any level.
 func TestSecretsStayOut(t *testing.T) {
@@ -407,68 +280,5 @@ func TestSecretsStayOut(t *testing.T) {
 		t.Errorf("the log has it: %s", got)
 	} else if !strings.Contains(got, "request") {
 		t.Errorf("the log has no requests: %s", got)
-	}
-}
-
-// A broken store takes no more writes once it is broken.
-type broken struct {
-	memstore.Store
-	is atomic.Bool
-}
-
-func (s *broken) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if s.is.Load() {
-		return false, fmt.Errorf("write /var/lib/firn/x: %w", os.ErrPermission)
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
-
-// TestFullDisk: a store that takes no writes, as on a full or read-only disk,
-// affects no ID while windows last. After that each protocol reports it,
-// without revealing the store's location.
-func TestFullDisk(t *testing.T) {
-	store := new(broken)
-	c := Config{Store: store, Limit: 10 * time.Second}
-	c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
-	_, address := attacked(t, c)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ask := func(name string) (ok int, answers string) {
-		code, answer := send(t, address, "POST /v1/sequencers/"+name+"/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if code == 200 {
-			ok++
-		}
-		resp := talk(t, address, "NEXT "+name+"\r\n")
-		if strings.HasPrefix(resp, "$") {
-			ok++
-		}
-		_, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
-		if err == nil {
-			ok++
-		}
-		return ok, fmt.Sprint(answer, resp, err)
-	}
-	if ok, answers := ask("orders"); ok != 3 {
-		t.Fatalf("with a store: %s", answers)
-	}
-	store.is.Store(true)
-	if ok, answers := ask("orders"); ok != 3 {
-		t.Errorf("within the window: %s", answers)
-	}
-	ok, answers := ask("new")
-	if ok != 0 || strings.Count(answers, "store-unavailable") < 2 || strings.Count(answers, "refuses calls (permission denied)") != 3 || strings.Contains(answers, "/var/lib") {
-		t.Errorf("a new sequencer: %d are answered: %s", ok, answers)
-	}
-	store.is.Store(false)
-	for begin := time.Now(); ; {
-		if ok, answers = ask("new"); ok == 3 {
-			break
-		}
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("the store takes writes again: %s", answers)
-		}
 	}
 }

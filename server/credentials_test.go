@@ -191,35 +191,6 @@ func TestOpenConnections(t *testing.T) {
 	}
 }
 
-// TestCertificateOnly: without a file of tokens, a certificate takes IDs, and
-// sees and changes nothing.
-func TestCertificateOnly(t *testing.T) {
-	_, address, client, _ := guarded(t, "", func(f *TLS) { f.Require = true })
-	for protocol, ask := range asking(t, address, client) {
-		if !ask() {
-			t.Errorf("%s: refused", protocol)
-		}
-	}
-	web := &http.Client{Transport: &http.Transport{TLSClientConfig: client}}
-	defer web.CloseIdleConnections()
-	for _, row := range []struct{ method, path string }{
-		{"GET", "/metrics"}, {"GET", "/v1/sequencers"}, {"GET", "/v1/members"}, {"PUT", "/v1/sequencers/x"}, {"DELETE", "/v1/sequencers/orders"},
-	} {
-		r, err := http.NewRequest(row.method, "https://"+address+row.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := web.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusForbidden {
-			t.Errorf("%s %s: %s, want 403", row.method, row.path, resp.Status)
-		}
-	}
-}
-
 // TestFewFiles: if the system refuses connections, that is logged once, and
 // later connections are served.
 func TestFewFiles(t *testing.T) {

@@ -1,13 +1,11 @@
 package server_test
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -168,47 +166,3 @@ func (c *memConn) SetWriteDeadline(at time.Time) error {
 
 func (c *memConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 func (c *memConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
-
-// TestMemConn: it behaves like TCP where the tests depend on it.
-func TestMemConn(t *testing.T) {
-	want := func(what string, got, want error) {
-		t.Helper()
-		if !errors.Is(got, want) || (got == nil) != (want == nil) {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
-	}
-	b := make([]byte, 10)
-	client, server := newMemConn(4)
-	_ = client.SetWriteDeadline(time.Unix(1, 0))
-	_, err := client.Write([]byte("abcdef"))
-	want("write after the deadline", err, os.ErrDeadlineExceeded)
-	_ = client.SetWriteDeadline(time.Time{})
-	_, err = client.Write([]byte("ab"))
-	want("write", err, nil)
-	_ = client.CloseWrite()
-	_, err = client.Write([]byte("c"))
-	want("write after the end", err, net.ErrClosed)
-	n, err := server.Read(b)
-	want("read "+string(b[:n]), err, nil)
-	_, err = server.Read(b)
-	want("read at the end", err, io.EOF)
-	_, err = server.Write([]byte("xy"))
-	want("write into the other half", err, nil)
-	_ = client.Close() // with bytes unread
-	_, err = server.Write([]byte("z"))
-	want("write to who is gone", err, syscall.ECONNRESET)
-
-	client, server = newMemConn(4)
-	_ = client.Close()
-	_, err = server.Read(b)
-	want("read from who is gone", err, io.EOF)
-	_, err = server.Write(b)
-	want("write to who is gone", err, syscall.EPIPE)
-	_, err = client.Read(b)
-	want("read after Close", err, net.ErrClosed)
-	client, server = newMemConn(4)
-	_, _ = client.Write([]byte("abc"))
-	_ = client.Reset()
-	_, err = server.Read(b)
-	want("read after a reset", err, syscall.ECONNRESET)
-}

@@ -44,7 +44,7 @@ func TestGiveBack(t *testing.T) {
 			store := new(leisurely)
 			s := &source{cluster: service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})}
 			for i := range 8 * 64 {
-				if _, err := s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i)); err != nil {
+				if _, err := s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil); err != nil {
 					t.Fatal(err)
 				}
 			}

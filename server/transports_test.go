@@ -31,8 +31,7 @@ type fickle struct {
 	err    atomic.Pointer[error]
 	hang   atomic.Bool
 
-	made *firn.Generator
-	wide *firn.Generator128
+	s *service.Sequencer
 }
 
 func newFickle(t *testing.T, layout string) *fickle {
@@ -41,9 +40,13 @@ func newFickle(t *testing.T, layout string) *fickle {
 	var err error
 	grant, o := firn.Grant{Node: 1, From: time.Now()}, &firn.Options{MaxAhead: time.Second}
 	if f.layout.Bits() == 128 {
-		f.wide, err = firn.NewGenerator128(f.layout, grant, o)
+		var g *firn.Generator128
+		g, err = firn.NewGenerator128(f.layout, grant, o)
+		f.s = service.NewSequencer(f.layout, fickleSource[firn.ID128]{f, g})
 	} else {
-		f.made, err = firn.NewGenerator(f.layout, grant, o)
+		var g *firn.Generator
+		g, err = firn.NewGenerator(f.layout, grant, o)
+		f.s = service.NewSequencer(f.layout, fickleSource[firn.ID]{f, g})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -51,19 +54,13 @@ func newFickle(t *testing.T, layout string) *fickle {
 	return f
 }
 
-func (f *fickle) Sequencer(context.Context, string) (service.Sequencer, error) {
-	s := service.Sequencer{Layout: f.layout}
-	if f.made != nil {
-		s.Source = fickleSource[firn.ID]{f, f.made}
-	} else {
-		s.Source128 = fickleSource[firn.ID128]{f, f.wide}
-	}
-	return s, nil
+func (f *fickle) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+	return f.s, nil
 }
 
-func (f *fickle) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
-func (f *fickle) Ready(context.Context) error             { return nil }
-func (f *fickle) Admin() service.Administrator            { return nil }
+func (f *fickle) Opened(string) *service.Sequencer { return nil }
+func (f *fickle) Ready(context.Context) error      { return nil }
+func (f *fickle) Admin() service.Administrator     { return nil }
 
 type fickleSource[I firn.AnyID[I]] struct {
 	*fickle

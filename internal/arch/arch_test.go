@@ -63,17 +63,17 @@ var imports = []importLine{
 	{
 		pattern: "server/internal/service",
 		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/inspect", "server/internal/fleet/members"},
-		tests:   []string{"grant/memstore", "server/internal/fleet/health"},
+		tests:   []string{"grant/memstore", "server/internal/fleet/health", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
 		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
-		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest"},
+		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
 		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
-		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest"},
+		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/rpcapi",
@@ -112,13 +112,11 @@ var imports = []importLine{
 	{pattern: "server/internal/fleet/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/internal/test/nettest"}},
 	{pattern: "server/internal/fleet/metrics", imports: []string{"grant"}},
 	{pattern: "server/internal/protocol/listen", tests: []string{"server/internal/test/nettest"}},
-	{pattern: "server/internal/process/collector", tests: []string{"server/internal/test/nettest"}},
-	{pattern: "server/internal/process/logwriter"},
-	{pattern: "server/internal/process/systemd"},
 	{pattern: "server/internal/access/readfile"},
 	{pattern: "server/internal/ids/records"},
 	{pattern: "server/internal/access/tlsconf", imports: []string{"server/internal/access/readfile"}, tests: []string{"server/internal/test/nettest"}},
 	{pattern: "server/internal/test/nettest", imports: []string{"grant"}},
+	{pattern: "server/internal/test/servicetest", imports: []string{".", "server/internal/service"}},
 	{
 		pattern: "server/internal/fleet/tracing",
 		imports: []string{"grant", "server/internal/protocol/requestid"},

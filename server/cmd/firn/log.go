@@ -3,17 +3,20 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server/internal/fleet/tracing"
-	"github.com/firnid/firn/server/internal/process/logwriter"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 )
 
@@ -54,14 +57,14 @@ func (l *logging) logger(a *app) *slog.Logger {
 	o := &slog.HandlerOptions{Level: &l.level}
 	handler := func(w io.Writer) slog.Handler {
 		if l.logFormat == "json" {
-			return slog.NewJSONHandler(w, o)
+			return slog.NewJSONHandler(visibleJSON{w}, o)
 		}
 		return slog.NewTextHandler(w, o)
 	}
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
 	signal.Notify(brokenPipes, syscall.SIGPIPE)
-	a.log = logwriter.New(a.stderr, missingLines(handler))
+	a.log = newLogWriter(a.stderr, missingLines(handler))
 	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
@@ -82,4 +85,28 @@ func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
 		slog.New(handler(&b)).Warn("log lines dropped: nothing read the log", "lines", lines)
 		return b.Bytes()
 	}
+}
+
+// A visibleJSON writes lines of JSON. It escapes what encoding/json leaves as it
+// is and a terminal may act on: DEL, the control codes U+0080 to U+009F, and
+// other characters that are not printable, such as marks of direction.
+type visibleJSON struct{ io.Writer }
+
+func (v visibleJSON) Write(line []byte) (int, error) {
+	isHidden := func(r rune) bool { return r >= 0x7f && !strconv.IsPrint(r) }
+	if !bytes.ContainsFunc(line, isHidden) {
+		return v.Writer.Write(line)
+	}
+	out := make([]byte, 0, 2*len(line))
+	for _, r := range string(line) {
+		if !isHidden(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	_, err := v.Writer.Write(out)
+	return len(line), err
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -183,6 +184,26 @@ func TestRequestIDForwarded(t *testing.T) {
 			break
 		} else if time.Since(begin) > nettest.Patience {
 			t.Fatalf("%d lines are of RESP:\n%s", len(lines), asks.log)
+		}
+	}
+}
+
+// TestLogsAreVisible: no format of the log passes on what a terminal may act on,
+// and JSON still has the same text.
+func TestLogsAreVisible(t *testing.T) {
+	const text = "a\x1b[31m b\u009b31m c\x7f d\u202e e\U000e0001 größe 日本"
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		a := &app{stderr: &out}
+		l := &logging{logFormat: format}
+		l.logger(a).Info(text, "name", text)
+		a.log.Close()
+		if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }) || !strings.Contains(out.String(), "größe 日本") {
+			t.Errorf("%s: %q", format, &out)
+		}
+		var got struct{ Msg, Name string }
+		if err := json.Unmarshal(out.Bytes(), &got); format == "json" && (err != nil || got.Msg != text || got.Name != text) {
+			t.Errorf("%v, %q, want %q", err, got, text)
 		}
 	}
 }

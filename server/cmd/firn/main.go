@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/localstore"
-	"github.com/firnid/firn/server/internal/process/logwriter"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
@@ -58,10 +57,10 @@ type app struct {
 	now            func() time.Time
 	clock          func() time.Time // of members of a store; nil means the system's, which they read faster
 	getenv         func(string) string
-	environ        func() []string   // as in os.Environ; nil for none
-	container      func() string     // the evidence of a container, or ""
-	machine        string            // the directory of the machine; "" for the system's
-	log            *logwriter.Writer // of a command that logs, also for its error; nil for others
+	environ        func() []string // as in os.Environ; nil for none
+	container      func() string   // the evidence of a container, or ""
+	machine        string          // the directory of the machine; "" for the system's
+	log            *logWriter      // of a command that logs, also for its error; nil for others
 
 	help    helpOutput // the help that cobra writes
 	started time.Time  // the time to which all times of a command are relative

@@ -16,35 +16,16 @@ func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc)
 }
 
 // next makes an ID of a sequencer, in its layout's format.
-func (k *Console) next(ctx context.Context, name string, who visitor) (string, firn.Layout, error) {
+func (k *Console) next(ctx context.Context, name string, who visitor) (string, *firn.Layout, error) {
 	var may auth.Authorizer
 	if who.p != nil {
 		may = k.c.Guard.As(who.p)
 	}
-	s, err := service.Find(ctx, k.c.Backend, strings.Clone(name), may, func() *auth.Credentials { return new(auth.Credentials) })
+	take := service.Taker{Backend: k.c.Backend, Auth: may, Limit: k.c.Limit}
+	b, err := take.Take(ctx, strings.Clone(name), new(auth.Credentials), 1, service.Terms{})
 	if err != nil {
-		return "", firn.Layout{}, err
+		return "", nil, err
 	}
-	text := ""
-	if s.Source128 != nil {
-		text, err = firstOf(ctx, s.Source128)
-	} else {
-		text, err = firstOf(ctx, s.Source)
-	}
-	return text, s.Layout, err
-}
-
-// firstOf returns the text of an ID from a source.
-func firstOf[I interface {
-	firn.AnyID[I]
-	String() string
-}](ctx context.Context, source firn.SourceOf[I]) (string, error) {
-	b, err := source.NextBatch(ctx, 1)
-	if err = service.CheckLen(b.Len(), 1, err); err != nil {
-		return "", err
-	}
-	for id := range b.All() {
-		return id.String(), nil
-	}
-	return "", nil
+	l := b.Layout()
+	return string(b.At(0).Append(nil, l.Format())), l, nil
 }

@@ -131,12 +131,9 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	times, rates := k.history.rates(name)
 	p.Chart, p.Rate = newChart(times, rates), now(rates)
 	if p.Static {
-		if p.Here == nil {
+		s := k.c.Backend.Opened(name)
+		if p.Here == nil || s == nil {
 			return p, errNoSequencer
-		}
-		s, err := k.c.Backend.Sequencer(v.r.Context(), name)
-		if err != nil {
-			return p, err
 		}
 		p.State = state{"static", "good", "This server has a static node ID and knows no other servers."}
 		p.setLayout(s.Layout, v.now)

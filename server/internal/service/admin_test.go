@@ -54,21 +54,21 @@ func TestHolderActsAtOnce(t *testing.T) {
 				time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 				ctx := t.Context()
 				c := newMute(t, new(memstore.Store))
-				q, err := c.Sequencer(ctx, "orders")
+				q, err := c.Sequencer(ctx, "orders", nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				last := firn.ID(0)
+				last := uint64(0)
 				for round := range 3 {
-					b, err := q.Source.NextBatch(ctx, 10)
+					b, err := q.Take(ctx, 10)
 					if err != nil {
 						t.Fatalf("round %d: %v", round, err)
 					}
-					for id := range b.All() {
-						if id <= last {
-							t.Fatalf("round %d: %d after %d", round, id, last)
+					for id := range b.All {
+						if id.Uint64() <= last {
+							t.Fatalf("round %d: %d after %d", round, id.Uint64(), last)
 						}
-						last = id
+						last = id.Uint64()
 					}
 					time.Sleep(7 * time.Second) // the member has read the configuration long ago
 
@@ -79,13 +79,13 @@ func TestHolderActsAtOnce(t *testing.T) {
 						ended <- err
 					}()
 					synctest.Wait() // the first write, and what the member makes of it
-					if _, err := q.Try.TryNext(); !errors.Is(err, tt.err) {
+					if _, err := q.Try(1); !errors.Is(err, tt.err) {
 						t.Errorf("round %d: right after it began, TryNext = %v, want %v", round, err, tt.err)
 					}
 					if err := <-ended; err != nil || time.Since(start) > time.Second {
 						t.Fatalf("round %d: %v after %v", round, err, time.Since(start))
 					}
-					if _, err := q.Source.NextBatch(ctx, 1); !errors.Is(err, tt.err) {
+					if _, err := q.Take(ctx, 1); !errors.Is(err, tt.err) {
 						t.Errorf("round %d: NextBatch = %v, want %v", round, err, tt.err)
 					}
 
@@ -93,9 +93,9 @@ func TestHolderActsAtOnce(t *testing.T) {
 					if _, err := tt.back(ctx, c.Admin()); err != nil {
 						t.Fatal(err)
 					}
-					id, err := q.Try.TryNext()
-					if err != nil || id <= last || time.Since(start) > 100*time.Millisecond {
-						t.Errorf("round %d: right after it is back, TryNext = %d, %v after %v", round, id, err, time.Since(start))
+					b, err = q.Try(1)
+					if err != nil || b.At(0).Uint64() <= last || time.Since(start) > 100*time.Millisecond {
+						t.Errorf("round %d: right after it is back, Try = %v after %v", round, err, time.Since(start))
 					}
 				}
 			})
@@ -111,7 +111,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		ctx := t.Context()
 		store := new(memstore.Store)
 		c := newMute(t, store)
-		if _, err := c.Sequencer(ctx, "orders"); err != nil {
+		if _, err := c.Sequencer(ctx, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Admin().Destroy(ctx, "orders"); err != nil {
@@ -127,11 +127,11 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		if _, err := c.Admin().Create(ctx, "orders", config); err != nil {
 			t.Fatal(err)
 		}
-		q, err := c.Sequencer(ctx, "orders")
+		q, err := c.Sequencer(ctx, "orders", nil)
 		if err != nil || q.Layout.String() != "hazelcast" {
 			t.Fatalf("the layout is %v, %v", q.Layout, err)
 		}
-		if _, err := q.Source.NextBatch(ctx, 1); err != nil {
+		if _, err := q.Take(ctx, 1); err != nil {
 			t.Error(err)
 		}
 	})

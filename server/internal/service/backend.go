@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/firnid/firn"
 )
@@ -14,16 +13,16 @@ import (
 // callers of one name get IDs of one space, without duplicates.
 type Backend interface {
 	// Sequencer returns the sequencer of a name that CheckName accepts. It may
-	// create one, and may wait until ctx is done. The name may be part of a longer
-	// string: clone it to keep it.
+	// create one if mayCreate returns nil or is nil, and may wait until ctx is
+	// done. The name may be part of a longer string: clone it to keep it.
 	//
 	// An error in causes (fault.go) gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.
-	Sequencer(ctx context.Context, name string) (Sequencer, error)
+	Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error)
 
 	// Opened is Sequencer for a name whose sequencer is available without waiting;
-	// ok is false if it is not.
-	Opened(name string) (s Sequencer, ok bool)
+	// nil if it is not.
+	Opened(name string) *Sequencer
 
 	// Ready returns nil if the Backend can give IDs now. It may ask others, until
 	// ctx is done. After an error /readyz answers 503.
@@ -34,35 +33,40 @@ type Backend interface {
 	Admin() Administrator
 }
 
-// A Sequencer is a named ID space, as plain data. Source or Source128 is set,
-// depending on the size of the layout's IDs.
-//
-// The source must return exactly as many IDs as requested, 1 to MaxCount, or an
-// error. It must wait first and take IDs afterwards, so that a call that
-// returns an error has taken nothing, as far as possible (see firn.Generator's
-// NextBatch). A wait must end with the context.
+// A Sequencer is a named ID space. It must be made by a Backend or by
+// NewSequencer.
 type Sequencer struct {
-	Layout    firn.Layout
-	Source    firn.Source
-	Source128 firn.Source128
+	Layout firn.Layout
 
-	// Try and Try128 take IDs of the same source without waiting; nil if it
-	// cannot.
-	Try    Trier[firn.ID]
-	Try128 Trier[firn.ID128]
+	try  func(n int) (Batch, error) // nil if it cannot
+	wait func(ctx context.Context, n int, refusal error) (Batch, error)
 }
 
-// CheckLen checks that a source returned as many IDs as requested, or an error.
-func CheckLen(got, want int, err error) error {
-	if err == nil && got != want {
-		return fmt.Errorf("the source gave %d IDs, not %d", got, want)
+// NewSequencer makes the Sequencer of a source. The source must return exactly
+// as many IDs as requested, 1 to MaxCount, or an error. It must wait first and
+// take IDs afterwards, so that a call that returns an error has taken nothing,
+// as far as possible (see firn.Generator's NextBatch). A wait must end with the
+// context.
+func NewSequencer[I firn.AnyID[I]](l firn.Layout, source firn.SourceOf[I]) *Sequencer {
+	s := &Sequencer{Layout: l}
+	m := makerOf(&s.Layout, source)
+	s.try, s.wait = m.try, m.wait
+	return s
+}
+
+// Try takes n IDs that are available and that no earlier call waits for.
+func (s *Sequencer) Try(n int) (Batch, error) {
+	if s.try == nil {
+		return Batch{}, errNotTried
 	}
-	return err
+	return s.try(n)
 }
 
-// A Trier takes one or more available IDs and does not wait. A call that
-// returns an error has taken nothing.
-type Trier[I firn.AnyID[I]] interface {
-	TryNext() (I, error)
-	TryNextBatch(n int) (firn.BatchOf[I], error)
+// Take tries to take n IDs. If they are not free yet, it waits for its turn and
+// for the IDs.
+func (s *Sequencer) Take(ctx context.Context, n int) (b Batch, err error) {
+	if b, err = s.Try(n); err == nil {
+		return b, nil
+	}
+	return s.wait(ctx, n, err)
 }

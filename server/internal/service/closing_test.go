@@ -29,8 +29,8 @@ func TestCloseWhileOpening(t *testing.T) {
 				defer close(asked)
 				limited, cancel := context.WithTimeout(t.Context(), DefaultLimit)
 				defer cancel()
-				if s, err := c.Sequencer(limited, "orders"); err == nil {
-					_, _ = s.Source.NextBatch(limited, 1)
+				if s, err := c.Sequencer(limited, "orders", nil); err == nil {
+					_, _ = s.Take(limited, 1)
 				}
 			}()
 			time.Sleep(time.Duration(moment)*50*time.Millisecond + time.Millisecond)

@@ -95,7 +95,7 @@ type opening struct {
 	users  int           // calls that wait for it to be open
 	turn   chan struct{} // of size 1: held by the call that opens it
 	ready  chan struct{} // closed when it is open and the fields below are set
-	q      Sequencer
+	q      *Sequencer
 	attach func(context.Context) error
 	close  func(context.Context) error
 	stats  func() sequencer.Stats
@@ -114,14 +114,14 @@ func NewCluster(c ClusterConfig) *Cluster {
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error) {
-	if q, ok := c.Opened(name); ok {
+func (c *Cluster) Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
 	if a, ok := c.absent.of(name); ok && !Forwarded(ctx) {
 		return c.ofPeers(name, a), nil
 	}
-	q, err := c.own(ctx, name)
+	q, err := c.own(ctx, name, mayCreate)
 	if err != nil {
 		return c.elsewhere(ctx, name, err)
 	}
@@ -129,11 +129,11 @@ func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error)
 }
 
 // Opened returns the sequencer of a name if it is open.
-func (c *Cluster) Opened(name string) (Sequencer, bool) {
+func (c *Cluster) Opened(name string) *Sequencer {
 	if o := c.entry(name); o != nil {
-		return o.q, true
+		return o.q
 	}
-	return Sequencer{}, false
+	return nil
 }
 
 // entry returns the entry of a name if its sequencer is open, or nil.
@@ -158,13 +158,13 @@ func (o *opening) isOpen() bool {
 }
 
 // own returns the sequencer of a name, with a node ID of this server.
-func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
+func (c *Cluster) own(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
 	if err := c.makeRoom(ctx, name); err != nil {
-		return Sequencer{}, err
+		return nil, err
 	}
 	o, err := c.enter(name)
 	if err != nil {
-		return Sequencer{}, err
+		return nil, err
 	}
 	defer c.leave(name, o)
 	// One call opens it. The others wait, and try themselves if that call fails.
@@ -173,13 +173,13 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 	var opened <-chan attempt
 	start := func() error {
 		var err error
-		opened, err = c.startOpening(ctx, strings.Clone(name), o)
+		opened, err = c.startOpening(ctx, strings.Clone(name), mayCreate, o)
 		return err
 	}
 	select {
 	case o.turn <- struct{}{}:
 		if err := start(); err != nil {
-			return Sequencer{}, err
+			return nil, err
 		}
 	default:
 	}
@@ -209,13 +209,13 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 		return nil
 	})
 	if err != nil {
-		return Sequencer{}, err
+		return nil, err
 	}
 	if r.panicked != nil {
 		panic(r.panicked)
 	}
 	if r.err != nil {
-		return Sequencer{}, r.err
+		return nil, r.err
 	}
 	return o.q, nil
 }
@@ -236,7 +236,7 @@ const openMost = 10 * time.Second
 // a claim that is abandoned while the store answers leaves a node ID that no
 // server can use before its window ends. Clients that are less patient than an
 // opening takes would get no ID, and use up all node IDs.
-func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-chan attempt, error) {
+func (c *Cluster) startOpening(ctx context.Context, name string, mayCreate func() error, o *opening) (<-chan attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -260,7 +260,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
 		defer context.AfterFunc(c.opens, cancel)()
-		r.err = c.open(limited, name, o)
+		r.err = c.open(limited, name, mayCreate, o)
 		c.noteLack(name, r.err)
 	})
 	return opened, nil
@@ -298,7 +298,7 @@ func (c *Cluster) leave(name string, o *opening) {
 var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 
 // open opens the sequencer of a name.
-func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
+func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error, o *opening) error {
 	open := c.c.Config
 	existing := false
 	if c.c.Template != nil {
@@ -335,7 +335,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		c.missed.note(missEvery)
 		return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		if err := mayCreate(ctx, name); err != nil {
+		if err := allowed(name, mayCreate); err != nil {
 			c.missed.note(missEvery)
 			return err
 		}
@@ -353,15 +353,13 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		if err != nil {
 			return storeError(ctx, err)
 		}
-		s := sourceOf(c, name, o, q, Peers.NextBatch128)
-		o.q.Source128, o.q.Try128 = s, s
+		opens(c, name, o, q)
 	} else {
 		q, err := sequencer.Open(ctx, c.store, name, &open)
 		if err != nil {
 			return storeError(ctx, err)
 		}
-		s := sourceOf(c, name, o, q, Peers.NextBatch)
-		o.q.Source, o.q.Try = s, s
+		opens(c, name, o, q)
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -559,7 +557,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		err = c.stillLacks(ctx, last.full)
 	}
 	if err == nil {
-		_, err = c.own(ctx, last.name)
+		_, err = c.own(ctx, last.name, nil)
 	}
 	if lackOf(last.name, err) != nil {
 		return err

@@ -45,9 +45,9 @@ func (y *tally) ask(ctx context.Context, b Backend, n int) error {
 	end, _ := ctx.Deadline()
 	for time.Until(end) > DefaultLimit {
 		limited, cancel := context.WithTimeout(ctx, DefaultLimit)
-		s, err := b.Sequencer(limited, "orders")
+		s, err := b.Sequencer(limited, "orders", nil)
 		if err == nil {
-			_, err = s.Source.NextBatch(limited, n)
+			_, err = s.Take(limited, n)
 		}
 		late := limited.Err() != nil
 		cancel()
@@ -106,29 +106,29 @@ func TestFairOrder(t *testing.T) {
 // later call that does not wait.
 func TestNoOvertaking(t *testing.T) {
 	crowded(t, func(t *testing.T, b Backend) {
-		s, err := b.Sequencer(t.Context(), "orders")
+		s, err := b.Sequencer(t.Context(), "orders", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for {
-			if _, err := s.Try.TryNextBatch(1000); err != nil {
+			if _, err := s.Try(1000); err != nil {
 				break
 			}
 		}
 		for {
-			if _, err := s.Try.TryNext(); err != nil {
+			if _, err := s.Try(1); err != nil {
 				break
 			}
 		}
 		done := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := s.Source.NextBatch(t.Context(), 1)
+				_, err := s.Take(t.Context(), 1)
 				done <- err
 			}()
 		}
 		synctest.Wait()
-		if _, err := s.Try.TryNext(); err == nil {
+		if _, err := s.Try(1); err == nil {
 			t.Error("an ID is given to a call that did not wait, before two that do")
 		}
 		for range 2 {
@@ -136,7 +136,7 @@ func TestNoOvertaking(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := s.Try.TryNext(); err != nil {
+		if _, err := s.Try(1); err != nil {
 			t.Errorf("no call waits any more: %v", err)
 		}
 	})

@@ -100,8 +100,12 @@ func knownKind(err error) (Kind, bool) {
 }
 
 // FaultOf returns the Fault of an error of a Backend or its sources. limit is
-// the limit of the request, and late reports whether it has passed.
+// the limit of the request, and late reports whether it has passed; an error of
+// Take knows that itself.
 func FaultOf(err error, limit time.Duration, late bool) Fault {
+	if e, ok := errors.AsType[*lateError](err); ok {
+		err, late = e.error, true
+	}
 	f := Fault{Kind: kindOf(err), Detail: Detail(err)}
 	f.Retry = kinds[f.Kind].retry
 	if kinds[f.Kind].logged {

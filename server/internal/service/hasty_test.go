@@ -60,9 +60,9 @@ func TestHastyClients(t *testing.T) {
 				good := 0
 				for range 30 {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					s, err := c.Sequencer(ctx, "orders")
+					s, err := c.Sequencer(ctx, "orders", nil)
 					if err == nil {
-						_, err = s.Source.NextBatch(ctx, 1)
+						_, err = s.Take(ctx, 1)
 					}
 					if err == nil {
 						good++

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // inCluster runs a test with a Cluster in a synctest bubble.
@@ -27,25 +28,22 @@ func inCluster(t *testing.T, c ClusterConfig, store grant.Store, run func(t *tes
 	})
 }
 
-func takeOne(t *testing.T, c *Cluster, name string) firn.ID {
+func takeOne(t *testing.T, c *Cluster, name string) uint64 {
 	t.Helper()
-	s, err := c.Sequencer(t.Context(), name)
+	s, err := c.Sequencer(t.Context(), name, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return takeFrom(t, s)
 }
 
-func takeFrom(t *testing.T, s Sequencer) firn.ID {
+func takeFrom(t *testing.T, s *Sequencer) uint64 {
 	t.Helper()
-	b, err := s.Source.NextBatch(t.Context(), 1)
+	b, err := s.Take(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id := range b.All() {
-		return id
-	}
-	return 0
+	return b.At(0).Uint64()
 }
 
 // heldNodes counts the held node IDs of a sequencer.
@@ -69,7 +67,7 @@ func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
 	inCluster(t, ClusterConfig{Config: sequencer.Config{Nodes: &sequencer.Range{}}}, store, func(t *testing.T, c *Cluster) {
-		idle, err := c.Sequencer(t.Context(), "idle")
+		idle, err := c.Sequencer(t.Context(), "idle", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,10 +76,10 @@ func TestIdleCloses(t *testing.T) {
 			takeOne(t, c, "busy")
 			time.Sleep(maxIdle / 8)
 		}
-		if _, open := c.Opened("idle"); open || heldNodes(t, store, "idle") != 0 {
+		if open := c.Opened("idle") != nil; open || heldNodes(t, store, "idle") != 0 {
 			t.Errorf("a sequencer that is not used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "idle"))
 		}
-		if _, open := c.Opened("busy"); !open || heldNodes(t, store, "busy") != 1 {
+		if open := c.Opened("busy") != nil; !open || heldNodes(t, store, "busy") != 1 {
 			t.Errorf("a sequencer that is used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "busy"))
 		}
 		if id := takeFrom(t, idle); id <= last {
@@ -109,7 +107,7 @@ func TestNamesOfOthers(t *testing.T) {
 		for i := range room - 1 {
 			takeOne(t, c, fmt.Sprint("mine-", i))
 		}
-		if _, err := c.Sequencer(t.Context(), "new"); !errors.Is(err, ErrTooManyNames) {
+		if _, err := c.Sequencer(t.Context(), "new", nil); !errors.Is(err, ErrTooManyNames) {
 			t.Errorf("a new one beside %d that are in use: %v", room, err)
 		}
 		time.Sleep(2 * fewIdle)
@@ -146,7 +144,7 @@ func TestPace(t *testing.T) {
 		for i := range createBurst {
 			takeOne(t, c, fmt.Sprint("a-", i))
 		}
-		_, err := c.Sequencer(t.Context(), "b")
+		_, err := c.Sequencer(t.Context(), "b", nil)
 		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > createEvery {
 			t.Errorf("after a burst: %+v, want busy for up to %v", f, createEvery)
 		}
@@ -157,17 +155,17 @@ func TestPace(t *testing.T) {
 		exists := func(string) (Template, error) { return Template{Existing: true}, nil }
 		c.c.Template = exists
 		for i := range missBurst {
-			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i)); !errors.Is(err, ErrNoSequencer) {
+			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {
 				t.Fatalf("unknown name %d: %v", i, err)
 			}
 		}
-		_, err = c.Sequencer(t.Context(), "no")
+		_, err = c.Sequencer(t.Context(), "no", nil)
 		if f := FaultOf(err, time.Second, false); f.Kind != Busy || f.Retry <= 0 || f.Retry > missEvery {
 			t.Errorf("after many unknown names: %+v, want busy for up to %v", f, missEvery)
 		}
 		takeOne(t, c, "a-1")
 		time.Sleep(missEvery)
-		if _, err := c.Sequencer(t.Context(), "no"); !errors.Is(err, ErrNoSequencer) {
+		if _, err := c.Sequencer(t.Context(), "no", nil); !errors.Is(err, ErrNoSequencer) {
 			t.Errorf("a pace later: %v", err)
 		}
 	})
@@ -185,7 +183,8 @@ func TestCreateIsARight(t *testing.T) {
 		for what, b := range map[string]Backend{"cluster": c, "static": static} {
 			a := new(creators)
 			find := func(token, name string) error {
-				_, err := Find(t.Context(), b, name, a, func() *auth.Credentials { return &auth.Credentials{Token: token, Given: true} })
+				take := Taker{Backend: b, Auth: a, Limit: time.Second}
+				_, err := take.Take(t.Context(), name, &auth.Credentials{Token: token, Given: true}, 1, Terms{})
 				return err
 			}
 			if err := find("x", "a-1"); FaultOf(err, time.Second, false).Kind != Forbidden {
@@ -203,6 +202,41 @@ func TestCreateIsARight(t *testing.T) {
 		_ = grant.Sequencers(t.Context(), store, func(string, grant.Info, error) bool { n++; return true })
 		if n != 1 {
 			t.Errorf("the store has %d sequencers, want 1", n)
+		}
+	})
+}
+
+// asked are Peers that count how often they are asked, and give nothing.
+type asked struct{ n int }
+
+func (a *asked) Take(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (Batch, error) {
+	a.n++
+	return Batch{}, lacks
+}
+
+func (*asked) CanHelp() bool { return true }
+
+// TestLostNodeID: a server whose node ID another one has taken over asks other
+// servers, but not for a request that was forwarded to it.
+func TestLostNodeID(t *testing.T) {
+	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
+	config := ClusterConfig{Config: sequencer.Config{Nodes: &sequencer.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
+	inCluster(t, config, store, func(t *testing.T, c *Cluster) {
+		takeOne(t, c, "orders")
+		store.Cut.Store(true)
+		time.Sleep(time.Minute)
+		config.Fleet = NewFleet(store.Store, nil)
+		other := NewCluster(config)
+		defer other.Close(context.WithoutCancel(t.Context()))
+		takeOne(t, other, "orders")
+		store.Cut.Store(false)
+		for want, ctx := range []context.Context{WithForwarded(t.Context()), t.Context()} {
+			limited, cancel := context.WithTimeout(ctx, DefaultLimit)
+			_, err := c.Opened("orders").Take(limited, 1)
+			cancel()
+			if !errors.Is(err, grant.ErrNodesExhausted) || peers.n != want {
+				t.Errorf("%v, and others were asked %d times, want %d", err, peers.n, want)
+			}
 		}
 	})
 }

@@ -15,11 +15,9 @@ import (
 // Peers are the other servers of a store. A Cluster asks them for IDs of a
 // sequencer for which it has no node ID. They must be safe for concurrent use.
 type Peers interface {
-	// NextBatch and NextBatch128 take n IDs of a sequencer with a layout. lacks is
-	// the reason why this server has no node ID; the error matches it if no other
-	// server could help.
-	NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error)
-	NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error)
+	// Take takes n IDs of a sequencer with a layout. lacks is the reason why this
+	// server has no node ID; the error matches it if no other server could help.
+	Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (Batch, error)
 
 	// CanHelp reports whether another server can be expected to give IDs.
 	CanHelp() bool
@@ -91,13 +89,13 @@ func (a *absences) note(name string, is absence) {
 
 // elsewhere returns a sequencer that takes IDs from other servers if err is
 // that this server has no node ID of it.
-func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (Sequencer, error) {
+func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Sequencer, error) {
 	if c.c.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
-		return Sequencer{}, err
+		return nil, err
 	}
 	info, lookup := c.Lookup(ctx, name)
 	if lookup != nil {
-		return Sequencer{}, err
+		return nil, err
 	}
 	a := absence{info.Config.Layout, time.Now().Add(absentFor), err}
 	c.absent.note(name, a)
@@ -105,21 +103,9 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (Sequen
 }
 
 // ofPeers returns a sequencer that takes its IDs from other servers.
-func (c *Cluster) ofPeers(name string, a absence) Sequencer {
-	if a.layout.Bits() == 128 {
-		return Sequencer{Layout: a.layout, Source128: fallbackSource[firn.ID128]{c.c.Peers.NextBatch128, strings.Clone(name), a.layout, a.lacks}}
-	}
-	return Sequencer{Layout: a.layout, Source: fallbackSource[firn.ID]{c.c.Peers.NextBatch, strings.Clone(name), a.layout, a.lacks}}
-}
-
-// A fallbackSource takes IDs from other servers.
-type fallbackSource[I firn.AnyID[I]] struct {
-	ask    func(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
-	name   string
-	layout firn.Layout
-	lacks  error // why this server has no node ID
-}
-
-func (s fallbackSource[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	return s.ask(ctx, s.name, s.layout, n, s.lacks)
+func (c *Cluster) ofPeers(name string, a absence) *Sequencer {
+	name = strings.Clone(name)
+	return &Sequencer{Layout: a.layout, wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+		return c.c.Peers.Take(ctx, name, a.layout, n, a.lacks)
+	}}
 }

@@ -11,21 +11,20 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A reopeningSource is the source of a sequencer. If the sequencer was closed
-// because it was idle, it is opened again. If it was purged and created again
-// with another layout, the error is returned, and the next call for the name
-// opens it with the new layout.
-type reopeningSource[I firn.AnyID[I]] struct {
-	turns turns[I]
-	c     *Cluster
-	name  string
-	o     *opening
-	ask   asking[I]
+// A reopener takes the IDs of a sequencer of a Cluster. If the sequencer was
+// closed because it was idle, it is opened again. If it was purged and created
+// again with another layout, the error is returned, and the next call for the
+// name opens it with the new layout.
+type reopener struct {
+	m    *maker
+	c    *Cluster
+	name string
+	o    *opening
 }
 
 // A member is a sequencer.Sequencer or a sequencer.Sequencer128.
 type member[I firn.AnyID[I]] interface {
-	maker[I]
+	firn.SourceOf[I]
 	Config() grant.Config
 	Attach(context.Context) error
 	Close(context.Context) error
@@ -33,27 +32,28 @@ type member[I firn.AnyID[I]] interface {
 	State() sequencer.State
 }
 
-// An asking is the method of Peers for one ID size.
-type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
-
-// sourceOf makes the source of an opened sequencer and sets the other fields of
-// o.
-func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
-	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Config().Layout, q.Attach, q.Close, q.Stats, q.State
-	return &reopeningSource[I]{turns: turnsOf[I](q, o.q.Layout), c: c, name: name, o: o, ask: ask}
+// opens sets the fields of o for an opened sequencer.
+func opens[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I]) {
+	o.attach, o.close, o.stats, o.state = q.Attach, q.Close, q.Stats, q.State
+	s := &Sequencer{Layout: q.Config().Layout}
+	r := &reopener{m: makerOf(&s.Layout, q), c: c, name: name, o: o}
+	s.try, s.wait = r.try, r.wait
+	o.q = s
 }
 
-// NextBatch takes available IDs. Otherwise it waits, for a silent store only as
-// long as that makes sense, and asks other servers if this one has lost its
-// node ID.
-func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
-	if err = ctx.Err(); err == nil {
-		b, err = r.TryNextBatch(n)
-	}
-	if err != nil && isWait(err) {
-		refusal := err
+// try takes IDs that are available without waiting.
+func (r *reopener) try(n int) (Batch, error) {
+	b, err := r.m.try(n)
+	return b, r.seen(err)
+}
+
+// wait waits after a refusal, for a silent store only as long as that makes
+// sense, and asks other servers if this one has lost its node ID.
+func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+	err = refusal
+	if isWait(refusal) {
 		err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
-			b, err = r.turns.wait(ctx, n, refusal)
+			b, err = r.m.wait(ctx, n, refusal)
 			return r.seen(err)
 		})
 	}
@@ -61,53 +61,29 @@ func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.Batch
 		return r.reopened(ctx, n, err)
 	}
 	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
-		return r.ask(peers, ctx, r.name, r.o.q.Layout, n, err)
+		return peers.Take(ctx, r.name, r.o.q.Layout, n, err)
 	}
 	return b, err
 }
 
 // reopened takes IDs from the sequencer that replaced that of r, if there is
 // one. closed is the error of r.
-func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) (b firn.BatchOf[I], err error) {
-	q, err := r.c.Sequencer(ctx, r.name)
-	if err != nil {
-		return b, err
-	}
-	source, _ := any(q.Source).(firn.SourceOf[I])
-	if q.Source128 != nil {
-		source, _ = any(q.Source128).(firn.SourceOf[I])
-	}
+func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, err error) {
+	q, err := r.c.Sequencer(ctx, r.name, nil)
 	switch {
-	case source == firn.SourceOf[I](r), source == nil:
+	case err != nil:
+		return b, err
+	case q == r.o.q:
 		return b, closed
 	case q.Layout != r.o.q.Layout:
 		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.o.q.Layout)
 	}
-	return source.NextBatch(ctx, n)
-}
-
-// isWait reports whether an error of a call that does not wait means that a
-// waiting call would have waited.
-func isWait(err error) bool {
-	return errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// TryNextBatch takes IDs that are available without waiting.
-func (r *reopeningSource[I]) TryNextBatch(n int) (firn.BatchOf[I], error) {
-	b, err := r.turns.TryNextBatch(n)
-	return b, r.seen(err)
-}
-
-// TryNext takes one ID that is available without waiting.
-func (r *reopeningSource[I]) TryNext() (I, error) {
-	id, err := r.turns.TryNext()
-	return id, r.seen(err)
+	return q.Take(ctx, n)
 }
 
 // seen returns the error of a call, and retires a sequencer that was created
 // again.
-func (r *reopeningSource[I]) seen(err error) error {
+func (r *reopener) seen(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
 		r.c.retire(r.name, r.o)
 	}

@@ -23,10 +23,16 @@ type Static struct {
 	c StaticConfig
 
 	mu     sync.RWMutex // guards byName
-	byName map[string]Sequencer
+	byName map[string]made
 }
 
 var _ Backend = (*Static)(nil)
+
+// A made is a sequencer of a Static.
+type made struct {
+	*Sequencer
+	stats func() firn.Stats
+}
 
 // StaticConfig is the configuration of a Static.
 type StaticConfig struct {
@@ -49,7 +55,7 @@ const DefaultMaxNames = 10_000
 func NewStatic(c StaticConfig) (*Static, error) {
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	s := &Static{c: c, byName: make(map[string]Sequencer)}
+	s := &Static{c: c, byName: make(map[string]made)}
 	if _, err := s.make(); err != nil {
 		return nil, err
 	}
@@ -57,46 +63,47 @@ func NewStatic(c StaticConfig) (*Static, error) {
 }
 
 // make makes a sequencer.
-func (s *Static) make() (Sequencer, error) {
-	q := Sequencer{Layout: s.c.Layout}
+func (s *Static) make() (made, error) {
 	grant := firn.StaticGrant(s.c.Node)
-	if q.Layout.Bits() == 128 {
-		g, err := firn.NewGenerator128(q.Layout, grant, s.c.Options)
-		t := turnsOf(maker[firn.ID128](g), q.Layout)
-		q.Source128, q.Try128 = t, t
-		return q, err
+	if s.c.Layout.Bits() == 128 {
+		g, err := firn.NewGenerator128(s.c.Layout, grant, s.c.Options)
+		if err != nil {
+			return made{}, err
+		}
+		return made{NewSequencer(s.c.Layout, g), g.Stats}, nil
 	}
-	g, err := firn.NewGenerator(q.Layout, grant, s.c.Options)
-	t := turnsOf(maker[firn.ID](g), q.Layout)
-	q.Source, q.Try = t, t
-	return q, err
+	g, err := firn.NewGenerator(s.c.Layout, grant, s.c.Options)
+	if err != nil {
+		return made{}, err
+	}
+	return made{NewSequencer(s.c.Layout, g), g.Stats}, nil
 }
 
 // Sequencer returns the sequencer of a name and makes it at the first call.
-func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) {
-	if q, ok := s.Opened(name); ok {
+func (s *Static) Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+	if q := s.Opened(name); q != nil {
 		return q, nil
 	}
 	if err := s.room(name); err != nil { // before counting a creation of the client
-		return Sequencer{}, err
+		return nil, err
 	}
-	if err := mayCreate(ctx, name); err != nil {
-		return Sequencer{}, err
+	if err := allowed(name, mayCreate); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q, ok := s.byName[name]; ok {
-		return q, nil
+		return q.Sequencer, nil
 	}
 	if err := s.roomLocked(name); err != nil {
-		return Sequencer{}, err
+		return nil, err
 	}
 	q, err := s.make()
 	if err != nil {
-		return Sequencer{}, err
+		return nil, err
 	}
 	s.byName[strings.Clone(name)] = q
-	return q, nil
+	return q.Sequencer, nil
 }
 
 // room returns an error if there is no room for another name.
@@ -117,11 +124,10 @@ func (s *Static) roomLocked(name string) error {
 }
 
 // Opened returns the sequencer of a name that was used before.
-func (s *Static) Opened(name string) (Sequencer, bool) {
+func (s *Static) Opened(name string) *Sequencer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	q, ok := s.byName[name]
-	return q, ok
+	return s.byName[name].Sequencer
 }
 
 // Ready returns nil: a Static depends on nothing else.
@@ -135,10 +141,6 @@ func (s *Static) Stats(yield func(name string, s firn.Stats)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, q := range s.byName {
-		if t, ok := q.Source.(turns[firn.ID]); ok {
-			yield(name, t.m.(*firn.Generator).Stats())
-		} else if t, ok := q.Source128.(turns[firn.ID128]); ok {
-			yield(name, t.m.(*firn.Generator128).Stats())
-		}
+		yield(name, q.stats())
 	}
 }

@@ -27,7 +27,7 @@ func TestStaticTable(t *testing.T) {
 	}
 	before := heap()
 	for i := range DefaultMaxNames {
-		if _, err := s.Sequencer(t.Context(), name(i)); err != nil {
+		if _, err := s.Sequencer(t.Context(), name(i), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,8 @@ func TestStaticTable(t *testing.T) {
 	}
 	a := new(creators)
 	find := func(name string) error {
-		_, err := Find(t.Context(), s, name, a, func() *auth.Credentials { return &auth.Credentials{Token: "create"} })
+		take := Taker{Backend: s, Auth: a}
+		_, err := take.Find(t.Context(), name, &auth.Credentials{Token: "create"})
 		return err
 	}
 	if err := find("a-new"); !errors.Is(err, ErrTooManyNames) || FaultOf(err, time.Second, false).Kind != TooManyNames || a.asked.Load() != 0 {

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -142,29 +141,6 @@ func TestCreate(t *testing.T) {
 	}{{one, "a-1", nil}, {one, "b-1", ErrForbidden}, {none, "x", errNoCreation}, {reader, "x", ErrForbidden}} {
 		if err := g.Allow(&Credentials{Token: row.token, Given: true}, Create, row.name); !errors.Is(err, row.want) {
 			t.Errorf("%s: %v, want %v", row.name, err, row.want)
-		}
-	}
-}
-
-func TestFromHeader(t *testing.T) {
-	for _, test := range []struct {
-		values []string
-		token  string
-		given  bool
-	}{
-		{nil, "", false},
-		{[]string{"Bearer firn_a"}, "firn_a", true},
-		{[]string{"bearer  firn_a "}, "firn_a", true},
-		{[]string{"Bearer"}, "", true},
-		{[]string{""}, "", true},
-		{[]string{"Basic firn_a"}, "", true},
-		{[]string{"Bearerfirn_a"}, "", true},
-		{[]string{"Bearer firn_a", "Bearer firn_b"}, "", true},
-	} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header["Authorization"] = test.values
-		if c := FromHeader(r.Header["Authorization"], nil); c.Token != test.token || c.Given != test.given {
-			t.Errorf("FromHeader(%q) = %q, %t, want %q, %t", test.values, c.Token, c.Given, test.token, test.given)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func busy(t *testing.T, s *server, names ...string) {
 		defer tick.Stop()
 		for i := 0; ; i++ {
 			for j, name := range names {
-				if q, err := s.cluster.Sequencer(ctx, name); err == nil && q.Source != nil {
-					_, _ = q.Source.NextBatch(ctx, 20*(j+1)+(i%40)*(j+2))
+				if q, err := s.cluster.Sequencer(ctx, name, nil); err == nil {
+					_, _ = q.Take(ctx, 20*(j+1)+(i%40)*(j+2))
 				}
 			}
 			select {

@@ -147,26 +147,16 @@ func (s *server) take(name string, n int) (ids []string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
 	defer cancel()
-	q, err := s.cluster.Sequencer(ctx, name)
+	q, err := s.cluster.Sequencer(ctx, name, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if q.Source128 != nil {
-		batch, err := q.Source128.NextBatch(ctx, n)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for id := range batch.All() {
-			ids = append(ids, id.String())
-		}
-		return ids
-	}
-	batch, err := q.Source.NextBatch(ctx, n)
+	batch, err := q.Take(ctx, n)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for id := range batch.All() {
-		ids = append(ids, id.String())
+	for id := range batch.All {
+		ids = append(ids, string(id.Append(nil, q.Layout.Format())))
 	}
 	return ids
 }

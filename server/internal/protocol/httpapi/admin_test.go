@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -116,16 +114,6 @@ func TestAdmin(t *testing.T) {
 	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), service.CrossSite)
 }
 
-// TestCreateWrong: a request that cannot be valid is not reported as a store
-// error.
-func TestCreateWrong(t *testing.T) {
-	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
-	_, err := c.Create(t.Context(), "orders", grant.Config{Layout: firn.Default()})
-	if err == nil || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "window") {
-		t.Errorf("without a window: %v", err)
-	}
-}
-
 // TestEmptyLater: detaching waits for what another process holds, up to the
 // limit of a request, and then answers 202.
 func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
@@ -186,35 +174,6 @@ func TestEmptyNotBegun(t *testing.T) {
 				do(h, "PUT", "/v1/sequencers/orders")
 			}
 		})
-	}
-}
-
-// TestMembers: members that have announced themselves are listed.
-func TestMembers(t *testing.T) {
-	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
-	if got := do(h, "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
-		t.Errorf("%s", got)
-	}
-	if got := do(NewHandler(Config{Backend: newStatic(t, "default")}), "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
-		t.Errorf("%s", got)
-	}
-	ctx := t.Context()
-	a := members.New(store, members.Options{})
-	done := make(chan struct{})
-	go func() {
-		a.Run(ctx, func() members.Member { return members.Member{Host: "h1", Address: "10.0.0.1:3476"} })
-		close(done)
-	}()
-	t.Cleanup(func() { <-done })
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		w := do(h, "GET", "/v1/members")
-		if strings.Contains(w.Body.String(), `"address":"10.0.0.1:3476"`) && strings.Contains(w.Body.String(), a.ID()) {
-			break
-		}
-		if time.Since(begin) > nettest.Patience {
-			t.Fatalf("%s", w.Body)
-		}
 	}
 }
 

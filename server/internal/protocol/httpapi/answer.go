@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // An answer writes IDs or runs to a client, in pieces of about chunkSize. For
@@ -43,9 +44,9 @@ const packedChunk = 128 << 10
 // packings pools the buffers of packed IDs.
 var packings = sync.Pool{New: func() any { return new([]byte) }}
 
-// writePacked answers with the packed IDs of a batch, of size bytes each.
-func writePacked[I firn.AnyID[I]](w http.ResponseWriter, b firn.BatchOf[I], size int) {
-	h := w.Header()
+// writePacked answers with the packed IDs of a batch.
+func writePacked(w http.ResponseWriter, b *service.Batch) {
+	h, size := w.Header(), b.Layout().Bits()/8
 	h["Content-Type"] = contentTypes[mediaOctets]
 	h["Content-Length"] = []string{strconv.Itoa(b.Len() * size)}
 	buf := packings.Get().(*[]byte)
@@ -136,9 +137,9 @@ func (a *answer) close() {
 	answers.Put(a)
 }
 
-// appendRun appends what follows the first ID of a run. The step is always
-// decimal: it is a distance, not an ID.
-func appendRun(b []byte, step uint64, count int) []byte {
-	b = strconv.AppendUint(append(b, `","step":"`...), step, 10)
-	return strconv.AppendInt(append(b, `","count":`...), int64(count), 10)
+// appendRun appends a run. The step is always decimal: it is a distance, not an
+// ID.
+func appendRun(b []byte, r service.Run, f firn.Format) []byte {
+	b = strconv.AppendUint(append(r.First.Append(b, f), `","step":"`...), r.Step, 10)
+	return strconv.AppendInt(append(b, `","count":`...), int64(r.Count), 10)
 }

@@ -3,9 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/firnid/firn"
@@ -37,7 +35,7 @@ func TestAnswerAllocs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seq, _ := s.Sequencer(context.Background(), "orders")
+		seq, _ := s.Sequencer(context.Background(), "orders", nil)
 		for _, q := range []nextRequest{
 			{media: mediaJSON, format: firn.Decimal},
 			{media: mediaJSON, format: firn.Base62},
@@ -51,9 +49,11 @@ func TestAnswerAllocs(t *testing.T) {
 				q.count = count
 				w := &null{header: make(http.Header)}
 				return testing.AllocsPerRun(100, func() {
-					if err := q.answer(context.Background(), w, seq); err != nil {
+					b, err := seq.Take(context.Background(), q.count)
+					if err != nil {
 						t.Fatal(err)
 					}
+					q.answer(w, &b)
 				})
 			}
 			one, many := allocs(1), allocs(1000)
@@ -68,69 +68,15 @@ func TestAnswerAllocs(t *testing.T) {
 // Once the client has gone, no more is written for it.
 func TestAnswerClientGone(t *testing.T) {
 	s, _ := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
-	seq, _ := s.Sequencer(context.Background(), "orders")
+	seq, _ := s.Sequencer(context.Background(), "orders", nil)
 	w := &null{header: make(http.Header), err: errors.New("broken pipe")}
 	q := nextRequest{media: mediaJSON, count: service.MaxCount}
-	if err := q.answer(context.Background(), w, seq); err != nil {
+	b, err := seq.Take(context.Background(), q.count)
+	if err != nil {
 		t.Fatal(err)
 	}
+	q.answer(w, &b)
 	if w.writes != 1 {
 		t.Errorf("%d writes, want 1", w.writes)
-	}
-}
-
-// BenchmarkHandler measures a request without net/http. The first row is the
-// minimum for any path.
-func BenchmarkHandler(b *testing.B) {
-	for _, target := range []string{
-		"/healthz",
-		"/v1/sequencers/orders/next",
-		"/v1/sequencers/orders/next?count=3&format=hex",
-		"/v1/sequencers/orders/next?count=1000",
-		"/v1/sequencers/orders/next?count=100000",
-		"/v1/sequencers/orders/next?count=100000&format=raw",
-		"/v1/sequencers/orders/next?count=100000&runs=true",
-	} {
-		b.Run(target, func(b *testing.B) {
-			s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			h := NewHandler(Config{Backend: s})
-			r := httptest.NewRequest("GET", "http://localhost:3476"+target, nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				h.ServeHTTP(&null{header: make(http.Header, 4)}, r)
-			}
-		})
-	}
-}
-
-// BenchmarkAnswer measures writing 1000 IDs.
-func BenchmarkAnswer(b *testing.B) {
-	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	batch, _, err := g.Reserve(1000)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, q := range []nextRequest{
-		{media: mediaJSON, format: firn.Decimal},
-		{media: mediaJSON, format: firn.Hex},
-		{media: mediaText, format: firn.Base62},
-		{media: mediaOctets, format: firn.Raw},
-	} {
-		q.count = batch.Len()
-		b.Run(fmt.Sprintf("%v/%v", q.media, q.format), func(b *testing.B) {
-			w := &null{header: make(http.Header)}
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := answerWith(w, &q, firn.Default(), batch, nil, 8, q.format.Append); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -3,14 +3,11 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -64,64 +61,6 @@ func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 	return cluster
 }
 
-// TestCluster: all goroutines and both servers on one store get IDs of one
-// space, and Close gives all node IDs back.
-func TestCluster(t *testing.T) {
-	store := new(memstore.Store)
-	var servers [2]*service.Cluster
-	for i := range servers {
-		servers[i] = newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
-	}
-	var mu sync.Mutex
-	seen := make(map[string]map[firn.ID]bool)
-	var all sync.WaitGroup
-	for i := range 16 {
-		all.Go(func() {
-			name := fmt.Sprintf("name%d", i%3)
-			h := NewHandler(Config{Backend: servers[i%2]})
-			w := do(h, "POST", "/v1/sequencers/"+name+"/next?count=100")
-			var v struct{ IDs []firn.ID }
-			if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || len(v.IDs) != 100 {
-				t.Errorf("status %d, %s: %v", w.Code, w.Body, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if seen[name] == nil {
-				seen[name] = make(map[firn.ID]bool)
-			}
-			for _, id := range v.IDs {
-				if seen[name][id] {
-					t.Errorf("%s: %v twice", name, id)
-				}
-				seen[name][id] = true
-			}
-		})
-	}
-	all.Wait()
-	for _, s := range servers {
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), service.Draining, "the server is shutting down")
-		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/name0/next"), service.Draining)
-	}
-	nodes := 0
-	for name := range seen {
-		if err := grant.Nodes(t.Context(), store, name, func(n grant.NodeInfo, err error) bool {
-			nodes++
-			if n.Held || err != nil {
-				t.Errorf("%s: node %d is not given back: %v", name, n.Node, err)
-			}
-			return true
-		}); err != nil {
-			t.Error(err)
-		}
-	}
-	if nodes != 6 {
-		t.Errorf("%d node IDs were used, want 6: of three names by two servers", nodes)
-	}
-}
-
 // TestClusterLayouts: an existing sequencer keeps its layout, whatever the
 // server's.
 func TestClusterLayouts(t *testing.T) {
@@ -140,7 +79,7 @@ func TestClusterLayouts(t *testing.T) {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
 			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
 		}
-		s, err := c.Sequencer(ctx, name)
+		s, err := c.Sequencer(ctx, name, nil)
 		if err != nil || s.Layout.String() != want {
 			t.Errorf("%s has layout %v, %v, want %s", name, s.Layout, err, want)
 		}
@@ -201,7 +140,7 @@ func testClusterLife(t *testing.T) {
 	must(grant.Purge(ctx, store, "orders"))
 	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))
 	wait(200)
-	if s, err := c.Sequencer(ctx, "orders"); err != nil || s.Layout.String() != "uuidv7" {
+	if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
 		t.Errorf("the new one has layout %v, %v", s.Layout, err)
 	}
 
@@ -231,22 +170,6 @@ func testClusterLife(t *testing.T) {
 	wait(200)
 }
 
-// TestClusterExhausted: other servers hold every node ID.
-func TestClusterExhausted(t *testing.T) {
-	store := new(memstore.Store)
-	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	a := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
-	if w := do(a, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	b := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
-	w := do(b, "POST", "/v1/sequencers/orders/next")
-	wantProblem(t, w, service.NodesExhausted, "node ID 3 of sequencer orders is held by another")
-	if w.Header().Get("Retry-After") != "1" {
-		t.Errorf("headers %v", w.Header())
-	}
-}
-
 // A writes counter counts writes.
 type writes struct{ n atomic.Int64 }
 
@@ -262,7 +185,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
-	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -276,7 +199,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	if w := ready(); w.Code != 200 {
 		t.Errorf("before anybody wants IDs: %d %s", w.Code, w.Body)
 	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.NodesExhausted)
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.NodesExhausted, "node ID 3 of sequencer orders is held by another")
 	for range 3 {
 		wantProblem(t, ready(), service.NodesExhausted, "sequencer orders")
 	}
@@ -328,12 +251,8 @@ func TestReadyWithoutNumber(t *testing.T) {
 // orders while can is set.
 type helping struct{ can *atomic.Bool }
 
-func (h helping) NextBatch(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch, error) {
-	return firn.Batch{}, lacks
-}
-
-func (h helping) NextBatch128(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch128, error) {
-	return firn.Batch128{}, lacks
+func (h helping) Take(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (service.Batch, error) {
+	return service.Batch{}, lacks
 }
 
 func (h helping) CanHelp() bool { return h.can.Load() }
@@ -344,12 +263,12 @@ func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
-	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	restored := &struct{ *memstore.Store }{store}
 	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(restored, nil), Config: one})
-	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
+	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
 	empty := new(memstore.Store) // as after restoring an old backup

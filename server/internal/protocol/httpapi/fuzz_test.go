@@ -1,35 +1,89 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// FuzzNextRequest: every answer is complete: as many IDs as the count, or a
-// problem, and then none was taken.
-func FuzzNextRequest(f *testing.F) {
-	const path = "/v1/sequencers/orders/next"
-	f.Add("GET", path, "", "")
-	f.Add("POST", path, "count=3&format=base62", "text/plain")
-	f.Add("POST", path, "count=100000&format=raw", "*/*;q=0.1, application/octet-stream")
-	f.Add("GET", "/v1/sequencers/eu%3Aorders/next", "runs=true&count=7", "application/json; charset=utf-8")
-	f.Add("GET", "/v1/sequencers//next", "count=1&count=2&&%zz", "a/b;q=2")
-	f.Add("HEAD", "/v1/inspect/117232478720118790", "layout=default&from=dec", "")
-	f.Add("GET", "/v1/inspect/%ff", "layout=bits=time:41.node:10.seq:12,unit=1ms", "*")
-	f.Fuzz(func(t *testing.T, method, path, query, accept string) {
+// FuzzPaths: for any method, path, query, Accept and body, an answer is complete
+// and the server's own: as many IDs as were taken, or a problem, and then none
+// was. Requests that only read, and refused ones, change nothing.
+// What was done is visible, and no sequencer has an invalid name or
+// configuration.
+func FuzzPaths(f *testing.F) {
+	const path = "/v1/sequencers/orders"
+	for _, row := range [][5]string{
+		{"PUT", path, "", `{"layout":"hazelcast","window":"45s"}`},
+		{"PUT", path, "", `{"max_ahead":"2562047h47m16.854775807s"}`},
+		{"PUT", path, "", `{"layout":"bits=time:41.node:5.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z","window":"1ns"}`},
+		{"PUT", "/v1/sequencers/%6frders", "x=1", `{}`},
+		{"PUT", "/v1/sequencers/a%2Fb", "", ``},
+		{"PUT", "/v1/sequencers/..", "", `{"layout":"uuidv7"}`},
+		{"DELETE", "/v1/sequencers/there", "", ``},
+		{"DELETE", "/v1/sequencers/there", "", `{}`},
+		{"POST", "/v1/sequencers/there/detach", "", ``},
+		{"POST", "/v1/sequencers/there/attach", "", ``},
+		{"GET", "/v1/sequencers/there", "", ``},
+		{"HEAD", "/v1/sequencers", "", ``},
+		{"GET", "/v1/sequencers/new/next", "count=3", ``},
+		{"POST", "/v1/sequencers/there/next", "count=3&format=raw", ``},
+		{"POST", "/v1/sequencers/there/next", "count=300", ``, "*/*;q=0.1, application/octet-stream"},
+		{"POST", "/v1/sequencers/there/next", "count=3&format=base62", ``, "text/plain"},
+		{"GET", "/v1/sequencers/eu%3Aorders/next", "runs=true&count=7", ``, "application/json; charset=utf-8"},
+		{"GET", "/v1/sequencers//next", "count=1&count=2&&%zz", ``, "a/b;q=2"},
+		{"GET", "/v1/members", "", ``},
+		{"GET", "/readyz", "", ``},
+		{"GET", "/v1/inspect/5", "layout=bits=time:1", ``},
+		{"OPTIONS", "*", "", ``},
+		{"GET", "//v1//sequencers/../sequencers", "", ``},
+	} {
+		f.Add(row[0], row[1], row[2], row[3], row[4])
+	}
+	f.Fuzz(func(t *testing.T, method, path, query, body, accept string) {
 		u, err := url.ParseRequestURI(path)
 		if err != nil || strings.ContainsAny(method, " \t\r\n") || method == "" {
 			return // net/http would not call the handler
 		}
-		backend := newStatic(t, fast)
-		h := NewHandler(Config{Backend: backend})
-		r := httptest.NewRequest("GET", "/", nil)
+		store := new(memstore.Store)
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+		defer cluster.Close(context.Background())
+		h := NewHandler(Config{Backend: cluster, Limit: 10 * time.Second})
+		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
+			t.Fatal(w.Body)
+		}
+		state := func() map[string]grant.Info {
+			all := make(map[string]grant.Info)
+			if err := cluster.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
+				if err != nil {
+					t.Errorf("the record of %q: %v", name, err)
+				}
+				if err := service.CheckName(name); err != nil {
+					t.Errorf("a sequencer was made: %v", err)
+				}
+				all[name] = info
+				return true
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		before := state()
+
+		r := httptest.NewRequest("GET", "/", strings.NewReader(body))
 		r.Host, r.Method, r.URL = "localhost", method, u
 		r.URL.RawQuery = query
 		if accept != "" {
@@ -37,75 +91,70 @@ func FuzzNextRequest(f *testing.F) {
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-
+		after := state()
 		taken := 0
-		backend.Stats(func(name string, s firn.Stats) {
-			if err := service.CheckName(name); err != nil {
-				t.Errorf("a sequencer was made: %v", err)
-			}
-			taken += int(s.IDs)
-		})
-		body := w.Body.String()
-		if w.Code != 200 {
+		cluster.Stats(func(_ string, s sequencer.Stats) { taken += int(s.IDs) })
+		if taken != 0 && (w.Code != 200 || given(t, w) != taken) {
+			t.Errorf("%d IDs were taken, and the answer is %d: %.200s", taken, w.Code, w.Body)
+		}
+
+		switch {
+		case w.Code >= 500 && w.Code != 503 && w.Code != 507:
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		case w.Code >= 400:
 			var p problemJSON
-			if err := json.Unmarshal([]byte(body), &p); err != nil || p.Status != w.Code || p.Detail == "" || w.Code < 400 {
-				t.Errorf("status %d, %v: %s", w.Code, err, body)
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Status != w.Code || p.Detail == "" || !strings.HasPrefix(p.Type, "urn:firn:problem:") {
+				t.Errorf("status %d, %v: %s", w.Code, err, w.Body)
 			}
-			if w.Code >= 500 && w.Code != 507 {
-				t.Errorf("status %d: %s", w.Code, body)
+		case w.Code >= 300:
+			to := w.Header().Get("Location") // of http.ServeMux, which cleans paths
+			if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.HasPrefix(to, "/\\") {
+				t.Errorf("status %d leads to %q", w.Code, to)
 			}
-			if taken != 0 {
-				t.Errorf("status %d, and %d IDs were taken", w.Code, taken)
-			}
-			return
+		case w.Code != 200 && w.Code != 201:
+			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
-		if taken == 0 {
-			return // some other path
+		next := strings.HasSuffix(u.Path, "/next")
+		// A GET takes IDs there, and a request that fails afterwards may have created
+		// the name.
+		if same := maps.Equal(before, after); !same && (w.Code >= 300 && !next || slices.Contains(read, method) && !next) {
+			t.Errorf("%s %s: status %d, and %v became %v", method, path, w.Code, before, after)
 		}
-		values, err := url.ParseQuery(query)
-		if err != nil {
-			t.Errorf("accepted an invalid query: %v", err)
+		if method == "PUT" && w.Code < 300 {
+			var got textfmt.SequencerJSON
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			info, ok := after[got.Name]
+			layout, err := firn.ParseLayout(got.Layout)
+			if !ok || err != nil || info.Config.Layout != layout || info.State.String() != got.State || info.Config.Check() != nil {
+				t.Errorf("PUT says %+v (%v), and there is %+v, %v", got, err, info, info.Config.Check())
+			}
 		}
-		count := 1
-		if text := values.Get("count"); text != "" {
-			id, err := firn.ParseID(text)
-			if err != nil {
-				t.Errorf("accepted the count %q", text)
-			}
-			count = int(id)
-		}
-		if taken != count {
-			t.Errorf("%d IDs were taken, want %d", taken, count)
-		}
-		switch got := w.Header().Get("Content-Type"); got {
-		case "application/json":
-			var v struct {
-				IDs  []string
-				Runs []struct {
-					First, Step string
-					Count       int
-				}
-			}
-			if err := json.Unmarshal([]byte(body), &v); err != nil {
-				t.Fatalf("%v: %.200s", err, body)
-			}
-			n := len(v.IDs)
-			for _, r := range v.Runs {
-				n += r.Count
-			}
-			if n != count {
-				t.Errorf("%d IDs in JSON, want %d", n, count)
-			}
-		case "text/plain; charset=utf-8":
-			if n := strings.Count(body, "\n"); n != count || !strings.HasSuffix(body, "\n") {
-				t.Errorf("%d lines, want %d", n, count)
-			}
-		case "application/octet-stream":
-			if len(body) != 8*count {
-				t.Errorf("%d octets, want %d", len(body), 8*count)
-			}
-		default:
-			t.Errorf("Content-Type = %q", got)
+		if len(after) > len(before)+1 {
+			t.Errorf("there are %d sequencers, and there were %d", len(after), len(before))
 		}
 	})
+}
+
+// given counts the 64-bit IDs in an answer.
+func given(t *testing.T, w *httptest.ResponseRecorder) (n int) {
+	t.Helper()
+	switch w.Header().Get("Content-Type") {
+	case "application/octet-stream":
+		return w.Body.Len() / 8
+	case "text/plain; charset=utf-8":
+		return strings.Count(w.Body.String(), "\n")
+	}
+	var v struct {
+		IDs  []string
+		Runs []struct{ Count int }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range v.Runs {
+		n += r.Count
+	}
+	return n + len(v.IDs)
 }

@@ -85,6 +85,7 @@ type Console interface {
 // made by NewHandler.
 type Handler struct {
 	backend  service.Backend
+	take     service.Taker
 	limit    time.Duration
 	limits   service.Limits
 	anyHost  bool
@@ -135,6 +136,7 @@ func NewHandler(c Config) *Handler {
 	}
 	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	h.limit = cmp.Or(h.limit, service.DefaultLimit)
+	h.take = service.Taker{Backend: h.backend, Auth: h.auth, Limit: h.limit}
 	h.ready = service.NewReadiness(h.backend, h.limit)
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }

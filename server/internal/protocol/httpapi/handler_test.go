@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -172,13 +171,13 @@ func TestInspect(t *testing.T) {
 // A failing Backend returns an error, or its source does.
 type failing struct{ here, source error }
 
-func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
-	return service.Sequencer{Layout: firn.Default(), Source: f}, f.here
+func (f failing) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+	return service.NewSequencer(firn.Default(), f), f.here
 }
 
-func (failing) Ready(context.Context) error             { return nil }
-func (failing) Admin() service.Administrator            { return nil }
-func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (failing) Ready(context.Context) error      { return nil }
+func (failing) Admin() service.Administrator     { return nil }
+func (failing) Opened(string) *service.Sequencer { return nil }
 
 func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
 
@@ -245,15 +244,6 @@ func TestErrors(t *testing.T) {
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
 }
 
-func TestNewHandlerPanics(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("NewHandler without a Backend did not panic")
-		}
-	}()
-	NewHandler(Config{})
-}
-
 func TestIsLoopbackHost(t *testing.T) {
 	for host, want := range map[string]bool{
 		"localhost": true, "LOCALHOST:1": true, "127.0.0.1": true, "127.0.0.1:65535": true, "127.1.2.3": true,
@@ -315,44 +305,6 @@ func TestManyFaults(t *testing.T) {
 	_, faults := readParams(query, nextParams)
 	if text := strings.Join(faults, "; "); len(text) > 2000 || !strings.Contains(text, "possibly more") {
 		t.Errorf("the error has %d characters", len(text))
-	}
-}
-
-// TestContentLength: every answer has its length, so that a client notices a
-// cut.
-func TestContentLength(t *testing.T) {
-	server := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, fast)}))
-	defer server.Close()
-	resp, err := http.Get(server.URL + "/v1/inspect/1212092628029698048")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if resp.ContentLength != int64(len(body)) || len(body) < 2048 {
-		t.Errorf("inspect: Content-Length = %d; the answer has %d, want more than net/http counts itself", resp.ContentLength, len(body))
-	}
-	for query, want := range map[string]int64{
-		"count=1":                     31,
-		"count=1000":                  10 + 21*1000,
-		"count=100000":                10 + 21*100_000,
-		"count=100000&format=raw":     800_000,
-		"count=1000&format=raw":       8000,
-		"count=100000&format=bin":     10 + 67*100_000,
-		"count=1000&format=hex-fixed": 10 + 19*1000,
-	} {
-		resp, err := http.Get(server.URL + "/v1/sequencers/orders/next?" + query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := resp.ContentLength; got != want {
-			t.Errorf("%s: Content-Length = %d, want %d; the answer has %d", query, got, want, len(body))
-		}
 	}
 }
 

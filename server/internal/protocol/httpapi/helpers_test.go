@@ -6,41 +6,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // day is the time of the tests.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// stepClock returns a clock that begins at day and advances by ten seconds at
-// every reading, so that no test waits for real time.
-func stepClock() func() time.Time {
-	var n atomic.Int64
-	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
-}
-
-// newStatic makes a Static of a layout, with node 5 and its own clock.
-func newStatic(t testing.TB, layout string) *service.Static {
-	t.Helper()
-	l := firn.MustParseLayout(layout)
-	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
-		Now: stepClock(), MaxAhead: l.MaxAhead(),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+func newStatic(t testing.TB, layout string) *service.Static { return servicetest.NewStatic(t, layout) }
 
 // stats returns the statistics of a sequencer's generator.
 func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	t.Helper()
-	if _, err := b.Sequencer(context.Background(), name); err != nil {
+	if _, err := b.Sequencer(context.Background(), name, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.(*service.Static).Stats(func(n string, s firn.Stats) {

@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -127,70 +127,32 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		}
 	}
 
-	// IDs that are available without waiting need neither a timer nor a request
-	// ID.
-	if s, ok := h.backend.Opened(name); ok && r.Context().Err() == nil {
-		if p := q.fit(s.Layout); p != nil {
-			return p
-		}
-		if q.answerNow(w, s) {
-			return nil
-		}
+	var who *auth.Credentials
+	if h.auth != nil {
+		who = h.credentials(r)
 	}
-	r = named(w, r)
-	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
-	defer cancel()
-	fail := func(err error) *problem { return problemOf(err, h.limit, ctx.Err() != nil) }
-	s, err := service.Find(ctx, h.backend, name, h.auth, func() *auth.Credentials { return h.credentials(r) })
-	if err != nil {
-		return fail(err)
-	}
-	if p := q.fit(s.Layout); p != nil {
+	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
+		r = named(w, r) // IDs that are available need no request ID
+		return r.Context()
+	}})
+	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
-	if err := q.answer(ctx, w, s); err != nil {
-		return fail(err)
-	}
-	return nil
-}
-
-// answerNow takes IDs from a sequencer that are available without waiting and
-// answers with them; otherwise it reports false and has answered nothing.
-func (q *nextRequest) answerNow(w http.ResponseWriter, s service.Sequencer) bool {
-	switch {
-	case s.Try128 != nil:
-		b, err := s.Try128.TryNextBatch(q.count)
-		return answerWith(w, q, s.Layout, b, err, 16, q.format.Append128) == nil
-	case s.Try != nil:
-		b, err := s.Try.TryNextBatch(q.count)
-		return answerWith(w, q, s.Layout, b, err, 8, q.format.Append) == nil
-	}
-	return false
-}
-
-// answer takes IDs from a sequencer and answers with them. After an error it
-// has answered nothing.
-func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s service.Sequencer) error {
-	if s.Source128 != nil {
-		b, err := s.Source128.NextBatch(ctx, q.count)
-		return answerWith(w, q, s.Layout, b, err, 16, q.format.Append128)
-	}
-	b, err := s.Source.NextBatch(ctx, q.count)
-	return answerWith(w, q, s.Layout, b, err, 8, q.format.Append)
-}
-
-// answerWith answers with the IDs of a batch: size is the number of bytes of a
-// packed ID, and appendID writes its text.
-func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.Layout, b firn.BatchOf[I], err error, size int, appendID func([]byte, I) []byte) error {
-	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
-		return err
+	if err != nil {
+		return problemOf(err, h.limit, false)
 	}
 	if q.taken != nil {
 		q.taken()
 	}
+	q.answer(w, &b)
+	return nil
+}
+
+// answer answers with the IDs of a batch.
+func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 	if q.media == mediaOctets {
-		writePacked(w, b, size)
-		return nil
+		writePacked(w, b)
+		return
 	}
 	a := newAnswer(w, q)
 	defer a.close()
@@ -199,61 +161,47 @@ func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.L
 		if len(runs) > fewTexts {
 			total := 0
 			for _, r := range runs {
-				total += len(appendRun(appendID(a.scratch(), r.First), r.Step, r.Count))
+				total += len(appendRun(a.scratch(), r, q.format))
 			}
 			a.setLength(len(runs), total)
 		}
 		for _, r := range runs {
-			if !a.end(appendRun(appendID(a.begin(), r.First), r.Step, r.Count)) {
+			if !a.end(appendRun(a.begin(), r, q.format)) {
 				break
 			}
 		}
-		return nil
+		return
 	}
 	if q.count > fewTexts {
-		a.setLength(q.count, textLength(a, b, l, appendID))
+		a.setLength(q.count, textLength(a, b, q.format))
 	}
-	for id := range b.All() {
-		if !a.end(appendID(a.begin(), id)) {
+	for id := range b.All {
+		if !a.end(id.Append(a.begin(), q.format)) {
 			break
 		}
 	}
-	return nil
 }
 
 // textLength returns how many bytes the texts of all IDs have together.
-func textLength[I firn.AnyID[I]](a *answer, b firn.BatchOf[I], l firn.Layout, appendID func([]byte, I) []byte) int {
-	if l.Ordered() {
+func textLength(a *answer, b *service.Batch, f firn.Format) int {
+	if b.Layout().Ordered() {
 		// A greater number is never shorter as text, so those between have this
 		// length too.
-		first := len(appendID(a.scratch(), idAt(b, 0)))
-		if len(appendID(a.scratch(), idAt(b, b.Len()-1))) == first {
+		first := len(b.At(0).Append(a.scratch(), f))
+		if len(b.At(b.Len()-1).Append(a.scratch(), f)) == first {
 			return b.Len() * first
 		}
 	}
 	total := 0
-	for id := range b.All() {
-		total += len(appendID(a.scratch(), id))
+	for id := range b.All {
+		total += len(id.Append(a.scratch(), f))
 	}
 	return total
 }
 
-// idAt returns the ID at an index of a batch.
-func idAt[I firn.AnyID[I]](b firn.BatchOf[I], i int) (id I) {
-	var buf [16]byte
-	raw := b.AppendRaw(buf[:0], i, i+1)
-	switch p := any(&id).(type) {
-	case *firn.ID:
-		*p = firn.ID(binary.BigEndian.Uint64(raw))
-	case *firn.ID128:
-		copy(p[:], raw)
-	}
-	return id
-}
-
 // fit completes the request for the layout of its sequencer, or returns a
 // problem if it does not fit. It runs before any ID is taken.
-func (q *nextRequest) fit(l firn.Layout) *problem {
+func (q *nextRequest) fit(l *firn.Layout) error {
 	switch {
 	case q.media == mediaOctets:
 		q.format = firn.Raw

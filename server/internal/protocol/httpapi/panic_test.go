@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // recovered makes a request as net/http does, and returns the value of a panic.
@@ -107,7 +108,7 @@ func TestPanicIsLogged(t *testing.T) {
 	var traced int
 	observed := service.NoProblem
 	h := NewHandler(Config{
-		Backend: backendFunc(func(context.Context, string) (service.Sequencer, error) { panic("backend") }),
+		Backend: servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) { panic("backend") }),
 		Log:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Observe: func(k service.Kind, _ time.Duration) { observed = k },
 		Trace: func(r *http.Request, _ string) (context.Context, func(int)) {
@@ -124,14 +125,3 @@ func TestPanicIsLogged(t *testing.T) {
 		t.Errorf("the log has %s, want one line with the panic and its stack", text)
 	}
 }
-
-// backendFunc is a Backend of one function.
-type backendFunc func(context.Context, string) (service.Sequencer, error)
-
-func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
-	return f(ctx, name)
-}
-
-func (backendFunc) Ready(context.Context) error             { return nil }
-func (backendFunc) Admin() service.Administrator            { return nil }
-func (backendFunc) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }

@@ -2,14 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
@@ -228,34 +226,6 @@ func TestShortSilence(t *testing.T) {
 			w.store.set(works, works)
 			waiting.Wait()
 			time.Sleep(time.Minute)
-		}
-	})
-}
-
-// TestLibraryWaits: a library call waits until its own context ends, whatever
-// the store does.
-func TestLibraryWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(27 * 365 * 24 * time.Hour)
-		m := new(mute)
-		q, err := sequencer.Open(t.Context(), m, "orders", &sequencer.Config{Layout: firn.Default(), Window: 30 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		m.set(refuses, refuses)
-		begin := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := q.Next(ctx); !errors.Is(err, sequencer.ErrUnavailable) || time.Since(begin) != time.Minute {
-			t.Errorf("%v after %v, want %v after a minute", err, time.Since(begin), sequencer.ErrUnavailable)
-		}
-		m.set(works, works)
-		if _, err := q.Next(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := q.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -20,6 +20,9 @@ type problem struct {
 	status int    // instead of that of the kind, if not 0
 }
 
+// Error makes a problem an error of service.Terms.
+func (p *problem) Error() string { return p.Detail }
+
 // problemf returns a problem with a formatted detail.
 func problemf(k service.Kind, format string, a ...any) *problem {
 	return &problem{Fault: service.Fault{Kind: k, Detail: fmt.Sprintf(format, a...)}}

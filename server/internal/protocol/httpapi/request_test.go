@@ -72,7 +72,7 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &nowhere{header: make(http.Header)}
+	w := &null{header: make(http.Header)}
 	r := httptest.NewRequest("GET", "/v1/sequencers/orders/next", nil)
 	r.Host = "localhost"
 	h := NewHandler(Config{Backend: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -85,10 +85,3 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations, want at most 13", got)
 	}
 }
-
-// A nowhere ResponseWriter discards what is written.
-type nowhere struct{ header http.Header }
-
-func (w *nowhere) Header() http.Header         { return w.header }
-func (w *nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (w *nowhere) WriteHeader(int)             {}

@@ -2,8 +2,6 @@ package respapi
 
 import (
 	"bytes"
-	"io"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -31,7 +29,6 @@ func TestNextDoesNotAllocate(t *testing.T) {
 	}{
 		{"one", line("NEXT orders")},
 		{"inline", "NEXT orders\r\n"},
-		{"ten of two", strings.Repeat(line("NEXT orders")+line("NEXT users"), 5)},
 		{"INCR", strings.Repeat(line("INCR orders")+line("PING"), 3)},
 		{"ten alike", strings.Repeat(line("NEXT orders"), 10)},
 		{"thousand alike", strings.Repeat(line("NEXT orders"), 1000)},
@@ -63,76 +60,6 @@ func TestNextDoesNotAllocate(t *testing.T) {
 }
 
 // A discarding connection throws away what is written.
-type discarding struct {
-	scripted
-	n int
-}
+type discarding struct{ scripted }
 
-func (d *discarding) Write(p []byte) (int, error) { d.n++; return len(p), nil }
-
-// BenchmarkAnswer measures commands without a network.
-func BenchmarkAnswer(b *testing.B) {
-	for _, row := range []struct {
-		name  string
-		input string
-		ids   int
-	}{
-		{"one", line("NEXT orders"), 1},
-		{"100 alike", strings.Repeat(line("NEXT orders"), 100), 100},
-		{"100 of two", strings.Repeat(line("NEXT orders")+line("NEXT users"), 50), 100},
-		{"array of 1000", line("NEXT orders 1000"), 1000},
-		{"packed 10000", line("NEXTB orders 10000"), 10000},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			c := &conn{s: NewServer(Config{Backend: newFast(b)}), nc: &discarding{}, who: new(auth.Credentials)}
-			c.buf = []byte(row.input)
-			run := func() {
-				c.r, c.w = 0, len(c.buf)
-				c.answer()
-				c.flush()
-			}
-			run()
-			b.ReportAllocs()
-			for b.Loop() {
-				run()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*row.ids), "ns/id")
-		})
-	}
-}
-
-// BenchmarkPipeline measures commands over TCP on loopback, client and server
-// together. redis-benchmark -n 1000000 -P 100 NEXT orders measures the same
-// from outside.
-func BenchmarkPipeline(b *testing.B) {
-	for _, depth := range []int{1, 16, 100, 1000} {
-		b.Run(strconv.Itoa(depth), func(b *testing.B) {
-			addr := serveTCP(b, NewServer(Config{Backend: newFast(b)}))
-			c := dialTCP(b, addr)
-			input := []byte(strings.Repeat(line("NEXT orders"), depth))
-			c.do("NEXT orders")
-			var one bytes.Buffer
-			if _, err := c.Write(input); err != nil {
-				b.Fatal(err)
-			}
-			for range depth {
-				v, err := readValue(c.r)
-				if err != nil {
-					b.Fatal(err)
-				}
-				one.Write(appendBulk(nil, v.text))
-			}
-			answer := make([]byte, one.Len())
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.Write(input); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := io.ReadFull(c.r, answer); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/id")
-		})
-	}
-}
+func (*discarding) Write(p []byte) (int, error) { return len(p), nil }

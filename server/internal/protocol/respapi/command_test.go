@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // TestCommands: every command, in both protocol versions. IDs count from 1.
@@ -155,18 +156,10 @@ func TestCommands(t *testing.T) {
 
 // TestState: the state of a connection lasts until RESET.
 func TestState(t *testing.T) {
-	s := NewServer(Config{Backend: counting()})
-	all := values(t, talk(s, line("HELLO 3 SETNAME me")+line("CLIENT GETNAME")+line("CLIENT SETNAME you")+line("CLIENT GETNAME")+
-		line("HELLO")+line("RESET")+line("CLIENT GETNAME")+line("HELLO")+line("QUIT")+line("PING")))
-	want := []string{"map(", "me", "+OK", "you", "map(", "+RESET", "nil", "(server", "+OK"}
-	if len(all) != len(want) {
-		t.Fatalf("%d answers, want %d: %v", len(all), len(want), all)
-	}
-	for i, v := range all {
-		if !strings.HasPrefix(v.String(), want[i]) {
-			t.Errorf("answer %d = %s, want %s", i, v, want[i])
-		}
-	}
+	script(t, NewServer(Config{Backend: counting()}), [][2]string{
+		{"HELLO 3 SETNAME me", "map("}, {"CLIENT GETNAME", "me"}, {"CLIENT SETNAME you", "+OK"}, {"CLIENT GETNAME", "you"},
+		{"HELLO", "map("}, {"RESET", "+RESET"}, {"CLIENT GETNAME", "nil"}, {"HELLO", "(server"}, {"QUIT", "+OK"},
+	})
 }
 
 // IDs of 128 bits are text in their own format, and 16 bytes when packed.
@@ -222,23 +215,11 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestIncrDoesNotFit: an ID above the largest int64 does not fit a RESP
-// integer.
-func TestIncrDoesNotFit(t *testing.T) {
-	high := oneSource(func(context.Context, int) (firn.Batch, error) {
-		return firn.BatchFromRuns(firn.Run{First: 1 << 63, Step: 1, Count: 1}), nil
-	})
-	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
-	if want := "-ERR the ID 9223372036854775808 does not fit the signed integers of RESP: use NEXT a\r\n"; got != want {
-		t.Errorf("INCR = %q, want %q", got, want)
-	}
-}
-
 // TestIncrPipelined: pipelined INCRs are answered in order, each with its own
 // ID, or with an error if that is too large.
 func TestIncrPipelined(t *testing.T) {
 	next := uint64(1<<63 - 600)
-	source := oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+	source := servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		first := next
 		next += uint64(n)
 		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
@@ -275,8 +256,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestFailures: every error of a backend has its code, and the store's own
-// message stays in the log.
+// TestFailures: an error of a backend has the code of its kind, and the store's
+// own message stays in the log.
 func TestFailures(t *testing.T) {
 	secret := errors.New("dial 10.0.0.1: refused")
 	for _, tt := range []struct {
@@ -284,25 +265,10 @@ func TestFailures(t *testing.T) {
 		want   string
 		logged bool
 	}{
-		{context.Canceled, "-UNAVAILABLE cancelled: ", false},
 		{grant.ErrNodesExhausted, "-TRYAGAIN nodes-exhausted: ", false},
-		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7, Ahead: true, Free: time.Now().Add(time.Minute)}, "-UNAVAILABLE not-yet: no node ID 0..7 of sequencer orders may be used before ", false},
 		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", true},
-		{grant.ErrDetached, "-ERR detached: ", false},
-		{grant.ErrDestroyed, "-ERR destroyed: ", false},
-		{grant.ErrClockBehind, "-UNAVAILABLE clock: ", true},
-		{grant.ErrClockAhead, "-UNAVAILABLE clock-ahead: ", true},
-		{grant.ErrDamaged, "-ERR bad-record: ", true},
 		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached, read or written; see the server's log", false},
-		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: the store of node IDs did not answer in time; see the server's log", false},
-		{grant.ErrMismatch, "-TRYAGAIN recreated: ", false},
-		{sequencer.ErrClosed, "-UNAVAILABLE draining: ", false},
-		{firn.ErrBatchTooLarge, "-ERR batch-too-large: the batch is too large: a request must be done in 10s; ask for fewer IDs at a time", false},
 		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
-		{&firn.ClockError{Wait: time.Second}, "-UNAVAILABLE clock: ", false},
-		{context.DeadlineExceeded, "-TRYAGAIN busy: ", false},
-		{firn.ErrGrantOver, "-TRYAGAIN no-grant: ", false},
-		{firn.ErrTimeOver, "-ERR time-over: ", false},
 		{fmt.Errorf("%w: enough", service.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
 		{secret, "-ERR internal: see the server's log", true},
 		{errors.New("a\r\nb"), "-ERR internal: ", true},
@@ -310,18 +276,18 @@ func TestFailures(t *testing.T) {
 		for _, from := range []string{"backend", "source", "second"} {
 			var log strings.Builder
 			taken := 0
-			source := sourceFunc(func(_ context.Context, n int) (firn.Batch, error) {
+			source := servicetest.Source(func(_ context.Context, n int) (firn.Batch, error) {
 				if from == "second" && taken == 0 {
 					taken = n
 					return firn.BatchFromRuns(firn.Run{First: 1, Count: n}), nil
 				}
 				return firn.Batch{}, tt.err
 			})
-			backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
+			backend := servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) {
 				if from == "backend" {
-					return service.Sequencer{}, tt.err
+					return nil, tt.err
 				}
-				return service.Sequencer{Layout: firn.Default(), Source: source}, nil
+				return service.NewSequencer(firn.Default(), source), nil
 			})
 			s := NewServer(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			all := values(t, talk(s, strings.Repeat(line("NEXT orders"), 3)))
@@ -334,64 +300,6 @@ func TestFailures(t *testing.T) {
 			if got := strings.Contains(log.String(), "command failed"); got != tt.logged {
 				t.Errorf("%v from %s was logged: %t, want %t", tt.err, from, got, tt.logged)
 			}
-		}
-	}
-}
-
-// TestSourceGivesTooFew: a source that returns another number of IDs has
-// failed.
-func TestSourceGivesTooFew(t *testing.T) {
-	few := oneSource(func(context.Context, int) (firn.Batch, error) {
-		return firn.BatchFromRuns(firn.Run{First: 1, Count: 2}), nil
-	})
-	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1", "NEXTB a 3"} {
-		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: see the server's log\r\n"; got != want {
-			t.Errorf("%s = %q, want %q", in, got, want)
-		}
-	}
-}
-
-// TestReopened: a sequencer that was closed and reopened is looked up again. A
-// changed layout is reported once.
-func TestReopened(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want string
-	}{
-		{sequencer.ErrClosed, "[1 (2) 2]"},
-		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + service.Detail(grant.ErrMismatch) + "; retry after 1 s 2]"},
-	} {
-		lookups := 0
-		backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
-			lookups++
-			generation, n := lookups, 0
-			source := sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
-				if n++; generation == 1 && n > 1 {
-					return firn.Batch{}, tt.err
-				}
-				return firn.BatchFromRuns(firn.Run{First: firn.ID(generation), Count: count}), nil
-			})
-			return service.Sequencer{Layout: firn.Default(), Source: source, Try: source}, nil
-		})
-		s := NewServer(Config{Backend: backend})
-		all := values(t, talk(s, line("NEXT a")+line("NEXT a 1")+line("NEXT a")))
-		if got := fmt.Sprint(all); got != tt.want {
-			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
-		}
-	}
-}
-
-// TestManyNames: a connection that uses many names forgets them, and still
-// serves them correctly.
-func TestManyNames(t *testing.T) {
-	s := NewServer(Config{Backend: counting()})
-	var in strings.Builder
-	for i := range 3*maxKnown + 5 {
-		in.WriteString(strings.Repeat(line(fmt.Sprintf("NEXT n%d", i%(maxKnown+3))), 1+i%7))
-	}
-	for i, v := range values(t, talk(s, in.String())) {
-		if want := fmt.Sprint(i + 1); v.text != want {
-			t.Fatalf("answer %d = %s, want %s", i, v, want)
 		}
 	}
 }
@@ -462,8 +370,7 @@ func ending(left int) func(auth.Action, string) error {
 // whatever the command.
 func TestAuthEnds(t *testing.T) {
 	const noAuth = "-NOAUTH Authentication required."
-	s := NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}})
-	script := []struct{ in, want string }{
+	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
 		{"AUTH right", "+OK"},
 		{"NEXT orders", "1"},
 		{"PING", "+PONG"},
@@ -478,20 +385,7 @@ func TestAuthEnds(t *testing.T) {
 		{"HELLO 3", "-NOAUTH HELLO must be called"},
 		{"NONE", noAuth},
 		{"RESET", "+RESET"},
-	}
-	var in strings.Builder
-	for _, tt := range script {
-		in.WriteString(line(tt.in))
-	}
-	all := values(t, talk(s, in.String()))
-	if len(all) != len(script) {
-		t.Fatalf("%d answers, want %d", len(all), len(script))
-	}
-	for i, tt := range script {
-		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
-			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
-		}
-	}
+	})
 }
 
 // TestInfoIsOfWhoAsks: a client that may only take IDs gets from INFO what it
@@ -520,7 +414,7 @@ func TestInfoIsOfWhoAsks(t *testing.T) {
 
 func TestAuth(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled"
-	script := []struct{ in, want string }{
+	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"NEXT orders", noAuth},
 		{"PING", noAuth},
 		{"NONE", noAuth},
@@ -551,21 +445,7 @@ func TestAuth(t *testing.T) {
 		{"HELLO 3 AUTH default right SETNAME me", "map(server firn"},
 		{"CLIENT GETNAME", "me"},
 		{"QUIT", "+OK"},
-	}
-	var in strings.Builder
-	for _, tt := range script {
-		in.WriteString(line(tt.in))
-	}
-	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}})
-	all := values(t, talk(s, in.String()))
-	if len(all) != len(script) {
-		t.Fatalf("%d answers, want %d", len(all), len(script))
-	}
-	for i, tt := range script {
-		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
-			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
-		}
-	}
+	})
 }
 
 // TestTime: TIME returns the time of the clock, in seconds and microseconds.

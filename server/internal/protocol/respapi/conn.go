@@ -51,16 +51,16 @@ type conn struct {
 	ending  bool // close the connection after the pending answers
 	linger  bool // and then read what still arrives
 
-	buf     []byte // bytes read; buf[r:w] is not processed yet
-	r, w    int
-	full    bool // the last read filled buf
-	began   bool // part of a command has arrived, and its deadline is set
-	timed   bool // a read deadline is set
-	args    [][]byte
-	kind    service.Kind // of the answer to the current command
-	ids     [128]byte    // scratch: one ID as text
-	known   map[string]*known
-	counted struct{ commands, ids uint64 } // since the last flush
+	buf      []byte // bytes read; buf[r:w] is not processed yet
+	r, w     int
+	full     bool // the last read filled buf
+	began    bool // part of a command has arrived, and its deadline is set
+	timed    bool // a read deadline is set
+	args     [][]byte
+	kind     service.Kind                   // of the answer to the current command
+	ids      [128]byte                      // scratch: one ID as text
+	lastName string                         // of a sequencer, that CheckName accepted
+	counted  struct{ commands, ids uint64 } // since the last flush
 
 	out     []byte    // answers not sent yet
 	err     error     // error of sending: the client has gone
@@ -185,11 +185,15 @@ func (c *conn) requestContext() context.Context {
 	if c.request == "" {
 		c.request = requestid.New()
 	}
-	ctx := c.ctx
-	if ctx == nil {
-		ctx = c.s.ctx
+	return requestid.WithID(c.context(), c.request)
+}
+
+// context returns the context of the current commands.
+func (c *conn) context() context.Context {
+	if c.ctx != nil {
+		return c.ctx
 	}
-	return requestid.WithID(ctx, c.request)
+	return c.s.ctx
 }
 
 // fail answers with an error about the command or its client.

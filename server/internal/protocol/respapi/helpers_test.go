@@ -18,79 +18,15 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
-// day is the time of the tests.
-var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-// stepClock returns a clock that begins at day and advances by ten seconds at
-// every reading, so that no test waits for real time.
-func stepClock() func() time.Time {
-	var n atomic.Int64
-	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
-}
-
-// newStatic makes a Static of a layout, with node 5 and its own clock.
-func newStatic(t testing.TB, layout string) *service.Static {
-	t.Helper()
-	l := firn.MustParseLayout(layout)
-	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
-		Now: stepClock(), MaxAhead: l.MaxAhead(),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// A backendFunc is a Backend that is a function.
-type backendFunc func(ctx context.Context, name string) (service.Sequencer, error)
-
-func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
-	return f(ctx, name)
-}
-
-func (f backendFunc) Opened(name string) (service.Sequencer, bool) {
-	s, err := f(context.Background(), name)
-	return s, err == nil && s.Try != nil
-}
-
-func (backendFunc) Ready(context.Context) error  { return nil }
-func (backendFunc) Admin() service.Administrator { return nil }
-
-// A sourceFunc is a Source that is a function.
-type sourceFunc func(ctx context.Context, n int) (firn.Batch, error)
-
-func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
-
-func (f sourceFunc) TryNextBatch(n int) (firn.Batch, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // so that the source does not wait
-	return f(ctx, n)
-}
-
-func (f sourceFunc) TryNext() (id firn.ID, err error) {
-	b, err := f.TryNextBatch(1)
-	if err == nil && b.Len() != 1 {
-		err = fmt.Errorf("%d IDs for one", b.Len())
-	}
-	for id = range b.All() {
-		break
-	}
-	return id, err
-}
-
-// oneSource is a Backend with one source of the default layout for all names.
-func oneSource(f sourceFunc) service.Backend {
-	return backendFunc(func(context.Context, string) (service.Sequencer, error) {
-		return service.Sequencer{Layout: firn.Default(), Source: f, Try: f}, nil
-	})
-}
+func newStatic(t testing.TB, layout string) *service.Static { return servicetest.NewStatic(t, layout) }
 
 // counting is a Backend whose IDs are 1, 2, 3 and so on, across all names.
 func counting() service.Backend {
 	var last atomic.Uint64
-	return oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+	return servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		end := last.Add(uint64(n))
 		return firn.BatchFromRuns(firn.Run{First: firn.ID(end - uint64(n) + 1), Step: 1, Count: n}), nil
 	})

@@ -20,12 +20,12 @@ func isSafe(l *firn.Layout) bool {
 
 // answerInt answers an INCR. An ID that exceeds int64 is lost: the ID is not
 // known before it is taken.
-func (c *conn) answerInt(q request, id firn.ID) {
-	if uint64(id) > math.MaxInt64 {
-		c.fail(codeErr, fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", uint64(id), q.name))
+func (c *conn) answerInt(q *request, id uint64) {
+	if id > math.MaxInt64 {
+		c.fail(codeErr, fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, q.name))
 		return
 	}
-	if uint64(id) > maxSafe && !c.s.warned.Load() && c.s.warned.CompareAndSwap(false, true) {
+	if id > maxSafe && !c.s.warned.Load() && c.s.warned.CompareAndSwap(false, true) {
 		c.s.c.Log.LogAttrs(c.requestContext(), slog.LevelWarn, "INCR returned an integer above 2^53, which JavaScript clients round without an error",
 			slog.String("sequencer", string(q.name)), slog.String("client", c.library.name),
 			slog.String("hint", "use NEXT, which returns strings; --resp-integers refuse-unsafe makes such an INCR an error"))

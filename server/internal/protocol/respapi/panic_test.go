@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // logLines receives the lines of a log.
@@ -26,11 +27,11 @@ func TestPanicEndsItsConnection(t *testing.T) {
 	var armed atomic.Bool
 	static := newStatic(t, "default")
 	s := NewServer(Config{
-		Backend: backendFunc(func(ctx context.Context, name string) (service.Sequencer, error) {
+		Backend: servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
 			if name == "bad" && armed.Load() {
 				panic("backend")
 			}
-			return static.Sequencer(ctx, name)
+			return static.Sequencer(ctx, name, nil)
 		}),
 		Trace: func(ctx context.Context) (context.Context, func(Answered)) { return ctx, func(Answered) {} },
 		Log:   slog.New(slog.NewTextHandler(log, nil)),

@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // TestRequestID: the log lines of a command have one request ID, which the
@@ -17,10 +18,11 @@ import (
 func TestRequestID(t *testing.T) {
 	var log strings.Builder
 	var seen []string
-	backend := oneSource(func(ctx context.Context, _ int) (firn.Batch, error) {
-		if id := requestid.Of(ctx); id != "" { // for a call that may wait
-			seen = append(seen, id)
+	backend := servicetest.Open(func(ctx context.Context, _ int) (firn.Batch, error) {
+		if ctx.Err() != nil {
+			return firn.Batch{}, ctx.Err() // a call that may not wait
 		}
+		seen = append(seen, requestid.Of(ctx))
 		return firn.Batch{}, errors.New("secret")
 	})
 	s := NewServer(Config{Backend: backend, Log: slog.New(requestid.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
@@ -55,12 +57,12 @@ func TestTrace(t *testing.T) {
 	var told []Answered
 	traced := 0
 	count := counting()
-	backend := backendFunc(func(ctx context.Context, name string) (service.Sequencer, error) {
+	backend := servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
 		if ctx.Value(traceKey{}) == nil {
-			return service.Sequencer{}, errors.New("it is not open yet")
+			return nil, errors.New("it is not open yet")
 		}
 		traced++
-		return count.Sequencer(ctx, name)
+		return count.Sequencer(ctx, name, nil)
 	})
 	s := NewServer(Config{Backend: backend, Trace: func(ctx context.Context) (context.Context, func(Answered)) {
 		return context.WithValue(ctx, traceKey{}, true), func(a Answered) { told = append(told, a) }
@@ -69,8 +71,8 @@ func TestTrace(t *testing.T) {
 	if want := (Answered{First: "next", Commands: 8, IDs: 105, Errors: 1}); len(told) != 1 || told[0] != want {
 		t.Errorf("told %+v, want %+v", told, want)
 	}
-	if traced != 1 {
-		t.Errorf("%d calls of the backend have the context, want one", traced)
+	if traced != 6 {
+		t.Errorf("%d calls of the backend have the context, want 6", traced)
 	}
 	told = nil
 	talk(s, "*-5\r\n")

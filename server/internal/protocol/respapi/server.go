@@ -19,8 +19,7 @@ import (
 // Config is the configuration of a Server. Only the Backend is required; the
 // zero value of every other field has the meaning given at the field.
 type Config struct {
-	// Backend finds the sequencers. Every connection keeps what it returns for a
-	// name, until that fails to give an ID.
+	// Backend finds the sequencers.
 	Backend service.Backend
 
 	// Limit is how long a command may wait for its IDs; 0 means
@@ -108,6 +107,7 @@ const (
 // concurrent use.
 type Server struct {
 	c       Config
+	take    service.Taker
 	started time.Time
 	ctx     context.Context // of all commands; done when Close is called
 	cancel  context.CancelFunc
@@ -147,6 +147,7 @@ func NewServer(c Config) *Server {
 		c: c, started: time.Now(), ours: limitsOf(c.MaxBytes), others: strangerLimits(c.MaxBytes),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),
 	}
+	s.take = service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -3,12 +3,10 @@ package respapi
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,8 +14,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // session has every kind of command, with a protocol error at its end.
@@ -46,41 +44,6 @@ func TestSessionCutAnywhere(t *testing.T) {
 	}
 	if before != len(whole) {
 		t.Errorf("%d bytes of answers, want %d", before, len(whole))
-	}
-}
-
-// TestSessionCutOverTCP is the same over TCP: a client that has closed its half
-// gets all answers, and one that has gone leaves nothing behind.
-func TestSessionCutOverTCP(t *testing.T) {
-	s := NewServer(Config{Backend: counting(), Version: "v1"})
-	addr := serveTCP(t, s)
-	count := func(in string) int { return len(values(t, talk(NewServer(Config{Backend: counting()}), in))) }
-	for i := 0; i <= len(session); i += 7 {
-		c := dialTCP(t, addr)
-		if _, err := io.WriteString(c, session[:i]); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(c.r)
-		if err != nil {
-			t.Fatalf("cut at %d: %v", i, err)
-		}
-		if got, want := len(values(t, string(got))), count(session[:i]); got != want {
-			t.Errorf("cut at %d: %d answers, want %d", i, got, want)
-		}
-		c.Close()
-
-		c = dialTCP(t, addr)
-		_, _ = io.WriteString(c, session[:i])
-		_ = c.Conn.(*net.TCPConn).SetLinger(0)
-		c.Close()
-	}
-	for deadline := time.Now().Add(nettest.Patience); s.Conns() > 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are left", s.Conns())
-		}
 	}
 }
 
@@ -126,32 +89,23 @@ func TestLongAnswers(t *testing.T) {
 // receives.
 func TestMemory(t *testing.T) {
 	for name, in := range map[string]io.Reader{
-		"junk":      io.LimitReader(endless("x"), 100<<20),
-		"spaces":    io.LimitReader(endless(" "), 100<<20),
-		"lines":     io.LimitReader(endless("\n"), 10<<20),
-		"bulk":      io.MultiReader(strings.NewReader("*64\r\n"), io.LimitReader(endless("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n"), 100<<20)),
-		"huge":      io.MultiReader(strings.NewReader("*1\r\n$1073741824\r\n"), io.LimitReader(endless("x"), 100<<20)),
-		"commands":  io.LimitReader(endless(line("NEXT orders")), 10<<20),
-		"echoes":    io.LimitReader(endless(cmd("ECHO", strings.Repeat("x", 64<<10))), 20<<20),
-		"unknown":   io.LimitReader(endless(cmd(strings.Repeat("x", 60<<10), strings.Repeat("y", 60<<10))), 20<<20),
-		"COMMAND":   io.LimitReader(endless("COMMAND\n"), 1<<20),
-		"new names": io.LimitReader(&numbered{}, 4<<20),
+		"junk":     io.LimitReader(endless("x"), 100<<20),
+		"spaces":   io.LimitReader(endless(" "), 100<<20),
+		"lines":    io.LimitReader(endless("\n"), 10<<20),
+		"bulk":     io.MultiReader(strings.NewReader("*64\r\n"), io.LimitReader(endless("$60000\r\n"+strings.Repeat("x", 60000)+"\r\n"), 100<<20)),
+		"huge":     io.MultiReader(strings.NewReader("*1\r\n$1073741824\r\n"), io.LimitReader(endless("x"), 100<<20)),
+		"commands": io.LimitReader(endless(line("NEXT orders")), 10<<20),
+		"echoes":   io.LimitReader(endless(cmd("ECHO", strings.Repeat("x", 64<<10))), 20<<20),
+		"unknown":  io.LimitReader(endless(cmd(strings.Repeat("x", 60<<10), strings.Repeat("y", 60<<10))), 20<<20),
+		"COMMAND":  io.LimitReader(endless("COMMAND\n"), 1<<20),
 	} {
 		nc := &discarding{scripted: scripted{in: in}}
 		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, who: new(auth.Credentials)}
 		c.serve()
-		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 || len(c.known) > maxKnown {
-			t.Errorf("%s: %d bytes to read, %d to write, %d names", name, len(c.buf), cap(c.out), len(c.known))
+		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 {
+			t.Errorf("%s: %d bytes to read, %d to write", name, len(c.buf), cap(c.out))
 		}
 	}
-}
-
-// A numbered reader sends NEXT of ever new names.
-type numbered struct{ n int }
-
-func (r *numbered) Read(b []byte) (int, error) {
-	r.n++
-	return copy(b, line(fmt.Sprintf("NEXT n%d", r.n))), nil
 }
 
 // An endlessReader repeats a text forever.
@@ -300,26 +254,11 @@ func TestTimeouts(t *testing.T) {
 			<-dripped
 		})
 	})
-	t.Run("write", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), WriteTimeout: 7 * time.Second}, func(s *Server, l *nettest.Pipes) {
-			c := newClient(l.Dial())
-			if _, err := io.WriteString(c, line("NEXT orders 100000")); err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			for s.Conns() > 0 {
-				time.Sleep(time.Second / 10)
-			}
-			if took := time.Since(began); took < 7*time.Second || took > 8*time.Second {
-				t.Errorf("a client that does not read was cut off after %v, want 7 s", took)
-			}
-		})
-	})
 }
 
 // waiting is a source whose IDs come after a while. Calls that do not wait
 // fail.
-func waiting(d time.Duration) sourceFunc {
+func waiting(d time.Duration) servicetest.Source {
 	return func(ctx context.Context, n int) (firn.Batch, error) {
 		if err := ctx.Err(); err != nil {
 			return firn.Batch{}, err
@@ -336,7 +275,7 @@ func waiting(d time.Duration) sourceFunc {
 // TestWaits: commands before one that waits are answered first, and a command
 // that waits too long is an error.
 func TestWaits(t *testing.T) {
-	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		if _, err := io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)); err != nil {
@@ -350,7 +289,7 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	})
-	serving(t, Config{Backend: oneSource(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		began := time.Now()
 		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded; retry after 1 s"
@@ -366,7 +305,7 @@ func TestWaits(t *testing.T) {
 // TestShutdown: Shutdown ends idle connections at once, and lets a command
 // finish.
 func TestShutdown(t *testing.T) {
-	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
 		if _, err := io.WriteString(half, "*1\r\n$4\r\n"); err != nil {
 			t.Fatal(err)
@@ -400,7 +339,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("ServeConn after Shutdown: %s", got)
 		}
 	})
-	serving(t, Config{Backend: oneSource(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
+	serving(t, Config{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
 		if _, err := io.WriteString(c, line("NEXT orders")); err != nil {
 			t.Fatal(err)
@@ -417,98 +356,4 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("Shutdown after Close = %v after %v", err, time.Since(began))
 		}
 	})
-}
-
-// TestPeerAccess: over TLS, a certificate identifies a client.
-func TestPeerAccess(t *testing.T) {
-	cert, _ := nettest.Certificate(t)
-	for _, tt := range []struct {
-		name  string
-		known bool // by its certificate
-		cert  bool
-		want  string
-	}{
-		{"certificate", true, true, "1"},
-		{"no certificate", true, false, "-NOAUTH Authentication required."},
-		{"certificate that is not known", false, true, "-NOAUTH Authentication required."},
-	} {
-		s := NewServer(Config{Backend: counting(), Auth: guard{tt.known, onlyOrders}, TLSState: func(nc net.Conn) *tls.ConnectionState {
-			state := nc.(*tls.Conn).ConnectionState()
-			return &state
-		}})
-		near, far := net.Pipe()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			secure := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert})
-			if err := secure.Handshake(); err != nil { // as package listen does
-				t.Error(err)
-			}
-			s.ServeConn(secure)
-		}()
-		config := &tls.Config{InsecureSkipVerify: true} // it is the test's own
-		if tt.cert {
-			config.Certificates = []tls.Certificate{cert}
-		}
-		c := newClient(tls.Client(near, config))
-		if got := c.do("NEXT orders"); got != tt.want {
-			t.Errorf("%s: NEXT orders = %s, want %s", tt.name, got, tt.want)
-		}
-		if got := c.do("NEXT users"); !strings.HasPrefix(got, "-NO") {
-			t.Errorf("%s: NEXT users = %s, want an error", tt.name, got)
-		}
-		c.do("RESET")
-		if got := c.do("NEXT orders"); strings.HasPrefix(got, "-") != strings.HasPrefix(tt.want, "-") {
-			t.Errorf("%s: after RESET NEXT orders = %s", tt.name, got)
-		}
-		near.Close()
-		<-done
-	}
-}
-
-// TestManyClients: many connections at once get IDs of their own, also from a
-// real generator that makes them wait.
-func TestManyClients(t *testing.T) {
-	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := serveTCP(t, NewServer(Config{Backend: backend}))
-	const clients, rounds, deep = 8, 20, 50
-	ids := make(chan []string, clients)
-	for i := range clients {
-		c := dialTCP(t, addr)
-		go func() {
-			var mine []string
-			for range rounds {
-				if _, err := io.WriteString(c, strings.Repeat(line("NEXT orders"), deep)+line(fmt.Sprintf("NEXT orders %d", 1+i))); err != nil {
-					break
-				}
-				for range deep {
-					mine = append(mine, c.read())
-				}
-				mine = append(mine, strings.Fields(strings.Trim(c.read(), "()"))...)
-			}
-			ids <- mine
-		}()
-	}
-	seen := make(map[string]bool)
-	total := 0
-	for range clients {
-		last := uint64(0)
-		for _, text := range <-ids {
-			id, err := firn.ParseID(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if seen[text] || uint64(id) <= last {
-				t.Fatalf("ID %s came twice, or after %d", text, last)
-			}
-			seen[text], last = true, uint64(id)
-			total++
-		}
-	}
-	if want := rounds * (clients*deep + clients*(clients+1)/2); total != want {
-		t.Errorf("%d IDs, want %d", total, want)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // script sends commands on one connection and compares the beginnings of the
@@ -75,7 +76,7 @@ func TestTransactionOfWhatFails(t *testing.T) {
 // byte of EXEC has taken nothing.
 func TestTransactionCutAnywhere(t *testing.T) {
 	taken := 0
-	s := NewServer(Config{Backend: oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+	s := NewServer(Config{Backend: servicetest.Open(func(_ context.Context, n int) (firn.Batch, error) {
 		taken += n
 		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
 	})})
@@ -126,6 +127,7 @@ func TestTransactionOfStrangers(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
+		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"AUTH right", "-ERR auth inside MULTI"}, {"EXEC", "-EXECABORT"},
 		{"CLIENT LIST", "-NOPERM"}, {"CLIENT INFO", "id=1 "},
 		{"CONFIG GET save", "(save )"}, {"CONFIG GET maxclients", "()"},
 	})
@@ -142,7 +144,7 @@ func TestObserveTransaction(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s*%d %d %t", command, n, ids, k != service.NoProblem))
 	}})
 	talk(s, line("MULTI")+strings.Repeat(line("INCR a"), 10)+line("NEXT a/")+line("EXEC")+line("MULTI")+line("INCR a")+strings.Repeat(line("INCR a"), 9)+line("EXEC"))
-	want := "multi*1 0 false, next*1 0 true, exec*1 0 true, multi*1 0 false, incr*1 1 false, incr*9 1 false, exec*1 0 false"
+	want := "multi*1 0 false, next*1 0 true, exec*1 0 true, multi*1 0 false, incr*10 1 false, exec*1 0 false"
 	if joined := strings.Join(got, ", "); joined != want {
 		t.Errorf("observed %s\nwant %s", joined, want)
 	}

@@ -29,16 +29,16 @@ type tally struct {
 	given  uint64
 }
 
-func (s *tally) Sequencer(context.Context, string) (service.Sequencer, error) {
+func (s *tally) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
 	if s.layout.Bits() == 128 {
-		return service.Sequencer{Layout: s.layout, Source128: wideTally{s}}, nil
+		return service.NewSequencer(s.layout, wideTally{s}), nil
 	}
-	return service.Sequencer{Layout: s.layout, Source: s}, nil
+	return service.NewSequencer(s.layout, s), nil
 }
 
-func (*tally) Ready(context.Context) error             { return nil }
-func (*tally) Admin() service.Administrator            { return nil }
-func (*tally) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (*tally) Ready(context.Context) error      { return nil }
+func (*tally) Admin() service.Administrator     { return nil }
+func (*tally) Opened(string) *service.Sequencer { return nil }
 
 func (s *tally) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	s.given += uint64(n)

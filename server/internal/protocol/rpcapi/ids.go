@@ -40,7 +40,7 @@ const maxCredit = 1_000_000_000
 type want struct {
 	name string
 	runs bool
-	s    service.Sequencer
+	s    *service.Sequencer
 }
 
 // limited returns the context of a call with the server's limit.
@@ -66,7 +66,8 @@ func (s *Server) find(ctx, limited context.Context, method, name string, form fi
 		return w, invalid("form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
 	}
 	var err error
-	if w.s, err = service.Find(limited, s.c.Backend, name, s.c.Auth, func() *auth.Credentials { return shownIn(ctx) }); err != nil {
+	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
+	if w.s, err = take.Find(limited, name, shownIn(ctx)); err != nil {
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
@@ -84,43 +85,29 @@ type answer struct {
 
 // take takes n IDs, or returns an error.
 func (s *Server) take(ctx, limited context.Context, method string, w want, n int) (a answer, err error) {
-	if w.s.Source128 != nil {
-		err = takeOf(limited, w.s.Source128, n, func(b firn.Batch128) {
-			if w.runs {
-				for _, r := range b.Runs() {
-					a.runs = append(a.runs, &firnv1.Run{First128: r.First[:], Step: r.Step, Count: uint32(r.Count)})
-				}
-				return
-			}
-			a.ids128 = b.AppendRaw(nil, 0, n)
-		})
-	} else {
-		err = takeOf(limited, w.s.Source, n, func(b firn.Batch) {
-			if w.runs {
-				for _, r := range b.Runs() {
-					a.runs = append(a.runs, &firnv1.Run{First: uint64(r.First), Step: r.Step, Count: uint32(r.Count)})
-				}
-				return
-			}
-			a.ids = make([]uint64, 0, n)
-			for id := range b.All() {
-				a.ids = append(a.ids, uint64(id))
-			}
-		})
-	}
-	if err != nil {
+	b, err := w.s.Take(limited, n)
+	switch {
+	case err != nil:
 		return answer{}, s.failed(ctx, method, err)
+	case w.runs:
+		for _, r := range b.Runs() {
+			run := &firnv1.Run{Step: r.Step, Count: uint32(r.Count)}
+			if w.s.Layout.Bits() == 128 {
+				run.First128 = r.First.Append(nil, firn.Raw)
+			} else {
+				run.First = r.First.Uint64()
+			}
+			a.runs = append(a.runs, run)
+		}
+	case w.s.Layout.Bits() == 128:
+		a.ids128 = b.AppendRaw(nil, 0, n)
+	default:
+		a.ids = make([]uint64, 0, n)
+		for id := range b.All {
+			a.ids = append(a.ids, id.Uint64())
+		}
 	}
 	return a, nil
-}
-
-// takeOf takes n IDs of a source for use, or returns an error.
-func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int, use func(firn.BatchOf[I])) error {
-	b, err := source.NextBatch(ctx, n)
-	if err = service.CheckLen(b.Len(), n, err); err == nil {
-		use(b)
-	}
-	return err
 }
 
 // Next makes IDs and returns them at once.
@@ -141,7 +128,7 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 		return nil, err
 	}
 	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
-		done, err := s.begin(ctx, limited, w.s.Layout, int(n))
+		done, err := s.begin(ctx, limited, &w.s.Layout, int(n))
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +142,7 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 }
 
 // begin waits until the call may begin a long answer of n IDs; done ends it.
-func (s *Server) begin(ctx, limited context.Context, l firn.Layout, n int) (done func(), err error) {
+func (s *Server) begin(ctx, limited context.Context, l *firn.Layout, n int) (done func(), err error) {
 	turn, cancel := service.WithTurn(limited, l, n)
 	defer cancel()
 	m := callerOf(ctx).meter

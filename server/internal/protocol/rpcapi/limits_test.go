@@ -182,9 +182,9 @@ func testDetachGoesOn(t *testing.T) {
 	away := &cutOff{Store: store}
 	other := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(away, nil)})
 	// It holds a number, and then hears of nothing.
-	if s, err := other.Sequencer(t.Context(), "orders"); err != nil {
+	if s, err := other.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
-	} else if _, err := s.Source.NextBatch(t.Context(), 1); err != nil {
+	} else if _, err := s.Take(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	away.cut.Store(true)

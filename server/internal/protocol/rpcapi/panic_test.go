@@ -28,21 +28,17 @@ func (p *panicking) maybe(at string) {
 	}
 }
 
-func (p *panicking) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
+func (p *panicking) Sequencer(ctx context.Context, name string, _ func() error) (*service.Sequencer, error) {
 	p.maybe("find")
-	s, err := p.Cluster.Sequencer(ctx, name)
-	if err == nil {
-		source := s.Source
-		s.Source = sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
-			p.maybe("take")
-			return source.NextBatch(ctx, n)
-		})
-	}
-	return s, err
+	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil)
+	return service.NewSequencer(firn.Default(), sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
+		p.maybe("take")
+		return g.NextBatch(ctx, n)
+	})), err
 }
 
 // Opened is false, so that calls ask Sequencer.
-func (*panicking) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (*panicking) Opened(string) *service.Sequencer { return nil }
 
 // TestPanicEndsItsCall: a panic in a call is INTERNAL for its client. Calls
 // after it are answered, also those for many IDs, of which only some may run at

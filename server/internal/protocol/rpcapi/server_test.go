@@ -63,13 +63,13 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 // A failing backend fails with an error.
 type failing struct{ err error }
 
-func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
-	return service.Sequencer{}, f.err
+func (f failing) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+	return nil, f.err
 }
 
-func (failing) Ready(context.Context) error             { return nil }
-func (failing) Admin() service.Administrator            { return nil }
-func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (failing) Ready(context.Context) error      { return nil }
+func (failing) Admin() service.Administrator     { return nil }
+func (failing) Opened(string) *service.Sequencer { return nil }
 
 func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
@@ -184,13 +184,13 @@ type slow struct {
 	free  chan struct{}
 }
 
-func (s *slow) Sequencer(context.Context, string) (service.Sequencer, error) {
-	return service.Sequencer{Layout: firn.Default(), Source: s}, nil
+func (s *slow) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+	return service.NewSequencer(firn.Default(), s), nil
 }
 
-func (*slow) Ready(context.Context) error             { return nil }
-func (*slow) Admin() service.Administrator            { return nil }
-func (*slow) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (*slow) Ready(context.Context) error      { return nil }
+func (*slow) Admin() service.Administrator     { return nil }
+func (*slow) Opened(string) *service.Sequencer { return nil }
 
 func (s *slow) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
 	s.calls.Add(1)
@@ -518,14 +518,14 @@ func TestReflection(t *testing.T) {
 
 type seeing func(ctx context.Context)
 
-func (s seeing) Sequencer(ctx context.Context, _ string) (service.Sequencer, error) {
+func (s seeing) Sequencer(ctx context.Context, _ string, _ func() error) (*service.Sequencer, error) {
 	s(ctx)
-	return service.Sequencer{}, grant.ErrNodesExhausted
+	return nil, grant.ErrNodesExhausted
 }
 
-func (seeing) Ready(context.Context) error             { return nil }
-func (seeing) Admin() service.Administrator            { return nil }
-func (seeing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+func (seeing) Ready(context.Context) error      { return nil }
+func (seeing) Admin() service.Administrator     { return nil }
+func (seeing) Opened(string) *service.Sequencer { return nil }
 
 // FuzzNext: whatever bytes a request has, it is answered or refused.
 func FuzzNext(f *testing.F) {

@@ -93,14 +93,14 @@ func New(fleet *service.Fleet, c Config) *Peers {
 // Close closes idle connections. Requests end with their contexts.
 func (p *Peers) Close() { p.web.CloseIdleConnections() }
 
-// NextBatch takes 64-bit IDs from another server.
-func (p *Peers) NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error) {
-	return take(ctx, p, name, l, n, lacks, l.Decompose, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) })
-}
-
-// NextBatch128 takes 128-bit IDs from another server.
-func (p *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error) {
-	return take(ctx, p, name, l, n, lacks, l.Decompose128, func(b []byte) firn.ID128 { return firn.ID128(b) })
+// Take takes IDs from another server.
+func (p *Peers) Take(ctx context.Context, name string, l firn.Layout, n int, lacks error) (service.Batch, error) {
+	if l.Bits() == 128 {
+		b, err := take(ctx, p, name, l, n, lacks, l.Decompose128, func(b []byte) firn.ID128 { return firn.ID128(b) })
+		return service.BatchOf(&l, b, n, err)
+	}
+	b, err := take(ctx, p, name, l, n, lacks, l.Decompose, func(b []byte) firn.ID { return firn.ID(binary.BigEndian.Uint64(b)) })
+	return service.BatchOf(&l, b, n, err)
 }
 
 // CanHelp reports whether no call has failed lately.

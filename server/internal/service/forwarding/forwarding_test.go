@@ -100,19 +100,13 @@ func listener(t *testing.T) net.Listener {
 
 // take takes IDs of orders, as text.
 func (s *server) take(ctx context.Context, n int) (ids []string, err error) {
-	q, err := s.Sequencer(ctx, "orders")
-	switch {
-	case err != nil:
+	q, err := s.Sequencer(ctx, "orders", nil)
+	if err != nil {
 		return nil, err
-	case q.Source128 != nil:
-		return texts(q.Source128.NextBatch(ctx, n))
 	}
-	return texts(q.Source.NextBatch(ctx, n))
-}
-
-func texts[I firn.AnyID[I]](b firn.BatchOf[I], err error) (ids []string, _ error) {
-	for id := range b.All() {
-		ids = append(ids, fmt.Sprint(id))
+	b, err := q.Take(ctx, n)
+	for id := range b.All {
+		ids = append(ids, string(id.Append(nil, q.Layout.Format())))
 	}
 	return ids, err
 }
@@ -191,37 +185,6 @@ func TestForwarding(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		})
-	}
-}
-
-// TestRuns: a batch of another server is as few runs as one of this server.
-func TestRuns(t *testing.T) {
-	for _, layout := range []string{"default", "boundary", "lable,mode=spread", "uuidv7"} {
-		store := new(memstore.Store)
-		a := setup{store: store, layout: layout}.start(t)
-		a.mustTake(t, 1)
-		b := setup{store: store, layout: layout, to: []string{a.url}}.start(t)
-		q, err := b.Sequencer(t.Context(), "orders")
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, count := 0, 0
-		if q.Source128 != nil {
-			batch, err := q.Source128.NextBatch(t.Context(), 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, count = len(batch.Runs()), batch.Len()
-		} else {
-			batch, err := q.Source.NextBatch(t.Context(), 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, count = len(batch.Runs()), batch.Len()
-		}
-		if count != 1000 || q.Layout.HasRuns() && q.Layout.Ordered() && n > 40 {
-			t.Errorf("%s: %d IDs in %d runs", layout, count, n)
-		}
 	}
 }
 
@@ -475,18 +438,18 @@ func TestWithoutStore(t *testing.T) {
 	a.mustTake(t, 10)
 	b := setup{store: store, to: []string{a.url}}.start(t)
 	b.mustTake(t, 10)
-	s, err := b.Sequencer(t.Context(), "orders")
+	s, err := b.Sequencer(t.Context(), "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.store.Cut.Store(true)
-	if _, err := s.Source.NextBatch(t.Context(), 10); err != nil {
+	if _, err := s.Take(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
 	b.windows.mu.Lock()
 	clear(b.windows.known)
 	b.windows.mu.Unlock()
-	if got, err := s.Source.NextBatch(t.Context(), 10); got.Len() != 0 || !errors.Is(err, sequencer.ErrUnavailable) {
+	if got, err := s.Take(t.Context(), 10); got.Len() != 0 || !errors.Is(err, sequencer.ErrUnavailable) {
 		t.Errorf("%d IDs that cannot be checked, and %v, want none and %v", got.Len(), err, sequencer.ErrUnavailable)
 	}
 }

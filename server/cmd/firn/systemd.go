@@ -1,6 +1,4 @@
-// Package systemd reports the state of a service to the service manager that
-// started it: systemd, for a service with Type=notify. See sd_notify(3).
-package systemd
+package main
 
 import (
 	"context"
@@ -13,18 +11,19 @@ import (
 	"time"
 )
 
-// A Manager is the service manager that started this process. The zero value
-// means none, and its methods do nothing.
-type Manager struct {
+// A serviceManager is the service manager that started this process: systemd,
+// for a service with Type=notify (see sd_notify(3)). The zero value means none,
+// and its methods do nothing.
+type serviceManager struct {
 	socket   string        // "" means none
 	watchdog time.Duration // 0 if it does not restart silent services
 	log      *slog.Logger
 }
 
-// FromEnv reads the variables that systemd sets. log receives the failures of
+// serviceManagerOf reads the variables that systemd sets. log receives the failures of
 // notifications.
-func FromEnv(getenv func(string) string, log *slog.Logger) Manager {
-	m := Manager{socket: getenv("NOTIFY_SOCKET"), log: log}
+func serviceManagerOf(getenv func(string) string, log *slog.Logger) serviceManager {
+	m := serviceManager{socket: getenv("NOTIFY_SOCKET"), log: log}
 	if pid := getenv("WATCHDOG_PID"); pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return m // for another process of the service
 	}
@@ -35,7 +34,7 @@ func FromEnv(getenv func(string) string, log *slog.Logger) Manager {
 }
 
 // tell sends lines of NAME=VALUE. A failure is only logged.
-func (m Manager) tell(lines ...string) {
+func (m serviceManager) tell(lines ...string) {
 	if m.socket == "" {
 		return
 	}
@@ -50,16 +49,16 @@ func (m Manager) tell(lines ...string) {
 }
 
 // Ready reports that requests are answered.
-func (m Manager) Ready(url string) { m.tell("READY=1", "STATUS=Serving on "+url) }
+func (m serviceManager) Ready(url string) { m.tell("READY=1", "STATUS=Serving on "+url) }
 
 // Stopping reports that the server is about to end, and within how much time.
-func (m Manager) Stopping(within time.Duration) {
+func (m serviceManager) Stopping(within time.Duration) {
 	m.tell("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
 // Watch reports twice per interval that the server is alive, until ctx is done.
 // Its goroutine waits for a processor like those of requests.
-func (m Manager) Watch(ctx context.Context) {
+func (m serviceManager) Watch(ctx context.Context) {
 	if m.socket == "" || m.watchdog == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +12,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +28,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -271,142 +271,254 @@ func stacks() []byte {
 // a connection.
 const lingering = time.Second
 
-// TestCutAtEveryByte: a connection that ends in any way, after any byte that
-// the client sends, leaves nothing behind, and the server keeps serving.
-func TestCutAtEveryByte(t *testing.T) {
+// How long firn serve waits for slow clients, as in docs/http.md, docs/resp.md
+// and the limits of package rpcapi.
+const (
+	slowRequest = 10 * time.Second                // a request of HTTP or a command of RESP, once it has begun
+	slowIdle    = 2 * time.Minute                 // between requests of HTTP
+	slowPing    = (30 + 20) * time.Second         // gRPC: until the ping, and for its answer
+	slowReader  = (10 + 30) * time.Second         // until an answer is given up
+	perByte     = 3 * time.Second                 // of a client that is too slow
+	perGoodByte = slowRequest / 2 / 1000          // of a client that is slow, but in time
+	slowMargin  = lingering + 10*time.Millisecond // for what follows the deadline
+)
+
+// A drip writes bytes one by one.
+type drip struct {
+	*memConn
+	every time.Duration
+}
+
+func (d drip) Write(b []byte) (int, error) {
+	for i := range b {
+		if _, err := d.memConn.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+		time.Sleep(d.every)
+	}
+	return len(b), nil
+}
+
+// A way is what a client does after it has sent a part of a session.
+type way struct {
+	name string
+	do   func(c *memConn, rest string)
+
+	// limit is when the server must have closed the connection at the latest, if
+	// the client does not.
+	limit func(protocol string, sent int, rest string) time.Duration
+}
+
+// cuts end the connection.
+var cuts = []way{
+	{name: "closed", do: func(c *memConn, _ string) { _ = c.Close() }},
+	{name: "reset", do: func(c *memConn, _ string) { _ = c.Reset() }},
+	{name: "reset when read", do: func(c *memConn, _ string) { synctest.Wait(); _ = c.Reset() }},
+	{name: "half-closed", do: func(c *memConn, _ string) { _ = c.CloseWrite() }},
+}
+
+// ways are all of them.
+var ways = append(slices.Clone(cuts),
+	way{name: "half-closed, then read", do: func(c *memConn, _ string) { _ = c.CloseWrite(); _, _ = io.Copy(io.Discard, c) }},
+	way{name: "closed when read", do: func(c *memConn, _ string) { synctest.Wait(); _ = c.Close() }},
+	way{name: "never read further", do: func(c *memConn, _ string) { synctest.Wait(); _ = c.CloseWrite(); synctest.Wait(); _ = c.Reset() }},
+	way{name: "too slow", do: func(c *memConn, rest string) { _, _ = io.WriteString(drip{c, perByte}, rest) },
+		limit: func(protocol string, _ int, rest string) time.Duration {
+			if protocol == "grpc" { // whole frames that come in time are as good as answers to pings
+				return perByte*time.Duration(len(rest)) + slowPing
+			}
+			// What was begun may just be in time, and the four bytes that tell what
+			// comes next count as idle.
+			return 2*slowRequest + 5*perByte
+		}},
+	way{name: "silent", do: func(*memConn, string) {},
+		limit: func(protocol string, sent int, _ string) time.Duration {
+			switch {
+			case protocol == "grpc" && sent >= 4: // it is known to be gRPC
+				return slowPing
+			case protocol == "resp": // it may be silent between commands for as long as it likes
+				return 0
+			}
+			return slowIdle
+		}},
+)
+
+// TestHostileClients: a client that is slow but in time gets all answers. One
+// that ends, is too slow or falls silent after any byte, in whatever way, is
+// closed in time and leaves nothing behind, and the server keeps serving.
+func TestHostileClients(t *testing.T) {
 	all := recordings(t)
-	cuts, bytes := 0, 0
+	tested := 0
 	for protocol, session := range all {
 		t.Run(protocol, func(t *testing.T) {
 			inBubble(t, all, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
-				good(t, protocol, session, dial(1<<20))
+				good(t, protocol, session, drip{dial(1 << 20), perGoodByte})
 				time.Sleep(lingering)
-				clean("the whole session")
-				bytes += len(session)
+				clean("in time")
 				for i := 0; i <= len(session); i += step() {
-					for how, end := range map[string]func(c *memConn){
-						"half-closed": func(c *memConn) {
-							_ = c.CloseWrite()
-							_, _ = io.Copy(io.Discard, c)
-							_ = c.Close()
-						},
-						"closed":             func(c *memConn) { _ = c.Close() },
-						"reset":              func(c *memConn) { _ = c.Reset() },
-						"reset when read":    func(c *memConn) { synctest.Wait(); _ = c.Reset() },
-						"closed when read":   func(c *memConn) { synctest.Wait(); _ = c.Close() },
-						"never read further": func(c *memConn) { synctest.Wait(); _ = c.CloseWrite(); synctest.Wait(); _ = c.Reset() },
-					} {
+					for _, w := range ways {
+						what := fmt.Sprintf("%d of %d bytes, %s", i, len(session), w.name)
 						c := dial(1 << 20)
 						_, _ = io.WriteString(c, session[:i])
-						end(c)
+						if w.limit != nil && i < len(session) {
+							synctest.Wait()
+							begin := time.Now()
+							ended := make(chan time.Duration, 1)
+							go func() {
+								_, _ = io.Copy(io.Discard, c)
+								ended <- time.Since(begin)
+							}()
+							w.do(c, session[i:])
+							limit := w.limit(protocol, i, session[i:])
+							if limit == 0 {
+								limit = slowRequest
+								time.Sleep(limit)
+								_ = c.CloseWrite()
+							}
+							if took := <-ended; took > limit+slowMargin {
+								t.Errorf("%s: it was closed after %v, want %v at most", what, took, limit)
+							}
+						} else {
+							w.do(c, session[i:])
+						}
+						_ = c.Close()
 						time.Sleep(lingering)
-						clean(fmt.Sprintf("%d of %d bytes, %s", i, len(session), how))
-						cuts++
+						clean(what)
+						tested++
 					}
 				}
 			})
 		})
 	}
-	t.Logf("report: connections cut: %d, after each of the %d bytes of %d sessions of HTTP, gRPC and RESP, in 6 ways each: no goroutine is left", cuts, bytes, len(all))
+	t.Logf("report: hostile clients: %d connections of HTTP, gRPC and RESP that end, are too slow or silent, in %d ways: no goroutine is left", tested, len(ways))
 }
 
-// TestCutOverTCP is the same over real connections, many at a time.
-func TestCutOverTCP(t *testing.T) {
-	all := recordings(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStack(t, l, nil)
-	dial := func() *net.TCPConn {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		return conn.(*net.TCPConn)
-	}
-	wholes := func() {
-		t.Helper()
-		for protocol, session := range all {
-			if c := dial(); c != nil {
-				good(t, protocol, session, c)
+// TestAnswersCut: a client that reads a part of a long answer and goes away, or
+// does not read on, leaves nothing behind.
+func TestAnswersCut(t *testing.T) {
+	const most = service.MaxCount
+	requests := map[string]string{
+		"http text":  fmt.Sprintf("GET /v1/sequencers/orders/next?count=%d HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n", most),
+		"http bytes": fmt.Sprintf("POST /v1/sequencers/orders/next?count=%d&format=raw HTTP/1.1\r\nHost: localhost\r\n\r\n", most),
+		"metrics":    "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"resp array": fmt.Sprintf("NEXT orders %d\r\nNEXT orders %d\r\n", most, most),
+		"resp bulk":  fmt.Sprintf("NEXTB orders %d\r\nNEXTB orders %d\r\n", most, most),
+		"grpc next": recordCalls(t, func(ctx context.Context, conn *grpc.ClientConn) error {
+			_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "orders", Count: most})
+			return err
+		}),
+		"grpc stream": recordCalls(t, func(ctx context.Context, conn *grpc.ClientConn) error {
+			stream, err := firnv1.NewIDsClient(conn).Stream(ctx)
+			if err != nil {
+				return err
 			}
-		}
-	}
-	// settled waits until the number of goroutines stops falling.
-	settled := func(most int) (n int) {
-		for deadline := time.Now().Add(nettest.Patience); ; time.Sleep(5 * time.Millisecond) {
-			if n = runtime.NumGoroutine(); n <= most || time.Now().After(deadline) {
-				return n
+			if err := stream.Send(&firnv1.StreamRequest{Sequencer: "orders", Credit: 1 << 20, Batch: 1000}); err != nil {
+				return err
 			}
-		}
+			_, err = stream.Recv()
+			return err
+		}),
 	}
-	wholes()
-	time.Sleep(lingering) // net/http waits half a second for the other end, whatever the load
-	before := runtime.NumGoroutine()
-	runtime.GC()
-	var heap runtime.MemStats
-	runtime.ReadMemStats(&heap)
-	heapBefore := heap.HeapAlloc
-
-	var cuts atomic.Int64
-	var workers sync.WaitGroup
-	type cut struct {
-		text string
-		how  int
-	}
-	work := make(chan cut)
-	for range 16 {
-		workers.Go(func() {
-			for w := range work {
-				c := dial()
-				if c == nil {
-					continue
-				}
-				_ = c.SetDeadline(time.Now().Add(nettest.Patience))
-				_, err := io.WriteString(c, w.text)
-				if err != nil && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
-					t.Error(err)
-				}
-				switch w.how {
-				case 0:
-					_ = c.CloseWrite()
-					if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-						t.Errorf("half-closed after %q, and then nothing came", w.text)
+	tested := 0
+	inBubble(t, recordings(t), func(t *testing.T, dial func(int) *memConn, clean func(string)) {
+		for what, request := range requests {
+			for n := 0; n < 2<<20; n += 1 + n/3 {
+				for _, how := range []string{"closed", "reset", "not read further"} {
+					c := dial(4 << 10)
+					_, _ = io.WriteString(c, request)
+					_ = c.SetReadDeadline(time.Now().Add(lingering)) // where the answer is shorter
+					_, _ = io.CopyN(io.Discard, c, int64(n))
+					switch how {
+					case "closed":
+						_ = c.Close()
+					case "reset":
+						_ = c.Reset()
+					default:
+						time.Sleep(max(slowIdle, slowReader, slowPing))
+						if what[:4] == "resp" && n > 1<<20 {
+							_ = c.Close() // all may have been read, and then it is idle
+						}
 					}
-				case 1:
-					_ = c.SetLinger(0)
+					time.Sleep(slowMargin)
+					clean(fmt.Sprintf("%s, %d bytes of the answer, %s", what, n, how))
+					_ = c.Close()
+					tested++
 				}
-				_ = c.Close()
-				cuts.Add(1)
+			}
+		}
+	})
+	t.Logf("report: answers cut: %d connections whose client goes away while the server writes, or does not read on: no goroutine is left", tested)
+}
+
+// A cutConn ends in a chosen way after a number of bytes was written.
+type cutConn struct {
+	*memConn
+	left  int
+	end   func(*memConn)
+	wrote int
+}
+
+var errCut = errors.New("the connection was cut")
+
+func (c *cutConn) Write(b []byte) (int, error) {
+	if c.left >= len(b) {
+		c.left -= len(b)
+		n, err := c.memConn.Write(b)
+		c.wrote += n
+		return n, err
+	}
+	n, _ := c.memConn.Write(b[:c.left])
+	c.left = 0
+	c.wrote += n
+	c.end(c.memConn)
+	return n, errCut
+}
+
+// TestCutInsideTLS: a connection that ends anywhere in its handshake, or in
+// what is sent after it, leaves nothing behind, for each protocol that may be
+// negotiated.
+func TestCutInsideTLS(t *testing.T) {
+	dir := t.TempDir()
+	all := recordings(t)
+	tested := 0
+	synctest.Test(t, func(t *testing.T) {
+		toDay()
+		config := nettest.Certificates(t, dir)
+		certificates := &server.TLS{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+		over := func(conn net.Conn, protocol string) *tls.Conn {
+			c := config.Clone()
+			switch protocol {
+			case "grpc":
+				c.NextProtos = []string{"h2"}
+			case "resp":
+			default:
+				c.NextProtos = []string{"h2", "http/1.1"}
+			}
+			return tls.Client(conn, c)
+		}
+		inStack(t, certificates, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
+			for protocol, session := range all {
+				// Hellos and signatures differ in length by a few bytes.
+				for left, more := 0, true; more; left += 37 * step() {
+					for _, w := range cuts {
+						raw := &cutConn{memConn: dial(1 << 20), left: left, end: func(c *memConn) { w.do(c, "") }}
+						conn := over(raw, protocol)
+						// In two records.
+						_, err := io.WriteString(conn, session[:len(session)/2])
+						if err == nil {
+							_, err = io.WriteString(conn, session[len(session)/2:])
+						}
+						more = errors.Is(err, errCut)
+						_ = raw.SetReadDeadline(time.Now().Add(2 * slowRequest))
+						_, _ = io.Copy(io.Discard, conn)
+						_ = raw.memConn.Close()
+						time.Sleep(lingering)
+						clean(fmt.Sprintf("%s, %d bytes, %s", protocol, left, w.name))
+						tested++
+					}
+				}
 			}
 		})
-	}
-	for _, session := range all {
-		for i := 0; i <= len(session); i += step() {
-			for how := range 3 {
-				work <- cut{session[:i], how}
-			}
-		}
-	}
-	close(work)
-	workers.Wait()
-	wholes()
-	if n := settled(before); n > before {
-		t.Errorf("%d goroutines, and there were %d before:\n%s", n, before, stacks())
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&heap)
-	if grown := int64(heap.HeapAlloc) - int64(heapBefore); grown > 8<<20 {
-		t.Errorf("the heap has grown by %d KiB after %d connections", grown>>10, cuts.Load())
-	}
-	if err := s.end(); err != nil {
-		t.Error(err)
-	}
-	if text := s.logs.String(); strings.Contains(text, "panic") {
-		t.Error(text)
-	}
-	t.Logf("report: connections cut over TCP: %d, half-closed, closed and reset; %d goroutines before and after, and %d KiB of heap before and %d after",
-		cuts.Load(), before, heapBefore>>10, heap.HeapAlloc>>10)
+	})
+	t.Logf("report: connections cut inside TLS: %d, in the handshake and after it: no goroutine is left", tested)
 }

@@ -1,4 +1,4 @@
-package logwriter
+package main
 
 import (
 	"bytes"
@@ -27,15 +27,15 @@ func (g *gate) Write(b []byte) (int, error) {
 	return g.text.Write(b)
 }
 
-// TestWriter: lines are written before the call returns; without a reader,
+// TestLogWriter: lines are written before the call returns; without a reader,
 // only the first call waits, briefly, a bounded number of lines is kept, and
 // the log reports how many are missing.
-func TestWriter(t *testing.T) {
+func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
 		close(open)
 		g := &gate{shut: open}
-		w := New(g, func(lines int) []byte { return fmt.Appendf(nil, "%d are missing\n", lines) })
+		w := newLogWriter(g, func(lines int) []byte { return fmt.Appendf(nil, "%d are missing\n", lines) })
 		begin := time.Now()
 		for i := range 3 {
 			fmt.Fprintf(w, "line %d\n", i)
@@ -54,15 +54,15 @@ func TestWriter(t *testing.T) {
 		for i := range many {
 			fmt.Fprintf(w, "%0*d\n", size-1, i)
 		}
-		if took := time.Since(begin); took != patience {
-			t.Errorf("%d unread lines took %v, want %v", many, took, patience)
+		if took := time.Since(begin); took != logPatience {
+			t.Errorf("%d unread lines took %v, want %v", many, took, logPatience)
 		}
 		close(g.shut)
 		synctest.Wait()
 		fmt.Fprintln(w, "the last")
 		w.Close()
 		got := strings.Split(g.text.String(), "\n")
-		kept := 1 + mostPending/size // and the line that waited
+		kept := 1 + mostLines // and the line that waited
 		if len(got) != kept+3 || got[kept] != fmt.Sprintf("%d are missing", many-kept) || got[kept+1] != "the last" {
 			t.Errorf("%d lines, the last of them %q, want %d that were kept, and how many are missing", len(got), got[max(0, len(got)-3):], kept)
 		}
@@ -73,11 +73,11 @@ func TestWriter(t *testing.T) {
 	})
 }
 
-// TestClose: Close does not wait for a log without a reader.
-func TestClose(t *testing.T) {
+// TestLogWriterCloses: Close does not wait for a log without a reader.
+func TestLogWriterCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{shut: make(chan struct{})}
-		w := New(g, func(int) []byte { return nil })
+		w := newLogWriter(g, func(int) []byte { return nil })
 		fmt.Fprintln(w, "line")
 		begin := time.Now()
 		w.Close()

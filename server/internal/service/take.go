@@ -1,0 +1,212 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// A Taker takes IDs for the clients of a protocol.
+type Taker struct {
+	Backend Backend
+	Auth    auth.Authorizer // decides who creates sequencers; nil allows everyone
+	Limit   time.Duration   // how long a call of Take may wait
+}
+
+// Terms are a protocol's part in a call of Take. Neither function is required.
+type Terms struct {
+	// Fit returns an error if the client cannot be given IDs of a layout. It is
+	// called before any ID is taken, perhaps twice.
+	Fit func(*firn.Layout) error
+
+	// Wait is called before the call waits. It returns the context to wait in.
+	Wait func() context.Context
+}
+
+// Take takes n IDs of the named sequencer for a client that may take them. It
+// first tries. If the sequencer has to be opened or IDs are not free yet, it
+// waits for both, at most for the limit. A sequencer that does not exist is
+// created if the client with these credentials may create it. A call that
+// returns an error has taken nothing, as far as possible.
+func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n int, terms Terms) (b Batch, err error) {
+	if err := ctx.Err(); err != nil {
+		return b, err
+	}
+	s := t.Backend.Opened(name)
+	if s != nil {
+		if b, err = s.tryFit(n, terms.Fit); err == nil || errors.As(err, new(unfit)) {
+			return b, err
+		}
+	}
+	if terms.Wait != nil {
+		ctx = terms.Wait()
+	}
+	limited, cancel := context.WithTimeout(ctx, t.Limit)
+	defer cancel()
+	if s != nil {
+		b, err = s.wait(limited, n, err)
+	} else if s, err = t.Find(limited, name, c); err == nil {
+		if err = fits(&s.Layout, terms.Fit); err == nil {
+			b, err = s.Take(limited, n)
+		}
+	}
+	if err != nil && limited.Err() != nil {
+		err = &lateError{err}
+	}
+	return b, err
+}
+
+// Try is Take for IDs that are available without waiting.
+func (t *Taker) Try(name string, n int, terms Terms) (b Batch, err error) {
+	s := t.Backend.Opened(name)
+	if s == nil {
+		return b, errNotTried
+	}
+	return s.tryFit(n, terms.Fit)
+}
+
+// Find returns the sequencer of a name, which is created if necessary and if
+// the client with these credentials may create it.
+func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Sequencer, error) {
+	if s := t.Backend.Opened(name); s != nil {
+		return s, nil
+	}
+	if t.Auth == nil {
+		return t.Backend.Sequencer(ctx, name, nil)
+	}
+	mine := *c // because opening the sequencer may outlast the call
+	return t.Backend.Sequencer(ctx, name, func() error { return t.Auth.Allow(&mine, auth.Create, name) })
+}
+
+// tryFit is Try for a layout that fits.
+func (s *Sequencer) tryFit(n int, fit func(*firn.Layout) error) (b Batch, err error) {
+	if err := fits(&s.Layout, fit); err != nil {
+		return b, err
+	}
+	return s.Try(n)
+}
+
+// unfit is an error of Terms.Fit.
+type unfit struct{ error }
+
+func (e unfit) Unwrap() error { return e.error }
+
+func fits(l *firn.Layout, fit func(*firn.Layout) error) error {
+	if fit == nil {
+		return nil
+	}
+	if err := fit(l); err != nil {
+		return unfit{err}
+	}
+	return nil
+}
+
+// A lateError is an error of a call whose limit has passed.
+type lateError struct{ error }
+
+func (e *lateError) Unwrap() error { return e.error }
+
+// A CreateError means that a client may not create the sequencer that it uses.
+type CreateError struct {
+	Name  string
+	Cause error
+}
+
+func (e *CreateError) Error() string {
+	return fmt.Sprintf("sequencer %s does not exist, and was not created: %v", e.Name, e.Cause)
+}
+
+func (e *CreateError) Unwrap() error { return e.Cause }
+
+// allowed returns nil if a client may create a sequencer by using it.
+func allowed(name string, mayCreate func() error) error {
+	if mayCreate == nil {
+		return nil
+	}
+	if err := mayCreate(); err != nil {
+		return &CreateError{Name: name, Cause: err}
+	}
+	return nil
+}
+
+// errNotTried means that a source cannot make IDs without waiting.
+var errNotTried = errors.New("IDs are not available without waiting")
+
+// A maker makes the IDs of a Sequencer: a generator, or a sequencer of a store.
+// It answers calls in the order of their arrival, however many IDs each
+// requests.
+type maker struct {
+	layout  *firn.Layout
+	try     func(n int) (Batch, error)
+	next    func(ctx context.Context, n int) (Batch, error)
+	waiting atomic.Int64 // calls that wait for their turn
+}
+
+// A trier makes IDs that are available and that no earlier call waits for.
+type trier[I firn.AnyID[I]] interface {
+	TryNextBatch(n int) (firn.BatchOf[I], error)
+}
+
+func makerOf[I firn.AnyID[I]](l *firn.Layout, m firn.SourceOf[I]) *maker {
+	is := &maker{layout: l, next: func(ctx context.Context, n int) (Batch, error) {
+		b, err := m.NextBatch(ctx, n)
+		return BatchOf(l, b, n, err)
+	}}
+	if m, ok := m.(trier[I]); ok {
+		is.try = func(n int) (Batch, error) {
+			b, err := m.TryNextBatch(n)
+			return BatchOf(l, b, n, err)
+		}
+	}
+	return is
+}
+
+// isWait reports whether an error of a call that does not wait means that a
+// waiting call would have waited.
+func isWait(err error) bool {
+	return err == errNotTried || errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// wait waits for its turn, and for the IDs, after a refusal of try. The first
+// call that waits has its turn, and all of its limit.
+func (m *maker) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
+	if !isWait(refusal) {
+		return b, refusal
+	}
+	first := m.waiting.Add(1) == 1
+	defer m.waiting.Add(-1)
+	if first || !errors.Is(refusal, firn.ErrExhausted) {
+		return m.next(ctx, n)
+	}
+	limited, cancel := WithTurn(ctx, m.layout, n)
+	defer cancel()
+	b, err = m.next(limited, n)
+	if wait := (*firn.WaitError)(nil); limited.Err() != nil && ctx.Err() == nil && errors.As(err, &wait) {
+		return b, wait // the caller's own limit has not passed
+	}
+	return b, err
+}
+
+// WithTurn returns the context in which a call for n IDs waits for its turn. If
+// more IDs are requested than there is room for, the line grows until calls
+// reach their limits in it. A large call, whose turn takes time, would then
+// never be answered. So all calls have the same time to wait for their turn:
+// what the largest request leaves of the limit, but at least half of it.
+func WithTurn(ctx context.Context, l *firn.Layout, n int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	left := time.Until(deadline)
+	takes := func(n int) time.Duration {
+		return time.Duration(min(float64(left), float64(n)/l.IDsPerSecond()*float64(time.Second)))
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(takes(MaxCount)-takes(n), left/2)))
+}
