@@ -13,7 +13,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-const moveNow = 1_800_000_000_000
+const moveNow int64 = 1_800_000_000_000
 
 // moveSource returns a store whose sequencer has a mark a year ahead, what is
 // left of it after a repair, and a window that ended without being given back.

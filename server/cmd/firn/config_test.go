@@ -146,7 +146,7 @@ func TestSlips(t *testing.T) {
 	if got := unknownVars([]string{"FIRN_NUMBER=5"}, "env:OTHER"); len(got) != 1 {
 		t.Errorf("%q, want FIRN_NUMBER", got)
 	}
-	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"config", "print"}} {
+	for _, args := range [][]string{{"serve", "--store", "ftp://x"}, {"config", "print"}} {
 		a, _, stderr := serveApp(t)
 		a.environ = func() []string { return []string{"FIRN_LIMITS_CONECTIONS=4"} }
 		ctx, stop := context.WithCancel(t.Context())

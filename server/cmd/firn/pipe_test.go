@@ -65,7 +65,7 @@ func TestWritesFitIntoPipes(t *testing.T) {
 func TestRecordsFitIntoPipes(t *testing.T) {
 	const count = 3000
 	var ids, lines, raw []byte
-	for i := range count {
+	for i := range uint64(count) {
 		ids = fmt.Appendf(ids, "%d\n", 117840900191665930+i)
 		lines = fmt.Appendf(lines, `{"time_ms":1795000000000,"node":%d}`+"\n", i%1000)
 		raw = firn.Raw.Append(raw, firn.ID(117840900191665930+i))

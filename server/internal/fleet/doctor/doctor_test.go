@@ -180,7 +180,7 @@ func TestLimits(t *testing.T) {
 	}
 	want(t, Run(t.Context(), Config{Connections: 1}), "limits", "may open", OK)
 	f := find(t, Run(t.Context(), Config{Connections: 1 << 40, Listen: []string{"a:0", "b:0"}}), "limits", "connections")
-	if f.Level != Fix || !strings.Contains(f.Fix, fmt.Sprint(2<<40+spare)) {
+	if f.Level != Fix || !strings.Contains(f.Fix, fmt.Sprint(uint64(2<<40+spare))) {
 		t.Errorf("too low a limit is %+v, want the number that is needed", f)
 	}
 }
