@@ -140,6 +140,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, a.now())
+		a.audit("created", args[0], err)
 		if err != nil {
 			return err
 		}
@@ -247,6 +248,12 @@ func newSequencerList(a *app) *cobra.Command {
 	})
 }
 
+// changes has what the audit line says for each command that changes a
+// sequencer.
+var changes = map[string]string{
+	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "move": "moved",
+}
+
 // newSequencerChange makes a command that shows or changes a sequencer at once.
 func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
 	return a.onStore(&cobra.Command{
@@ -257,6 +264,9 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 		Args:    oneName,
 	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
+		if done := changes[name]; done != "" {
+			a.audit(done, args[0], err)
+		}
 		if err != nil {
 			return err
 		}
