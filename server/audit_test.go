@@ -162,3 +162,23 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.Buffer.String()
 }
+
+// TestAuditWithoutTokens: without authentication, the line has the address.
+func TestAuditWithoutTokens(t *testing.T) {
+	log := new(lockedBuffer)
+	s, err := New(Config{Store: new(memstore.Store), Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := nettest.Listen(t)
+	go s.Serve(Listener{Listener: l})
+	t.Cleanup(func() { _ = s.Shutdown(t.Context()) })
+	resp, err := http.Post("http://"+l.Addr().String()+"/v1/sequencers/orders/next", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if want := `audit=created result=done sequencer=orders principal="" address=127.0.0.1:`; resp.StatusCode != 200 || !strings.Contains(log.String(), want) {
+		t.Errorf("%s, and the log is %s, want %s", resp.Status, log, want)
+	}
+}
