@@ -598,7 +598,7 @@ func (c *Cluster) checkConfigs(ctx context.Context) error {
 		c.sound = true
 		return nil
 	case errors.Is(first, grant.ErrDamaged):
-		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/operations.md)", first)
+		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/restore.md)", first)
 	}
 	return first
 }
