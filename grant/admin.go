@@ -54,13 +54,17 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			if want := newConfigRecord(c).Nodes; want.limited && want != r.Nodes {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want.String(), Have: r.Nodes.String()}
 			}
+			if c.Prefix != "" && c.Prefix != r.Prefix {
+				return false, &MismatchError{Sequencer: name, Field: "prefix", Want: c.Prefix, Have: cmp.Or(r.Prefix, "none")}
+			}
 			return false, r.config().compare(name, c)
 		}
-		nodes := fresh.Nodes
+		nodes, prefix := fresh.Nodes, cmp.Or(fresh.Prefix, r.Prefix)
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow, fresh.configExtras = r.Incarnation+1, r.Floor, r.LongestWindow, r.configExtras
 		if nodes.limited {
 			fresh.Nodes = nodes
 		}
+		fresh.Prefix = prefix
 		*r = fresh
 		return true, nil
 	})

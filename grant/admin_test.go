@@ -691,3 +691,39 @@ func TestFence(t *testing.T) {
 		}
 	})
 }
+
+// A sequencer keeps its prefix: one that is left out is not compared, another
+// one is an error, and a sequencer that is created again may get a new one.
+func TestPrefix(t *testing.T) {
+	s, ctx, now := new(memstore.Store), t.Context(), time.Now()
+	c := config("default")
+	c.Prefix = "order"
+	create := func(prefix string) (grant.Info, error) {
+		c := c
+		c.Prefix = prefix
+		return grant.Create(ctx, s, "orders", c, now)
+	}
+	for _, prefix := range []string{"order", "", "order"} {
+		if info, err := create(prefix); err != nil || info.Config.Prefix != "order" {
+			t.Errorf("Create with prefix %q: %q, %v, want order", prefix, info.Config.Prefix, err)
+		}
+	}
+	if _, err := create("orders"); !errors.Is(err, grant.ErrMismatch) {
+		t.Errorf("Create with another prefix: %v, want a mismatch", err)
+	}
+	if _, err := create("Order"); err == nil || !strings.Contains(err.Error(), `'O' at offset 0`) {
+		t.Errorf("Create with an invalid prefix: %v", err)
+	}
+	for _, want := range []string{"order", "purchase"} {
+		if _, err := grant.Destroy(ctx, s, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		prefix := want
+		if want == "order" {
+			prefix = "" // carried on
+		}
+		if info, err := create(prefix); err != nil || info.Config.Prefix != want {
+			t.Errorf("created again with prefix %q: %q, %v, want %s", prefix, info.Config.Prefix, err, want)
+		}
+	}
+}

@@ -3,9 +3,11 @@ package grant
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/typed"
 )
 
 // A Config is the configuration that all members of a sequencer share. It is
@@ -29,6 +31,10 @@ type Config struct {
 	// layout. SetNodes changes them; they are not compared with those that a
 	// member was opened with.
 	Nodes *Range
+
+	// Prefix is the prefix of the IDs as typed text, see package typed; empty
+	// means none.
+	Prefix string
 }
 
 // A Range is the range of node IDs from Lo to Hi, both inclusive.
@@ -113,6 +119,11 @@ func (c Config) Check() error {
 	if least := c.MinWindow(); c.Window < least {
 		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v (twice max-ahead, four ticks, 100ms)",
 			c.Window, c.MaxAhead, c.Layout.Unit(), least)
+	}
+	if c.Prefix != "" {
+		if err := typed.CheckPrefix(c.Prefix); err != nil {
+			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "typed: "))
+		}
 	}
 	return c.Nodes.check(c.Layout)
 }

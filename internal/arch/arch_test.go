@@ -27,6 +27,7 @@ var imports = []importLine{
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
 	{pattern: "internal/history"},
+	{pattern: "typed", imports: []string{"."}},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
@@ -36,7 +37,7 @@ var imports = []importLine{
 	// Coordination. A store knows the contract and no other store.
 	{
 		pattern: "grant",
-		imports: []string{".", "internal/mutant"},
+		imports: []string{".", "typed", "internal/mutant"},
 		tests:   []string{"grant/storetest", "grant/memstore"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant", "internal/history"}, tests: []string{"grant/memstore"}},
