@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,6 +153,14 @@ func (c Config) compare(name string, want Config) error {
 		}
 	}
 	return nil
+}
+
+// comparePrefix returns an error if c has a prefix, and another one than have.
+func (c Config) comparePrefix(name, have string) error {
+	if c.Prefix == "" || c.Prefix == have {
+		return nil
+	}
+	return &MismatchError{Sequencer: name, Field: "prefix", Have: cmp.Or(have, "none"), Want: c.Prefix}
 }
 
 // A State is the state of a sequencer in the whole cluster.

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,32 +11,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/typed"
 )
-
-type order struct{}
-
-func (order) Prefix() string { return "order" }
-
-type customer struct{}
-
-func (customer) Prefix() string { return "customer" }
-
-type OrderID = typed.ID[order]
-
-// A kind is declared once. Its IDs are then typed in JSON, and numbers in SQL.
-func Example() {
-	id := OrderID(117383499776000003)
-	text, _ := json.Marshal(map[string]any{"order": id})
-	fmt.Println(string(text))
-	number, _ := id.Value()
-	fmt.Println(number)
-
-	var c typed.ID[customer]
-	fmt.Println(json.Unmarshal([]byte(`"order_03887nf7a8003"`), &c))
-	// Output:
-	// {"order":"order_03887nf7a8003"}
-	// 117383499776000003
-	// firn: parse typed ID "order_03887nf7a8003": its prefix is "order", not "customer"
-}
 
 // The published examples of TypeID 0.3.
 func TestTypeID(t *testing.T) {
