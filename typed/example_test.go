@@ -11,11 +11,11 @@ type order struct{}
 
 func (order) Prefix() string { return "order" }
 
+type OrderID = typed.ID[order]
+
 type customer struct{}
 
 func (customer) Prefix() string { return "customer" }
-
-type OrderID = typed.ID[order]
 
 // A kind is declared once. Its IDs are then typed in JSON, and numbers in SQL.
 func Example() {
@@ -32,4 +32,3 @@ func Example() {
 	// 117383499776000003
 	// firn: parse typed ID "order_03887nf7a8003": its prefix is "order", not "customer"
 }
-

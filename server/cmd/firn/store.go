@@ -173,8 +173,10 @@ func storeError(err error) error {
 		return no("use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back")
 	case errors.Is(err, grant.ErrDetached):
 		return no("make it usable again with firn sequencer attach")
+	case errors.As(err, &exhausted) && exhausted.Fenced:
+		return no("wait until then: a fence keeps members out until the time of all windows that the store may have lost has passed")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
-		return no("wait until then; if the sequencer was not fenced (firn sequencer show), a clock is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
+		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
 	case errors.Is(err, grant.ErrNodesExhausted):
 		return no("run firn node list for their holders; node IDs of crashed processes are free when their windows end")
 	case errors.Is(err, grant.ErrClockBehind):
