@@ -28,6 +28,7 @@ var imports = []importLine{
 	{pattern: "internal/mutant"},
 	{pattern: "internal/history"},
 	{pattern: "typed", imports: []string{"."}},
+	{pattern: "veil", imports: []string{".", "typed"}},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
@@ -100,8 +101,8 @@ var imports = []importLine{
 	// Building blocks of the protocols and of service.
 	{pattern: "server/internal/access/auth", imports: []string{"server/internal/config", "server/internal/access/readfile"}},
 	{pattern: "server/internal/config", imports: []string{".", "grant"}},
-	{pattern: "server/internal/ids/inspect", imports: []string{".", "typed"}},
-	{pattern: "server/internal/ids/form", imports: []string{".", "typed"}},
+	{pattern: "server/internal/ids/inspect", imports: []string{".", "typed", "veil", "server/internal/ids/form"}},
+	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},
 	{pattern: "server/internal/ids/check", imports: []string{".", "server/internal/ids/inspect"}},
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
