@@ -114,6 +114,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window time.Duration
 	var nodes *grant.Range
+	var prefix string
 	var cmd *cobra.Command
 	given := func(flag string, d *time.Duration) *time.Duration {
 		if !cmd.Flags().Changed(flag) {
@@ -124,7 +125,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd = a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
+		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed).\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -135,7 +136,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
-		c.Nodes = nodes
+		c.Nodes, c.Prefix = nodes, prefix
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
@@ -147,6 +148,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return a.printInfo(info, asJSON)
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
+	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
@@ -173,6 +175,9 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("sequencer", "%s", i.Name)
 	r.add("state", "%s", i.State)
 	r.add("layout", "%s", i.Config.Layout)
+	if i.Config.Prefix != "" {
+		r.add("prefix", "%s", i.Config.Prefix)
+	}
 	if all := group(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
 	} else {
