@@ -1,0 +1,228 @@
+package com.github.firnid.client;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * One request for IDs, sent to one server after the other until one answers. If an answer takes long, the
+ * request is sent to another server too; the first answer ends the others, whose IDs are lost.
+ */
+final class Call<T> {
+    private final Remote remote;
+    private final Transport.Format<T> format;
+    private final long start;
+    private final long deadline;
+    private final CompletableFuture<T> result = new CompletableFuture<>();
+
+    // The fields below are guarded by this.
+    private final Roster.Tried tried;
+    private final FirnException[] errors; // by server
+    private final List<Future<?>> open = new ArrayList<>(); // requests and timers
+    private int count;
+    private int timeouts;
+    private boolean waiting; // for a server's pause to end
+    private ServerException refusal; // for a reason of the request
+    private boolean ended;
+    private boolean published;
+    private T ids;
+    private FirnException failure;
+
+    Call(Remote remote, int count, Transport.Format<T> format) {
+        this.remote = remote;
+        this.format = format;
+        this.count = count;
+        int n = remote.core.options.servers.size();
+        tried = new Roster.Tried(n);
+        errors = new FirnException[n];
+        start = remote.core.clock.nanos();
+        deadline = start + remote.core.options.patience.toNanos();
+    }
+
+    CompletableFuture<T> start() {
+        synchronized (this) {
+            open.add(remote.core.after(deadline - start, () -> {
+                synchronized (this) {
+                    if (!ended) {
+                        end(null, giveUp());
+                    }
+                }
+                publish();
+            }));
+        }
+        // Elsewhere, because the caller may hold locks.
+        remote.core.pool.execute(this::next);
+        return result;
+    }
+
+    /** Ends the call. */
+    void cancel(FirnException e) {
+        synchronized (this) {
+            if (!ended) {
+                end(null, e);
+            }
+        }
+        publish();
+    }
+
+    private void next() {
+        synchronized (this) {
+            step();
+        }
+        publish();
+    }
+
+    /** Sends the request to another server, or waits for one, or gives up. The caller holds the lock. */
+    private void step() {
+        if (ended) {
+            return;
+        }
+        Roster.Pick pick = remote.view.pick(tried);
+        pick.probes().forEach(remote::probe);
+        if (refusal != null && !pick.good()) {
+            // Enough servers have refused the request, unless a good one is about to answer.
+            if (!remote.view.anyGood(tried.pending)) {
+                end(null, refusal);
+            }
+            return;
+        }
+        long now = remote.core.clock.nanos();
+        if (pick.server() >= 0) {
+            send(pick.server(), now);
+        } else if (pick.pause() > 0 && now + pick.pause() < deadline) {
+            if (!waiting) {
+                waiting = true;
+                open.add(remote.core.after(pick.pause(), () -> {
+                    synchronized (this) {
+                        waiting = false;
+                        step();
+                    }
+                    publish();
+                }));
+            }
+        } else if (!waiting && !isPending()) {
+            end(null, giveUp());
+        }
+    }
+
+    private boolean isPending() {
+        for (boolean p : tried.pending) {
+            if (p) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void send(int i, long sent) {
+        tried.pending[i] = true;
+        int n = count = Math.min(count, remote.most);
+        CompletableFuture<T> request = remote.transport.request(i, remote.name, n, format);
+        // Leave half of the call's time for another server.
+        long hedge = Math.min(remote.view.hedgeAfter(), (deadline - sent) / 2);
+        Future<?> timer = remote.core.after(hedge, () -> {
+            synchronized (this) {
+                if (!ended && !request.isDone()) {
+                    remote.view.late(i, sent, remote.noAnswer(i, sent));
+                    step();
+                }
+            }
+            publish();
+        });
+        open.add(timer);
+        open.add(request);
+        request.whenComplete((answer, e) -> {
+            synchronized (this) {
+                open.remove(timer);
+                open.remove(request);
+                timer.cancel(false);
+                tried.pending[i] = false;
+                settle(i, sent, n, answer, e);
+            }
+            publish();
+        });
+    }
+
+    /** Records the result of a request. */
+    private void settle(int i, long sent, int n, T answer, Throwable error) {
+        if (error == null) {
+            remote.worked(i, sent, false);
+            if (!ended) {
+                end(answer, null);
+            }
+            return;
+        }
+        if (error instanceof CancellationException) {
+            remote.view.late(i, sent, remote.noAnswer(i, sent));
+            return;
+        }
+        FirnException e = errors[i] = Core.asFirn(error);
+        if (e instanceof Transport.TokenException) {
+            if (!ended) {
+                end(null, e);
+            }
+            return;
+        }
+        if (e instanceof ServerException s && s.kind().equals("batch-too-large") && n > 1) {
+            remote.most = Math.min(remote.most, n / 2);
+        } else {
+            tried.once[i] = true;
+            if (e instanceof ServerException s && s.isOfRequest()) {
+                refusal = s;
+            } else if (!(e instanceof ServerException) && !(e instanceof AnswerException) && e.getCause() == null
+                    && ++timeouts >= errors.length) {
+                count = Math.max(1, count / 2); // perhaps it is too much for all of them
+            }
+            tried.refused[i] = remote.failed(i, sent, e);
+        }
+        step();
+    }
+
+    private void end(T answer, FirnException e) {
+        ended = true;
+        ids = answer;
+        failure = e;
+    }
+
+    /** Completes the result, without the lock, because others act on it. */
+    private void publish() {
+        List<Future<?>> rest;
+        synchronized (this) {
+            if (!ended || published) {
+                return;
+            }
+            published = true;
+            rest = List.copyOf(open);
+        }
+        rest.forEach(f -> f.cancel(true));
+        if (failure == null) {
+            result.complete(ids);
+        } else {
+            result.completeExceptionally(failure);
+        }
+    }
+
+    /** Returns the exception of a call that no server answered. */
+    private FirnException giveUp() {
+        boolean same = true; // all have refused for the same reason, such as the token
+        String kind = null;
+        for (int i = 0; i < errors.length; i++) {
+            if (tried.pending[i]) {
+                errors[i] = remote.noAnswer(i, start);
+            }
+            if (errors[i] instanceof ServerException s && tried.refused[i] && (kind == null || kind.equals(s.kind()))) {
+                kind = s.kind();
+            } else {
+                same = false;
+            }
+        }
+        return same ? errors[0] : remote.giveUp(errors, null);
+    }
+
+    static long millis(long nanos) {
+        return TimeUnit.NANOSECONDS.toMillis(nanos);
+    }
+}
