@@ -210,7 +210,7 @@ final class Call<T> {
         boolean same = true; // all have refused for the same reason, such as the token
         String kind = null;
         for (int i = 0; i < errors.length; i++) {
-            if (tried.pending[i]) {
+            if (tried.pending[i] && errors[i] == null) {
                 errors[i] = remote.noAnswer(i, start);
             }
             if (errors[i] instanceof ServerException s && tried.refused[i] && (kind == null || kind.equals(s.kind()))) {

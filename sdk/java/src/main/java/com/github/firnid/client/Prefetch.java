@@ -23,6 +23,9 @@ final class Prefetch {
     /** How many IDs are handed out per check of the clock, which takes longer than handing one out. */
     private static final int PER_CHECK = 16;
 
+    /** How much longer a call waits than its fetch, which fails first then, with the reasons. */
+    private static final long GRACE = TimeUnit.MILLISECONDS.toNanos(100);
+
     /** An ID of a block. */
     record Slot(Block block, int index) {}
 
@@ -42,6 +45,7 @@ final class Prefetch {
     private final int width; // longs per ID
     private final int most;
     private final long validity; // in nanoseconds
+    private final long patience; // of a call
     private final IntFunction<CompletableFuture<long[]>> source;
 
     volatile Block block;
@@ -72,6 +76,7 @@ final class Prefetch {
         this.count = Math.min(core.options.firstBatch, core.options.maxBatch);
         this.most = core.options.maxBatch;
         this.validity = core.options.validity.toNanos();
+        this.patience = core.options.patience.toNanos() + GRACE;
         this.block = new Block(new long[0], 0, core.clock);
     }
 
@@ -96,7 +101,7 @@ final class Prefetch {
                 continue;
             }
             try {
-                long left = core.options.patience.toNanos() - (core.clock.nanos() - start);
+                long left = patience - (core.clock.nanos() - start);
                 f.done.get(Math.max(left, 0), TimeUnit.NANOSECONDS);
             } catch (ExecutionException e) {
                 // The failure of a fetch that began before this call does not answer it.
@@ -121,7 +126,7 @@ final class Prefetch {
         }
         CompletableFuture<T> result = new CompletableFuture<>();
         Future<?> deadline = core.after(
-                core.options.patience.toNanos(), () -> result.completeExceptionally(giveUp.apply(null)));
+                patience, () -> result.completeExceptionally(giveUp.apply(null)));
         result.whenComplete((id, e) -> deadline.cancel(false));
         await(result, convert, core.clock.nanos(), null);
         return result;

@@ -126,6 +126,8 @@ final class Remote {
         } else if (e instanceof AnswerException) {
             whole = false; // IDs of one sequencer may have the other width
             refused = true;
+        } else if (e instanceof Transport.TlsException) {
+            refused = true;
         } else if (e.getCause() == null) {
             view.late(i, sent, e);
         }

@@ -13,6 +13,10 @@ final class RemoteSequencer implements Sequencer {
         this.prefetch = remote.prefetch;
     }
 
+    Prefetch prefetch() {
+        return prefetch;
+    }
+
     @Override
     public String name() {
         return remote.name;

@@ -143,6 +143,15 @@ final class Transport {
         }
     }
 
+    /** A mismatch of certificates or protocols, which a retry does not change. */
+    static final class TlsException extends FirnException {
+        private static final long serialVersionUID = 1;
+
+        TlsException(String server, String message, Throwable cause) {
+            super(server, message, cause);
+        }
+    }
+
     private static <T> T read(
             HttpResponse<byte[]> r, String at, String place, String name, String nonce, int count, Format<T> format) {
         if (r.statusCode() != 200) {
@@ -244,6 +253,7 @@ final class Transport {
                     : "connection refused"
                             + (e.getMessage() == null || e.getMessage().contains("refused") ? "" : ": " + e.getMessage());
         } else if (e instanceof SSLException) {
+            boolean lasting = true;
             if (why.contains("Unsupported or unrecognized SSL message") || why.contains("plaintext")) {
                 why = "the server does not speak TLS: use http:// in the option servers";
             } else if (why.contains("PKIX") || why.contains("No trusted certificate")) {
@@ -252,6 +262,10 @@ final class Transport {
                 why = "the server's certificate is for another name: check the option servers (" + why + ")";
             } else {
                 why = "TLS: " + why + ": check the options ca and tls";
+                lasting = false;
+            }
+            if (lasting) {
+                return new TlsException(at, place + why, e);
             }
         }
         return new FirnException(at, place + printable(why), e);
