@@ -25,7 +25,7 @@ final class Call<T> {
     private int count;
     private int timeouts;
     private boolean waiting; // for a server's pause to end
-    private ServerException refusal; // for a reason of the request
+    private FirnException refusal; // for a reason of the request
     private boolean ended;
     private boolean published;
     private T ids;
@@ -83,7 +83,7 @@ final class Call<T> {
         Roster.Pick pick = remote.view.pick(tried);
         pick.probes().forEach(remote::probe);
         if (refusal != null && !pick.good()) {
-            // Enough servers have refused the request, unless a good one is about to answer.
+            // All servers that work have refused the request, unless one is about to answer.
             if (!remote.view.anyGood(tried.pending)) {
                 end(null, refusal);
             }
@@ -150,6 +150,11 @@ final class Call<T> {
     private void settle(int i, long sent, int n, T answer, Throwable error) {
         if (error == null) {
             remote.worked(i, sent, false);
+            for (int j = 0; j < errors.length && !ended; j++) {
+                if (isOfRequest(errors[j])) {
+                    remote.failed(j, start, errors[j]); // the fault is the server's after all
+                }
+            }
             if (!ended) {
                 end(answer, null);
             }
@@ -170,15 +175,23 @@ final class Call<T> {
             remote.most = Math.min(remote.most, n / 2);
         } else {
             tried.once[i] = true;
-            if (e instanceof ServerException s && s.isOfRequest()) {
-                refusal = s;
-            } else if (!(e instanceof ServerException) && !(e instanceof AnswerException) && e.getCause() == null
+            if (isOfRequest(e)) {
+                refusal = e;
+                tried.refused[i] = true;
+                step();
+                return;
+            }
+            if (!(e instanceof ServerException) && !(e instanceof AnswerException) && e.getCause() == null
                     && ++timeouts >= errors.length) {
                 count = Math.max(1, count / 2); // perhaps it is too much for all of them
             }
             tried.refused[i] = remote.failed(i, sent, e);
         }
         step();
+    }
+
+    private static boolean isOfRequest(FirnException e) {
+        return e instanceof ServerException s && s.isOfRequest();
     }
 
     private void end(T answer, FirnException e) {

@@ -117,12 +117,10 @@ final class Remote {
         boolean whole = true;
         boolean refused = false;
         long wish = 0;
-        boolean quiet = false;
         if (e instanceof ServerException s) {
             whole = s.isOfServer();
             refused = !s.isTemporary();
             wish = s.retryAfter().toNanos();
-            quiet = s.isOfRequest(); // the caller gets it
         } else if (e instanceof AnswerException) {
             whole = false; // IDs of one sequencer may have the other width
             refused = true;
@@ -131,7 +129,7 @@ final class Remote {
         } else if (e.getCause() == null) {
             view.late(i, sent, e);
         }
-        if (view.failed(i, sent, whole, wish, e) && !quiet) {
+        if (view.failed(i, sent, whole, wish, e)) {
             core.options.log.log(System.Logger.Level.WARNING, "server failed: {0}", e.getMessage());
         }
         return refused;
