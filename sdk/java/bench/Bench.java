@@ -8,6 +8,10 @@ import com.hazelcast.config.FlakeIdGeneratorConfig;
 import com.hazelcast.core.Hazelcast;
 import com.hazelcast.core.HazelcastInstance;
 import com.hazelcast.flakeidgen.FlakeIdGenerator;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -28,20 +32,25 @@ final class Bench {
 
     public static void main(String[] args) throws Exception {
         System.setProperty("hazelcast.logging.type", "none");
-        Config member = new Config().setProperty("hazelcast.phone.home.enabled", "false");
-        member.getNetworkConfig().getJoin().getAutoDetectionConfig().setEnabled(false);
-        member.getNetworkConfig().getJoin().getMulticastConfig().setEnabled(false);
-        // Each member limits its clients to so many IDs per second: lift that, to measure the client.
-        member.addFlakeIdGeneratorConfig(new FlakeIdGeneratorConfig("orders").setAllowedFutureMillis(Long.MAX_VALUE >> 24));
-        HazelcastInstance server = Hazelcast.newHazelcastInstance(member);
+        if (args[0].equals("member")) {
+            member();
+            return;
+        }
+        // In a process of its own, as firn serve is.
+        Process member = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-cp", System.getProperty("java.class.path"), Bench.class.getName(), "member")
+                .redirectError(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        String port = new BufferedReader(new InputStreamReader(member.getInputStream())).readLine();
         ClientConfig config = new ClientConfig();
-        config.getNetworkConfig().addAddress("127.0.0.1:" + server.getCluster().getLocalMember().getAddress().getPort());
-        config.addFlakeIdGeneratorConfig(new ClientFlakeIdGeneratorConfig("orders").setPrefetchCount(10_000));
+        config.getNetworkConfig().addAddress("127.0.0.1:" + port);
+        config.addFlakeIdGeneratorConfig(new ClientFlakeIdGeneratorConfig("bench").setPrefetchCount(10_000));
         HazelcastInstance hazelcast = HazelcastClient.newHazelcastClient(config);
-        FlakeIdGenerator flake = hazelcast.getFlakeIdGenerator("orders");
+        FlakeIdGenerator flake = hazelcast.getFlakeIdGenerator("bench");
 
         try (Client client = new Client(List.of(args[0]))) {
-            Sequencer orders = client.sequencer("orders");
+            Sequencer orders = client.sequencer("bench2");
             AtomicLong counter = new AtomicLong();
             // A warm block: no server takes part. 100,000 IDs last 4 ms at 25,000,000 a second.
             Client warm = Client.builder().servers(List.of(args[0])).firstBatch(100_000).maxBatch(100_000).build();
@@ -52,7 +61,17 @@ final class Bench {
             warm.close();
         }
         hazelcast.shutdown();
-        server.shutdown();
+        member.destroy();
+    }
+
+    private static void member() throws IOException {
+        Config c = new Config().setProperty("hazelcast.phone.home.enabled", "false");
+        c.getNetworkConfig().getJoin().getAutoDetectionConfig().setEnabled(false);
+        c.getNetworkConfig().getJoin().getMulticastConfig().setEnabled(false);
+        // A member gives its clients 64 IDs per millisecond: lift that, to measure the client.
+        c.addFlakeIdGeneratorConfig(new FlakeIdGeneratorConfig("bench").setAllowedFutureMillis(Long.MAX_VALUE >> 24));
+        System.out.println(Hazelcast.newHazelcastInstance(c).getCluster().getLocalMember().getAddress().getPort());
+        System.in.read();
     }
 
     /** The time of a call while its block lasts, beside an AtomicLong. */

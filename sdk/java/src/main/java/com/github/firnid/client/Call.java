@@ -42,7 +42,12 @@ final class Call<T> {
         deadline = start + remote.core.options.patience.toNanos();
     }
 
-    CompletableFuture<T> start() {
+    CompletableFuture<T> result() {
+        return result;
+    }
+
+    /** Begins the call. It may run the option token, which may block. */
+    void start() {
         synchronized (this) {
             open.add(remote.core.after(deadline - start, () -> {
                 synchronized (this) {
@@ -53,9 +58,7 @@ final class Call<T> {
                 publish();
             }));
         }
-        // Elsewhere, because the caller may hold locks.
-        remote.core.pool.execute(this::next);
-        return result;
+        advance();
     }
 
     /** Ends the call. */
@@ -68,44 +71,49 @@ final class Call<T> {
         publish();
     }
 
-    private void next() {
+    /** Sends the request to another server, or waits for one, or gives up. */
+    private void advance() {
+        int i;
         synchronized (this) {
-            step();
+            i = ended ? -1 : step();
+            if (i >= 0) {
+                tried.pending[i] = true;
+            }
+        }
+        if (i >= 0) {
+            send(i); // without the lock, because it may block
         }
         publish();
     }
 
-    /** Sends the request to another server, or waits for one, or gives up. The caller holds the lock. */
-    private void step() {
-        if (ended) {
-            return;
-        }
+    /** Returns the server to ask, or -1. The caller holds the lock. */
+    private int step() {
         Roster.Pick pick = remote.view.pick(tried);
-        pick.probes().forEach(remote::probe);
+        pick.probes().forEach(i -> remote.core.pool.execute(() -> remote.probe(i)));
         if (refusal != null && !pick.good()) {
             // All servers that work have refused the request, unless one is about to answer.
             if (!remote.view.anyGood(tried.pending)) {
                 end(null, refusal);
             }
-            return;
+            return -1;
         }
-        long now = remote.core.clock.nanos();
         if (pick.server() >= 0) {
-            send(pick.server(), now);
-        } else if (pick.pause() > 0 && now + pick.pause() < deadline) {
+            return pick.server();
+        }
+        if (pick.pause() > 0 && remote.core.clock.nanos() + pick.pause() < deadline) {
             if (!waiting) {
                 waiting = true;
                 open.add(remote.core.after(pick.pause(), () -> {
                     synchronized (this) {
                         waiting = false;
-                        step();
                     }
-                    publish();
+                    advance();
                 }));
             }
         } else if (!waiting && !isPending()) {
             end(null, giveUp());
         }
+        return -1;
     }
 
     private boolean isPending() {
@@ -117,37 +125,51 @@ final class Call<T> {
         return false;
     }
 
-    private void send(int i, long sent) {
-        tried.pending[i] = true;
-        int n = count = Math.min(count, remote.most);
-        CompletableFuture<T> request = remote.transport.request(i, remote.name, n, format);
+    private void send(int i) {
+        long sent = remote.core.clock.nanos();
+        int n;
+        synchronized (this) {
+            n = count = Math.min(count, remote.most);
+        }
         // Leave half of the call's time for another server.
         long hedge = Math.min(remote.view.hedgeAfter(), (deadline - sent) / 2);
         Future<?> timer = remote.core.after(hedge, () -> {
+            boolean late;
             synchronized (this) {
-                if (!ended && !request.isDone()) {
-                    remote.view.late(i, sent, remote.noAnswer(i, sent));
-                    step();
-                }
+                late = !ended && tried.pending[i];
             }
-            publish();
+            if (late) {
+                remote.view.late(i, sent, remote.noAnswer(i, sent));
+                advance();
+            }
         });
-        open.add(timer);
-        open.add(request);
+        CompletableFuture<T> request = remote.transport.request(i, remote.name, n, format);
+        synchronized (this) {
+            open.add(timer);
+            open.add(request);
+            if (published) { // meanwhile
+                timer.cancel(false);
+                request.cancel(true);
+            }
+        }
         request.whenComplete((answer, e) -> {
+            timer.cancel(false);
+            boolean more;
             synchronized (this) {
                 open.remove(timer);
                 open.remove(request);
-                timer.cancel(false);
                 tried.pending[i] = false;
-                settle(i, sent, n, answer, e);
+                more = settle(i, sent, n, answer, e) && !ended;
+            }
+            if (more) {
+                advance();
             }
             publish();
         });
     }
 
-    /** Records the result of a request. */
-    private void settle(int i, long sent, int n, T answer, Throwable error) {
+    /** Records the result of a request, and returns whether to ask another server. */
+    private boolean settle(int i, long sent, int n, T answer, Throwable error) {
         if (error == null) {
             remote.worked(i, sent, false);
             for (int j = 0; j < errors.length && !ended; j++) {
@@ -158,18 +180,18 @@ final class Call<T> {
             if (!ended) {
                 end(answer, null);
             }
-            return;
+            return false;
         }
         if (error instanceof CancellationException) {
             remote.view.late(i, sent, remote.noAnswer(i, sent));
-            return;
+            return false;
         }
         FirnException e = errors[i] = Core.asFirn(error);
         if (e instanceof Transport.TokenException) {
             if (!ended) {
                 end(null, e);
             }
-            return;
+            return false;
         }
         if (e instanceof ServerException s && s.kind().equals("batch-too-large") && n > 1) {
             remote.most = Math.min(remote.most, n / 2);
@@ -178,8 +200,7 @@ final class Call<T> {
             if (isOfRequest(e)) {
                 refusal = e;
                 tried.refused[i] = true;
-                step();
-                return;
+                return true;
             }
             if (!(e instanceof ServerException) && !(e instanceof AnswerException) && e.getCause() == null
                     && ++timeouts >= errors.length) {
@@ -187,7 +208,7 @@ final class Call<T> {
             }
             tried.refused[i] = remote.failed(i, sent, e);
         }
-        step();
+        return true;
     }
 
     private static boolean isOfRequest(FirnException e) {

@@ -67,13 +67,11 @@ final class Transport {
     /** Requests IDs from a server. The future fails with a FirnException; cancelling it ends the request. */
     <T> CompletableFuture<T> request(int server, String name, int count, Format<T> format) {
         CompletableFuture<T> result = new CompletableFuture<>();
-        core.pool.execute(() -> {
-            try {
-                send(result, server, name, count, format);
-            } catch (FirnException e) {
-                result.completeExceptionally(e);
-            }
-        });
+        try {
+            send(result, server, name, count, format);
+        } catch (FirnException e) {
+            result.completeExceptionally(e);
+        }
         return result;
     }
 
