@@ -42,12 +42,7 @@ final class Call<T> {
         deadline = start + remote.core.options.patience.toNanos();
     }
 
-    CompletableFuture<T> result() {
-        return result;
-    }
-
-    /** Begins the call. It may run the option token, which may block. */
-    void start() {
+    CompletableFuture<T> start() {
         synchronized (this) {
             open.add(remote.core.after(deadline - start, () -> {
                 synchronized (this) {
@@ -59,6 +54,7 @@ final class Call<T> {
             }));
         }
         advance();
+        return result;
     }
 
     /** Ends the call. */
@@ -81,7 +77,7 @@ final class Call<T> {
             }
         }
         if (i >= 0) {
-            send(i); // without the lock, because it may block
+            send(i);
         }
         publish();
     }
@@ -89,7 +85,7 @@ final class Call<T> {
     /** Returns the server to ask, or -1. The caller holds the lock. */
     private int step() {
         Roster.Pick pick = remote.view.pick(tried);
-        pick.probes().forEach(i -> remote.core.pool.execute(() -> remote.probe(i)));
+        pick.probes().forEach(remote::probe);
         if (refusal != null && !pick.good()) {
             // All servers that work have refused the request, unless one is about to answer.
             if (!remote.view.anyGood(tried.pending)) {

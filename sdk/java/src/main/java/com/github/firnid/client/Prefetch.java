@@ -210,18 +210,16 @@ final class Prefetch {
         if (r != null) {
             drop(r);
         }
-        if (fetching == null) {
-            start();
-        }
-        return fetching;
+        return fetching != null ? fetching : start();
     }
 
     /** Begins a fetch. The caller holds the lock. */
-    private void start() {
+    private Fetch start() {
         Fetch f = new Fetch(core.clock.nanos());
         int n = count;
         fetching = f;
-        core.pool.execute(() -> source.apply(n).whenComplete((ids, e) -> arrived(f, n, ids, e)));
+        source.apply(n).whenComplete((ids, e) -> arrived(f, n, ids, e));
+        return f;
     }
 
     private void arrived(Fetch f, int asked, long[] ids, Throwable error) {

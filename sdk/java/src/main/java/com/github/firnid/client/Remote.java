@@ -36,24 +36,19 @@ final class Remote {
         this.width = width;
         this.forget = forget;
         this.packed = Formats.packed(width, this::isRepeat);
-        this.prefetch = new Prefetch(core, name, width, this::fetch, this::giveUp);
+        this.prefetch = new Prefetch(core, name, width, n -> call(n, packed), this::giveUp);
     }
 
     /** Requests up to count IDs. */
-    private <T> Call<T> call(int count, Transport.Format<T> format) {
+    private <T> CompletableFuture<T> call(int count, Transport.Format<T> format) {
         Call<T> call = new Call<>(this, count, format);
         calls.add(call);
-        call.result().whenComplete((ids, e) -> calls.remove(call));
+        CompletableFuture<T> result = call.start();
+        result.whenComplete((ids, e) -> calls.remove(call));
         if (closed) {
             call.cancel(closedException());
         }
-        return call;
-    }
-
-    private CompletableFuture<long[]> fetch(int count) {
-        Call<long[]> call = call(count, packed);
-        call.start();
-        return call.result();
+        return result;
     }
 
     private FirnException closedException() {
@@ -63,9 +58,7 @@ final class Remote {
     /** Requests exactly count IDs, with several requests if servers give fewer at a time. */
     private <T> CompletableFuture<T> all(
             int count, Transport.Format<T> format, ToIntFunction<T> size, BinaryOperator<T> join) {
-        Call<T> call = call(count, format);
-        core.pool.execute(call::start);
-        return call.result().thenCompose(part -> {
+        return call(count, format).thenCompose(part -> {
             int got = size.applyAsInt(part);
             return got == count
                     ? CompletableFuture.completedFuture(part)

@@ -1,6 +1,7 @@
 package com.github.firnid.client;
 
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.net.ConnectException;
 import java.net.ProtocolException;
 import java.net.URI;
@@ -19,10 +20,13 @@ import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeParseException;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Flow;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -66,18 +70,33 @@ final class Transport {
 
     /** Requests IDs from a server. The future fails with a FirnException; cancelling it ends the request. */
     <T> CompletableFuture<T> request(int server, String name, int count, Format<T> format) {
+        String at = core.options.servers.get(server);
+        String place = "\"" + name + "\" at " + at + ": ";
         CompletableFuture<T> result = new CompletableFuture<>();
-        try {
-            send(result, server, name, count, format);
-        } catch (FirnException e) {
-            result.completeExceptionally(e);
-        }
+        FutureTask<T> task = new FutureTask<>(() -> send(server, at, place, name, count, format)) {
+            @Override
+            protected void done() {
+                try {
+                    result.complete(get());
+                } catch (ExecutionException e) {
+                    result.completeExceptionally(e.getCause());
+                } catch (CancellationException | InterruptedException e) {
+                    result.cancel(false);
+                }
+            }
+        };
+        Future<?> timer = core.after(core.options.timeout.toNanos(), () -> result.completeExceptionally(
+                new FirnException(at, place + "no answer after " + text(core.options.timeout) + ", the option timeout", null)));
+        result.whenComplete((ids, e) -> {
+            timer.cancel(false);
+            task.cancel(true);
+        });
+        // HttpClient.send takes half as long as sendAsync, which changes threads more often.
+        core.pool.execute(task);
         return result;
     }
 
-    private <T> void send(CompletableFuture<T> result, int server, String name, int count, Format<T> format) {
-        String at = core.options.servers.get(server);
-        String place = "\"" + name + "\" at " + at + ": ";
+    private <T> T send(int server, String at, String place, String name, int count, Format<T> format) {
         String nonce = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong())
                 + HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
         HttpRequest.Builder b = HttpRequest.newBuilder(URI.create(core.options.bases.get(server)
@@ -91,28 +110,19 @@ final class Transport {
             b.header("Authorization", "Bearer " + token);
         }
         long millis = core.clock.millis();
-        CompletableFuture<HttpResponse<byte[]>> sent =
-                core.http.sendAsync(b.build(), info -> new Body(info, count, format.most()));
-        Future<?> timer = core.after(core.options.timeout.toNanos(), () -> result.completeExceptionally(
-                new FirnException(at, place + "no answer after " + text(core.options.timeout) + ", the option timeout", null)));
-        result.whenComplete((ids, e) -> {
-            timer.cancel(false);
-            sent.cancel(true);
-        });
-        sent.whenComplete((r, e) -> {
-            try {
-                if (e != null) {
-                    throw explain(e, at, place);
-                }
-                long took = core.clock.millis() - millis;
-                if (took >= Math.max(core.options.timeout.toMillis(), core.options.validity.toMillis())) {
-                    throw new FirnException(at, place + "the answer arrived too late: the machine was suspended", null);
-                }
-                result.complete(read(r, at, place, name, nonce, count, format));
-            } catch (FirnException failure) {
-                result.completeExceptionally(failure);
-            }
-        });
+        HttpResponse<byte[]> r;
+        try {
+            r = core.http.send(b.build(), info -> new Body(info, count, format.most()));
+        } catch (IOException e) {
+            throw explain(e, at, place);
+        } catch (InterruptedException e) {
+            throw new CancellationException();
+        }
+        long took = core.clock.millis() - millis;
+        if (took >= Math.max(core.options.timeout.toMillis(), core.options.validity.toMillis())) {
+            throw new FirnException(at, place + "the answer arrived too late: the machine was suspended", null);
+        }
+        return read(r, at, place, name, nonce, count, format);
     }
 
     /** Returns the token, or null. */
@@ -233,11 +243,7 @@ final class Transport {
     }
 
     /** Explains the failure of a connection. */
-    private static FirnException explain(Throwable t, String at, String place) {
-        Throwable e = t;
-        while (e instanceof java.util.concurrent.CompletionException && e.getCause() != null) {
-            e = e.getCause();
-        }
+    private static FirnException explain(IOException e, String at, String place) {
         String why = e.getMessage() == null || e.getMessage().isEmpty() ? e.getClass().getSimpleName() : e.getMessage();
         if (e instanceof Oversize || e instanceof ProtocolException || why.contains("status line")) {
             String what = printable(why) + ": is this a Firn server? Check the option servers";
@@ -286,7 +292,7 @@ final class Transport {
     }
 
     /** Thrown for a body with more bytes than the requested IDs have. */
-    private static final class Oversize extends java.io.IOException {
+    private static final class Oversize extends IOException {
         private static final long serialVersionUID = 1;
 
         Oversize(long most) {
