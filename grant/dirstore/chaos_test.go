@@ -258,7 +258,7 @@ func (c *chaos) end() {
 }
 
 // verify compares the output of the processes with the stored values.
-func (c *chaos) verify(s *Store) {
+func (c *chaos) verify(s *store) {
 	final := make(map[string]int)
 	for _, key := range chaosKeys {
 		v, err := s.Get(context.Background(), key)
@@ -332,7 +332,7 @@ func count(stops bool) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	s, err := Open(os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true})
+	s, err := openStore(os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true})
 	if err != nil {
 		return err
 	}
