@@ -162,4 +162,3 @@ func TestSilent(t *testing.T) {
 	p.Steps = p.Steps[5:]
 	runFleet(t, "no answers in an outage", p)
 }
-

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	protocolPage   = "../docs/protocol.md"
-	operationsPage = "../docs/operations.md"
+	protocolPage = "../docs/protocol.md"
+	runbooksPage = "../docs/runbooks.md"
 )
 
 func readPage(t *testing.T, name string) string {
@@ -103,7 +103,7 @@ func checkConstants(t *testing.T, page string) {
 		"jumpMost":   fmt.Sprint(jumpMost, " ms"),
 		"backoffMin": fmt.Sprint(backoffMin, " ms"), "backoffMax": fmt.Sprint(backoffMax, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
 		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
-		"DefaultWindow": fmt.Sprint(DefaultWindow.Milliseconds(), " ms"),
+		"DefaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),
 		"MaxName":       fmt.Sprint(MaxName), "MaxKey": fmt.Sprint(MaxKey), "MaxValue": fmt.Sprint(MaxValue),
 	}
 	_, table, _ := strings.Cut(page, "\n## Constants\n")
@@ -122,10 +122,10 @@ func checkConstants(t *testing.T, page string) {
 	}
 
 	// How much of a window is used before it is renewed.
-	m := newMachine(Settings{Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{random: func() uint64 { return 0 }})
 	m.sequencer.Window = 60_000
 	early := m.window() - m.newMargin()
-	m.set.Random = func() uint64 { return 2 * 60_000 / 15 }
+	m.set.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin()
 	if early != 60_000/3-60_000/15 || late != 60_000/3+60_000/15 {
 		t.Errorf("a window of 60 s is renewed when %d to %d ms are used, and the page has another formula", early, late)
@@ -203,7 +203,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// The messages that docs/operations.md explains exist in this package.
+// The messages that docs/runbooks.md explains exist in this package.
 func TestOperationsMessages(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -215,7 +215,7 @@ func TestOperationsMessages(t *testing.T) {
 			source.WriteString(readPage(t, file))
 		}
 	}
-	_, table, _ := strings.Cut(readPage(t, operationsPage), "\n| message | cause | what to do |\n")
+	_, table, _ := strings.Cut(readPage(t, runbooksPage), "\n| message | cause | what to do |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	checked := 0
 	for row := range strings.Lines(table) {
