@@ -109,7 +109,7 @@ var imports = []importLine{
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
 	{
 		pattern: "server/internal/fleet/doctor",
-		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile"},
+		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile", "server/internal/service"},
 		tests:   []string{".", "grant/memstore"},
 	},
 	{pattern: "server/internal/protocol/requestid"},
