@@ -21,11 +21,11 @@ passed=0 failed=0
 check() {
 	if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)) && echo "FAILED: $*"; fi
 }
-all='firn conformance tests ../../examples/python'
+all='bench.py firn conformance tests ../../examples/python'
 check "$venv/bin/ruff" format --check --quiet $all
 check "$venv/bin/ruff" check --quiet $all
 check "$venv/bin/mypy" firn
-check env MYPYPATH=.:tests "$venv/bin/mypy" conformance tests ../../examples/python
+check env MYPYPATH=.:tests "$venv/bin/mypy" bench.py conformance tests ../../examples/python
 report=$("$venv/bin/python" -X dev -m unittest discover -s tests 2>&1) || echo "$report"
 ran=$(echo "$report" | sed -n 's/^Ran \([0-9]*\) tests\{0,1\} in .*/\1/p')
 bad=$(echo "$report" | sed -n 's/^FAILED (\(.*\))$/\1/p' | tr ', ' '\n\n' | sed -n 's/^\(failures\|errors\)=//p' | paste -sd+ -)

@@ -342,7 +342,8 @@ class Sequencer(Generic[T]):
             if fetch is None:
                 return cast(T, id)
             try:
-                error = fetch.exception(end - time.monotonic())
+                # A fetch of this call ends in time, and says more.
+                error = fetch.exception(None if began else end - time.monotonic())
             except concurrent.futures.TimeoutError:
                 error = UnavailableError(self._name, self._view.reasons())
                 waited = True

@@ -58,7 +58,9 @@ class AsyncSequencer(Generic[T]):
                 return cast(T, id)
             error: FirnError | None = None
             try:
-                await asyncio.wait_for(asyncio.wrap_future(fetch), end - time.monotonic())
+                # A fetch of this call ends in time, and says more.
+                timeout = None if began else end - time.monotonic()
+                await asyncio.wait_for(asyncio.wrap_future(fetch), timeout)
             except asyncio.TimeoutError:
                 raise UnavailableError(sequencer.name, sequencer._view.reasons()) from None
             except FirnError as caught:

@@ -416,7 +416,7 @@ class Options(Case):
         ):
             with (
                 self.subTest(bad),
-                firn.Client([bad], patience=0.3) as client,
+                firn.Client([bad], patience=1) as client,
                 self.assertRaisesRegex(firn.UnavailableError, text),
             ):
                 client.sequencer("orders").next()
