@@ -16,6 +16,7 @@ from .errors import (
     NetworkError,
     OptionError,
     ServerError,
+    TLSError,
     TokenError,
     UnavailableError,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "Sequencer",
     "ServerError",
     "ServerStatus",
+    "TLSError",
     "TokenError",
     "UnavailableError",
 ]

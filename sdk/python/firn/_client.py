@@ -31,6 +31,7 @@ from .errors import (
     NetworkError,
     OptionError,
     ServerError,
+    TLSError,
     TokenError,
     UnavailableError,
     quote,
@@ -574,6 +575,8 @@ class Sequencer(Generic[T]):
                 call.refused[server] = error
         elif isinstance(error, AnswerError):
             whole = False  # perhaps only of this sequencer
+            call.refused[server] = error
+        elif isinstance(error, TLSError):
             call.refused[server] = error
         if self._view.failed(server, start, whole, error):
             self._client._log.warning("server failed: %s", error)

@@ -14,7 +14,16 @@ from collections import deque
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from .errors import AnswerError, FirnError, NetworkError, OptionError, ServerError, printable, quote
+from .errors import (
+    AnswerError,
+    FirnError,
+    NetworkError,
+    OptionError,
+    ServerError,
+    TLSError,
+    printable,
+    quote,
+)
 
 # A server closes a connection after 2 minutes without requests.
 KEEP_IDLE = 90.0
@@ -146,8 +155,10 @@ class Request:
             self.answer = self._try(timeout, most)
         except FirnError as error:
             self.answer = error
+        except ssl.SSLEOFError:
+            self.answer = self._network("the server closed the connection")
         except ssl.SSLError as error:
-            self.answer = self._network(_tls_reason(error))
+            self.answer = TLSError(self._sequencer, self.server.name, _tls_reason(error))
         except TimeoutError:
             self.answer = self.late()
         except http.client.HTTPException as error:

@@ -45,6 +45,10 @@ class NetworkError(FirnError):
         return f"{quote(self.sequencer)} at {self.server}: {self.reason}"
 
 
+class TLSError(NetworkError):
+    """The server's certificate is not trusted, or it does not speak TLS."""
+
+
 class AnswerError(NetworkError):
     """A server returned something other than the requested IDs. None of them is used."""
 
