@@ -152,6 +152,7 @@ var imports = []importLine{
 		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
 	},
 	{pattern: "server/internal/test/etcdtest"},
+	{pattern: "server/internal/test/conformance", tests: []string{".", "client", "server/internal/test/nettest"}},
 	{
 		pattern: "server/cmd/firn",
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},
