@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/typed"
+	"github.com/firnid/firn/veil"
 )
 
 // An Encoding is a way to write an ID as text: a firn.Format, or a format that
@@ -21,17 +23,19 @@ type Encoding struct {
 	kind   kind
 	format firn.Format
 	prefix string // of typed text; "" allows any
+	veil   form.Veil
 }
 
 type kind uint8
 
 const (
-	auto      kind = iota
-	format         // a firn.Format
-	xid            // 20 digits of base32hex in lower case, 96 bits
-	ksuid          // 27 digits of base62, 160 bits
-	longHex        // 24 or 40 hexadecimal digits
-	typedText      // see package typed
+	auto       kind = iota
+	format          // a firn.Format
+	xid             // 20 digits of base32hex in lower case, 96 bits
+	ksuid           // 27 digits of base62, 160 bits
+	longHex         // 24 or 40 hexadecimal digits
+	typedText       // see package typed
+	veiledText      // see package veil
 )
 
 // As returns the Encoding of a format.
@@ -41,9 +45,12 @@ func As(f firn.Format) Encoding { return Encoding{kind: format, format: f} }
 // it is empty.
 func Typed(prefix string) Encoding { return Encoding{kind: typedText, prefix: prefix} }
 
+// Veiled returns the Encoding of veiled text.
+func Veiled(v form.Veil) Encoding { return Encoding{kind: veiledText, veil: v} }
+
 // ParseEncoding parses the name of an encoding: auto, the name of a format (see
-// firn.ParseFormat), or typed, xid, ksuid or objectid. ulid is another name of
-// base32.
+// firn.ParseFormat), or typed, veiled, xid, ksuid or objectid. ulid is another
+// name of base32. Veiled text cannot be read without a key; see Veiled.
 func ParseEncoding(name string) (Encoding, error) {
 	switch name {
 	case "auto":
@@ -56,18 +63,23 @@ func ParseEncoding(name string) (Encoding, error) {
 		return Encoding{kind: longHex}, nil
 	case "typed":
 		return Typed(""), nil
+	case "veiled":
+		return Veiled(form.Veil{}), nil
 	case "ulid":
 		return As(firn.Base32), nil
 	}
 	f, err := firn.ParseFormat(name)
 	if err != nil {
-		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, ulid, xid, ksuid, objectid", err)
+		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, veiled, ulid, xid, ksuid, objectid", err)
 	}
 	return As(f), nil
 }
 
 // IsTyped reports whether e is typed text.
 func (e Encoding) IsTyped() bool { return e.kind == typedText }
+
+// IsVeiled reports whether e is veiled text.
+func (e Encoding) IsVeiled() bool { return e.kind == veiledText }
 
 // IsAuto reports whether e is the zero Encoding.
 func (e Encoding) IsAuto() bool { return e.kind == auto }
@@ -88,6 +100,8 @@ func (e Encoding) String() string {
 		return "hex"
 	case typedText:
 		return "typed"
+	case veiledText:
+		return "veiled"
 	}
 	return "auto"
 }
@@ -239,8 +253,11 @@ func guess(text string, size int) (found []*number, tried []string) {
 // 0.
 func readAs(e Encoding, text string, size int) (*number, error) {
 	f, ok := e.Format()
-	if e.IsTyped() {
+	switch {
+	case e.IsTyped():
 		return readTyped(e, text, size)
+	case e.IsVeiled():
+		return readVeiled(e.veil, text, size)
 	}
 	if !ok {
 		var n *number
@@ -298,8 +315,36 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 	return number128(e, id), err
 }
 
+// readVeiled reads veiled text.
+func readVeiled(v form.Veil, text string, size int) (n *number, err error) {
+	_, digits, _ := strings.Cut(text, "_")
+	switch {
+	case v == form.Veil{}:
+		return nil, fmt.Errorf("firn: %s cannot be read without the key of veiled IDs", Quote(text))
+	case v.Of128 != nil && (v.Of64 == nil || len(digits) > 13):
+		var id firn.ID128
+		id, err = v.Of128.Parse128(text)
+		n = number128(Veiled(form.Veil{}), id)
+	default:
+		var id firn.ID
+		id, err = v.Of64.Parse(text)
+		n = number64(Veiled(form.Veil{}), id)
+	}
+	if err != nil {
+		return nil, form.Plain(err)
+	}
+	if size != 0 && size != n.size {
+		return nil, fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), n.size, size)
+	}
+	n.about = "it was veiled; with another key, it would be another ID"
+	return n, nil
+}
+
 // readTyped reads typed text.
 func readTyped(e Encoding, text string, size int) (n *number, err error) {
+	if k, ok := veil.Number(text); ok {
+		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key", Quote(text), k)
+	}
 	prefix, digits, err := typed.Cut(text)
 	if err != nil {
 		return nil, err
