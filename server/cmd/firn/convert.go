@@ -172,7 +172,7 @@ func (c *converter) text(text string) error {
 	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
 		id, err := f.Parse(text)
 		if err == nil {
-			c.append(inspect.ID64(id))
+			c.append(firn.Raw.Append(nil, id))
 			return nil
 		}
 		if c.bits == 64 {
@@ -186,7 +186,7 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	c.append(inspect.IDOf(b))
+	c.append(b)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func (c *converter) append(n inspect.ID) {
 	} else {
 		c.buf = n.Append(c.buf, c.to)
 	}
-	c.end(n.Bits())
+	c.end(8 * len(n))
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -247,7 +247,7 @@ func (c *converter) bytes(out *records.Writer, r io.Reader) error {
 	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		c.append(inspect.IDOf(b))
+		c.append(b)
 		_, err := out.Write(c.buf)
 		return err
 	})

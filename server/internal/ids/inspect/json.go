@@ -1,9 +1,9 @@
 package inspect
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -90,8 +90,7 @@ func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
 	if y := t.Year(); y < 0 || y > 9999 {
 		return append(b, "null"...)
 	}
-	b = append(b, '"')
-	return append(appendStamp(b, t, unit), '"')
+	return AppendString(b, Stamp(t, unit))
 }
 
 // AppendJSON appends the result as a JSON object: the likeliest reading, and
@@ -145,24 +144,20 @@ func (r *Reading) appendLikelihood(b []byte) []byte {
 func (r *Reading) appendFields(b []byte) []byte {
 	b = AppendString(append(b, `"layout":`...), r.Name)
 	if r.HasParts {
-		b = appendParts(b, r.Time, r.unit(), r.Node, r.NodeParts, r.Seq)
+		b = r.appendParts(b)
 	} else {
 		b = append(b, `,"time":null,"time_ms":null,"node":null,"seq":null`...)
 	}
-	b = r.appendDec(append(b, `,"dec":"`...))
-	b = hex.AppendEncode(append(b, `","hex":"`...), r.Bytes)
-	b = append(append(b, `","from":"`...), r.Encoding.String()...)
-	b = append(b, `","score":`...)
-	b = strconv.AppendFloat(b, r.Score, 'f', 6, 64)
-	b = AppendStrings(append(b, `,"for":`...), r.For)
-	return AppendStrings(append(b, `,"against":`...), r.Against)
+	b = fmt.Appendf(b, `,"dec":"%s","hex":"%s","from":"%s","score":%.6f`, r.Dec(), r.Hex(), r.Encoding, r.Score)
+	b = AppendStrings(append(b, `,"for":`...), r.For())
+	return AppendStrings(append(b, `,"against":`...), r.Against())
 }
 
-// unit returns the length of a tick; UUIDs of version 1 have no layout that
-// knows it.
+// unit returns the length of a tick; a UUID without a layout has that of
+// version 1.
 func (r *Reading) unit() time.Duration {
 	if r.Layout.IsZero() {
-		return 100 * time.Nanosecond
+		return uuidv6().Unit()
 	}
 	return r.Layout.Unit()
 }
@@ -170,16 +165,19 @@ func (r *Reading) unit() time.Duration {
 // Stamp returns the time of the reading as text; see the function Stamp.
 func (r *Reading) Stamp() string { return Stamp(r.Time, r.unit()) }
 
-func appendParts(b []byte, t time.Time, unit time.Duration, node uint64, parts []firn.NodePart, seq uint64) []byte {
-	b = appendTime(append(b, `,"time":`...), t, unit)
-	b = AppendMillis(append(b, `,"time_ms":`...), t)
-	b = AppendNumber(append(b, `,"node":`...), node)
-	b = appendNodeParts(b, parts)
-	return AppendNumber(append(b, `,"seq":`...), seq)
+// AppendParts appends the reading by a known layout as a JSON object with the
+// keys layout, time, time_ms, node, node_parts, seq, dec and hex of
+// Result.AppendJSON.
+func (r *Reading) AppendParts(b []byte) []byte {
+	b = AppendString(append(b, `{"layout":`...), r.Name)
+	return fmt.Appendf(r.appendParts(b), `,"dec":"%s","hex":"%s"}`, r.Dec(), r.Hex())
 }
 
-func appendNodeParts(b []byte, parts []firn.NodePart) []byte {
-	for i, p := range parts {
+func (r *Reading) appendParts(b []byte) []byte {
+	b = appendTime(append(b, `,"time":`...), r.Time, r.unit())
+	b = AppendMillis(append(b, `,"time_ms":`...), r.Time)
+	b = AppendNumber(append(b, `,"node":`...), r.Node)
+	for i, p := range r.NodeParts() {
 		if i == 0 {
 			b = append(b, `,"node_parts":{"`...)
 		} else {
@@ -187,24 +185,14 @@ func appendNodeParts(b []byte, parts []firn.NodePart) []byte {
 		}
 		b = AppendNumber(append(append(b, p.Name...), `":`...), p.Value)
 	}
-	if len(parts) > 0 {
+	if len(r.NodeParts()) > 0 {
 		b = append(b, '}')
 	}
-	return b
+	return AppendNumber(append(b, `,"seq":`...), r.Seq)
 }
 
 // AppendString appends s as a JSON string.
 func AppendString(b []byte, s string) []byte {
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return append(append(append(b, '"'), s...), '"')
-	}
 	text, _ := json.Marshal(s) // a string cannot fail
 	return append(b, text...)
 }
