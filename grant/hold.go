@@ -108,8 +108,8 @@ func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 	if r.held() {
 		// A write that settles another one, from before the clock was set back,
 		// has the same end and so needs the same clock: a fence assumes a
-		// window between the two.
-		r.Wall = max(r.Wall, until-m.sequencer.MaxAhead-m.window())
+		// window between the two, which may be longer than today's.
+		r.Wall = max(r.Wall, until-m.sequencer.MaxAhead-m.sequencer.LongestWindow)
 	}
 	return r.encode()
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	protocolPage   = "../docs/protocol.md"
-	operationsPage = "../docs/operations.md"
+	runbooksPage = "../docs/runbooks.md"
 )
 
 func readPage(t *testing.T, name string) string {
@@ -224,7 +224,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// The messages that docs/operations.md explains exist in this package.
+// The messages that docs/runbooks.md explains exist in this package.
 func TestOperationsMessages(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -236,7 +236,7 @@ func TestOperationsMessages(t *testing.T) {
 			source.WriteString(readPage(t, file))
 		}
 	}
-	_, table, _ := strings.Cut(readPage(t, operationsPage), "\n| message | cause | what to do |\n")
+	_, table, _ := strings.Cut(readPage(t, runbooksPage), "\n| message | cause | what to do |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	checked := 0
 	for row := range strings.Lines(table) {

@@ -141,7 +141,7 @@ var imports = []importLine{
 			".", "grant", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/service/forwarding", "server/internal/protocol/httpapi", "server/internal/protocol/listen", "server/internal/fleet/members",
 			"server/internal/fleet/metrics", "server/internal/protocol/respapi", "server/internal/protocol/rpcapi", "server/internal/service", "server/internal/fleet/health", "server/internal/access/tlsconf", "server/internal/fleet/tracing",
 		},
-		tests: []string{"client", "grant/memstore", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest", "server/stores"},
+		tests: []string{"client", "grant/memstore", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest", "server/stores"},
 	},
 	{
 		pattern: "server/internal/test/e2e",

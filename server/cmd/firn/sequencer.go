@@ -26,8 +26,8 @@ func newSequencer(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "sequencer COMMAND",
 		Short: "Create, list, move and destroy sequencers",
-		Long: `A sequencer is a named ID space. Its layout and settings are fixed when it is created, and
-are the same for every process that makes IDs of it.
+		Long: `A sequencer is a named ID space. Its layout and settings are the same for every process that
+makes IDs of it. Only its window and its range of node IDs can change later.
 
   firn sequencer create orders --layout hazelcast
 
@@ -49,6 +49,7 @@ or their windows have ended.`, false, grant.DetachAll),
 Its marks are kept: if it is created again under the same name, with the same layout, it
 continues above its old IDs and never repeats one.`, true, grant.Destroy),
 		newSequencerNodes(a),
+		newSequencerWindow(a),
 		newSequencerMove(a),
 		newSequencerPurge(a),
 	)
@@ -140,6 +141,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, a.now())
+		a.audit("created", args[0], err)
 		if err != nil {
 			return err
 		}
@@ -247,6 +249,12 @@ func newSequencerList(a *app) *cobra.Command {
 	})
 }
 
+// changes has what the audit line says for each command that changes a
+// sequencer.
+var changes = map[string]string{
+	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "window": "window changed", "move": "moved",
+}
+
 // newSequencerChange makes a command that shows or changes a sequencer at once.
 func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
 	return a.onStore(&cobra.Command{
@@ -257,6 +265,9 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 		Args:    oneName,
 	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
+		if done := changes[name]; done != "" {
+			a.audit(done, args[0], err)
+		}
 		if err != nil {
 			return err
 		}
@@ -347,6 +358,32 @@ again to continue.`, func(ctx context.Context, s grant.Store, name string) (gran
 			if nodes, err = parseNodes(args[1]); err != nil {
 				return misuse("", "%w", err)
 			}
+		}
+		return oneName(cmd, args[:1])
+	}
+	return cmd
+}
+
+func newSequencerWindow(a *app) *cobra.Command {
+	var window time.Duration
+	cmd := newSequencerChange(a, "window", "Change how long members hold a node ID without the store",
+		`Window changes the window of a sequencer while its members run: how long each makes IDs
+while the store is unreachable. The other settings never change.
+
+  firn sequencer window orders 10m
+
+Members read it within 20 seconds and use it from their next renewal on. Note it beside your
+backups: after a restore, firn node fence needs the longest window of the sequencer.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+			return grant.SetWindow(ctx, s, name, window)
+		})
+	cmd.Use = "window NAME DURATION"
+	cmd.Example = "  firn sequencer window orders 10m"
+	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) != 2 {
+			return misuse("", "write %s NAME DURATION, such as 10m", cmd.CommandPath())
+		}
+		if window, err = time.ParseDuration(args[1]); err != nil {
+			return misuse("", "window %q: write a duration such as 30s or 10m", args[1])
 		}
 		return oneName(cmd, args[:1])
 	}

@@ -77,11 +77,13 @@ func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Se
 	if s := t.Backend.Opened(name); s != nil {
 		return s, nil
 	}
-	if t.Auth == nil {
-		return t.Backend.Sequencer(ctx, name, nil)
-	}
 	mine := *c // because opening the sequencer may outlast the call
-	return t.Backend.Sequencer(ctx, name, func() error { return t.Auth.Allow(&mine, auth.Create, name) })
+	return t.Backend.Sequencer(ctx, name, func() (*auth.Credentials, error) {
+		if t.Auth == nil {
+			return &mine, nil
+		}
+		return &mine, t.Auth.Allow(&mine, auth.Create, name)
+	})
 }
 
 // tryFit is Try for a layout that fits.
@@ -124,15 +126,17 @@ func (e *CreateError) Error() string {
 
 func (e *CreateError) Unwrap() error { return e.Cause }
 
-// allowed returns nil if a client may create a sequencer by using it.
-func allowed(name string, mayCreate func() error) error {
-	if mayCreate == nil {
-		return nil
+// allowed returns the client that creates a sequencer by using it, or a
+// CreateError.
+func (by Creator) allowed(name string) (*auth.Credentials, error) {
+	if by == nil {
+		return new(auth.Credentials), nil
 	}
-	if err := mayCreate(); err != nil {
-		return &CreateError{Name: name, Cause: err}
+	c, err := by()
+	if err != nil {
+		return nil, &CreateError{Name: name, Cause: err}
 	}
-	return nil
+	return c, nil
 }
 
 // errNotTried means that a source cannot make IDs without waiting.

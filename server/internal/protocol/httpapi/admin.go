@@ -21,8 +21,9 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// admin returns the Administrator for a request that changes something, or a
-// problem if a page of another origin sent it.
+// admin returns the Administrator for a request, or a problem if it changes
+// something and a page of another origin sent it. Changes are logged with the
+// client, which check has accepted.
 func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
@@ -31,7 +32,11 @@ func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if a == nil {
 		return nil, problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
 	}
-	return a, nil
+	c := h.credentials(r)
+	if h.auth != nil && r.Method != http.MethodGet {
+		_ = h.auth.Allow(c, auth.Anything, "") // finds the client's name
+	}
+	return service.By(a, service.ClientOf(c), h.log), nil
 }
 
 // named is admin for a path with a sequencer name.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
@@ -127,11 +126,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		}
 	}
 
-	var who *auth.Credentials
-	if h.auth != nil {
-		who = h.credentials(r)
-	}
-	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
+	b, err := h.take.Take(r.Context(), name, h.credentials(r), q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
 		r = named(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
