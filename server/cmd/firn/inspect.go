@@ -296,12 +296,8 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
 		if x.Layout.IsZero() || x.Layout.NodeBits() == 48 {
 			node += "  " + inspect.MAC(x.Node)
 		}
-		var parts []string
-		for _, part := range x.NodeParts() {
-			parts = append(parts, fmt.Sprintf("%s %d", part.Name, part.Value))
-		}
-		if len(parts) > 0 {
-			node += "  " + strings.Join(parts, ", ")
+		if parts := x.NodeText(); parts != "" {
+			node += "  " + parts
 		}
 		r.add("node", "%s", node)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -75,12 +74,8 @@ func explain(x *inspect.Reading) (fields []field) {
 			if l.IsZero() || l.NodeBits() == 48 {
 				f.Detail = append(f.Detail, "As a MAC address: "+inspect.MAC(x.Node)+".")
 			}
-			var parts []string
-			for _, p := range x.NodeParts() {
-				parts = append(parts, fmt.Sprintf("%s %d", p.Name, p.Value))
-			}
-			if parts != nil {
-				f.Detail = append(f.Detail, "It consists of "+strings.Join(parts, " and ")+".")
+			if parts := x.NodeText(); parts != "" {
+				f.Detail = append(f.Detail, "It consists of "+parts+".")
 			}
 		case key == "seq" && x.HasParts:
 			f.Value = number(x.Seq)

@@ -335,8 +335,10 @@ func (r *Reading) fieldReasons(l *list) {
 		l.con("the node %s is a group address, which no network card has", MAC(node))
 	case c.preset == "boundary":
 		l.pro("the node is the MAC address %s", MAC(node))
+	case node < 16 && len(c.nodes) > 1:
+		l.pro("the node is %d (%s)", node, r.NodeText())
 	case node < 16:
-		l.pro("the node is %d%s", node, partsText(r.NodeParts()))
+		l.pro("the node is %d", node)
 	case !c.anyNode && !c.bothNode && node > c.layout.MaxNode()/4:
 		l.con("the node is %d of %d: most are small", node, c.layout.MaxNode())
 	}
@@ -381,15 +383,13 @@ func isRounded(n *number) bool {
 	return strconv.FormatFloat(float64(v), 'f', -1, 64) == strconv.FormatUint(v, 10)
 }
 
-func partsText(parts []firn.NodePart) string {
-	if len(parts) < 2 {
-		return ""
-	}
+// NodeText returns the named pieces of the node, as in "datacenter 1, worker 0".
+func (r *Reading) NodeText() string {
 	var texts []string
-	for _, p := range parts {
+	for _, p := range r.NodeParts() {
 		texts = append(texts, fmt.Sprintf("%s %d", p.Name, p.Value))
 	}
-	return " (" + strings.Join(texts, ", ") + ")"
+	return strings.Join(texts, ", ")
 }
 
 // MAC formats a 48-bit node as the address of a network card.

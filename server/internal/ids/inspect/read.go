@@ -142,16 +142,9 @@ func (r *Reading) Dec() string { return new(big.Int).SetBytes(r.Bytes).String() 
 // Hex returns the ID in hexadecimal, two digits for each byte, without 0x.
 func (r *Reading) Hex() string { return hex.EncodeToString(r.Bytes) }
 
-// An Error means that a text cannot be read as an ID.
-type Error struct{ Text, Reason string }
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s (tried %s)", Quote(e.Text), e.Reason, encodingNames)
-}
-
 // Read reads an ID in every way that o allows. The error says what is wrong
-// with the text in the encoding that o names, or is an *Error, or says which
-// bits do not fit the layout. Read is safe for concurrent use.
+// with the text, or which bits do not fit the layout. Read is safe for
+// concurrent use.
 func Read(text string, o Options) (Result, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
@@ -187,7 +180,7 @@ func Read(text string, o Options) (Result, error) {
 		}
 	}
 	if len(r.Readings) == 0 {
-		return Result{}, cmp.Or[error](refused, &Error{text, "would be an ID from a time before or after all IDs"})
+		return Result{}, cmp.Or(refused, notID(text, "would be an ID from a time before or after all IDs"))
 	}
 	r.rank()
 	return r, nil
@@ -278,7 +271,11 @@ func notRead(text string, bits int) error {
 		r, _ := utf8.DecodeRuneInString(text[odd:])
 		reason += fmt.Sprintf(": no encoding uses %q, at offset %d", r, odd)
 	}
-	return &Error{text, reason}
+	return notID(text, reason)
+}
+
+func notID(text, reason string) error {
+	return fmt.Errorf("%s %s (tried %s)", Quote(text), reason, encodingNames)
 }
 
 // isFloat reports whether a text is a large number as spreadsheets and data

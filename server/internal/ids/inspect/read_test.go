@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -339,10 +338,6 @@ func TestReadErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) || len(r.Readings) != 0 {
 			t.Errorf("Read(%q) by layout %q from %s = %v, want an error with %q", tt.text, tt.layout, tt.from, err, tt.want)
 		}
-	}
-	var e *Error
-	if _, err := Read("foo bar", Options{}); !errors.As(err, &e) || e.Text != "foo bar" {
-		t.Errorf("Read(%q) = %#v, want an *Error", "foo bar", err)
 	}
 }
 

@@ -16,29 +16,23 @@ type Summary struct {
 	o       Options
 	by      map[string]*tallyOf
 	unknown float64 // sum of how well IDs fit no layout
-	report  Report
 	last    string  // the previous ID
 	chance  float64 // expected number of IDs that look rounded by chance
+
+	count, repeats, rounded int // as in Report
 }
 
 // A tallyOf is a column read by one layout.
 type tallyOf struct {
-	name   string
-	layout firn.Layout
-	prior  float64 // how common its IDs are
-	node   float64 // part of the weight that comes from nodes
-	each   float64 // the same, once per node
+	Report           // of this layout alone
+	prior    float64 // how common its IDs are
+	weight   float64 // sum of how well IDs fit it
+	previous time.Time
 
-	plausible int     // number of IDs that these cover
-	weight    float64 // sum of how well IDs fit it
-	ids       int
-	timed     bool // its IDs contain a time
-	first     time.Time
-	latest    time.Time
-	prev      time.Time
-	late      int
-	future    int
 	nodes     map[uint64]struct{}
+	plausible int     // number of IDs with a plausible time
+	node      float64 // part of their weight that comes from nodes
+	each      float64 // the same, once per node
 }
 
 // total weighs the layout for the column. If its IDs have few different nodes,
@@ -90,14 +84,14 @@ func (s *Summary) Add(text string) error {
 	if err != nil {
 		return err
 	}
-	s.report.Count++
+	s.count++
 	if text == s.last {
-		s.report.Repeats++
+		s.repeats++
 	}
 	s.last = strings.Clone(text)
 	n := result.Readings[0].n
 	if isRounded(n) {
-		s.report.Rounded++
+		s.rounded++
 	}
 	s.chance += roundedByChance(n)
 	// Count how common a layout is once for the column, not for each ID.
@@ -131,10 +125,11 @@ func share(weight, best float64) float64 { return max(weight-best, leastShare) -
 func (s *Summary) add(x *Reading, top float64) {
 	t := s.by[x.Name]
 	if t == nil {
-		t = &tallyOf{name: x.Name, layout: x.Layout, first: x.Time, latest: x.Time, prev: x.Time, timed: x.HasParts, prior: x.weight - x.fit(), nodes: make(map[uint64]struct{})}
+		t = &tallyOf{prior: x.weight - x.fit(), previous: x.Time, nodes: make(map[uint64]struct{})}
+		t.Report = Report{Known: true, Name: x.Name, Layout: x.Layout, HasTime: x.HasParts, First: x.Time, Last: x.Time}
 		s.by[x.Name] = t
 	}
-	t.ids++
+	t.Fits++
 	t.weight += share(x.fit(), top)
 	_, known := t.nodes[x.Node]
 	if !known && len(t.nodes) <= maxNodes {
@@ -148,43 +143,38 @@ func (s *Summary) add(x *Reading, top float64) {
 			t.each += w
 		}
 	}
-	if x.Time.Before(t.first) {
-		t.first = x.Time
+	if x.Time.Before(t.First) {
+		t.First = x.Time
 	}
-	if x.Time.After(t.latest) {
-		t.latest = x.Time
+	if x.Time.After(t.Last) {
+		t.Last = x.Time
 	}
-	if x.Time.Before(t.prev) {
-		t.late++
+	if x.Time.Before(t.previous) {
+		t.Late++
 	}
-	t.prev = x.Time
+	t.previous = x.Time
 	if Age(x.Time, s.o.Now) < -minute {
-		t.future++
+		t.Future++
 	}
 }
 
 // Report returns the result so far.
 func (s *Summary) Report() Report {
-	r := s.report
-	if float64(r.Rounded) < 4*s.chance+float64(r.Count/50) {
-		r.Rounded = 0
-	}
 	var best *tallyOf
 	for _, t := range s.by {
-		if best == nil || t.total() > best.total() || t.total() == best.total() && t.name < best.name {
+		if best == nil || t.total() > best.total() || t.total() == best.total() && t.Name < best.Name {
 			best = t
 		}
 	}
-	if best == nil || s.o.Layout.IsZero() && s.unknown+randomPrior > best.total() {
-		return r
+	var r Report
+	if best != nil && (!s.o.Layout.IsZero() || s.unknown+randomPrior <= best.total()) {
+		r = best.Report
+		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	}
-	r.Known, r.Name, r.Layout, r.Fits = true, best.name, best.layout, best.ids
-	r.HasTime = best.timed
-	if !r.HasTime {
-		return r
+	r.Count, r.Repeats = s.count, s.repeats
+	if float64(s.rounded) >= 4*s.chance+float64(s.count/50) {
+		r.Rounded = s.rounded
 	}
-	r.First, r.Last, r.Late, r.Future = best.first, best.latest, best.late, best.future
-	r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	return r
 }
 
