@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Holder uses the grants that a Keeper obtains, usually for a generator. One
@@ -197,11 +196,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 				case a.Kind == actionTimer:
 					timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 				case a.Kind == actionSeal:
-					if mutant.On(mutant.SealAsync) {
-						go k.holder.Seal()
-					} else {
-						k.holder.Seal()
-					}
+					k.holder.Seal()
 					e, again = event{Kind: eventSealed}, true
 				default:
 					k.act(m, a)
@@ -477,9 +472,6 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	}
 	identity, revision, err := s.Lineage(ctx)
 	if err != nil {
-		if mutant.On(mutant.LineageIgnored) {
-			return false, nil
-		}
 		return false, err
 	}
 	back := l.identity != "" && (identity != l.identity || revision < l.durable)
@@ -490,9 +482,6 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 		l.settled = l.durable // another server applied the write
 	default:
 		l.durable = l.settled
-	}
-	if mutant.On(mutant.RevisionOnRead) {
-		l.durable = revision
 	}
 	l.identity, l.shown, l.asked = identity, revision, time.Now()
 	return back, nil

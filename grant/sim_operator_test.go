@@ -7,8 +7,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
@@ -382,10 +380,6 @@ func (w *world) fence() {
 
 // fenceNow fences the sequencer at this moment.
 func (w *world) fenceNow() error {
-	if mutant.On(mutant.NoFence) && w.unfenced {
-		w.unfenced = false
-		return nil
-	}
 	o := &FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
 	s := operator{w, w.byHand}
 	report, err := Fence(done, s, simName, o)

@@ -36,6 +36,7 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
+	census  census
 	created pace // sequencers created by use
 	missed  pace // reads of the store for names that it does not have
 
