@@ -93,8 +93,6 @@ type converter struct {
 	groups int // bits between spaces; 0: none
 	asJSON bool
 
-	width64 int // maximum length of a 64-bit ID in the format from
-
 	tally tally
 	buf   []byte
 }
@@ -126,9 +124,6 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("bits") || c.bits == 0 {
 			return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 		}
-	}
-	if from.Fits(64) == nil {
-		c.width64 = len(from.Fixed().Append(nil, 0)) // auto: decimal
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
@@ -165,20 +160,6 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 
 // text appends the converted text.
 func (c *converter) text(text string) error {
-	// Try 64 bits of the format first, or decimal if none is given: the result is
-	// the same as that of inspect.Decode, with fewer steps. Leading zeros may have
-	// another meaning.
-	f, ok := c.from.Format()
-	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
-		id, err := f.Parse(text)
-		if err == nil {
-			c.append(firn.Raw.Append(nil, id))
-			return nil
-		}
-		if c.bits == 64 {
-			return err
-		}
-	}
 	b, _, err := inspect.Decode(text, c.from, c.bits)
 	if err != nil {
 		return err
