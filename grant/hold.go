@@ -57,7 +57,7 @@ func (m *machine) early(from int64) bool {
 func (m *machine) newMargin() int64 {
 	third := m.window() / 3
 	fifth := third / 5
-	used := third - fifth + int64(m.set.Random()%uint64(2*fifth+1))
+	used := third - fifth + int64(m.set.random()%uint64(2*fifth+1))
 	return m.window() - used
 }
 
@@ -338,7 +338,7 @@ func (m *machine) readBack(value, config []byte) {
 		h.record, h.closing = value, true
 	default:
 		// A nonce that we never wrote: another process has our name.
-		m.alarm(AlarmInfo{Kind: Cloned, Node: h.node, From: h.renewed, Until: h.until})
+		m.alarm(alarm{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
 		h.lost, h.closing = true, true // to be sealed, but not given back
 	}
@@ -373,21 +373,21 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 	h.lost = true
 	if after || r.Spoiled.length() > 0 && r.Spoiled[0] <= h.from && until <= r.Spoiled[1] {
 		if r.Owner != "" && !h.sealed && !fenced {
-			m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
+			m.alarm(alarm{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 		}
 		return
 	}
 	h.closing = true
-	i := AlarmInfo{Kind: RolledBack, Node: h.node, From: from, Until: until}
+	i := alarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
-		i.Kind = Fenced
+		i.Kind = alarmFenced
 		if !h.sealed {
 			i.Until = min(until, m.seenFloor) // what is above it was reported
 		}
 	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
-		i.Kind, reason = Overlapped, overlapError{}
+		i.Kind, reason = alarmOverlapped, overlapError{}
 	}
 	if i.From < i.Until {
 		m.alarm(i)
@@ -420,7 +420,7 @@ func (m *machine) fenced(floor int64) {
 	h.lost = true
 	if h.until > floor && !h.sealed {
 		h.closing = true
-		m.alarm(AlarmInfo{Kind: Fenced, Node: h.node, From: max(floor, h.from), Until: h.until})
+		m.alarm(alarm{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
 	}
 }
 

@@ -118,7 +118,7 @@ func (m *machine) isHeld(l *sighting, node uint64, key string, value []byte, r n
 	until := r.Until
 	if until >= m.wall {
 		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
-	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff {
+	} else if lead, ok := m.storeLead(); ok && m.clocks.told != alarmStoreClockOff {
 		until += lead.most // the end, by the store's clock
 		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
 	}
@@ -149,7 +149,7 @@ func (m *machine) place(c *candidate, r nodeRecord) {
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 {
-		if max(c.from, m.used) <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
+		if max(c.from, m.used) <= s[0]-m.sequencer.config().minWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
 			// Too little is left before the spoiled span: begin after it.
@@ -278,7 +278,7 @@ func (m *machine) choose(best []candidate) candidate {
 	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
 		n++
 	}
-	return best[m.set.Random()%uint64(n)]
+	return best[m.set.random()%uint64(n)]
 }
 
 // listed chooses among all records: a node ID without one, otherwise one of the
@@ -312,7 +312,7 @@ func (m *machine) listed(e event) {
 			alike = len(l.best)
 		}
 		oldest := max(alike/8, min(alike, picks))
-		m.acquire(l.best[m.set.Random()%uint64(oldest)])
+		m.acquire(l.best[m.set.random()%uint64(oldest)])
 		return
 	}
 	if err := m.clockBehind(l); err != nil {
@@ -339,7 +339,7 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 		}
 	}
 	size := m.hi - m.lo
-	start := m.set.Random()
+	start := m.set.random()
 	if size+1 != 0 {
 		start %= size + 1
 	}
@@ -370,7 +370,7 @@ func (m *machine) exhausted(l sighting) {
 	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))
 	}
-	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.Random()%64)
+	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.random()%64)
 }
 
 // acquire writes a claim on a node ID.
@@ -526,7 +526,7 @@ func (m *machine) someKeys(n int) []string {
 		nodes = append(nodes, uint64(m.prefer))
 	}
 	for len(nodes) < n {
-		node := m.set.Random()
+		node := m.set.random()
 		if size+1 != 0 {
 			node %= size + 1
 		}

@@ -100,13 +100,12 @@ type configRecord struct {
 type configExtras struct {
 	Nodes   nodeRange // zero: all node IDs of the layout
 	MovedTo string    // URL of the store that has the sequencer now
-	Prefix  string    // of its IDs as texts
+	Prefix  string    // of its IDs as typed text
 	LowBits int64     // 0 to lowBitsMost
 }
 
 const (
 	movedToMost = 512 // bytes
-	prefixMost  = 32  // bytes
 	lowBitsMost = 63
 )
 
@@ -146,7 +145,7 @@ func newConfigRecord(c Config) configRecord {
 	return configRecord{
 		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
-		configExtras: configExtras{Nodes: c.Nodes.record()},
+		configExtras: configExtras{Nodes: c.Nodes.record(), Prefix: c.Prefix},
 	}
 }
 
@@ -157,6 +156,7 @@ func (r configRecord) config() Config {
 	}
 	return Config{
 		Nodes:    nodes,
+		Prefix:   r.Prefix,
 		Layout:   r.Layout,
 		MaxAhead: time.Duration(r.MaxAhead) * time.Millisecond,
 		Window:   time.Duration(r.Window) * time.Millisecond,
@@ -218,8 +218,6 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 		return r, damaged(key, "nodes is not a range of node IDs")
 	case !printable(r.MovedTo, movedToMost):
 		return r, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
-	case !printable(r.Prefix, prefixMost):
-		return r, damaged(key, fmt.Sprintf("prefix is not a text of at most %d printable ASCII characters", prefixMost))
 	case r.LowBits < 0 || r.LowBits > lowBitsMost:
 		return r, damaged(key, fmt.Sprintf("low_bits is not from 0 to %d", lowBitsMost))
 	}

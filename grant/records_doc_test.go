@@ -103,7 +103,7 @@ func checkConstants(t *testing.T, page string) {
 		"jumpMost":   fmt.Sprint(jumpMost, " ms"),
 		"backoffMin": fmt.Sprint(backoffMin, " ms"), "backoffMax": fmt.Sprint(backoffMax, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
 		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
-		"DefaultWindow": fmt.Sprint(DefaultWindow.Milliseconds(), " ms"),
+		"DefaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),
 		"MaxName":       fmt.Sprint(MaxName), "MaxKey": fmt.Sprint(MaxKey), "MaxValue": fmt.Sprint(MaxValue),
 	}
 	_, table, _ := strings.Cut(page, "\n## Constants\n")
@@ -122,10 +122,10 @@ func checkConstants(t *testing.T, page string) {
 	}
 
 	// How much of a window is used before it is renewed.
-	m := newMachine(Settings{Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{random: func() uint64 { return 0 }})
 	m.sequencer.Window = 60_000
 	early := m.window() - m.newMargin()
-	m.set.Random = func() uint64 { return 2 * 60_000 / 15 }
+	m.set.random = func() uint64 { return 2 * 60_000 / 15 }
 	late := m.window() - m.newMargin()
 	if early != 60_000/3-60_000/15 || late != 60_000/3+60_000/15 {
 		t.Errorf("a window of 60 s is renewed when %d to %d ms are used, and the page has another formula", early, late)

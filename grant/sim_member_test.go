@@ -119,7 +119,7 @@ func (w *world) start(p *member) {
 		p.numbers = *p.only
 	}
 	set := Settings{
-		Name: simName, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.Rand.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
+		Name: simName, Lo: p.numbers[0], Hi: p.numbers[1], random: w.Rand.Uint64, Host: fmt.Sprint(p.id), storeClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {
@@ -254,9 +254,9 @@ func (w *world) act(p *member, a action) {
 }
 
 // alarm does what operators do after an alarm.
-func (w *world) alarm(p *member, i AlarmInfo) {
+func (w *world) alarm(p *member, i alarm) {
 	w.res.Alarms++
-	stops := i.Kind == RolledBack || i.Kind == Overlapped
+	stops := i.Kind == alarmRolledBack || i.Kind == alarmOverlapped
 	if stops && i.Until > i.From && w.store.restored == noTime && len(w.cloned) == 0 && w.stale < w.Now {
 		w.Fail("frozen: member %d takes a takeover of node %d for a store that went back", p.id, i.Node)
 	}

@@ -70,7 +70,7 @@ func (w *world) setWindow() {
 	c := w.config
 	if c.Window = min(c.Window<<w.Rand.IntN(4), 10*time.Minute); w.Chance(0.5) {
 		shortest := min(w.config.Window, 30*time.Second) // idle members lose shorter windows all the time
-		c.Window = max(w.config.Window>>w.Rand.IntN(4), c.MinWindow(), shortest).Truncate(time.Millisecond)
+		c.Window = max(w.config.Window>>w.Rand.IntN(4), c.minWindow(), shortest).Truncate(time.Millisecond)
 	}
 	w.fault(windowed)
 	w.announced(c)

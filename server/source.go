@@ -127,7 +127,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 
 // holds reports whether the sequencer holds a node ID now.
 func holds(s sequencer.State, now time.Time) bool {
-	return (s.Phase == sequencer.Attached || s.Phase == sequencer.Losing) && s.Until.After(now)
+	return (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
 }
 
 // describe returns a function that describes this server to the others of its

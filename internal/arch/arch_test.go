@@ -27,16 +27,20 @@ var imports = []importLine{
 	{pattern: "internal/arch"},
 	{pattern: "internal/mistakes"},
 	{pattern: "internal/history"},
+	{pattern: "internal/kubetest"},
+	{pattern: "internal/replicated", imports: []string{"grant"}, tests: []string{"grant/storetest"}},
+	{pattern: "typed", imports: []string{"."}},
+	{pattern: "veil", imports: []string{".", "typed"}},
 	{pattern: "tools/kube"},
 	{pattern: "tools/licenses"},
 	{pattern: "tools/release"},
-	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
+	{pattern: "tools/deploy", tests: []string{"internal/kubetest"}},
 
 	// Coordination. A store knows the contract and no other store.
 	{
 		pattern: "grant",
-		imports: []string{"."},
-		tests:   []string{"grant/storetest", "grant/memstore"},
+		imports: []string{".", "typed"},
+		tests:   []string{"grant/storetest", "grant/memstore", "internal/replicated"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant", "internal/history"}, tests: []string{"grant/memstore"}},
 	{pattern: "grant/memstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
@@ -45,7 +49,7 @@ var imports = []importLine{
 	{
 		pattern: "sequencer",
 		imports: []string{".", "grant"},
-		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore"},
+		tests:   []string{"grant/memstore", "grant/dirstore", "internal/replicated"},
 	},
 
 	// The client speaks HTTP and knows nothing of grants.
@@ -53,52 +57,53 @@ var imports = []importLine{
 	{pattern: "client/clienttest", imports: []string{".", "client"}},
 
 	// Other modules may import everything that is published. They never import
-	// internal packages of the root module; that is part of the rule.
+	// internal packages of the root module; that is part of the rule, with one
+	// exception: tests of all modules use internal/kubetest.
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
-	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
-	{pattern: "kubestore/kubetest"},
+	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "internal/kubetest"}},
 	// The server. Protocols talk to service; they are leaves, and none imports
 	// another. Package server assembles them.
 	{
 		pattern: "server/internal/service",
-		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/inspect", "server/internal/fleet/members"},
+		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members"},
 		tests:   []string{"grant/memstore", "server/internal/fleet/health", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/rpcapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/service"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest"},
 	},
 	{pattern: "server/internal/protocol/rpcapi/firnv1"},
 	{
 		pattern: "server/internal/console",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/console/e2e",
-		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/protocol/httpapi", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/test/nettest", "server/internal/service"},
+		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/ids/form", "server/internal/protocol/httpapi", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/test/nettest", "server/internal/service"},
 	},
 	// The Peers of a service, over HTTP.
 	{
 		pattern: "server/internal/service/forwarding",
 		imports: []string{".", "grant", "sequencer", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
-		tests:   []string{"grant/memstore", "server/internal/access/auth", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
+		tests:   []string{"grant/memstore", "server/internal/access/auth", "server/internal/ids/form", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	// Building blocks of the protocols and of service.
 	{pattern: "server/internal/access/auth", imports: []string{"server/internal/config", "server/internal/access/readfile"}},
 	{pattern: "server/internal/config", imports: []string{".", "grant"}},
-	{pattern: "server/internal/ids/inspect", imports: []string{"."}},
+	{pattern: "server/internal/ids/inspect", imports: []string{".", "typed", "veil", "server/internal/ids/form"}},
+	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},
 	{pattern: "server/internal/ids/check", imports: []string{".", "server/internal/ids/inspect"}},
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
@@ -144,13 +149,13 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/test/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
 	},
 	{pattern: "server/internal/test/etcdtest"},
 	{
 		pattern: "server/cmd/firn",
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"grant/memstore", "kubestore/kubetest"},
+		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},
 }

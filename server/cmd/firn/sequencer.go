@@ -15,7 +15,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -111,7 +110,8 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window time.Duration
-	var nodes *sequencer.Range
+	var nodes *grant.Range
+	var prefix string
 	var cmd *cobra.Command
 	given := func(flag string, d *time.Duration) *time.Duration {
 		if !cmd.Flags().Changed(flag) {
@@ -122,7 +122,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd = a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
+		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed).\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -133,7 +133,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
-		c.Nodes = nodes
+		c.Nodes, c.Prefix = nodes, prefix
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
@@ -145,7 +145,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return a.printInfo(info, asJSON)
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
-	cmd.Flags().Var(&value[*sequencer.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
+	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
+	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
@@ -171,6 +172,9 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("sequencer", "%s", i.Name)
 	r.add("state", "%s", i.State)
 	r.add("layout", "%s", i.Config.Layout)
+	if i.Config.Prefix != "" {
+		r.add("prefix", "%s", i.Config.Prefix)
+	}
 	if all := group(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
 	} else {
@@ -332,7 +336,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 }
 
 func newSequencerNodes(a *app) *cobra.Command {
-	var nodes *sequencer.Range
+	var nodes *grant.Range
 	cmd := newSequencerChange(a, "nodes", "Change which node IDs members may take",
 		`Nodes changes the node IDs that members of this store may take. Give two stores whose IDs
 meet in one database ranges that do not overlap.

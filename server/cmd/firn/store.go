@@ -138,14 +138,14 @@ func nameOf(l firn.Layout) string {
 }
 
 // parseNodes reads --nodes.
-func parseNodes(s string) (*sequencer.Range, error) {
+func parseNodes(s string) (*grant.Range, error) {
 	lo, hi, err := config.ParseNodes(s)
-	return &sequencer.Range{Lo: lo, Hi: hi}, err
+	return &grant.Range{Lo: lo, Hi: hi}, err
 }
 
 // nodesVar adds --nodes.
-func nodesVar(cmd *cobra.Command, r **sequencer.Range) {
-	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
+func nodesVar(cmd *cobra.Command, r **grant.Range) {
+	cmd.Flags().Var(&value[*grant.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
 }
 
 // closing bounds how long a command takes to give its node ID back.

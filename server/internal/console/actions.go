@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -267,9 +268,9 @@ func (k *Console) act(v *visit) {
 
 // A createPage is the form for a new sequencer.
 type createPage struct {
-	Name, Layout, MaxAhead, Window string
-	Presets                        []firn.PresetInfo
-	Fault                          string
+	Name, Layout, Prefix, MaxAhead, Window string
+	Presets                                []firn.PresetInfo
+	Fault                                  string
 }
 
 func (k *Console) newSequencer(v *visit) {
@@ -297,7 +298,7 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
-	p := createPage{Name: form("name"), Layout: form("layout"), MaxAhead: form("max-ahead"), Window: form("window")}
+	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), MaxAhead: form("max-ahead"), Window: form("window")}
 	again := func(status int, fault string) {
 		p.Fault = fault
 		k.showCreate(v, status, p)
@@ -366,7 +367,9 @@ func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 	if err != nil {
 		return grant.Config{}, err
 	}
-	return a.Configure(layout, ahead, window)
+	c, err := a.Configure(layout, ahead, window)
+	c.Prefix = p.Prefix
+	return c, cmp.Or(err, c.Check())
 }
 
 // readLength parses a duration; it is nil if the field is empty.

@@ -41,6 +41,7 @@ type Creator func() (*auth.Credentials, error)
 // NewSequencer.
 type Sequencer struct {
 	Layout firn.Layout
+	Prefix string // of typed text; "" if it has none
 
 	try  func(n int) (Batch, error) // nil if it cannot
 	wait func(ctx context.Context, n int, refusal error) (Batch, error)

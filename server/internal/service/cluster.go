@@ -79,11 +79,11 @@ type ClusterConfig struct {
 // A Template overrides parts of ClusterConfig.Config. The zero value overrides
 // nothing.
 type Template struct {
-	Layout   firn.Layout      // of a sequencer that is created
-	MaxAhead *time.Duration   // likewise
-	Window   time.Duration    // likewise
-	Nodes    *sequencer.Range // node IDs that this server may take
-	Existing bool             // the sequencer must exist; it is not created
+	Layout   firn.Layout    // of a sequencer that is created
+	MaxAhead *time.Duration // likewise
+	Window   time.Duration  // likewise
+	Nodes    *grant.Range   // node IDs that this server may take
+	Existing bool           // the sequencer must exist; it is not created
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -472,7 +472,7 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 // record; "" if it holds none.
 func (c *Cluster) Owner(name string) string {
 	s, ok := c.State(name)
-	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {
+	if !ok || s.Phase != grant.Holding && s.Phase != grant.Losing {
 		return ""
 	}
 	return s.Owner
@@ -532,7 +532,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	isOpen := false
 	for name, o := range all { // not under the lock: statistics read the clock
 		s := o.stats().State
-		if s.Phase == sequencer.Attached && s.Until.After(now) {
+		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}
 		if l := lackOf(name, s.Err); l != nil {

@@ -21,9 +21,9 @@ type Taker struct {
 
 // Terms are a protocol's part in a call of Take. Neither function is required.
 type Terms struct {
-	// Fit returns an error if the client cannot be given IDs of a layout. It is
-	// called before any ID is taken, perhaps twice.
-	Fit func(*firn.Layout) error
+	// Fit returns an error if the client cannot be given IDs of a sequencer. It
+	// is called before any ID is taken, perhaps twice.
+	Fit func(*Sequencer) error
 
 	// Wait is called before the call waits. It returns the context to wait in.
 	Wait func() context.Context
@@ -52,7 +52,7 @@ func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n in
 	if s != nil {
 		b, err = s.wait(limited, n, err)
 	} else if s, err = t.Find(limited, name, c); err == nil {
-		if err = fits(&s.Layout, terms.Fit); err == nil {
+		if err = s.fits(terms.Fit); err == nil {
 			b, err = s.Take(limited, n)
 		}
 	}
@@ -86,9 +86,9 @@ func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Se
 	})
 }
 
-// tryFit is Try for a layout that fits.
-func (s *Sequencer) tryFit(n int, fit func(*firn.Layout) error) (b Batch, err error) {
-	if err := fits(&s.Layout, fit); err != nil {
+// tryFit is Try for a sequencer that fits.
+func (s *Sequencer) tryFit(n int, fit func(*Sequencer) error) (b Batch, err error) {
+	if err := s.fits(fit); err != nil {
 		return b, err
 	}
 	return s.Try(n)
@@ -99,11 +99,11 @@ type unfit struct{ error }
 
 func (e unfit) Unwrap() error { return e.error }
 
-func fits(l *firn.Layout, fit func(*firn.Layout) error) error {
+func (s *Sequencer) fits(fit func(*Sequencer) error) error {
 	if fit == nil {
 		return nil
 	}
-	if err := fit(l); err != nil {
+	if err := fit(s); err != nil {
 		return unfit{err}
 	}
 	return nil

@@ -27,8 +27,14 @@ type Composer struct {
 // An ID is an ID as bytes, big-endian. Only IDs of 64 and 128 bits can be made.
 type ID []byte
 
+// An Appender is a firn.Format, or another way to write IDs.
+type Appender interface {
+	Append(b []byte, id firn.ID) []byte
+	Append128(b []byte, id firn.ID128) []byte
+}
+
 // Append appends an ID of 64 or 128 bits in a format.
-func (id ID) Append(b []byte, f firn.Format) []byte {
+func (id ID) Append(b []byte, f Appender) []byte {
 	if len(id) == 16 {
 		return f.Append128(b, firn.ID128(id))
 	}

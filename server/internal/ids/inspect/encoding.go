@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/typed"
 )
 
 // An Encoding is a way to write an ID as text: a firn.Format, or a format that
@@ -18,47 +20,56 @@ import (
 // that ParseEncoding accepts: their own, except that objectid prints hex, which
 // reads the same texts.
 type Encoding struct {
-	long   string // xid, ksuid or objectid: IDs of 96 or 160 bits
+	name   string // xid, ksuid, objectid or typed; "" for a format
 	format firn.Format
+	prefix string // of typed text; "" allows any
 	isSet  bool
 }
 
 // As returns the Encoding of a format.
 func As(f firn.Format) Encoding { return Encoding{format: f, isSet: true} }
 
+// Typed returns the Encoding of typed text with a prefix, or with any prefix if
+// it is empty.
+func Typed(prefix string) Encoding { return Encoding{name: "typed", prefix: prefix, isSet: true} }
+
 // ParseEncoding parses the name of an encoding: auto, the name of a format (see
-// firn.ParseFormat), or xid, ksuid or objectid. ulid is another name of base32.
+// firn.ParseFormat), or typed, xid, ksuid or objectid. ulid is another name of
+// base32.
 func ParseEncoding(name string) (Encoding, error) {
 	switch name {
 	case "auto":
 		return Encoding{}, nil
-	case "xid", "ksuid", "objectid":
-		return Encoding{long: name, isSet: true}, nil
+	case "typed", "xid", "ksuid", "objectid":
+		return Encoding{name: name, isSet: true}, nil
 	case "ulid":
 		return As(firn.Base32), nil
 	}
 	f, err := firn.ParseFormat(name)
 	if err != nil {
-		return Encoding{}, fmt.Errorf("%w, or one of auto, ulid, xid, ksuid, objectid", err)
+		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, ulid, xid, ksuid, objectid", err)
 	}
 	return As(f), nil
 }
+
+// IsTyped reports whether e is typed text.
+func (e Encoding) IsTyped() bool { return e.name == "typed" }
 
 // IsAuto reports whether e is the zero Encoding.
 func (e Encoding) IsAuto() bool { return !e.isSet }
 
 // Format returns the format of e, if it is one.
-func (e Encoding) Format() (firn.Format, bool) { return e.format, e.isSet && e.long == "" }
+func (e Encoding) Format() (firn.Format, bool) { return e.format, e.isSet && e.name == "" }
 
 // String returns the name of e.
 func (e Encoding) String() string {
 	switch {
 	case !e.isSet:
 		return "auto"
-	case e.long == "objectid":
+	case e.name == "objectid":
 		return "hex"
-	case e.long != "":
-		return e.long
+	case e.name != "":
+		return e.name
 	}
 	return e.format.String()
 }
@@ -94,10 +105,10 @@ var forms = []form{
 	{As(firn.Decimal), nil, 0, false, ""},
 	{As(firn.Hex), []int{16}, 64, false, ""},
 	{As(firn.Hex), []int{32}, 128, false, ""},
-	{Encoding{long: "objectid", isSet: true}, []int{24, 40}, 0, false, "hexadecimal digits"},
+	{Encoding{name: "objectid", isSet: true}, []int{24, 40}, 0, false, "hexadecimal digits"},
 	{As(firn.UUID), []int{36}, 128, false, "characters of a UUID, 8-4-4-4-12"},
-	{Encoding{long: "xid", isSet: true}, []int{20}, 0, false, "digits of an xid"},
-	{Encoding{long: "ksuid", isSet: true}, []int{27}, 0, false, "digits of a KSUID"},
+	{Encoding{name: "xid", isSet: true}, []int{20}, 0, false, "digits of an xid"},
+	{Encoding{name: "ksuid", isSet: true}, []int{27}, 0, false, "digits of a KSUID"},
 	{As(firn.Binary), []int{64}, 64, false, "digits of base 2"},
 	{As(firn.Binary), []int{128}, 128, false, "digits of base 2"},
 	{As(firn.Base32), []int{13}, 64, true, "digits of Crockford's base 32"},
@@ -127,6 +138,13 @@ func guess(text string, bits int) (found []*number) {
 		}
 		found = append(found, n)
 	}
+	if strings.Contains(text, "_") {
+		if add(form{encoding: Typed("")}, bits); len(found) > 0 {
+			prefix, _, _ := typed.Cut(text)
+			found[0].about = "it has the prefix " + prefix
+		}
+		return found
+	}
 	if strings.HasPrefix(text, "0x") {
 		if add(form{encoding: As(firn.Hex)}, bits); len(found) > 0 {
 			return found // 0x leaves no other encoding
@@ -149,17 +167,20 @@ func guess(text string, bits int) (found []*number) {
 // the size: that of a fixed width, otherwise the smallest that holds the number.
 // Some encodings have IDs of 96 or 160 bits instead.
 func (e Encoding) decode(text string, bits int) ([]byte, error) {
-	if e.long != "" || e.format == firn.Hex && bits != 64 && bits != 128 {
+	if e.IsTyped() {
+		return e.decodeTyped(text, bits)
+	}
+	if e.name != "" || e.format == firn.Hex && bits != 64 && bits != 128 {
 		b := e.decodeLong(strings.TrimPrefix(text, "0x"))
 		switch {
-		case b != nil && (e.long != "" || bits == 0 || bits == 8*len(b)):
+		case b != nil && (e.name != "" || bits == 0 || bits == 8*len(b)):
 			return b, nil
-		case e.long != "":
+		case e.name != "":
 			return nil, fmt.Errorf("firn: parse ID %s: not a valid %s", Quote(text), map[string]string{
 				"xid":      "xid, which has 20 digits of 0-9a-v and ends with 0 or g",
 				"ksuid":    "KSUID, which has 27 digits of 0-9A-Za-z",
 				"objectid": "ObjectID, which has 24 hexadecimal digits",
-			}[e.long])
+			}[e.name])
 		}
 	}
 	switch {
@@ -178,6 +199,28 @@ func (e Encoding) decode(text string, bits int) ([]byte, error) {
 		return nil, err
 	}
 	return parse(e.format, text, 128)
+}
+
+// decodeTyped reads typed text.
+func (e Encoding) decodeTyped(text string, bits int) (ID, error) {
+	prefix, digits, err := typed.Cut(text)
+	if err != nil {
+		return nil, err
+	}
+	var id ID
+	if prefix = cmp.Or(e.prefix, prefix); len(digits) == 26 {
+		var wide firn.ID128
+		wide, err = typed.Parse[firn.ID128](prefix, text)
+		id = wide[:]
+	} else {
+		var narrow firn.ID
+		narrow, err = typed.Parse[firn.ID](prefix, text)
+		id = firn.Raw.Append(nil, narrow)
+	}
+	if err == nil && bits != 0 && bits != 8*len(id) {
+		err = fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
+	}
+	return id, err
 }
 
 // parse parses an ID of 64 or 128 bits.
@@ -216,12 +259,12 @@ var xidText = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding
 // It returns nil if text is not one.
 func (e Encoding) decodeLong(text string) []byte {
 	switch {
-	case e.long == "xid" && len(text) == 20:
+	case e.name == "xid" && len(text) == 20:
 		// The last digit has one bit of the ID and four zeros.
 		if b, err := xidText.DecodeString(text); err == nil && xidText.EncodeToString(b) == text {
 			return b
 		}
-	case e.long == "ksuid" && len(text) == 27 && strings.Trim(text, alphanumeric) == "":
+	case e.name == "ksuid" && len(text) == 27 && strings.Trim(text, alphanumeric) == "":
 		swapped := strings.Map(func(r rune) rune {
 			if r < 'A' {
 				return r
@@ -231,7 +274,7 @@ func (e Encoding) decodeLong(text string) []byte {
 		if v, ok := new(big.Int).SetString(swapped, 62); ok && v.BitLen() <= 160 {
 			return v.FillBytes(make([]byte, 20))
 		}
-	case e.long != "xid" && e.long != "ksuid" && (len(text) == 24 || len(text) == 40):
+	case e.name != "xid" && e.name != "ksuid" && (len(text) == 24 || len(text) == 40):
 		if b, err := hex.DecodeString(text); err == nil {
 			return b
 		}

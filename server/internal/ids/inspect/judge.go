@@ -112,7 +112,7 @@ func (c *candidate) of(n *number) *candidate {
 	switch {
 	case c.preset == "lable":
 		return lables()[n.bytes[6]>>4&1][n.bytes[7]&15]
-	case c.preset == "xid" && n.encoding.long != "xid", c.preset == "objectid" && n.encoding.long == "xid":
+	case c.preset == "xid" && n.encoding.name != "xid", c.preset == "objectid" && n.encoding.name == "xid":
 		// The two layouts have the same bits; only their texts differ.
 		return nil
 	}

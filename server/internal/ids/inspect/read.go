@@ -262,6 +262,10 @@ func notRead(text string, bits int) error {
 		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(bits, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
+	case strings.Contains(text, "_"):
+		if _, err := Typed("").decodeTyped(text, bits); err != nil {
+			return Plain(err)
+		}
 	default:
 		odd := strings.IndexFunc(text, func(r rune) bool { return r != '-' && !strings.ContainsRune(alphanumeric, r) })
 		if odd < 0 {

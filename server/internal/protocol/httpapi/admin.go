@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,7 +142,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 			return problemf(service.BadBody, `%v: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`, err)
 		}
 	}
-	layoutText, aheadText, windowText := body[0], body[1], body[2]
+	layoutText, aheadText, windowText, prefix := body[0], body[1], body[2], body[3]
 	layout := firn.Default()
 	var f faults
 	if layoutText != nil {
@@ -166,7 +167,10 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return problemf(service.BadBody, "%s", f.problem().Detail)
 	}
 	c, err := a.Configure(layout, ahead, window)
-	if err != nil {
+	if prefix != nil {
+		c.Prefix = *prefix
+	}
+	if err = cmp.Or(err, c.Check()); err != nil {
 		return problemf(service.BadBody, "%s", service.Detail(err))
 	}
 	before, lookup := a.Lookup(ctx, name)
@@ -276,7 +280,7 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 // createKeys are the keys of the body that creates a sequencer.
-var createKeys = [...]string{"layout", "max_ahead", "window"}
+var createKeys = [...]string{"layout", "max_ahead", "window", "prefix"}
 
 // readCreate parses a JSON object with strings for some of createKeys, each up
 // to once. null means that the key is left out. Errors are worded for clients.

@@ -38,7 +38,7 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 	return &firnv1.Sequencer{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
-		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created),
+		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix,
 	}
 }
 
@@ -133,6 +133,10 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	c, err := a.Configure(layout, ahead, window)
 	if err != nil {
 		return nil, invalid("window", err.Error())
+	}
+	c.Prefix = q.GetPrefix()
+	if err := c.Check(); err != nil {
+		return nil, invalid("prefix", err.Error())
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()

@@ -1,4 +1,4 @@
-package storetest
+package replicated
 
 import (
 	"context"
@@ -8,37 +8,38 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
 )
 
-// TestReplicated: while its standby follows, it is a store like any other.
-func TestReplicated(t *testing.T) {
-	RunWith(t, func(*testing.T) grant.Store { return new(Replicated) }, &Options{Time: 100 * time.Millisecond})
+// TestStore: while its standby follows, it is a store like any other.
+func TestStore(t *testing.T) {
+	storetest.RunWith(t, func(*testing.T) grant.Store { return new(Store) }, &storetest.Options{Time: 100 * time.Millisecond})
 }
 
-// TestReplicatedLoses: what was read is lost, what an applied CAS has settled
+// TestStoreLoses: what was read is lost, what an applied CAS has settled
 // is not, and one server never shows another's writes.
-func TestReplicatedLoses(t *testing.T) {
+func TestStoreLoses(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		// settle does something about the unknown result "b" of key a, which
 		// Get shows, and returns what it believes that the key has.
-		settle func(t *testing.T, r *Replicated) string
+		settle func(t *testing.T, r *Store) string
 		kept   bool // what it believes is true after a failover
 	}{
-		{"by a read", func(t *testing.T, r *Replicated) string {
+		{"by a read", func(t *testing.T, r *Store) string {
 			value, err := r.Get(t.Context(), "a")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(value)
 		}, false},
-		{"by a refused CAS", func(t *testing.T, r *Replicated) string {
+		{"by a refused CAS", func(t *testing.T, r *Store) string {
 			if ok, err := r.CAS(t.Context(), "a", []byte("a"), []byte("c")); ok || err != nil {
 				t.Fatal(ok, err)
 			}
 			return "b" // b must survive: the refusal has shown it
 		}, false},
-		{"by a list after the standby is back", func(t *testing.T, r *Replicated) string {
+		{"by a list after the standby is back", func(t *testing.T, r *Store) string {
 			r.StartStandby()
 			got := ""
 			if err := r.List(t.Context(), "", func(_ string, value []byte) bool { got = string(value); return true }); err != nil {
@@ -46,7 +47,7 @@ func TestReplicatedLoses(t *testing.T) {
 			}
 			return got
 		}, true}, // but nothing has said so
-		{"by a CAS", func(t *testing.T, r *Replicated) string {
+		{"by a CAS", func(t *testing.T, r *Store) string {
 			r.StartStandby()
 			if ok, err := r.CAS(t.Context(), "a", []byte("b"), []byte("c")); !ok || err != nil {
 				t.Fatal(ok, err)
@@ -54,13 +55,13 @@ func TestReplicatedLoses(t *testing.T) {
 			return "c"
 		}, true},
 	} {
-		for how, end := range map[string]func(*Replicated, context.CancelFunc){
-			"timeout": func(_ *Replicated, cancel context.CancelFunc) { cancel() },
-			"cancel":  func(r *Replicated, _ context.CancelFunc) { r.CancelWaits() },
+		for how, end := range map[string]func(*Store, context.CancelFunc){
+			"timeout": func(_ *Store, cancel context.CancelFunc) { cancel() },
+			"cancel":  func(r *Store, _ context.CancelFunc) { r.CancelWaits() },
 		} {
 			t.Run(test.name+" after a "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := new(Replicated)
+					r := new(Store)
 					if ok, err := r.CAS(t.Context(), "a", nil, []byte("a")); !ok || err != nil {
 						t.Fatal(ok, err)
 					}
@@ -106,10 +107,10 @@ func TestReplicatedLoses(t *testing.T) {
 	}
 }
 
-// TestReplicatedWaits: a wait ends with true when the standby is back.
-func TestReplicatedWaits(t *testing.T) {
+// TestStoreWaits: a wait ends with true when the standby is back.
+func TestStoreWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := new(Replicated)
+		r := new(Store)
 		r.StopStandby()
 		done := make(chan struct{})
 		go func() {

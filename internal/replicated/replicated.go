@@ -1,4 +1,6 @@
-package storetest
+// Package replicated is a store for testing code that uses stores: in a
+// failover, it loses values that only a read has shown.
+package replicated
 
 import (
 	"bytes"
@@ -13,20 +15,19 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Replicated is a grant.Store in memory whose reads return values that may be
-// lost, like those of a database with a synchronous standby. It is for testing
-// code that uses stores: a conclusion that relies on a read alone fails with
-// it.
+// A Store is a grant.Store in memory whose reads return values that may be
+// lost, like those of a database with a synchronous standby. A conclusion that
+// relies on a read alone fails with it.
 //
 // A CAS is visible on the primary at once. It returns true when the standby has
 // it too. While the standby is down, the CAS waits until its context ends or
 // the wait is canceled, and its result is unknown: the value stays visible, and
-// Failover loses it. The Replicated itself is a client of the current primary;
+// Failover loses it. The Store itself is a client of the current primary;
 // Old returns a client that still talks to the server that was replaced.
 //
-// The zero Replicated is empty, has its standby, and is ready to use. It is
+// The zero Store is empty, has its standby, and is ready to use. It is
 // safe for concurrent use by multiple goroutines and must not be copied.
-type Replicated struct {
+type Store struct {
 	mu      sync.Mutex // guards the fields below
 	primary *server
 	old     *server
@@ -59,9 +60,9 @@ type entry struct {
 }
 
 var (
-	_ grant.Store       = (*Replicated)(nil)
-	_ grant.MultiGetter = (*Replicated)(nil)
-	_ grant.Lineage     = (*Replicated)(nil)
+	_ grant.Store       = (*Store)(nil)
+	_ grant.MultiGetter = (*Store)(nil)
+	_ grant.Lineage     = (*Store)(nil)
 )
 
 // errWait is the error of a CAS that is applied on the primary alone, as far as
@@ -69,7 +70,7 @@ var (
 var errWait = errors.New("storetest: applied at the primary, and perhaps not at the standby")
 
 // init makes the first server. The caller holds r.mu.
-func (r *Replicated) init() {
+func (r *Store) init() {
 	if r.primary == nil {
 		r.primary = newServer(nil)
 		r.changed = make(chan struct{})
@@ -77,14 +78,14 @@ func (r *Replicated) init() {
 }
 
 // wake makes all waits check again. The caller holds r.mu.
-func (r *Replicated) wake() {
+func (r *Store) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
 // StopStandby makes the standby stop following the primary: from now on every
 // CAS waits.
-func (r *Replicated) StopStandby() {
+func (r *Store) StopStandby() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.init()
@@ -93,7 +94,7 @@ func (r *Replicated) StopStandby() {
 
 // StartStandby makes the standby follow again. It catches up with the primary,
 // and waits end with true.
-func (r *Replicated) StartStandby() {
+func (r *Store) StartStandby() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.init()
@@ -104,7 +105,7 @@ func (r *Replicated) StartStandby() {
 
 // CancelWaits ends all waits for the standby, as an administrator can. The
 // results are unknown.
-func (r *Replicated) CancelWaits() {
+func (r *Store) CancelWaits() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.init()
@@ -115,7 +116,7 @@ func (r *Replicated) CancelWaits() {
 // Failover makes the standby the primary: what it lacks is lost, and waits end
 // with an unknown result. The new primary has a standby of its own. The server
 // that was replaced keeps running on its own; see Old.
-func (r *Replicated) Failover() {
+func (r *Store) Failover() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.init()
@@ -129,7 +130,7 @@ func (r *Replicated) Failover() {
 // Old returns a client of the server that the last Failover replaced, or nil
 // before the first. That server is cut off: reads show what it had and what was
 // written to it since, and no CAS on it is ever durable.
-func (r *Replicated) Old() grant.Store {
+func (r *Store) Old() grant.Store {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.old == nil {
@@ -140,7 +141,7 @@ func (r *Replicated) Old() grant.Store {
 
 // enter rejects invalid calls, and returns the server that a call uses: at, or
 // the primary. The caller holds r.mu.
-func (r *Replicated) enter(ctx context.Context, at *server, keys ...string) (*server, error) {
+func (r *Store) enter(ctx context.Context, at *server, keys ...string) (*server, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
 			return nil, err
@@ -159,7 +160,7 @@ func (r *Replicated) enter(ctx context.Context, at *server, keys ...string) (*se
 	return at, nil
 }
 
-func (r *Replicated) getMany(ctx context.Context, at *server, keys []string) ([][]byte, error) {
+func (r *Store) getMany(ctx context.Context, at *server, keys []string) ([][]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, err := r.enter(ctx, at, keys...)
@@ -173,7 +174,7 @@ func (r *Replicated) getMany(ctx context.Context, at *server, keys []string) ([]
 	return values, nil
 }
 
-func (r *Replicated) cas(ctx context.Context, at *server, key string, old, next []byte) (bool, error) {
+func (r *Store) cas(ctx context.Context, at *server, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
@@ -210,7 +211,7 @@ func (r *Replicated) cas(ctx context.Context, at *server, key string, old, next 
 	return true, nil
 }
 
-func (r *Replicated) list(ctx context.Context, at *server, prefix string, yield func(string, []byte) bool) error {
+func (r *Store) list(ctx context.Context, at *server, prefix string, yield func(string, []byte) bool) error {
 	r.mu.Lock()
 	at, err := r.enter(ctx, at)
 	if err != nil {
@@ -231,27 +232,27 @@ func (r *Replicated) list(ctx context.Context, at *server, prefix string, yield 
 }
 
 // Get returns the value of a key on the primary. It may be lost.
-func (r *Replicated) Get(ctx context.Context, key string) ([]byte, error) {
+func (r *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return first(r.getMany(ctx, nil, []string{key}))
 }
 
 // GetMany returns the values of all keys, as Get does.
-func (r *Replicated) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (r *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return r.getMany(ctx, nil, keys)
 }
 
 // CAS replaces old by next, and waits for the standby.
-func (r *Replicated) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (r *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	return r.cas(ctx, nil, key, old, next)
 }
 
 // List calls yield for every key with the prefix. The values may be lost.
-func (r *Replicated) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (r *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	return r.list(ctx, nil, prefix, yield)
 }
 
 // Lineage counts what the primary has applied: a Failover can make it smaller.
-func (r *Replicated) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+func (r *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, err := r.enter(ctx, nil)
@@ -262,7 +263,7 @@ func (r *Replicated) Lineage(ctx context.Context) (identity string, revision int
 }
 
 // Close closes the store and ends all waits.
-func (r *Replicated) Close() error {
+func (r *Store) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.init()
@@ -273,7 +274,7 @@ func (r *Replicated) Close() error {
 
 // A replaced is a client of a server that was replaced.
 type replaced struct {
-	r  *Replicated
+	r  *Store
 	at *server
 }
 
@@ -293,7 +294,7 @@ func (o *replaced) List(ctx context.Context, prefix string, yield func(key strin
 	return o.r.list(ctx, o.at, prefix, yield)
 }
 
-// Close does nothing: the store belongs to the Replicated.
+// Close does nothing: the data belongs to the Store.
 func (o *replaced) Close() error { return nil }
 
 func first(values [][]byte, err error) ([]byte, error) {
