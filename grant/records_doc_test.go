@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	protocolPage   = "../docs/protocol.md"
+	protocolPage = "../docs/protocol.md"
 	runbooksPage = "../docs/runbooks.md"
 )
 

@@ -109,7 +109,7 @@ var imports = []importLine{
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
 	{
 		pattern: "server/internal/fleet/doctor",
-		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile"},
+		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile", "server/internal/service"},
 		tests:   []string{".", "grant/memstore"},
 	},
 	{pattern: "server/internal/protocol/requestid"},
@@ -152,6 +152,7 @@ var imports = []importLine{
 		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
 	},
 	{pattern: "server/internal/test/etcdtest"},
+	{pattern: "server/internal/test/conformance", tests: []string{".", "client", "server/internal/test/nettest"}},
 	{
 		pattern: "server/cmd/firn",
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},

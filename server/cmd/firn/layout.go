@@ -212,7 +212,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	}
 	var r rows
 	r.add("layout", "%s", look.bold(l.String()))
-	var keys []firn.PresetKey
+	var keys []string
 	for p := range firn.Presets() {
 		if p.Name == l.Preset() {
 			r.add("about", "%s", p.About)
@@ -257,7 +257,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	}
 	r.add("written", "%s", l.Format())
 	for _, k := range keys {
-		r.add("key", "%s=%s  %s", k.Name, k.Default, k.About)
+		r.add("key", "%s", k)
 	}
 	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", inspect.EpochText(l))
 	r.print(w, look)
