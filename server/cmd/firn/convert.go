@@ -128,8 +128,6 @@ type converter struct {
 	groups int // bits between spaces; 0: none
 	asJSON bool
 
-	width64 int // maximum length of a 64-bit ID in the format from
-
 	tally tally
 	buf   []byte
 }
@@ -161,9 +159,6 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("bits") || c.bits == 0 {
 			return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 		}
-	}
-	if from.Fits(64) == nil {
-		c.width64 = len(from.Fixed().Append(nil, 0)) // auto: decimal
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
@@ -200,19 +195,6 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 
 // text appends the converted text.
 func (c *converter) text(text string) error {
-	// Try 64 bits of the format first, or decimal if none is given: the result is
-	// the same as that of inspect.Decode, with fewer steps. Leading zeros may have
-	// another meaning.
-	f, ok := c.from.Format()
-	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || c.from.IsAuto() && text[0] != '0')) {
-		id, err := f.Parse(text)
-		if err == nil {
-			return c.append(inspect.ID64(id))
-		}
-		if c.bits == 64 {
-			return err
-		}
-	}
 	b, _, err := inspect.Decode(text, c.from, c.bits)
 	if err != nil {
 		return err
@@ -220,7 +202,7 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	return c.append(inspect.IDOf(b))
+	return c.append(b)
 }
 
 func (c *converter) append(n inspect.ID) error {
@@ -235,7 +217,7 @@ func (c *converter) append(n inspect.ID) error {
 	} else {
 		c.buf = n.Append(c.buf, &c.to)
 	}
-	c.end(n.Bits())
+	c.end(8 * len(n))
 	return nil
 }
 
@@ -286,7 +268,7 @@ func (c *converter) bytes(out *records.Writer, r io.Reader) error {
 	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		if err := c.append(inspect.IDOf(b)); err != nil {
+		if err := c.append(b); err != nil {
 			return err
 		}
 		_, err := out.Write(c.buf)

@@ -47,7 +47,8 @@ type serving struct {
 	config         string
 	file           atomic.Pointer[config.File] // its contents; nil without a file
 	from           origin                      // of values that no flag sets
-	said           map[string]bool             // flags that the command line or a variable sets
+	args           []string                    // the command line
+	getenv         func(string) string
 	create         bool
 	forwardTo      []string
 	forwardToken   string // path of the file
@@ -143,21 +144,22 @@ serve answers requests until then.`,
   firn serve --listen 127.0.0.1:0`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wrong, err := s.load(a, cmd.Flags())
+			_, s.args, _ = cmd.Root().Find(a.args)
+			wrong, err := s.load(cmd.Flags(), cmp.Or(s.config, a.getenv(configEnv)), a.getenv)
 			if err != nil {
 				return err
 			}
 			return s.run(cmd.Context(), a, wrong)
 		},
 	}
-	cmd.Flags().StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	s.flags(cmd)
 	return cmd
 }
 
-// flags adds the flags that a configuration file can also set.
+// flags adds all flags. A configuration file can set all but the first.
 func (s *serving) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free port")
 	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
 	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
