@@ -693,3 +693,33 @@ func TestFence(t *testing.T) {
 		}
 	})
 }
+
+// A sequencer keeps its prefix. One that is left out is not compared, and one
+// that is destroyed may get its first when it is created again.
+func TestPrefix(t *testing.T) {
+	s, ctx := new(memstore.Store), t.Context()
+	for _, step := range []struct {
+		prefix, want string
+		after        func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)
+	}{
+		{"", "", grant.Destroy},
+		{"order", "order", nil},
+		{"", "order", nil},
+		{"orders", "with prefix order, not orders", nil},
+		{"Order", `'O' at offset 0`, grant.Destroy},
+		{"orders", "with prefix order, not orders", nil},
+		{"", "order", nil},
+	} {
+		c := config("default")
+		c.Prefix = step.prefix
+		info, err := grant.Create(ctx, s, "orders", c, time.Now())
+		if got := info.Config.Prefix; err == nil && got != step.want || err != nil && !strings.Contains(err.Error(), step.want) {
+			t.Errorf("Create with prefix %q: %q, %v, want %s", step.prefix, got, err, step.want)
+		}
+		if step.after != nil {
+			if _, err := step.after(ctx, s, "orders", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // clocks holds what a member knows of other clocks: the store's, and those of
@@ -92,7 +90,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		m.fail(err, 1000)
 		return false
 	}
-	if m.set.AllowClockAhead || mutant.On(mutant.ClaimAhead) || known && store.least <= aheadMost {
+	if m.set.AllowClockAhead || known && store.least <= aheadMost {
 		m.clocks.watching = false
 		return true
 	}

@@ -1,11 +1,14 @@
 package grant
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/typed"
 )
 
 // A Config is the configuration that all members of a sequencer share. It is
@@ -29,6 +32,10 @@ type Config struct {
 	// layout. SetNodes changes them; they are not compared with those that a
 	// member was opened with.
 	Nodes *Range
+
+	// Prefix is the prefix of the IDs as typed text, see package typed; empty
+	// means none.
+	Prefix string
 }
 
 // A Range is the range of node IDs from Lo to Hi, both inclusive.
@@ -114,6 +121,11 @@ func (c Config) Check() error {
 		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v (twice max-ahead, four ticks, 100ms)",
 			c.Window, c.MaxAhead, c.Layout.Unit(), least)
 	}
+	if c.Prefix != "" {
+		if err := typed.CheckPrefix(c.Prefix); err != nil {
+			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "typed: "))
+		}
+	}
 	return c.Nodes.check(c.Layout)
 }
 
@@ -141,6 +153,14 @@ func (c Config) compare(name string, want Config) error {
 		}
 	}
 	return nil
+}
+
+// comparePrefix returns an error if c has a prefix, and another one than have.
+func (c Config) comparePrefix(name, have string) error {
+	if c.Prefix == "" || c.Prefix == have {
+		return nil
+	}
+	return &MismatchError{Sequencer: name, Field: "prefix", Have: cmp.Or(have, "none"), Want: c.Prefix}
 }
 
 // A State is the state of a sequencer in the whole cluster.

@@ -27,12 +27,12 @@ func TestDefaultConfig(t *testing.T) {
 		maxAhead, window *time.Duration
 		want             Config
 	}{
-		{"nothing", nil, nil, nil, Config{layout, usual, 60 * time.Second, nil}},
-		{"a store", windowStore{}, nil, nil, Config{layout, usual, 42 * time.Second, nil}},
-		{"max-ahead", windowStore{}, ptr(2 * time.Second), nil, Config{layout, 2 * time.Second, 42 * time.Second, nil}},
-		{"a max-ahead that needs a longer window", windowStore{}, ptr(30 * time.Second), nil, Config{layout, 30 * time.Second, 60 * time.Second, nil}},
-		{"window", windowStore{}, nil, ptr(5 * time.Second), Config{layout, usual, 5 * time.Second, nil}},
-		{"both", nil, ptr(time.Second), ptr(9 * time.Second), Config{layout, time.Second, 9 * time.Second, nil}},
+		{"nothing", nil, nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 60 * time.Second}},
+		{"a store", windowStore{}, nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 42 * time.Second}},
+		{"max-ahead", windowStore{}, ptr(2 * time.Second), nil, Config{Layout: layout, MaxAhead: 2 * time.Second, Window: 42 * time.Second}},
+		{"a max-ahead that needs a longer window", windowStore{}, ptr(30 * time.Second), nil, Config{Layout: layout, MaxAhead: 30 * time.Second, Window: 60 * time.Second}},
+		{"window", windowStore{}, nil, ptr(5 * time.Second), Config{Layout: layout, MaxAhead: usual, Window: 5 * time.Second}},
+		{"both", nil, ptr(time.Second), ptr(9 * time.Second), Config{Layout: layout, MaxAhead: time.Second, Window: 9 * time.Second}},
 	} {
 		if got, err := DefaultConfig(tt.store, layout, tt.maxAhead, tt.window); got != tt.want || err != nil {
 			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)

@@ -57,7 +57,7 @@ var (
 // sequencer was created with. It matches ErrMismatch.
 type MismatchError struct {
 	Sequencer string
-	Field     string // "layout", "max-ahead" or "window"
+	Field     string // "layout", "max-ahead", "window", "nodes" or "prefix"
 	Want      string // what the caller asked for
 	Have      string // what the sequencer was created with
 }
@@ -76,6 +76,7 @@ type ExhaustedError struct {
 	Lo, Hi    uint64    // the range of node IDs, both inclusive
 	Free      time.Time // when the first known window ends unless it is renewed; zero if unknown
 	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced, or this clock is behind the marks
+	Fenced    bool      // Ahead, because of a fence
 }
 
 func (e *ExhaustedError) Error() string {
@@ -84,8 +85,10 @@ func (e *ExhaustedError) Error() string {
 		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Lo, e.Sequencer)
 	}
 	switch {
+	case e.Fenced:
+		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Ahead:
-		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: the sequencer was fenced, or this machine's clock is behind the marks",
+		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: this machine's clock is behind the marks",
 			e.Lo, e.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Free.IsZero():
 		return "grant: " + what

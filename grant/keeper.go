@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Holder uses the grants that a Keeper obtains, usually for a generator. One
@@ -190,11 +189,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 				case a.Kind == actionTimer:
 					timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 				case a.Kind == actionSeal:
-					if mutant.On(mutant.SealAsync) {
-						go k.holder.Seal()
-					} else {
-						k.holder.Seal()
-					}
+					k.holder.Seal()
 					e, again = event{Kind: eventSealed}, true
 				default:
 					k.act(m, a)
@@ -333,7 +328,7 @@ func (k *Keeper) tell(i alarm) {
 func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
 	e.Kind = eventAnswered
 	limit := k.options.Timeout
-	if info, ok := k.lastInfo(); ok {
+	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
 	// Also before the configuration is read, so that a fence's floor is not
@@ -464,9 +459,6 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	}
 	identity, revision, err := s.Lineage(ctx)
 	if err != nil {
-		if mutant.On(mutant.LineageIgnored) {
-			return false, nil
-		}
 		return false, err
 	}
 	back := l.identity != "" && (identity != l.identity || revision < l.durable)
@@ -477,9 +469,6 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 		l.settled = l.durable // another server applied the write
 	default:
 		l.durable = l.settled
-	}
-	if mutant.On(mutant.RevisionOnRead) {
-		l.durable = revision
 	}
 	l.identity, l.shown, l.asked = identity, revision, time.Now()
 	return back, nil
@@ -539,9 +528,9 @@ func (k *Keeper) Status() (Status, <-chan struct{}) {
 	return k.status, k.changed
 }
 
-// lastInfo returns the sequencer as it was last read. ok is false if it was not
+// Info returns the sequencer as it was last read. ok is false if it was not
 // read yet.
-func (k *Keeper) lastInfo() (info Info, ok bool) {
+func (k *Keeper) Info() (info Info, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.info, k.known

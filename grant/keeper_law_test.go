@@ -366,7 +366,7 @@ func TestActLaw(t *testing.T) {
 							t.Errorf("%s: it is not reported", what)
 						}
 						s, next := k.Status()
-						info, known := k.lastInfo()
+						info, known := k.Info()
 						if s != status || next == changed || !known || info.Name != "s" {
 							t.Errorf("%s: %+v, %t", what, s, known)
 						}
@@ -377,7 +377,7 @@ func TestActLaw(t *testing.T) {
 	}
 	k := acting(countingHolder{})
 	k.act(newMachine(Settings{random: random}), action{Kind: actionReport, Status: Status{Phase: Joining}})
-	if _, known := k.lastInfo(); known {
+	if _, known := k.Info(); known {
 		t.Error("it knows a configuration that was not read")
 	}
 }

@@ -485,7 +485,9 @@ func (m *machine) readConfig(value []byte) bool {
 	}
 	m.seenFloor, m.seenInc = r.Floor, max(m.seenInc, r.Incarnation)
 	if m.set.Config != nil {
-		if err := r.config().compare(m.set.Name, *m.set.Config); err != nil {
+		want := *m.set.Config
+		want.Window = r.config().Window // see SetWindow
+		if err := r.config().compare(m.set.Name, want); err != nil {
 			m.refuse(err)
 			return false
 		}

@@ -154,8 +154,12 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "no floor any more", change: func(c *configRecord) { c.Floor = never }, err: ErrRolledBack},
 		{name: "another layout", change: func(c *configRecord) { c.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *configRecord) { c.Window, c.LongestWindow = 9000, 9000 }},
-		{name: "the window that is wanted", change: func(c *configRecord) {}, set: func(s *Settings) { s.Config = &Config{layout, 50 * time.Millisecond, 6 * time.Second, nil} }},
-		{name: "another window than is wanted", change: func(c *configRecord) {}, set: func(s *Settings) { s.Config = &Config{layout, 50 * time.Millisecond, 7 * time.Second, nil} }, err: ErrMismatch, says: "7s"},
+		{name: "the window that is wanted", change: func(c *configRecord) {}, set: func(s *Settings) {
+			s.Config = &Config{Layout: layout, MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second}
+		}},
+		{name: "another window than is wanted", change: func(c *configRecord) {}, set: func(s *Settings) {
+			s.Config = &Config{Layout: layout, MaxAhead: 50 * time.Millisecond, Window: 7 * time.Second}
+		}, err: ErrMismatch, says: "7s"},
 		{name: "detaching", change: func(c *configRecord) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
 		{name: "destroyed", change: func(c *configRecord) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
 		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 0, 15 }},

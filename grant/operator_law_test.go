@@ -375,6 +375,7 @@ func TestExtrasAreKept(t *testing.T) {
 	s.values[configKey("s")] = c.encode()
 	for i, do := range []func() error{
 		func() error { _, err := Fence(ctx, s, "s", &FenceOptions{Now: at(rigTime)}); return err },
+		func() error { _, err := SetWindow(ctx, s, "s", time.Minute); return err },
 		func() error { _, err := DetachAll(ctx, s, "s", admin); return err },
 		func() error { _, err := AttachAll(ctx, s, "s"); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/typed"
 )
 
 // someTime returns a time that a record can contain; the limits and 0 are as
@@ -51,7 +52,7 @@ func TestConfigRecordLaw(t *testing.T) {
 func someExtras(r *rand.Rand) configExtras {
 	return configExtras{
 		Nodes:   nodeRange{r.Uint64N(3), 2 + r.Uint64(), true},
-		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("<", r.IntN(prefixMost+1)), LowBits: r.Int64N(lowBitsMost + 1),
+		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("a", r.IntN(typed.MaxPrefix+1)), LowBits: r.Int64N(lowBitsMost + 1),
 	}
 }
 
@@ -114,7 +115,7 @@ func TestNodeRecordLaw(t *testing.T) {
 func TestRecordLimits(t *testing.T) {
 	const (
 		year   = "31622400000"
-		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_","low_bits":3}`
+		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_o","low_bits":3}`
 		node   = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","from":50,"over":{"until":40,"nonce":"m"},"gap":[10,100],"spoiled":[100,110]}`
 		node1  = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
 	)
@@ -147,9 +148,9 @@ func TestRecordLimits(t *testing.T) {
 		{config, `etcd://a`, `etcd:// a`, "moved_to is not"},
 		{config, `etcd://a`, `etcd://ä`, "moved_to is not"},
 		{config, `etcd://a`, `\u001b[1m`, "moved_to is not"},
-		{config, `"o_"`, `"` + strings.Repeat("!", 32) + `"`, ""},
-		{config, `"o_"`, `"` + strings.Repeat("o", 33) + `"`, "prefix is not"},
-		{config, `"o_"`, `"o\u007f"`, "prefix is not"},
+		{config, `"o_o"`, `"` + strings.Repeat("o", 63) + `"`, ""},
+		{config, `"o_o"`, `"` + strings.Repeat("o", 64) + `"`, "has 64 characters"},
+		{config, `"o_o"`, `"o_"`, "ends with an underscore"},
 		{config, `"low_bits":3`, `"low_bits":63`, ""},
 		{config, `"low_bits":3`, `"low_bits":64`, "low_bits is not"},
 		{config, `"low_bits":3`, `"low_bits":-1`, "low_bits is not"},

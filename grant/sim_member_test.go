@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A member is a process, or its successors in the same place: after a crash,
@@ -278,14 +277,11 @@ func (w *world) begin(p *member, a action) {
 	w.checkBegin(p, a)
 	info, _ := p.m.Info()
 	g := a.Grant()
-	if mutant.On(mutant.TickAtUntil) {
-		g.Until = g.Until.Add(p.formatOr(w).layout.Unit())
-	}
 	var err error
 	if p.g != nil {
 		err = p.g.Switch(g)
 	} else {
-		if g.From.Before(p.mark) && !mutant.On(mutant.StaleMemory) {
+		if g.From.Before(p.mark) {
 			g.From = p.mark
 		}
 		p.f = formatFor(info.Config.Layout)
@@ -313,14 +309,7 @@ func (w *world) options(p *member) *firn.Options {
 func (w *world) extend(p *member, a action) {
 	w.res.Renewals++
 	until := a.End()
-	if mutant.On(mutant.TickAtUntil) {
-		until = until.Add(p.formatOr(w).layout.Unit())
-	}
 	if p.g == nil {
-		return
-	}
-	if mutant.On(mutant.CursorBack) {
-		p.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: time.UnixMicro(w.clock(p)), Until: until}, w.options(p))
 		return
 	}
 	if err := p.g.Extend(until); err != nil {
@@ -447,9 +436,6 @@ func (w *world) whereIsIt(p *member, a action) (e event, ok bool) {
 		p.settled = p.revision
 	default:
 		p.revision = p.settled
-	}
-	if mutant.On(mutant.RevisionOnRead) {
-		p.revision = now
 	}
 	p.shown, p.revised = now, w.Now
 	return e, !back

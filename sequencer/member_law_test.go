@@ -1,8 +1,11 @@
 package sequencer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +141,37 @@ func TestStatesOfMembers(t *testing.T) {
 	})
 }
 
+// TestWindowChanges: members use a new window without being opened again, and
+// one that is opened with another window logs that and uses the sequencer's.
+func TestWindowChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		create(t, s, layout, time.Minute)
+		var log bytes.Buffer
+		q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout, Window: 5 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close(t.Context())
+		if text := log.String(); !strings.Contains(text, "using the sequencer's window") || !strings.Contains(text, "window=1m0s configured=5m0s") {
+			t.Errorf("the log of a member with another window is %q", text)
+		}
+		for _, window := range []time.Duration{10 * time.Minute, 2 * time.Minute} {
+			if _, err := grant.SetWindow(t.Context(), s, "orders", window); err != nil {
+				t.Fatal(err)
+			}
+			for begin := time.Now(); time.Since(begin) < 12*time.Minute; time.Sleep(5 * time.Second) {
+				if _, err := q.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left := time.Until(q.State().Until)
+			if got := q.Config().Window; got != window || left > window+time.Second || left < window/2 {
+				t.Errorf("12 minutes after a change to %v, the window is %v, with %v left", window, got, left)
+			}
+		}
+	})
+}
+
 // TestMismatchNames: an Open with other settings returns which one differs, the
 // requested value, and that of the sequencer.
 func TestMismatchNames(t *testing.T) {
@@ -151,7 +185,6 @@ func TestMismatchNames(t *testing.T) {
 		}{
 			"layout":    {sequencer.Config{Layout: other}, other.String(), layout.String()},
 			"max-ahead": {sequencer.Config{MaxAhead: &ahead}, ahead.String(), have.MaxAhead.String()},
-			"window":    {sequencer.Config{Window: 2 * time.Minute}, "2m0s", "1m0s"},
 		} {
 			_, err := sequencer.Open(t.Context(), s, "orders", &tt.config)
 			want := grant.MismatchError{Sequencer: "orders", Field: field, Want: tt.want, Have: tt.have}

@@ -28,7 +28,7 @@ var (
 )
 
 // Config configures how a sequencer is opened. The settings in the first part
-// are the same for every process that opens it, and fixed when it is created.
+// are the same for every process that opens it, and set when it is created.
 // If they are zero, an existing sequencer's settings apply, or defaults if it
 // is created now. The second part is the process's own.
 type Config struct {
@@ -42,7 +42,9 @@ type Config struct {
 
 	// Window is how long a node ID is held without contact to the store, in
 	// whole milliseconds. The default is 30 s in a directory, 10 min in
-	// Kubernetes and 60 s elsewhere, or longer if the layout requires it.
+	// Kubernetes and 60 s elsewhere, or longer if the layout requires it. An
+	// existing sequencer's window applies instead, and a difference is logged:
+	// grant.SetWindow changes it while members run.
 	Window time.Duration
 
 	// MustExist prevents Open from creating the sequencer.
@@ -189,8 +191,6 @@ func (c *Config) compare(info grant.Info) error {
 		return &grant.MismatchError{Sequencer: info.Name, Field: "layout", Want: c.Layout.String(), Have: have.Layout.String()}
 	case c.MaxAhead != nil && *c.MaxAhead != have.MaxAhead:
 		return &grant.MismatchError{Sequencer: info.Name, Field: "max-ahead", Want: c.MaxAhead.String(), Have: have.MaxAhead.String()}
-	case c.Window != 0 && c.Window != have.Window:
-		return &grant.MismatchError{Sequencer: info.Name, Field: "window", Want: c.Window.String(), Have: have.Window.String()}
 	}
 	return nil
 }

@@ -111,12 +111,14 @@ func (s *source) figures() (all []metrics.Sequencer) {
 		return all
 	}
 	now := time.Now()
-	s.cluster.Stats(func(name string, s sequencer.Stats) {
-		m := made(name, s.Stats)
-		k := s.Keeper
-		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
+	s.cluster.Stats(func(name string, q sequencer.Stats) {
+		m := made(name, q.Stats)
+		k := q.Keeper
+		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(q.State, now), q.State.Node, q.State.Until.Sub(now)
 		m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
 		m.Applied = k.Applied
+		counts, counted := s.cluster.NodeCounts(name, now)
+		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		m.Acquired, m.Renewed, m.Released, m.Lost, m.Expired, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Expired, k.Alarms
 		all = append(all, m)
 	})

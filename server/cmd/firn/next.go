@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
 )
@@ -29,7 +30,7 @@ type nexting struct {
 	nodes      *grant.Range
 	allow      allowClock
 	noCreate   bool
-	format     firn.Format
+	format     form.Form
 	ownFormat  bool // no flag names another one than the layout's
 	asJSON     bool
 }
@@ -80,7 +81,7 @@ it.`,
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.allow)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
-	formatVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
+	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
 }
@@ -111,6 +112,9 @@ func (n *nexting) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if n.format.IsTyped() {
+			return misuse("use --store, and a sequencer that was created with --prefix", "--format typed needs a sequencer with a prefix, but --node without --store is a static node ID")
+		}
 		node, err := readNode(n.layout, n.node, n.allowLocal)
 		if err != nil {
 			return err
@@ -140,15 +144,15 @@ func (n *nexting) run(ctx context.Context) error {
 // record returns the format of the output.
 func (n *nexting) record() (record, error) {
 	if n.ownFormat {
-		n.format = n.layout.Format()
+		n.format = form.Of(n.layout.Format())
 	}
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
-		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, inspect.Plain(err))
+		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, inspect.Plain(err))
 	}
 	switch {
-	case n.format == firn.Raw && n.asJSON:
+	case n.format.Is(firn.Raw) && n.asJSON:
 		return record{}, misuse("", "--format raw writes bytes, which JSON cannot contain")
-	case n.format == firn.Raw && n.a.lookOf(n.a.stdout).terminal:
+	case n.format.Is(firn.Raw) && n.a.lookOf(n.a.stdout).terminal:
 		return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
 	}
 	return recordOf(n.format, n.asJSON), nil
@@ -180,6 +184,15 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 	if n.noCreate {
 		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
 			return notFound(ctx, s, n.name, err)
+		}
+	}
+	if n.format.IsTyped() {
+		info, err := grant.Lookup(ctx, s, n.name)
+		if err != nil && !errors.Is(err, grant.ErrNotFound) {
+			return err
+		}
+		if err := n.format.SetPrefix(info.Config.Prefix); err != nil {
+			return misuse("firn sequencer create "+n.name+" --prefix order", "--format typed: sequencer %s: %w", n.name, err)
 		}
 	}
 	r, nodes, err := n.resolve()
@@ -239,15 +252,15 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 
 // A record is the form of an ID: format, with text before and after.
 type record struct {
-	format        firn.Format
+	format        form.Form
 	before, after string
 }
 
-func recordOf(f firn.Format, asJSON bool) record {
+func recordOf(f form.Form, asJSON bool) record {
 	switch {
 	case asJSON:
 		return record{f, `{"id":"`, "\"}\n"}
-	case f == firn.Raw:
+	case f.Is(firn.Raw):
 		return record{f, "", ""}
 	}
 	return record{f, "", "\n"}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // A Backend finds sequencers by name. This package knows nothing more about
@@ -13,12 +14,11 @@ import (
 // callers of one name get IDs of one space, without duplicates.
 type Backend interface {
 	// Sequencer returns the sequencer of a name that CheckName accepts. It may
-	// create one if mayCreate returns nil or is nil, and may wait until ctx is
-	// done. The name may be part of a longer string: clone it to keep it.
+	// create one if by allows it or is nil, and may wait until ctx is done. The name may be part of a longer string: clone it to keep it.
 	//
 	// An error in causes (fault.go) gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.
-	Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error)
+	Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error)
 
 	// Opened is Sequencer for a name whose sequencer is available without waiting;
 	// nil if it is not.
@@ -33,10 +33,15 @@ type Backend interface {
 	Admin() Administrator
 }
 
+// A Creator returns the client that uses a sequencer, and nil if that client may
+// create it by using it. A nil Creator may create every sequencer.
+type Creator func() (*auth.Credentials, error)
+
 // A Sequencer is a named ID space. It must be made by a Backend or by
 // NewSequencer.
 type Sequencer struct {
 	Layout firn.Layout
+	Prefix string // of typed text; "" if it has none
 
 	try  func(n int) (Batch, error) // nil if it cannot
 	wait func(ctx context.Context, n int, refusal error) (Batch, error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // A Cluster is a Backend that keeps its node IDs in a store, so that any number
@@ -34,6 +36,7 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
+	census  census
 	created pace // sequencers created by use
 	missed  pace // reads of the store for names that it does not have
 
@@ -114,14 +117,14 @@ func NewCluster(c ClusterConfig) *Cluster {
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (c *Cluster) Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
 	if a, ok := c.absent.of(name); ok && !Forwarded(ctx) {
 		return c.ofPeers(name, a), nil
 	}
-	q, err := c.own(ctx, name, mayCreate)
+	q, err := c.own(ctx, name, by)
 	if err != nil {
 		return c.elsewhere(ctx, name, err)
 	}
@@ -158,7 +161,7 @@ func (o *opening) isOpen() bool {
 }
 
 // own returns the sequencer of a name, with a node ID of this server.
-func (c *Cluster) own(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	if err := c.makeRoom(ctx, name); err != nil {
 		return nil, err
 	}
@@ -173,7 +176,7 @@ func (c *Cluster) own(ctx context.Context, name string, mayCreate func() error) 
 	var opened <-chan attempt
 	start := func() error {
 		var err error
-		opened, err = c.startOpening(ctx, strings.Clone(name), mayCreate, o)
+		opened, err = c.startOpening(ctx, strings.Clone(name), by, o)
 		return err
 	}
 	select {
@@ -236,7 +239,7 @@ const openMost = 10 * time.Second
 // a claim that is abandoned while the store answers leaves a node ID that no
 // server can use before its window ends. Clients that are less patient than an
 // opening takes would get no ID, and use up all node IDs.
-func (c *Cluster) startOpening(ctx context.Context, name string, mayCreate func() error, o *opening) (<-chan attempt, error) {
+func (c *Cluster) startOpening(ctx context.Context, name string, by Creator, o *opening) (<-chan attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -260,7 +263,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, mayCreate func(
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
 		defer context.AfterFunc(c.opens, cancel)()
-		r.err = c.open(limited, name, mayCreate, o)
+		r.err = c.open(limited, name, by, o)
 		c.noteLack(name, r.err)
 	})
 	return opened, nil
@@ -298,9 +301,10 @@ func (c *Cluster) leave(name string, o *opening) {
 var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 
 // open opens the sequencer of a name.
-func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error, o *opening) error {
+func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening) error {
 	open := c.c.Config
 	existing := false
+	var creator *auth.Credentials // nil if the sequencer exists
 	if c.c.Template != nil {
 		t, err := c.c.Template(name)
 		if err != nil {
@@ -335,7 +339,7 @@ func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error,
 		c.missed.note(missEvery)
 		return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		if err := allowed(name, mayCreate); err != nil {
+		if creator, err = by.allowed(name); err != nil {
 			c.missed.note(missEvery)
 			return err
 		}
@@ -360,6 +364,9 @@ func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error,
 			return storeError(ctx, err)
 		}
 		opens(c, name, o, q)
+	}
+	if creator != nil {
+		audit(ctx, cmp.Or(c.c.Config.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -592,7 +599,7 @@ func (c *Cluster) checkConfigs(ctx context.Context) error {
 		c.sound = true
 		return nil
 	case errors.Is(first, grant.ErrDamaged):
-		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/operations.md)", first)
+		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/restore.md)", first)
 	}
 	return first
 }

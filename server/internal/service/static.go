@@ -80,14 +80,14 @@ func (s *Static) make() (made, error) {
 }
 
 // Sequencer returns the sequencer of a name and makes it at the first call.
-func (s *Static) Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	if q := s.Opened(name); q != nil {
 		return q, nil
 	}
 	if err := s.room(name); err != nil { // before counting a creation of the client
 		return nil, err
 	}
-	if err := allowed(name, mayCreate); err != nil {
+	if _, err := by.allowed(name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

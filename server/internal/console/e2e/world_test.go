@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/server/internal/console"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -155,8 +156,9 @@ func (s *server) take(name string, n int) (ids []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	f := form.Of(q.Layout.Format())
 	for id := range batch.All {
-		ids = append(ids, string(id.Append(nil, q.Layout.Format())))
+		ids = append(ids, string(id.Append(nil, &f)))
 	}
 	return ids
 }

@@ -56,8 +56,14 @@ func (n ID) Bits() int {
 	return 64
 }
 
+// An Appender is a firn.Format, or another way to write IDs.
+type Appender interface {
+	Append(b []byte, id firn.ID) []byte
+	Append128(b []byte, id firn.ID128) []byte
+}
+
 // Append appends the ID in a format.
-func (n ID) Append(b []byte, f firn.Format) []byte {
+func (n ID) Append(b []byte, f Appender) []byte {
 	if n.wide {
 		return f.Append128(b, n.id128)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/typed"
 )
 
 // An Encoding is a way to write an ID as text: a firn.Format, or a format that
@@ -19,23 +20,30 @@ import (
 type Encoding struct {
 	kind   kind
 	format firn.Format
+	prefix string // of typed text; "" allows any
 }
 
 type kind uint8
 
 const (
-	auto    kind = iota
-	format       // a firn.Format
-	xid          // 20 digits of base32hex in lower case, 96 bits
-	ksuid        // 27 digits of base62, 160 bits
-	longHex      // 24 or 40 hexadecimal digits
+	auto      kind = iota
+	format         // a firn.Format
+	xid            // 20 digits of base32hex in lower case, 96 bits
+	ksuid          // 27 digits of base62, 160 bits
+	longHex        // 24 or 40 hexadecimal digits
+	typedText      // see package typed
 )
 
 // As returns the Encoding of a format.
-func As(f firn.Format) Encoding { return Encoding{format, f} }
+func As(f firn.Format) Encoding { return Encoding{kind: format, format: f} }
+
+// Typed returns the Encoding of typed text with a prefix, or with any prefix if
+// it is empty.
+func Typed(prefix string) Encoding { return Encoding{kind: typedText, prefix: prefix} }
 
 // ParseEncoding parses the name of an encoding: auto, the name of a format (see
-// firn.ParseFormat), or xid, ksuid or objectid. ulid is another name of base32.
+// firn.ParseFormat), or typed, xid, ksuid or objectid. ulid is another name of
+// base32.
 func ParseEncoding(name string) (Encoding, error) {
 	switch name {
 	case "auto":
@@ -46,15 +54,20 @@ func ParseEncoding(name string) (Encoding, error) {
 		return Encoding{kind: ksuid}, nil
 	case "objectid":
 		return Encoding{kind: longHex}, nil
+	case "typed":
+		return Typed(""), nil
 	case "ulid":
 		return As(firn.Base32), nil
 	}
 	f, err := firn.ParseFormat(name)
 	if err != nil {
-		return Encoding{}, fmt.Errorf("%w, or one of auto, ulid, xid, ksuid, objectid", err)
+		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, ulid, xid, ksuid, objectid", err)
 	}
 	return As(f), nil
 }
+
+// IsTyped reports whether e is typed text.
+func (e Encoding) IsTyped() bool { return e.kind == typedText }
 
 // IsAuto reports whether e is the zero Encoding.
 func (e Encoding) IsAuto() bool { return e.kind == auto }
@@ -73,6 +86,8 @@ func (e Encoding) String() string {
 		return "ksuid"
 	case longHex:
 		return "hex"
+	case typedText:
+		return "typed"
 	}
 	return "auto"
 }
@@ -147,6 +162,11 @@ func guess(text string, size int) (found []*number, tried []string) {
 	digits := len(hexText)
 
 	// Encodings whose texts hardly look like anything else.
+	if strings.Contains(text, "_") {
+		n, _ := readTyped(Typed(""), text, size)
+		try("typed", n)
+		return found, tried
+	}
 	try("dec", inEither(firn.Decimal, text, size))
 	switch {
 	case prefixed:
@@ -219,6 +239,9 @@ func guess(text string, size int) (found []*number, tried []string) {
 // 0.
 func readAs(e Encoding, text string, size int) (*number, error) {
 	f, ok := e.Format()
+	if e.IsTyped() {
+		return readTyped(e, text, size)
+	}
 	if !ok {
 		var n *number
 		switch e.kind {
@@ -273,6 +296,37 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 	}
 	id, err := f.Parse128(text)
 	return number128(e, id), err
+}
+
+// readTyped reads typed text.
+func readTyped(e Encoding, text string, size int) (n *number, err error) {
+	prefix, digits, err := typed.Cut(text)
+	if err != nil {
+		return nil, err
+	}
+	if e.prefix != "" {
+		prefix = e.prefix
+	}
+	if len(digits) == 26 {
+		var id firn.ID128
+		id, err = typed.Parse[firn.ID128](prefix, text)
+		n = number128(Typed(""), id)
+	} else {
+		var id firn.ID
+		id, err = typed.Parse[firn.ID](prefix, text)
+		n = number64(Typed(""), id)
+	}
+	if err == nil && size != 0 && size != n.size {
+		err = fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), n.size, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.about = fmt.Sprintf("it has %d digits and no prefix", len(digits))
+	if prefix != "" {
+		n.about = "it has the prefix " + prefix
+	}
+	return n, nil
 }
 
 // isPadded reports whether a text of decimal digits is hexadecimal: it has the

@@ -310,6 +310,10 @@ func notRead(text string, size int, tried []string) error {
 		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(size, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
+	case strings.Contains(text, "_"):
+		if _, err := readTyped(Typed(""), text, size); err != nil {
+			return Plain(err)
+		}
 	default:
 		for i, r := range text {
 			if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '-') {

@@ -171,7 +171,7 @@ func TestInspect(t *testing.T) {
 // A failing Backend returns an error, or its source does.
 type failing struct{ here, source error }
 
-func (f failing) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+func (f failing) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
 	return service.NewSequencer(firn.Default(), f), f.here
 }
 

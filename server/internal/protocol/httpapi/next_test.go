@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -104,9 +107,9 @@ func testNextForms(t *testing.T) {
 					got = strings.Split(text, "\n")
 				}
 				var want []string
-				b := firstBatch(t, layout, count)
+				b, f := firstBatch(t, layout, count), form.Of(row.format)
 				for id := range b.All {
-					want = append(want, string(id.Append(nil, row.format)))
+					want = append(want, string(id.Append(nil, &f)))
 				}
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: IDs are %.200q, want %.200q", name, got, want)
@@ -158,9 +161,9 @@ func TestNextRuns(t *testing.T) {
 				continue
 			}
 			var want []run
-			b := firstBatch(t, row.layout, 1000)
+			b, f := firstBatch(t, row.layout, 1000), form.Of(row.format)
 			for _, r := range b.Runs() {
-				want = append(want, run{string(r.First.Append(nil, row.format)), fmt.Sprint(r.Step), r.Count})
+				want = append(want, run{string(r.First.Append(nil, &f)), fmt.Sprint(r.Step), r.Count})
 			}
 			if len(got.Runs) != row.wantRuns || !slices.Equal(got.Runs, want) {
 				t.Errorf("%s%s: %d runs, %.200v, want %d, %.200v", row.layout, row.query, len(got.Runs), got.Runs, row.wantRuns, want)
@@ -524,4 +527,38 @@ func bareGet(t *testing.T, address, target, accept string) (answer string, statu
 		t.Fatalf("%q: %v", all[:min(len(all), 100)], err)
 	}
 	return string(all), status
+}
+
+// Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
+// as the Content-Length says. Inspect reads it.
+func TestTyped(t *testing.T) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
+		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
+			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	const id = `order_[0-9a-hjkmnp-tv-z]{13}`
+	for _, row := range []struct{ path, want string }{
+		{"/v1/sequencers/orders/next?format=typed", `\{"ids":\["` + id + `"\]\}\n`},
+		{"/v1/sequencers/orders/next?format=typed&count=1000", `\{"ids":\["` + id + `"(,"` + id + `")*\]\}\n`},
+		{"/v1/sequencers/orders/next?format=typed&count=3&runs=true", `\{"runs":\[\{"first":"` + id + `","step":"1","count":3\}\]\}\n`},
+		{"/v1/sequencers/long/next?format=typed", `\{"ids":\["long_one_0[0-9a-hjkmnp-tv-z]{25}"\]\}\n`},
+		{"/v1/inspect/order_03887nf7a8003?layout=default", `\{"layout":"default","time":"2026-11-20T22:00:07.226Z",.*"from":"typed".*\n`},
+		{"/v1/inspect/order_03887nf7a8003?from=typed&layout=default", `\{"layout":"default",.*\n`},
+	} {
+		w := do(h, "GET", row.path)
+		if w.Code != 200 || !regexp.MustCompile(`^`+row.want+`$`).MatchString(w.Body.String()) {
+			t.Errorf("%s: %d %.300s, want %s", row.path, w.Code, w.Body, row.want)
+		}
+		if n := w.Header().Get("Content-Length"); n != "" && n != fmt.Sprint(w.Body.Len()) {
+			t.Errorf("%s: Content-Length %s of %d bytes", row.path, n, w.Body.Len())
+		}
+	}
+	if w := do(h, "PUT", "/v1/sequencers/plain"); w.Code != 201 {
+		t.Fatal(w.Body)
+	}
+	wantProblem(t, do(h, "GET", "/v1/sequencers/plain/next?format=typed"), service.BadParameter, "the sequencer has no prefix for typed text")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/new/next?format=typed"), service.BadParameter, "no prefix")
+	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
 }

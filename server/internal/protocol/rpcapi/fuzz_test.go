@@ -29,7 +29,7 @@ type tally struct {
 	given  uint64
 }
 
-func (s *tally) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+func (s *tally) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
 	if s.layout.Bits() == 128 {
 		return service.NewSequencer(s.layout, wideTally{s}), nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -105,8 +106,9 @@ func (s *server) take(ctx context.Context, n int) (ids []string, err error) {
 		return nil, err
 	}
 	b, err := q.Take(ctx, n)
+	f := form.Of(q.Layout.Format())
 	for id := range b.All {
-		ids = append(ids, string(id.Append(nil, q.Layout.Format())))
+		ids = append(ids, string(id.Append(nil, &f)))
 	}
 	return ids, err
 }
