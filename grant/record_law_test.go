@@ -41,8 +41,8 @@ func TestConfigRecordLaw(t *testing.T) {
 		if got, err := decodeConfig("k", []byte(text)); err != nil || got != want {
 			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
 		}
-		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > MaxValue {
-			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, MaxValue)
+		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > maxValue {
+			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, maxValue)
 		}
 	}
 }

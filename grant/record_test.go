@@ -57,7 +57,7 @@ func TestNewConfig(t *testing.T) {
 }
 
 func TestCheckName(t *testing.T) {
-	for _, name := range []string{"a", "orders", "Orders.2026-a_b:c", "0", strings.Repeat("x", MaxName)} {
+	for _, name := range []string{"a", "orders", "Orders.2026-a_b:c", "0", strings.Repeat("x", maxName)} {
 		if err := CheckName(name); err != nil {
 			t.Errorf("CheckName(%q) = %v", name, err)
 		}
@@ -65,7 +65,7 @@ func TestCheckName(t *testing.T) {
 			t.Errorf("the key of a node of %q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"", ".a", "-a", "a/b", "a b", "ü", "a\x00", strings.Repeat("x", MaxName+1)} {
+	for _, name := range []string{"", ".a", "-a", "a/b", "a b", "ü", "a\x00", strings.Repeat("x", maxName+1)} {
 		if err := CheckName(name); err == nil {
 			t.Errorf("CheckName(%q) is fine, want an error", name)
 		}
