@@ -2,9 +2,7 @@ package grant
 
 import (
 	"errors"
-	"slices"
 	"testing"
-	"time"
 )
 
 // begins answers the second read of the configuration, and expects the claim to
@@ -114,42 +112,6 @@ func TestClaimWrites(t *testing.T) {
 			t.Errorf("%s: it may go until %d", tt.name, h.limit-r.wall)
 		}
 	}
-}
-
-// TestClaimRefused: another member was faster. The machine picks again at once,
-// but no longer the node ID that all want.
-func TestClaimRefused(t *testing.T) {
-	r := newRig(t, 4, nil)
-	r.claiming()
-	r.m.failures = 3
-	r.answer(event{})
-	r.asks(actionGetMany)
-	if r.m.claim != nil || !r.m.crowded || r.m.failures != 0 {
-		t.Errorf("claim %+v, crowded %t, %d failures", r.m.claim, r.m.crowded, r.m.failures)
-	}
-	// After 16 refusals in a row, it waits.
-	r = newRig(t, 4, nil)
-	r.claiming()
-	for n := 1; ; n++ {
-		r.answer(event{})
-		if r.request == nil {
-			if n != 17 || r.m.notBefore <= r.mono || r.m.Status().Err == nil {
-				t.Errorf("after %d refused claims: %+v", n, r.m.Status())
-			}
-			break
-		}
-		a := r.asks(actionGetMany)
-		r.answer(event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
-		r.asks(actionCAS)
-	}
-}
-
-// TestClaimNotSent: nothing was written, so the machine starts over later.
-func TestClaimNotSent(t *testing.T) {
-	r := newRig(t, 4, nil)
-	r.claiming()
-	r.answer(event{Err: ErrNotSent})
-	r.startsAnew("not sent", true)
 }
 
 // TestClaimUnknown: a claim with an unknown result is settled by another write,
@@ -293,86 +255,6 @@ func TestClaimUnknown(t *testing.T) {
 	r.drops("the first of two", string(first.Next), rigTime)
 }
 
-// TestClaimRecheck: an applied claim is used only if it is still stored, and if
-// the configuration is the same, byte for byte; otherwise it is given back to
-// where it began.
-func TestClaimRecheck(t *testing.T) {
-	applied := func() (*rig, action) {
-		r := newRig(t, 4, nil)
-		a := r.claiming()
-		r.answer(event{Applied: true})
-		if again := r.asks(actionGetMany); !slices.Equal(again.Keys, []string{a.Key, "v1/s/config"}) {
-			t.Fatalf("it reads %v", again.Keys)
-		}
-		return r, a
-	}
-	r, a := applied()
-	r.begins(a)
-
-	for name, e := range map[string]event{
-		"no answer": {Err: errNoAnswer}, "no answer, and values": {Err: errNoAnswer, Values: [][]byte{a.Next, r.m.config}}, "one value": {Values: [][]byte{a.Next}}, "no values": {}, "three values": {Values: [][]byte{a.Next, r.m.config, nil}},
-	} {
-		r, a := applied()
-		if len(e.Values) > 0 {
-			e.Values = append([][]byte{a.Next, r.m.config, nil}[:0:0], [][]byte{a.Next, r.m.config, nil}[:len(e.Values)]...)
-		}
-		r.answer(e)
-		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil || r.did(actionBegin) != nil {
-			t.Fatalf("%s: %+v, %+v", name, r.request, r.m.Status())
-		}
-		r.later(1000)
-		r.begins(a) // it has asked again
-
-		// Too late, or not wanted: it is given back.
-		r, a = applied()
-		r.wall, r.mono = r.wall+5999, r.mono+5999
-		r.answer(e)
-		if r.request != nil {
-			t.Errorf("%s, in time: %+v", name, r.request)
-		}
-		r, a = applied()
-		r.wall, r.mono = r.wall+6000, r.mono+6000
-		r.answer(e)
-		r.drops(name+", too late", string(a.Next), rigTime)
-		r, a = applied()
-		r.step(event{Kind: eventRelease})
-		r.answer(e)
-		r.drops(name+", not wanted", string(a.Next), rigTime)
-	}
-
-	r, a = applied()
-	r.answer(event{Values: [][]byte{r.record(nil), r.m.config}})
-	if err := r.m.Status().Err; err == nil {
-		t.Error("the claim is gone, and there is no error")
-	}
-	r.drops("gone", string(a.Next), rigTime)
-
-	r, a = applied()
-	c := r.m.sequencer
-	c.Nonce = "changed and changed back"
-	r.answer(event{Values: [][]byte{a.Next, c.encode()}})
-	r.drops("another configuration", string(a.Next), rigTime)
-	if r.request == nil || r.request.Key != "v1/s/config" {
-		t.Errorf("then it asks for %+v", r.request)
-	}
-
-	r, a = applied()
-	r.step(event{Kind: eventRelease})
-	r.answer(event{Values: [][]byte{a.Next, r.m.config}})
-	r.drops("not wanted", string(a.Next), rigTime)
-	if s := r.m.Status(); s.Phase != Idle {
-		t.Errorf("then it is %+v", s)
-	}
-
-	// A claim that began ahead of the clock is given back to its beginning.
-	r = newRig(t, 4, func(c *configRecord) { c.Floor = rigTime + 50 })
-	a = r.claiming()
-	r.answer(event{Applied: true})
-	r.step(event{Kind: eventRelease})
-	r.answer(event{Values: [][]byte{a.Next, r.m.config}})
-	r.drops("ahead of the clock", string(a.Next), rigTime+50)
-}
-
 // TestClaimFrozen: if the store is found to have gone back, nothing of a claim
 // is used, whatever the store answers.
 func TestClaimFrozen(t *testing.T) {
@@ -399,102 +281,5 @@ func TestClaimFrozen(t *testing.T) {
 		if r.did(actionBegin) != nil || r.request != nil || r.m.hold != nil || !errors.Is(r.m.Status().Err, ErrRolledBack) {
 			t.Errorf("%s: %+v, %+v", name, r.out, r.m.Status())
 		}
-	}
-}
-
-// TestPickErrors: after an error of the store in any read of a pick, the
-// machine waits and starts over.
-func TestPickErrors(t *testing.T) {
-	r := newRig(t, 4, nil)
-	r.tokens()
-	r.step(event{Kind: eventAttach})
-	r.answer(event{Err: errNoAnswer})
-	r.startsAnew("the configuration", true)
-	r.answer(event{Values: [][]byte{r.m.config}})
-	r.asks(actionGetMany)
-	r.answer(event{Err: errNoAnswer})
-	r.startsAnew("some records", true)
-
-	r = newRig(t, 8, nil)
-	r.tokens()
-	list := func() {
-		r.m.rounds, r.m.op = 2, opPick
-		r.request = &action{Kind: actionGetMany}
-		e := event{Keys: []string{r.key(3)}, Values: [][]byte{r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+99, r.wall })}}
-		r.answer(e)
-		r.asks(actionList)
-	}
-	r.m.attached = true
-	list()
-	r.answer(event{Err: errNoAnswer})
-	if r.m.rounds != 0 {
-		t.Errorf("round %d", r.m.rounds)
-	}
-	r.startsAnew("all records", true)
-}
-
-// TestListedAbsent: a node ID without a record is claimed if the floor is near
-// enough, whatever the records of others show about clocks.
-func TestListedAbsent(t *testing.T) {
-	for _, ahead := range []int64{-50_000, 0, 50, 51} {
-		for _, other := range []bool{false, true} {
-			r := newRig(t, 1, func(c *configRecord) { c.Floor = rigTime + ahead })
-			r.tokens()
-			r.m.attached, r.m.op = true, opList
-			r.request = &action{Kind: actionList}
-			e := event{Keys: []string{r.key(0)}, Values: [][]byte{r.record(func(n *nodeRecord) {
-				n.State, n.Until, n.Wall = flagHeld, r.wall+9000, r.wall
-				if other { // its clock is right, so ours is not
-					n.Wall = r.wall + 10_001
-				}
-			})}}
-			r.answer(e)
-			switch {
-			case other:
-				if r.request != nil || !errors.Is(r.m.Status().Err, ErrClockBehind) || r.m.notBefore != r.mono+1000 {
-					t.Errorf("floor %d ahead, a clock behind: %+v, %+v", ahead, r.request, r.m.Status())
-				}
-			case ahead > 50:
-				var e *ExhaustedError
-				if r.request != nil || !errors.As(r.m.Status().Err, &e) || !e.Free.Equal(timeOf(r.wall+1)) {
-					t.Errorf("floor %d ahead: %+v, %+v", ahead, r.request, r.m.Status())
-				}
-			default:
-				a := r.asks(actionCAS)
-				n := r.read(a.Next)
-				from := max(r.wall, rigTime+ahead)
-				want := nodeRecord{
-					Nonce: n.Nonce, Owner: "us", Until: from + 6000, Wall: r.wall, State: flagHeld, Host: "h", From: maybe{from, true},
-					Gap: span{max(rigTime-1_000_000, rigTime+ahead), from},
-				}
-				if want.Gap.length() == 0 {
-					want.Gap = span{}
-				}
-				if a.Key != r.key(1) || r.m.claim.node != 1 || len(a.Old) != 0 || n != want {
-					t.Errorf("floor %d ahead: %s %+v over %q, want %+v", ahead, a.Key, n, a.Old, want)
-				}
-			}
-		}
-	}
-	// If all have a record and none may be taken, a clock that is far behind is
-	// reported.
-	r := newRig(t, 1, nil)
-	r.tokens()
-	r.m.attached, r.m.op = true, opList
-	r.request = &action{Kind: actionList}
-	held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+90_000, r.wall+10_001 })
-	r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, held}})
-	var behind *clockBehindError
-	if !errors.As(r.m.Status().Err, &behind) || behind.Behind != 10_001*time.Millisecond || !slices.Equal(behind.Nodes, []uint64{0, 1}) || r.m.notBefore != r.mono+1000 {
-		t.Errorf("%v, wait %d", r.m.Status().Err, r.m.notBefore-r.mono)
-	}
-	if r.m.droughts != 0 {
-		t.Error("it counts as a list that found none")
-	}
-	// And also if some may be taken.
-	r.m.op, r.request = opList, &action{Kind: actionList}
-	r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, r.record(nil)}})
-	if !errors.As(r.m.Status().Err, &behind) || r.request != nil {
-		t.Errorf("%v, %+v", r.m.Status().Err, r.request)
 	}
 }
