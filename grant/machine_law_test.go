@@ -3,7 +3,6 @@ package grant
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,86 +10,6 @@ import (
 
 	"github.com/firnid/firn"
 )
-
-// TestBackoffLaw: after n consecutive failures, a member waits d/2 + r, as
-// described in docs/protocol.md under Waiting.
-func TestBackoffLaw(t *testing.T) {
-	for _, window := range []int64{100, 6000, 60_000, 600_000} {
-		for _, left := range []int64{-1, 0, 20_000, 40_000, 40_008, 120_000, 121_000, 500_000} { // -1: no node ID
-			for _, wanted := range []bool{true, false} {
-				for n := 1; n <= 16; n++ {
-					r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
-					r.m.attached = wanted
-					most := int64(5000)
-					if left >= 0 {
-						r.m.hold = &hold{until: r.wall + 1000 + left}
-						r.m.used = r.wall + 1000
-						if wanted {
-							most = max(most, min(left/8, 15_000))
-						}
-					}
-					d := max(min(int64(50)<<min(n, 12), window/6, most), 1)
-					least := int64(1 << 62)
-					for _, r.random = range []uint64{0, uint64(d / 2), uint64(d/2 + 1), 1} {
-						r.m.failures = n - 1
-						r.m.fail(errNoAnswer, 0)
-						want := d / 2
-						switch r.random {
-						case uint64(d / 2):
-							want += d / 2
-						case 1:
-							want += min(1, d/2)
-						}
-						got := r.m.notBefore - r.mono
-						if got != want && r.random != uint64(d/2+1) || got < d/2 || got > d {
-							t.Fatalf("window %d, %d left, wanted %t, failure %d, chance %d: %d ms, want %d", window, left, wanted, n, r.random, got, want)
-						}
-						least = min(least, got)
-					}
-					if r.m.failures != n || r.m.status.Err != errNoAnswer {
-						t.Fatalf("%d failures, %v", r.m.failures, r.m.status.Err)
-					}
-					r.m.failures, r.random = n-1, 0
-					if r.m.fail(errNoAnswer, 7777); r.m.notBefore-r.mono != max(7777, d/2) {
-						t.Fatalf("at least 7777 ms: %d", r.m.notBefore-r.mono)
-					}
-				}
-			}
-		}
-	}
-	// If no IDs were made recently, the rest of the window counts from the
-	// clock; and the wait is bounded for any number of failures.
-	r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
-	r.m.attached, r.m.hold, r.m.used = true, &hold{until: r.wall + 100_000}, r.wall-50_000
-	for _, failures := range []int{12, 60, 100, math.MaxInt32} {
-		r.m.failures = failures
-		if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 6250 {
-			t.Errorf("failure %d: %d ms", failures, r.m.notBefore-r.mono)
-		}
-	}
-	// A sealed node ID does not prolong the wait, and without a window nothing
-	// is known.
-	r = newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
-	r.m.attached, r.m.hold, r.m.failures = true, &hold{until: r.wall + 500_000, sealed: true}, 12
-	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
-		t.Errorf("sealed: %d ms", r.m.notBefore-r.mono)
-	}
-	m := newMachine(Settings{Name: "s", random: func() uint64 { return 0 }})
-	if m.fail(errNoAnswer, 0); m.notBefore != 50 {
-		t.Errorf("before the configuration is known: %d ms", m.notBefore)
-	}
-	// While renewals fail, the configuration is still read in time.
-	r.m.renewFailed, r.m.configAt = true, r.mono+33
-	if r.m.fail(errNoAnswer, 0); r.m.notBefore != r.mono+33 {
-		t.Errorf("the configuration must be read in 33 ms, but it waits %d", r.m.notBefore-r.mono)
-	}
-	for _, at := range []int64{0, -5} {
-		r.m.configAt = r.mono + at
-		if r.m.fail(errNoAnswer, 0); r.m.notBefore <= r.mono {
-			t.Errorf("the configuration could not be read, and it does not wait")
-		}
-	}
-}
 
 // TestHintDuringReadLaw: if a hint comes while the configuration is read, and
 // the answer forbids acquiring, a member looks again at once, and only once.
@@ -217,66 +136,6 @@ func TestEmptyIsNone(t *testing.T) {
 	r.answer(event{Values: [][]byte{{}}})
 	if err := r.m.Status().Err; !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty configuration: %v", err)
-	}
-}
-
-// TestWishes: what attach, release, a hint and a waiting caller end and begin.
-func TestWishes(t *testing.T) {
-	waiting := func(holds bool) *rig {
-		r := newRig(t, 4, nil)
-		if holds {
-			r.holding()
-		} else {
-			r.tokens()
-			r.m.attached = true
-		}
-		r.m.failures, r.m.notBefore, r.m.status.Err = 7, r.mono+5000, errNoAnswer
-		return r
-	}
-	r := waiting(false)
-	r.m.demand = false
-	r.step(event{Kind: eventAttach})
-	r.asks(actionGet)
-	if r.m.failures != 0 || r.m.Status().Err != nil || !r.m.demand {
-		t.Errorf("attach: %d failures, %v, demand %t", r.m.failures, r.m.Status().Err, r.m.demand)
-	}
-	r = waiting(false)
-	r.m.demand = true
-	r.step(event{Kind: eventRelease})
-	if r.request != nil || r.m.Status().Phase != Idle || r.m.demand || r.m.notBefore != 0 {
-		t.Errorf("release: %+v, %+v", r.request, r.m.Status())
-	}
-	r = waiting(true)
-	r.m.hold.release = 9
-	r.step(event{Kind: eventRelease})
-	if r.did(actionSeal) == nil || r.m.hold.release != 0 {
-		t.Errorf("release of a number: %+v", r.out)
-	}
-	for _, holds := range []bool{false, true} {
-		for _, frozen := range []bool{false, true} {
-			r = waiting(holds)
-			r.m.frozen = frozen
-			r.step(event{Kind: eventHint})
-			if asks := r.request != nil; asks != (!holds || frozen) || holds && !r.m.wantConfig {
-				t.Errorf("a hint, holding %t, frozen %t: %+v", holds, frozen, r.request)
-			}
-		}
-	}
-	for _, holds := range []bool{false, true} {
-		for _, refused := range []bool{false, true} {
-			for _, in := range []int64{50, 5000} {
-				r = waiting(holds)
-				r.m.isRefused, r.m.notBefore, r.m.demand = refused, r.mono+in, false
-				r.step(event{Kind: eventDemand})
-				want := in
-				if !holds && refused {
-					want = min(in, 100)
-				}
-				if got := r.m.notBefore - r.mono; got != want || !r.m.demand || r.request != nil {
-					t.Errorf("demand, holding %t, refused %t: it waits %d ms, want %d", holds, refused, got, want)
-				}
-			}
-		}
 	}
 }
 

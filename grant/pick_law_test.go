@@ -447,3 +447,81 @@ func TestRounds(t *testing.T) {
 		}
 	}
 }
+
+// begins answers the second read of the configuration, and expects the claim to
+// be used.
+func (r *rig) begins(claim action) {
+	r.t.Helper()
+	r.asks(actionGetMany)
+	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
+	n := r.read(claim.Next)
+	if b := r.did(actionBegin); b == nil || b.Until != n.Until || r.m.Status().Phase != Holding {
+		r.t.Fatalf("it does not begin: %+v", r.out)
+	}
+}
+
+// TestClaimWrites: what a claim writes, and which record it replaces.
+func TestClaimWrites(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		mark, used int64 // since now; a mark of never means no record
+		spoiled    span
+		from, to   int64
+	}{
+		{"a new number", never, never, span{}, 0, 6000},
+		{"one given back long ago", -50_000, never, span{}, 0, 6000},
+		{"one given back ahead of the clock", 40, never, span{}, 40, 6040},
+		{"after much was used", never, 30, span{}, 0, 6030},
+		{"after more was used than may be", never, 5000, span{}, 0, 6050},
+		{"one with a span that was used", -10, never, span{5999, 7000}, 0, 5999},
+		{"one with a span that was used just now", -10, never, span{99, 100}, 100, 6100},
+		{"one with a span that this process has used to", -10, 900, span{999, 1000}, 1000, 7000},
+	} {
+		r := newRig(t, 1, nil)
+		r.used = never
+		if tt.used != never {
+			r.used = r.wall + tt.used
+		}
+		r.m.sequencer.MaxAhead, r.m.hi = 50, 0
+		var record []byte
+		if tt.mark != never {
+			record = r.record(func(n *nodeRecord) {
+				n.Until = r.wall + tt.mark
+				if tt.spoiled != (span{}) {
+					n.Spoiled = span{r.wall + tt.spoiled[0], r.wall + tt.spoiled[1]}
+				}
+			})
+		}
+		read := r.pickable()
+		e := event{Keys: read.Keys}
+		for range read.Keys {
+			e.Values = append(e.Values, record)
+		}
+		if tt.from > 50 { // not yet ahead, so chance decides nothing
+			r.answer(e)
+			if r.m.claim != nil {
+				t.Errorf("%s: it is claimed", tt.name)
+			}
+			continue
+		}
+		r.answer(e)
+		a := r.asks(actionCAS)
+		n := r.read(a.Next)
+		if string(a.Old) != string(record) || n.Until != r.wall+tt.to || n.State != flagHeld || n.Owner != "us" || n.Wall != r.wall || n.Host != "h" || len(n.Nonce) != 32 {
+			t.Errorf("%s: %+v over %s, want until %d", tt.name, n, a.Old, tt.to)
+		}
+		r.answer(event{Applied: true})
+		r.begins(a)
+		if b := r.did(actionBegin); b.From != max(r.wall+tt.from, r.used) {
+			t.Errorf("%s: it begins at %d, want %d, and not before what was used", tt.name, b.From-r.wall, tt.from)
+		}
+		// The node ID in use takes over the record and the limit of the claim.
+		h := r.m.hold
+		if h.gap != n.Gap || h.spoiled != n.Spoiled || h.from != r.wall+tt.from || h.renewed != max(r.used, h.from) || r.m.prefer != int64(h.node) {
+			t.Errorf("%s: %+v", tt.name, h)
+		}
+		if limit := tt.spoiled[0]; limit != 0 && h.limit != r.wall+limit {
+			t.Errorf("%s: it may go until %d", tt.name, h.limit-r.wall)
+		}
+	}
+}

@@ -191,70 +191,25 @@ func TestReadBackLaw(t *testing.T) {
 	}
 }
 
-// TestStaleReads: a store that refuses a write but shows the record that the
-// write should have replaced is not asked as fast as it answers.
-func TestStaleReads(t *testing.T) {
-	for _, known := range []bool{true, false} {
-		r := newRig(t, 4, nil)
-		shows := r.holding()
-		attempt := r.renewing()
-		if !known {
-			shows = attempt.Next
-			r.answer(event{Err: errNoAnswer})
-			r.answer(event{Values: [][]byte{shows}})
-			r.later(1000)
-			r.asks(actionCAS)
+// TestFencedSealsAtOnce: a member that learns of a fence below the end of its
+// window stops, however long it has to wait for another node ID, and whatever
+// else was read.
+func TestFencedSealsAtOnce(t *testing.T) {
+	for _, lost := range []bool{false, true} { // and wants another number
+		for _, state := range []State{Attached, Detaching, Destroyed} {
+			r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
+			r.holding()
+			r.m.hold.lost = lost
+			r.later(configEvery)
+			if a := r.asks(actionGet); a.Key != configKey("s") {
+				t.Fatalf("it reads %s", a.Key)
+			}
+			c := r.m.sequencer
+			c.State, c.Floor, c.Incarnation, c.Nonce = state, r.wall, c.Incarnation+1, "fenced"
+			r.answer(event{Values: [][]byte{c.encode()}})
+			if r.did(actionSeal) == nil {
+				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)
+			}
 		}
-		r.answer(event{})
-		r.answer(event{Values: [][]byte{shows}})
-		if r.request != nil || r.m.Status().Err == nil || r.m.notBefore <= r.mono || r.m.Status().Phase != Holding {
-			t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
-		}
-		r.later(1000)
-		if a := r.asks(actionCAS); string(a.Old) != string(shows) {
-			t.Errorf("it writes over %s, want %s", a.Old, shows)
-		}
-	}
-	// At the end of the wait, to the millisecond. Until then the store's error
-	// stays.
-	for _, in := range []int64{0, 1} {
-		r := newRig(t, 4, nil)
-		shows := r.holding()
-		r.renewing()
-		r.answer(event{})
-		r.m.notBefore, r.m.status.Err = r.mono+in, errNoAnswer
-		r.answer(event{Values: [][]byte{shows}})
-		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
-			t.Errorf("a renewal, to wait %d ms: %v", in, r.m.Status().Err)
-		}
-		r = newRig(t, 4, nil)
-		r.claiming()
-		r.answer(event{Err: errNoAnswer})
-		r.m.notBefore = r.mono + in
-		r.answer(event{})
-		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
-			t.Errorf("a claim, to wait %d ms: %v", in, r.m.Status().Err)
-		}
-	}
-	// A read without an answer also counts as a failure.
-	r := newRig(t, 4, nil)
-	r.holding()
-	r.renewing()
-	r.answer(event{})
-	r.answer(event{Err: errNoAnswer})
-	if s := r.m.Status(); r.request != nil || s.Err != errNoAnswer || r.m.notBefore <= r.mono || !r.m.renewFailed {
-		t.Errorf("no answer: it asks for %+v, and is %+v", r.request, s)
-	}
-	// The same with a claim.
-	r = newRig(t, 4, nil)
-	r.claiming()
-	r.answer(event{Err: errNoAnswer})
-	r.answer(event{})
-	r.later(1000)
-	r.asks(actionCAS)
-	r.answer(event{})
-	r.answer(event{})
-	if r.request != nil || r.m.Status().Err == nil || r.m.notBefore <= r.mono {
-		t.Errorf("a claim: it asks for %+v, and is %+v", r.request, r.m.Status())
 	}
 }
