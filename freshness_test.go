@@ -532,7 +532,7 @@ func TestSystemClockUnderLiars(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if p, _ := g.Layout().Decompose(id); time.Until(p.Time) > ahead {
+						if p, _ := g.layout.Decompose(id); time.Until(p.Time) > ahead {
 							t.Errorf("%s: an ID leads the clock by %v", name, time.Until(p.Time))
 						}
 						mine[i] = id

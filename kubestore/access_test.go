@@ -121,7 +121,7 @@ func TestDenied(t *testing.T) {
 				tt.o.Timeout = 2 * time.Second
 			}
 		}
-		s, err := Open(t.Context(), tt.o)
+		s, err := openStore(t.Context(), tt.o)
 		if err == nil {
 			_ = s.Close()
 		}

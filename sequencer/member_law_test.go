@@ -123,7 +123,7 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			state("destroyed", grant.Idle, grant.ErrDestroyed)
+			state("destroyed", grant.Joining, grant.ErrDestroyed)
 			every("destroyed", grant.ErrDestroyed)
 
 			if err := q.at.Close(t.Context()); err != nil {

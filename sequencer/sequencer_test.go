@@ -194,8 +194,8 @@ func TestLife(t *testing.T) {
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Next of a destroyed one = %v", err)
 		}
-		if got := q.State().Phase; got != grant.Idle {
-			t.Errorf("destroyed, and is %v", got)
+		if got := q.State(); !errors.Is(got.Err, grant.ErrDestroyed) {
+			t.Errorf("destroyed, and is %+v", got)
 		}
 		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Open of a destroyed one = %v: it must be created again on purpose", err)
@@ -218,8 +218,8 @@ func TestLife(t *testing.T) {
 		if err := q.Attach(ctx); !errors.Is(err, sequencer.ErrClosed) {
 			t.Errorf("Attach after Close = %v", err)
 		}
-		if got := q.State().Phase; got != grant.Idle {
-			t.Errorf("closed, and is %v", got)
+		if got := q.State(); got.Phase != grant.Idle || !errors.Is(got.Err, sequencer.ErrClosed) {
+			t.Errorf("closed, and is %+v", got)
 		}
 	})
 }

@@ -35,7 +35,7 @@ type script func(c *client)
 // A client is a thread's access to the store. It records what it has seen.
 type client struct {
 	run   *simRun
-	store *Store
+	store *store
 	by    string
 }
 

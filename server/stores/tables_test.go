@@ -386,7 +386,7 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 				t.Errorf("%s: CAS = %v, %v", leave, ok, err)
 			}
 			old = leave
-			if v, err := s.GetMany(ctx, []string{"seen", "seen"}); err != nil || string(v[1]) != leave {
+			if v, err := s.(grant.MultiGetter).GetMany(ctx, []string{"seen", "seen"}); err != nil || string(v[1]) != leave {
 				t.Errorf("%s: GetMany = %q, %v", leave, v, err)
 			}
 		}
