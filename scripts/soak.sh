@@ -35,7 +35,6 @@ began=$(date +%s)
 
 # Tests that run for the time in FIRN_SOAK: module, package, test.
 timed='. ./grant TestSimulator
-. ./grant/dirstore TestChaos
 . ./sequencer TestProcesses
 server ./internal/test/e2e TestEtcdChaos
 server ./internal/test/e2e TestKubernetesChaos
@@ -44,7 +43,7 @@ server ./cmd/firn TestServersOnDirectory
 server ./cmd/firn TestServersOnEtcd
 server ./cmd/firn TestServersOnPostgreSQL
 server ./cmd/firn TestClientsOfKilledServers'
-timed_count=10
+timed_count=9
 
 # Tests of fixed length, which is minutes.
 long='. ./grant TestFocuses

@@ -11,6 +11,10 @@ import com.hazelcast.flakeidgen.FlakeIdGenerator;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -45,23 +49,43 @@ final class Bench {
         String port = new BufferedReader(new InputStreamReader(member.getInputStream())).readLine();
         ClientConfig config = new ClientConfig();
         config.getNetworkConfig().addAddress("127.0.0.1:" + port);
-        config.addFlakeIdGeneratorConfig(new ClientFlakeIdGeneratorConfig("bench").setPrefetchCount(10_000));
+        for (int batch : new int[] {10_000, 100_000}) {
+            config.addFlakeIdGeneratorConfig(new ClientFlakeIdGeneratorConfig("bench" + batch).setPrefetchCount(batch));
+        }
         HazelcastInstance hazelcast = HazelcastClient.newHazelcastClient(config);
-        FlakeIdGenerator flake = hazelcast.getFlakeIdGenerator("bench");
-
-        try (Client client = new Client(List.of(args[0]))) {
-            Sequencer orders = client.sequencer("bench2");
-            AtomicLong counter = new AtomicLong();
-            // A warm block: no server takes part. 100,000 IDs last 4 ms at 25,000,000 a second.
-            Client warm = Client.builder().servers(List.of(args[0])).firstBatch(100_000).maxBatch(100_000).build();
-            warm(warm);
-            for (int threads : new int[] {1, 2}) {
-                run(threads, "AtomicLong", counter::incrementAndGet, "Firn", orders::next, "Hazelcast", flake::newId);
+        create(args[0]);
+        AtomicLong counter = new AtomicLong();
+        for (int batch : new int[] {0, 10_000, 100_000}) { // defaults, Firn's usual maximum, Hazelcast's maximum
+            FlakeIdGenerator flake = hazelcast.getFlakeIdGenerator("bench" + batch); // 0 is not configured
+            Client.Builder options = Client.builder().servers(List.of(args[0]));
+            if (batch > 0) {
+                options.firstBatch(batch).maxBatch(batch);
             }
-            warm.close();
+            try (Client client = options.build()) {
+                if (batch == 100_000) {
+                    warm(client);
+                }
+                Sequencer bench = client.sequencer("bench");
+                for (int threads : new int[] {1, 2}) {
+                    System.out.print((batch == 0 ? "default batches" : "batches of " + batch) + ", " + threads + " threads: ");
+                    run(threads, batch == 0 ? SHARE / 20 : SHARE, counter::incrementAndGet, bench::next, flake::newId);
+                }
+            }
         }
         hazelcast.shutdown();
         member.destroy();
+    }
+
+    /** Creates the sequencer with the bits of Hazelcast's IDs, and without their limit per millisecond. */
+    private static void create(String url) throws IOException, InterruptedException {
+        HttpRequest.Builder b = HttpRequest.newBuilder(URI.create(url + "/v1/sequencers/bench"));
+        String body = "{\"layout\":\"hazelcast\",\"max_ahead\":\"2000h\"}";
+        int status = HttpClient.newHttpClient()
+                .send(b.PUT(HttpRequest.BodyPublishers.ofString(body)).build(), HttpResponse.BodyHandlers.discarding())
+                .statusCode();
+        if (status > 201) {
+            throw new IOException("create the sequencer bench: status " + status);
+        }
     }
 
     private static void member() throws IOException {
@@ -69,12 +93,12 @@ final class Bench {
         c.getNetworkConfig().getJoin().getAutoDetectionConfig().setEnabled(false);
         c.getNetworkConfig().getJoin().getMulticastConfig().setEnabled(false);
         // A member gives its clients 64 IDs per millisecond: lift that, to measure the client.
-        c.addFlakeIdGeneratorConfig(new FlakeIdGeneratorConfig("bench").setAllowedFutureMillis(Long.MAX_VALUE >> 24));
+        c.addFlakeIdGeneratorConfig(new FlakeIdGeneratorConfig("*").setAllowedFutureMillis(Long.MAX_VALUE >> 24));
         System.out.println(Hazelcast.newHazelcastInstance(c).getCluster().getLocalMember().getAddress().getPort());
         System.in.read();
     }
 
-    /** The time of a call while its block lasts, beside an AtomicLong. */
+    /** The time of a call while its block lasts, without a server, beside an AtomicLong. */
     private static void warm(Client client) {
         int block = 50_000;
         double[] firn = new double[200];
@@ -107,11 +131,10 @@ final class Bench {
     }
 
     private static void run(
-            int threads, String a, LongSupplier ofA, String b, LongSupplier ofB, String c, LongSupplier ofC)
-            throws InterruptedException {
+            int threads, int share, LongSupplier atomic, LongSupplier firn, LongSupplier hazelcast) throws InterruptedException {
         double[][] ns = new double[3][ROUNDS];
         for (int round = -2; round < ROUNDS; round++) {
-            double[] got = {measure(threads, ofA), measure(threads, ofB), measure(threads, ofC)};
+            double[] got = {measure(threads, share, atomic), measure(threads, share, firn), measure(threads, share, hazelcast)};
             for (int k = 0; round >= 0 && k < 3; k++) {
                 ns[k][round] = got[k];
             }
@@ -121,18 +144,18 @@ final class Bench {
         }
         int mid = ROUNDS / 2;
         System.out.printf(
-                "%d threads: %s %.1f ns, %s %.1f ns, %s %.1f ns an ID; %s/%s %.2f%n",
-                threads, a, ns[0][mid], b, ns[1][mid], c, ns[2][mid], c, b, ns[2][mid] / ns[1][mid]);
+                "AtomicLong %.1f ns, Firn %.1f ns, Hazelcast %.1f ns an ID; Hazelcast/Firn %.2f%n",
+                ns[0][mid], ns[1][mid], ns[2][mid], ns[2][mid] / ns[1][mid]);
     }
 
-    private static double measure(int threads, LongSupplier source) throws InterruptedException {
+    private static double measure(int threads, int share, LongSupplier source) throws InterruptedException {
         CountDownLatch done = new CountDownLatch(threads);
         AtomicLong sink = new AtomicLong();
         long start = System.nanoTime();
         for (int t = 0; t < threads; t++) {
             new Thread(() -> {
                 long x = 0;
-                for (int i = 0; i < SHARE; i++) {
+                for (int i = 0; i < share; i++) {
                     x += source.getAsLong();
                 }
                 sink.addAndGet(x);
@@ -140,6 +163,6 @@ final class Bench {
             }).start();
         }
         done.await();
-        return (double) (System.nanoTime() - start) / ((double) SHARE * threads);
+        return (double) (System.nanoTime() - start) / ((double) share * threads);
     }
 }

@@ -84,7 +84,7 @@ export class ServerError extends FirnError {
    * @internal
    */
   get ofServer(): boolean {
-    return hints[this.kind] === undefined || wholeServer.includes(this.kind);
+    return !hints.has(this.kind) || wholeServer.includes(this.kind);
   }
 
   /** Whether the request is wrong, so that probably no server fulfills it. @internal */
@@ -97,44 +97,44 @@ export class ServerError extends FirnError {
 const wholeServer = ["unauthorized", "no-store", "foreign-host", "internal", "draining"];
 
 /** The kinds of problems of servers, and what the user of this package can do. */
-const hints: Record<string, string> = {
-  "bad-parameter": "",
-  "bad-name": "",
-  "unexpected-body": "something between this program and the server adds a body to requests",
-  "unexpected-range": "something between this program and the server asks for parts of answers",
-  "batch-too-large": "take fewer IDs at once, or set a smaller maxBatch",
-  "cross-site": "something between this program and the server adds the headers of a browser",
-  unauthorized: "check the option token",
-  forbidden: "the token in the option token needs the role generate for this sequencer",
-  "no-sequencer": "check the name, or create it: firn sequencer create",
-  "no-store": "start the server with --store",
-  "not-found": "check the paths in the option servers",
-  "method-not-allowed": "",
-  "not-acceptable": "",
-  "foreign-host": "use localhost or a loopback address in the option servers, or start the server with --insecure",
-  "bad-config": "run firn config check on the server: its configuration of this sequencer is invalid",
-  internal: "see the server's log",
-  "time-over": "create another sequencer, with more time bits in its layout",
-  busy: "clients ask for more IDs than one node ID can make: add servers",
-  cancelled: "",
-  clock: "correct the server's clock",
-  "clock-ahead": "compare the server's clock with a time server",
-  "no-grant": "",
-  "nodes-exhausted": "stop a server, or choose a layout with more node bits",
-  "not-yet": "",
-  "store-unavailable": "see the server's log",
-  "store-rolled-back": "run firn node fence",
-  detached: "run firn sequencer attach",
-  destroyed: "create it again: firn sequencer create",
-  recreated: "",
-  "bad-record": "see the server's log",
-  draining: "",
-  "too-many-names": "start the server with a higher --max-sequencers, or use fewer names",
-};
+const hints = new Map([
+  ["bad-parameter", ""],
+  ["bad-name", ""],
+  ["unexpected-body", "something between this program and the server adds a body to requests"],
+  ["unexpected-range", "something between this program and the server asks for parts of answers"],
+  ["batch-too-large", "take fewer IDs at once, or set a smaller maxBatch"],
+  ["cross-site", "something between this program and the server adds the headers of a browser"],
+  ["unauthorized", "check the option token"],
+  ["forbidden", "the token in the option token needs the role generate for this sequencer"],
+  ["no-sequencer", "check the name, or create it: firn sequencer create"],
+  ["no-store", "start the server with --store"],
+  ["not-found", "check the paths in the option servers"],
+  ["method-not-allowed", ""],
+  ["not-acceptable", ""],
+  ["foreign-host", "use localhost or a loopback address in the option servers, or start the server with --insecure"],
+  ["bad-config", "run firn config check on the server: its configuration of this sequencer is invalid"],
+  ["internal", "see the server's log"],
+  ["time-over", "create another sequencer, with more time bits in its layout"],
+  ["busy", "clients ask for more IDs than one node ID can make: add servers"],
+  ["cancelled", ""],
+  ["clock", "correct the server's clock"],
+  ["clock-ahead", "compare the server's clock with a time server"],
+  ["no-grant", ""],
+  ["nodes-exhausted", "stop a server, or choose a layout with more node bits"],
+  ["not-yet", ""],
+  ["store-unavailable", "see the server's log"],
+  ["store-rolled-back", "run firn node fence"],
+  ["detached", "run firn sequencer attach"],
+  ["destroyed", "create it again: firn sequencer create"],
+  ["recreated", ""],
+  ["bad-record", "see the server's log"],
+  ["draining", ""],
+  ["too-many-names", "start the server with a higher --max-sequencers, or use fewer names"],
+]);
 
 /** hintOf returns the hint for a kind or, without one, for a status. */
 function hintOf(kind: string, status: number, detail: string): string {
-  if (kind) return hints[kind] ?? "";
+  if (kind) return hints.get(kind) ?? "";
   if (status === 400 && /https/i.test(detail)) return "the server speaks TLS: write https:// in the option servers";
   if (status === 401 || status === 403) return "check the option token";
   if (status >= 300 && status < 400)

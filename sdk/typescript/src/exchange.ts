@@ -46,7 +46,7 @@ export class Exchange<ID> {
       }),
       after(ask.core.timeout, () => this.#end(this.noAnswer(), true)),
     ];
-    void this.#begin();
+    queueMicrotask(() => void this.#begin()); // done must not be called before the caller has the Exchange
   }
 
   /** noAnswer returns the error of a request without an answer until now. */

@@ -1,13 +1,13 @@
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** The alphabets with a name of their own. */
-const named: Record<string, string> = {
-  dec: digits.slice(0, 10),
-  hex: "0123456789abcdef",
-  bin: "01",
-  base32: "0123456789ABCDEFGHJKMNPQRSTVWXYZ", // Crockford's
-  base58: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", // Bitcoin's
-};
+const named = new Map([
+  ["dec", digits.slice(0, 10)],
+  ["hex", "0123456789abcdef"],
+  ["bin", "01"],
+  ["base32", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"], // Crockford's
+  ["base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"], // Bitcoin's
+]);
 
 /** The formats with a fixed width: with leading zeros, so that texts sort like the IDs. */
 const fixed = ["hex", "bin", "base32"];
@@ -25,7 +25,7 @@ export function format(id: bigint | string, format: string): string {
   if (wide && format === "uuid") return id.toLowerCase();
   const [, name = "", suffix] = /^(.*?)(-fixed|-short)?$/.exec(format) ?? [];
   const base = Number(/^base([1-9]\d?)$/.exec(name)?.[1]);
-  const alphabet = named[name] ?? (base >= 2 && base <= 62 ? digits.slice(0, base) : undefined);
+  const alphabet = named.get(name) ?? (base >= 2 && base <= 62 ? digits.slice(0, base) : undefined);
   if (alphabet === undefined)
     throw new TypeError(`${JSON.stringify(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, base58, base62, base2 to base62${wide ? " or uuid" : ""}`);
   const n = BigInt(alphabet.length);

@@ -70,15 +70,21 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   };
 
   next(options?: CallOptions): Promise<ID> {
-    if (this.#next < this.#limit || this.#renew()) return Promise.resolve(this.#batch.at(this.#next++));
-    return this.#wait(options?.signal);
+    const id = this.#take();
+    return id === undefined ? this.#wait(options?.signal) : Promise.resolve(id);
   }
 
   tryNext(): ID | undefined {
-    if (this.#next < this.#limit || this.#renew()) return this.#batch.at(this.#next++);
-    if (this.#closed) throw closed(this.name);
-    this.#begin();
-    return undefined;
+    const id = this.#take();
+    if (id === undefined) {
+      if (this.#closed) throw closed(this.name);
+      this.#begin();
+    }
+    return id;
+  }
+
+  #take(): ID | undefined {
+    return this.#next < this.#limit || this.#renew() ? this.#batch.at(this.#next++) : undefined;
   }
 
   async take(n: number, options?: CallOptions): Promise<ID[]> {
@@ -92,7 +98,11 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ID, never> {
-    return { next: async () => ({ value: await this.next() }) };
+    const next = (): Promise<{ value: ID }> => {
+      const value = this.#take();
+      return value === undefined ? this.#wait(undefined).then((value) => ({ value })) : Promise.resolve({ value });
+    };
+    return { next };
   }
 
   close(): Promise<void> {

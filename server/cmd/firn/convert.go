@@ -20,6 +20,8 @@ func newConvert(a *app) *cobra.Command {
 		from   inspect.Encoding
 		to     form.Form
 		prefix string
+		veiled veilFlags
+		layout firn.Layout
 		size   string
 		groups uint64
 		csv    string
@@ -50,7 +52,9 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 
 The format typed writes a prefix in front, and reads only texts with that prefix:
 
-  firn convert --from dec --to typed --prefix order 117383499776000003`,
+  firn convert --from dec --to typed --prefix order 117383499776000003
+
+` + veilHelp,
 		Example: `  firn convert --to base62 7130316800004390912
   firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1
@@ -70,6 +74,20 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 				if err := usePrefix(&c.to, "to", prefix); err != nil {
 					return err
 				}
+			}
+			if to.IsVeiled() || from.IsVeiled() {
+				v, err := veiled.veil(layout)
+				if err != nil {
+					return err
+				}
+				if from.IsVeiled() {
+					c.from = inspect.Veiled(v)
+				}
+				if to.IsVeiled() {
+					c.to = form.VeiledBy(v)
+				}
+			} else if err := noVeil(cmd); err != nil {
+				return err
 			}
 			if err := c.check(cmd, args); err != nil {
 				return err
@@ -92,6 +110,8 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 	encodingVar(cmd, &from)
 	formVar(cmd, &to, "to", "", "output format (default dec)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
+	veiled.flags(cmd)
+	layoutVar(cmd, &layout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
 	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
@@ -107,8 +127,6 @@ type converter struct {
 	bits   int // 0: as in the text
 	groups int // bits between spaces; 0: none
 	asJSON bool
-
-	width64 int // maximum length of a 64-bit ID in the format from
 
 	tally tally
 	buf   []byte
@@ -141,9 +159,6 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("bits") || c.bits == 0 {
 			return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 		}
-	}
-	if from.Fits(64) == nil {
-		c.width64 = len(from.Fixed().Append(nil, 0)) // auto: decimal
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
@@ -180,20 +195,6 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 
 // text appends the converted text.
 func (c *converter) text(text string) error {
-	// Try 64 bits of the format first, or decimal if none is given: the result is
-	// the same as that of inspect.Decode, with fewer steps. Leading zeros may have
-	// another meaning.
-	f, ok := c.from.Format()
-	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || c.from.IsAuto() && text[0] != '0')) {
-		id, err := f.Parse(text)
-		if err == nil {
-			c.append(inspect.ID64(id))
-			return nil
-		}
-		if c.bits == 64 {
-			return err
-		}
-	}
 	b, _, err := inspect.Decode(text, c.from, c.bits)
 	if err != nil {
 		return err
@@ -201,18 +202,23 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	c.append(inspect.IDOf(b))
-	return nil
+	return c.append(b)
 }
 
-func (c *converter) append(n inspect.ID) {
+func (c *converter) append(n inspect.ID) error {
+	if c.to.IsVeiled() {
+		if err := c.to.Check(n.Append(nil, firn.Raw)); err != nil {
+			return err
+		}
+	}
 	c.begin()
 	if c.groups > 0 {
 		c.buf = appendGroups(c.buf, n.Append(nil, firn.Binary), c.groups)
 	} else {
 		c.buf = n.Append(c.buf, &c.to)
 	}
-	c.end(n.Bits())
+	c.end(8 * len(n))
+	return nil
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -262,7 +268,9 @@ func (c *converter) bytes(out *records.Writer, r io.Reader) error {
 	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		c.append(inspect.IDOf(b))
+		if err := c.append(b); err != nil {
+			return err
+		}
 		_, err := out.Write(c.buf)
 		return err
 	})

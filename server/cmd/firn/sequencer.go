@@ -83,9 +83,6 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 		})
 	}
 	storeVar(cmd, &store)
-	if !create && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "[SEQUENCER]") {
-		a.completeNames(cmd, &store)
-	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }

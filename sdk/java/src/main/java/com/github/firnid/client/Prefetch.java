@@ -199,6 +199,9 @@ final class Prefetch {
         } else if (b.size > 0 && !b.counted && core.clock.nanos() - b.begun < SHORT) {
             b.counted = true;
             count = Math.min(2 * count, most);
+            if (ready != null) {
+                ready.low = 0; // fetch the next one at once
+            }
         }
         Block r = ready;
         ready = null;

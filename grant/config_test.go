@@ -46,8 +46,17 @@ func TestDefaultConfig(t *testing.T) {
 			t.Errorf("NewConfig with a usual window of %v has %v, want %v", given, got, want)
 		}
 	}
-	// The layout's MaxAhead, in whole milliseconds.
+	if err := (Config{Window: time.Minute}).Check(); err == nil || !strings.Contains(err.Error(), "no layout") {
+		t.Errorf("no layout: %v", err)
+	}
+	// The layout's MaxAhead, in whole milliseconds; and every layout that can be
+	// generated has a usable configuration.
 	for p := range firn.Presets() {
+		for _, usual := range []time.Duration{0, time.Second, time.Hour} {
+			if err := NewConfig(p.Layout, usual).Check(); err != nil && !p.Layout.ReadOnly() {
+				t.Errorf("NewConfig(%s, %v): %v", p.Name, usual, err)
+			}
+		}
 		if got, want := NewConfig(p.Layout, 0).MaxAhead, p.Layout.MaxAhead()/time.Millisecond*time.Millisecond; got != want {
 			t.Errorf("NewConfig(%s).MaxAhead = %v, want %v", p.Name, got, want)
 		}
@@ -108,6 +117,7 @@ func TestConfigLimits(t *testing.T) {
 		{500 * time.Microsecond, maxWindow, "max-ahead"},
 		{time.Millisecond, maxWindow, ""},
 		{-time.Millisecond, maxWindow, "max-ahead"},
+		{time.Second, 2*time.Second - time.Millisecond, "at least"},
 	} {
 		err := Config{Layout: layout, MaxAhead: tt.maxAhead, Window: tt.window}.Check()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -182,15 +192,6 @@ func TestErrors(t *testing.T) {
 			if !strings.Contains(tt.err.Error(), part) {
 				t.Errorf("%q lacks %q", tt.err, part)
 			}
-		}
-	}
-}
-
-// TestStateErrors: which states keep a member from acquiring, and why.
-func TestStateErrors(t *testing.T) {
-	for s, want := range map[State]error{Attached: nil, Detaching: ErrDetached, Detached: ErrDetached, Destroying: ErrDestroyed, Destroyed: ErrDestroyed, Purged: ErrDestroyed} {
-		if got := s.err(); got != want {
-			t.Errorf("%v: %v, want %v", s, got, want)
 		}
 	}
 }
