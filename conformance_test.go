@@ -232,9 +232,9 @@ func checkBaseRows(t *testing.T, data []byte) int {
 		if !ok || n.BitLen() > 128 {
 			t.Fatalf("%q is not a number of 128 bits, in %s", row.Int, line)
 		}
-		f, err := firn.Base(row.Base)
+		f, err := firn.ParseFormat(fmt.Sprint("flake", row.Base))
 		if err != nil {
-			t.Errorf("Base(%d): %v, in %s", row.Base, err, line)
+			t.Errorf("ParseFormat(flake%d): %v, in %s", row.Base, err, line)
 			return
 		}
 		id := firn.ID128(new(big.Int).Abs(n).FillBytes(make([]byte, 16)))

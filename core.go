@@ -679,9 +679,3 @@ func (c *core) notify() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
-
-// Layout returns the layout of the generator's IDs.
-func (c *core) Layout() Layout { return c.layout }
-
-// Grant returns the current grant as it was given; Extend does not change it.
-func (c *core) Grant() Grant { return c.term.Load().grant }

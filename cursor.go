@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/firnid/firn/internal/freshness"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Cursor makes 64-bit IDs for one goroutine that needs many. It shares
@@ -56,39 +55,6 @@ func (c *Cursor) Next(ctx context.Context) (id ID, err error) {
 		}
 	}
 	return c.t.id(slot), nil
-}
-
-// A Cursor128 is a Cursor of 128-bit IDs.
-type Cursor128 struct{ lease }
-
-// Cursor returns a new Cursor128 of g; see Generator.Cursor.
-func (g *Generator128) Cursor() *Cursor128 {
-	return &Cursor128{lease{core: &g.core, t: g.term.Load(), size: 1}}
-}
-
-// TryNext is like Generator.TryNext.
-func (c *Cursor128) TryNext() (id ID128, err error) {
-	slot, ok := c.quick()
-	if !ok {
-		if slot, err = c.renew(); err != nil {
-			return id, err
-		}
-	}
-	c.t.put128(&id, slot)
-	return id, nil
-}
-
-// Next is like Generator.Next.
-func (c *Cursor128) Next(ctx context.Context) (id ID128, err error) {
-	needContext(ctx)
-	slot, ok := c.quick()
-	if !ok {
-		if slot, err = c.wait(ctx); err != nil {
-			return id, err
-		}
-	}
-	c.t.put128(&id, slot)
-	return id, nil
 }
 
 // maxLease is the maximum number of slots in a block. Leasing a block under
@@ -164,8 +130,6 @@ func (l *lease) wait(ctx context.Context) (slot uint64, err error) {
 		return 0, err
 	}
 	l.t = t
-	if !mutant.On(mutant.CursorKeepsBlock) {
-		l.next, l.end = 0, 0
-	}
+	l.next, l.end = 0, 0
 	return slot, nil
 }

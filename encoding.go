@@ -42,7 +42,7 @@ import (
 // any other base n, flaken is another name of basen.
 type Format uint16
 
-// Formats with their own names. Base returns those of other bases.
+// Formats with their own names. ParseFormat returns those of other bases.
 const (
 	Decimal Format = iota // dec
 	Hex                   // hex: lower case, fixed width
@@ -61,28 +61,21 @@ const (
 	otherWidth Format = 1 << 8 // short if the default is fixed, fixed if it is short
 )
 
-// Base returns the format of base n, 2 to 62, with the alphabet of Boundary's
-// flake: the first n characters of 0-9A-Za-z, not padded. The error is a
-// *RangeError.
-//
-// Base(10), Base(36) and Base(62) are Decimal, Base36 and Base62, and Base(2)
-// is the short form of Binary. Base(16) is upper-case and therefore differs
-// from Hex. Base(32) and Base(58) differ from Base32 and Base58.
-func Base(n int) (Format, error) {
+// numbered returns the format of base n, 2 to 62, with the alphabet of
+// Boundary's flake: the first n characters of 0-9A-Za-z, not padded. It reports
+// false for another n.
+func numbered(n int) (f Format, ok bool) {
 	switch n {
 	case 2:
-		return Binary.short(), nil
+		return Binary.short(), true
 	case 10:
-		return Decimal, nil
+		return Decimal, true
 	case 36:
-		return Base36, nil
+		return Base36, true
 	case 62:
-		return Base62, nil
+		return Base62, true
 	}
-	if n < basen.Min || n > basen.Max {
-		return 0, &RangeError{Field: "base", Value: strconv.Itoa(n), Min: "2", Max: "62"}
-	}
-	return anyBase | Format(n), nil
+	return anyBase | Format(n), n >= basen.Min && n <= basen.Max
 }
 
 // base returns the digits of f. It reports false for UUID and Raw, which are
@@ -106,7 +99,7 @@ func (f Format) base() (b basen.Base, ok bool) {
 		return basen.Boundary(62), true
 	}
 	n := int(kind &^ anyBase)
-	if want, err := Base(n); err != nil || want != kind {
+	if want, ok := numbered(n); !ok || want != kind {
 		return basen.Base{}, false
 	}
 	return basen.Boundary(n), true
@@ -155,7 +148,7 @@ func (f Format) Fits(bits int) error {
 	if f == UUID {
 		return errors.New("firn: format uuid is for 128-bit IDs; a 64-bit ID can be written as hex or base32")
 	}
-	return fmt.Errorf("firn: %v is not a format; make one with ParseFormat or Base", f)
+	return fmt.Errorf("firn: %v is not a format; make one with ParseFormat", f)
 }
 
 // formatNames lists the names that ParseFormat accepts, for its error.
@@ -203,8 +196,7 @@ func formatNamed(name string) (Format, bool) {
 	if !ok || err != nil || strconv.Itoa(n) != digits {
 		return 0, false
 	}
-	f, err := Base(n)
-	return f, err == nil
+	return numbered(n)
 }
 
 // String returns the name of f, and "Format(n)" if f is not a format.

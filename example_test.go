@@ -145,7 +145,8 @@ func ExampleGrant() {
 // UUIDs that are unique by construction: the random part begins with sequence
 // and node.
 func ExampleGenerator128() {
-	g, err := firn.NewGenerator128(firn.MustParseLayout("uuidv7"), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	layout := firn.MustParseLayout("uuidv7")
+	g, err := firn.NewGenerator128(layout, firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
 	if err != nil {
 		panic(err)
 	}
@@ -154,7 +155,7 @@ func ExampleGenerator128() {
 		panic(err)
 	}
 	fmt.Println(id.String()[:23], len(id.String()))
-	parts, _ := g.Layout().Decompose128(id)
+	parts, _ := layout.Decompose128(id)
 	fmt.Println(parts.Time, parts.Node)
 	// Output:
 	// 01a1f8d3-ea00-7000-8001 36

@@ -69,7 +69,7 @@ func mustNext(t *testing.T, g *Generator) (ID, Parts) {
 	if err != nil {
 		t.Fatalf("TryNext: %v", err)
 	}
-	p, err := g.Layout().Decompose(id)
+	p, err := g.layout.Decompose(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestSlotIsJudgedByItsTerm(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s past the end of a grant that another follows: %v", name, err)
 		}
-		p, _ := g.Layout().Decompose(id)
+		p, _ := g.layout.Decompose(id)
 		wantParts(t, p, later, 2, 0)
 
 		// The reverse: the new grant's end does not apply to the old slot.
@@ -518,7 +518,7 @@ func TestNoIDIsZero(t *testing.T) {
 func TestSequenceCarriesIntoTheTick(t *testing.T) {
 	for _, layout := range []string{"default", "hazelcast", "snowcast,nodes=128", "lable", "bits=seq:3.node:20.time:41"} {
 		g, _ := newAtNoon(t, layout, Options{MaxAhead: time.Minute})
-		l := g.Layout()
+		l := g.layout
 		size := l.MaxSeq() + 1
 		for i := range 2*size + 1 {
 			_, p := mustNext(t, g)
@@ -809,8 +809,8 @@ func TestReserveTakesNothingPastUntil(t *testing.T) {
 		t.Fatalf("the whole window: hold %v, %v", hold, err)
 	}
 	ids := slices.Collect(b.All())
-	first, _ := g.Layout().Decompose(ids[0])
-	last, _ := g.Layout().Decompose(ids[len(ids)-1])
+	first, _ := g.layout.Decompose(ids[0])
+	last, _ := g.layout.Decompose(ids[len(ids)-1])
 	wantParts(t, first, noon, 5, 0)
 	wantParts(t, last, noon.Add(9*time.Millisecond), 5, 4095)
 	if got := g.Seal(); !got.Equal(noon.Add(10 * time.Millisecond)) {
@@ -909,7 +909,7 @@ func TestSealAgainstNext(t *testing.T) {
 		until := g.Seal()
 		wg.Wait()
 		for _, id := range last {
-			if p, _ := g.Layout().Decompose(id); id != 0 && !p.Time.Before(until) {
+			if p, _ := g.layout.Decompose(id); id != 0 && !p.Time.Before(until) {
 				t.Fatalf("ID of %v, but Seal said %v", p.Time, until)
 			}
 		}
@@ -1008,7 +1008,7 @@ func TestClockGoesBackUnderABatch(t *testing.T) {
 			t.Errorf("NextBatch of 2s: %v after %v, want at most 3s", err, took)
 		}
 		for id := range b.All() {
-			if p, _ := g.Layout().Decompose(id); now().Sub(p.Time) > 3*time.Second || p.Time.After(now()) {
+			if p, _ := g.layout.Decompose(id); now().Sub(p.Time) > 3*time.Second || p.Time.After(now()) {
 				t.Errorf("an ID of %v, where the clock is %v", p.Time, now())
 			}
 		}
@@ -1144,7 +1144,7 @@ func TestNextBatch(t *testing.T) {
 			t.Errorf("a large batch: %v after %v, want 89ms", err, time.Since(start))
 		}
 		ids := slices.Collect(b.All())
-		if p, _ := g.Layout().Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
+		if p, _ := g.layout.Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
 			t.Errorf("its last ID leads by %v", time.Until(p.Time))
 		}
 		// With a single ID per tick, Reserve does not hold an ID that Next would
@@ -1302,7 +1302,7 @@ func TestGrantChangesUnderABatch(t *testing.T) {
 				if err == nil {
 					checkBatch(t, g, b, n, noon)
 					for id := range b.All() {
-						if p, _ := g.Layout().Decompose(id); p.Node != test.node {
+						if p, _ := g.layout.Decompose(id); p.Node != test.node {
 							t.Errorf("%s: an ID of node %d, want %d", name, p.Node, test.node)
 						}
 						break
@@ -1347,7 +1347,7 @@ func TestFillAcrossWaitsAndGrants(t *testing.T) {
 			if i > 0 && id <= ids[i-1] {
 				t.Fatalf("ID %d is %v, after %v", i, id, ids[i-1])
 			}
-			p, err := g.Layout().Decompose(id)
+			p, err := g.layout.Decompose(id)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1135,14 +1135,13 @@ func TestImportersDoNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, c128, ctx := g.Cursor(), g128.Cursor(), t.Context()
+	c, ctx := g.Cursor(), t.Context()
 	for name, next := range map[string]func(){
 		"Next":       func() { sink, _ = g.Next(ctx) },
 		"TryNext":    func() { sink, _ = g.TryNext() },
 		"Next128":    func() { sink128, _ = g128.Next(ctx) },
 		"TryNext128": func() { sink128, _ = g128.TryNext() },
 		"Cursor":     func() { sink, _ = c.Next(ctx) },
-		"Cursor128":  func() { sink128, _ = c128.TryNext() },
 	} {
 		if n := testing.AllocsPerRun(1000, next); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

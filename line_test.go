@@ -255,11 +255,11 @@ func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
 	if last-first != uint64(n-1) {
 		t.Errorf("a batch from slot %d to %d, want %d consecutive ones", first, last, n)
 	}
-	p, _ := g.Layout().Decompose(ids[0])
+	p, _ := g.layout.Decompose(ids[0])
 	if p.Time.Before(start.Truncate(g.layout.unit)) {
 		t.Errorf("its first ID is of %v before the call", start.Sub(p.Time))
 	}
-	p, _ = g.Layout().Decompose(ids[n-1])
+	p, _ = g.layout.Decompose(ids[n-1])
 	if lead := time.Until(p.Time); lead > g.maxAhead {
 		t.Errorf("its last ID leads by %v, MaxAhead is %v", lead, g.maxAhead)
 	}
@@ -267,7 +267,7 @@ func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
 
 func (g *Generator) slotOf(t *testing.T, id ID) uint64 {
 	t.Helper()
-	p, err := g.Layout().Decompose(id)
+	p, err := g.layout.Decompose(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 						return
 					}
 					for _, id := range after {
-						if p, _ := g.Layout().Decompose(id); p.Node != test.node {
+						if p, _ := g.layout.Decompose(id); p.Node != test.node {
 							t.Errorf("%s with %s inside: %v of node %d, want %d", name, change, id, p.Node, test.node)
 						}
 					}

@@ -354,8 +354,6 @@ type anyGenerator interface {
 	Seal() time.Time
 	Used() time.Time
 	Stats() firn.Stats
-	Grant() firn.Grant
-	Layout() firn.Layout
 }
 
 // An anyBatch is a Batch or a Batch128 with its contents.

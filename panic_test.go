@@ -231,7 +231,6 @@ func TestNilContext(t *testing.T) {
 		"Next128":             func(ctx context.Context) { _, _ = wide.Next(ctx) },
 		"Fill128":             func(ctx context.Context) { _ = wide.Fill(ctx, nil) },
 		"NextBatch128":        func(ctx context.Context) { _, _ = wide.NextBatch(ctx, 1) },
-		"Cursor128":           func(ctx context.Context) { _, _ = wide.Cursor().Next(ctx) },
 		"Prefetcher.Next":     func(ctx context.Context) { _, _ = fetched.Next(ctx) },
 		"Prefetcher.Fill":     func(ctx context.Context) { _ = fetched.Fill(ctx, nil) },
 		"StartPrefetcher":     func(ctx context.Context) { _, _ = ahead.Next(ctx) },

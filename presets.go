@@ -249,14 +249,10 @@ func (l Layout) Format() Format {
 // A PresetInfo describes a named layout.
 type PresetInfo struct {
 	Name   string
-	About  string // one line
-	Keys   []PresetKey
-	Layout Layout // with every key at its default
+	About  string   // one line
+	Keys   []string // the settings besides epoch, with their defaults: "cluster=0  the cluster, 0..15"
+	Layout Layout   // with every key at its default
 }
-
-// A PresetKey describes a setting of a named layout, besides epoch, which every
-// layout has.
-type PresetKey struct{ Name, Default, About string }
 
 // Presets returns an iterator over the named layouts, Firn's own first.
 func Presets() iter.Seq[PresetInfo] {
@@ -276,7 +272,7 @@ var presetInfos = sync.OnceValue(func() (infos []PresetInfo) {
 		p := &presets[i]
 		info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
 		for _, k := range p.keys {
-			info.Keys = append(info.Keys, PresetKey{k.name, k.byDefault, k.about})
+			info.Keys = append(info.Keys, k.name+"="+k.byDefault+"  "+k.about)
 		}
 		infos = append(infos, info)
 	}

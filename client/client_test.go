@@ -621,9 +621,9 @@ func TestGarbage(t *testing.T) {
 				t.Errorf("%s: %d IDs, %v, want an error", name, b.Len(), err)
 			}
 			if strings.HasPrefix(name, "body ") {
-				var e *AnswerError
+				var e *answerError
 				if err := q.Stats().Err; !errors.As(err, &e) {
-					t.Errorf("%s: %v, want an AnswerError", name, err)
+					t.Errorf("%s: %v, want an answerError", name, err)
 				}
 			}
 			if good.Requests() != 0 {
@@ -693,11 +693,11 @@ func TestCache(t *testing.T) {
 					}
 					seen[id] = true
 				}
-				var answer *AnswerError
+				var answer *answerError
 				switch fresh := len(seen) <= 30 && i < 2 && err == nil; {
 				case fresh:
 				case !errors.As(err, &answer) || !strings.Contains(err.Error(), "another request"):
-					t.Errorf("batch %d: %d IDs, %v; want an AnswerError", i, b.Len(), err)
+					t.Errorf("batch %d: %d IDs, %v; want an answerError", i, b.Len(), err)
 				}
 			}
 		}
@@ -827,7 +827,7 @@ func TestPrefetch(t *testing.T) {
 		h.Delay(time.Millisecond)
 		c := n.client(t, Config{Servers: []string{"http://a"}, Prefetch: &firn.PrefetchOptions{Validity: time.Minute}})
 		q := c.Sequencer("orders")
-		if c.Sequencer("orders") != q || q.Name() != "orders" || h.Requests() != 0 {
+		if c.Sequencer("orders") != q || q.name != "orders" || h.Requests() != 0 {
 			t.Error("a name has one Sequencer, which asks for nothing by itself")
 		}
 		if id, err := q.TryNext(); id != 0 || !errors.Is(err, firn.ErrExhausted) {
@@ -996,7 +996,12 @@ func TestErrorText(t *testing.T) {
 
 // longRuns returns a Sequencer with enough IDs for a test, in one batch.
 func longRuns(tb testing.TB, count int) *Sequencer {
-	s := clienttest.NewServer(tb, nil)
+	h, err := clienttest.NewHandler(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	tb.Cleanup(s.Close)
 	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")
 }
 

@@ -67,17 +67,14 @@ type Config struct {
 	// nil discards them.
 	Log *slog.Logger
 
-	// UserAgent is sent with each request over HTTP; "" means "firn-client".
-	UserAgent string
-
 	// Prefetch configures how many IDs a Sequencer holds and for how long. Nil
 	// means the defaults: 100 at first, up to 10,000 for fast callers, for up
 	// to 10 minutes.
 	Prefetch *firn.PrefetchOptions
 }
 
-// MaxCount is the maximum number of IDs in one request.
-const MaxCount = 100_000
+// maxCount is the maximum number of IDs in one request.
+const maxCount = 100_000
 
 // fill fills in defaults. Its error lists all faults.
 func (c *Config) fill() error {
@@ -129,7 +126,6 @@ func (c *Config) fill() error {
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	c.UserAgent = cmp.Or(c.UserAgent, "firn-client")
 	return nil
 }
 

@@ -93,16 +93,12 @@ func hintOf(kind string, status int) string {
 	return ""
 }
 
-// An AnswerError reports that a server has returned something other than the
+// An answerError reports that a server has returned something other than the
 // requested IDs. None of them is used.
-type AnswerError struct {
-	Sequencer string
-	Server    string // as in Config.Servers
-	Reason    string
-}
+type answerError struct{ sequencer, server, reason string }
 
-func (e *AnswerError) Error() string {
-	return fmt.Sprintf("client: %s: the answer cannot be used: %s", place(e.Sequencer, e.Server), e.Reason)
+func (e *answerError) Error() string {
+	return fmt.Sprintf("client: %s: the answer cannot be used: %s", place(e.sequencer, e.server), e.reason)
 }
 
 // A giveUpError is the error of a batch that no server returned: the last

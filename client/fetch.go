@@ -160,7 +160,7 @@ func isFinal(err error) bool {
 func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, count int, packed bool, b firn.BatchOf[I], err error) (done bool) {
 	var (
 		said   *Error
-		answer *AnswerError
+		answer *answerError
 	)
 	errors.As(err, &said)
 	whole, wish := true, time.Duration(0)

@@ -133,7 +133,7 @@ func (s *SequencerOf[I]) fault(text string, from *server) error {
 
 // unusable returns the error of an answer other than the requested IDs.
 func (s *SequencerOf[I]) unusable(from *server, format string, a ...any) error {
-	return &AnswerError{s.name, from.name, fmt.Sprintf(format, a...)}
+	return &answerError{s.name, from.name, fmt.Sprintf(format, a...)}
 }
 
 // post asks over HTTP.
@@ -151,7 +151,7 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 	}
 	req.Header["Accept"] = []string{accept}
-	req.Header["User-Agent"] = []string{s.client.config.UserAgent}
+	req.Header["User-Agent"] = []string{"firn-client"}
 	// Not sent: it makes net/http retry by itself if the server has just closed
 	// the connection. A retry makes new IDs.
 	req.Header["X-Idempotency-Key"] = []string{}

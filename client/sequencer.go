@@ -47,8 +47,8 @@ type SequencerOf[I firn.AnyID[I]] struct {
 }
 
 var (
-	_ firn.Source    = (*Sequencer)(nil)
-	_ firn.Source128 = (*Sequencer128)(nil)
+	_ firn.Source               = (*Sequencer)(nil)
+	_ firn.SourceOf[firn.ID128] = (*Sequencer128)(nil)
 )
 
 // sequencerOf finds or makes a sequencer.
@@ -65,7 +65,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		view:   c.roster.newView(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.most.Store(MaxCount)
+	s.most.Store(maxCount)
 	s.prefetch = firn.StartPrefetcher(fetcher[I]{s}, c.config.Prefetch)
 	s.forget = func() {
 		c.mu.Lock()
@@ -83,9 +83,6 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 	all[name] = s
 	return s
 }
-
-// Name returns the name of the sequencer.
-func (s *SequencerOf[I]) Name() string { return s.name }
 
 // Next returns the next ID. It waits only if none has been fetched: for the
 // first one, after a long pause, and if IDs are used faster than they arrive.
@@ -174,7 +171,7 @@ func (s *SequencerOf[I]) lastError() error {
 }
 
 // NextBatch requests n IDs from a server, and returns either all of them or an
-// error. One request has at most MaxCount IDs, or fewer if a server allows
+// error. One request has at most 100,000 IDs, or fewer if a server allows
 // fewer or the whole batch took too long. Then more requests follow, perhaps to
 // other servers, and the batch contains their runs one after the other. IDs
 // that arrived before an error are lost.

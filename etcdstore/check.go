@@ -36,7 +36,7 @@ type member struct {
 }
 
 // status asks all endpoints at once.
-func (s *Store) status(ctx context.Context) []member {
+func (s *store) status(ctx context.Context) []member {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	members := make([]member, len(s.endpoints))
@@ -101,7 +101,7 @@ func parseVersion(text string) (major, minor, patch int, ok bool) {
 // Check returns the dangers of this etcd, one sentence each, and nothing if all
 // is well. It asks each endpoint, and changes nothing. The text of a danger
 // stays the same while it lasts.
-func (s *Store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (m member) dangers() (found []string) {
 
 // keepsMany reports whether etcd still has a revision that compaction should
 // have removed.
-func (s *Store) keepsMany(ctx context.Context) (bool, error) {
+func (s *store) keepsMany(ctx context.Context) (bool, error) {
 	r, err := s.client.Get(ctx, s.prefix)
 	if err != nil || r.Header.Revision <= manyRevisions {
 		return false, err

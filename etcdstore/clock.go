@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-var _ grant.Clock = (*Store)(nil)
+var _ grant.Clock = (*store)(nil)
 
 const (
 	// timeLimit is how long Time waits. The time is only a hint, but claiming a
@@ -43,7 +43,7 @@ const (
 // It is an error if no endpoint answers within two seconds, or if none answers
 // HTTP: an etcd with --listen-client-http-urls does not do so at its other
 // addresses.
-func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return time.Time{}, 0, err
@@ -88,7 +88,7 @@ type reading struct {
 // minute, and a Transport of net/http would log the answers of addresses
 // without HTTP. As in etcd's client, redirects are not followed and no proxy is
 // used.
-func (s *Store) date(ctx context.Context, endpoint string) reading {
+func (s *store) date(ctx context.Context, endpoint string) reading {
 	failed := func(err error) reading { return reading{err: fmt.Errorf("%s: %w", endpoint, err)} }
 	// /version needs no user, and each member answers it by itself.
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/version", http.NoBody)

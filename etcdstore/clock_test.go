@@ -14,8 +14,8 @@ import (
 )
 
 // clockOf returns a Store that supports only Time.
-func clockOf(t *testing.T, endpoints ...string) *Store {
-	s := &Store{endpoints: endpoints}
+func clockOf(t *testing.T, endpoints ...string) *store {
+	s := &store{endpoints: endpoints}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	t.Cleanup(s.cancel)
 	return s
@@ -115,7 +115,7 @@ func TestTimeIsAHint(t *testing.T) {
 // TestTimeOfEtcd: etcd returns its time at its client addresses, with and
 // without TLS, unless it serves HTTP elsewhere; that is an error only for Time.
 func TestTimeOfEtcd(t *testing.T) {
-	read := func(e *etcd) (s *Store, now time.Time, err error) {
+	read := func(e *etcd) (s *store, now time.Time, err error) {
 		s = open(t, Options{Endpoints: []string{e.endpoint}, TLS: e.tls, Prefix: newPrefix()})
 		now, _, err = s.Time(t.Context())
 		return s, now, err

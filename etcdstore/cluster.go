@@ -21,7 +21,7 @@ const (
 
 // ask makes a call that only reads, and repeats it until the answer comes from
 // the right cluster.
-func (s *Store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)) error {
+func (s *store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)) error {
 	for n := 1; ; n++ {
 		h, err := call()
 		if err != nil {
@@ -46,7 +46,7 @@ func (s *Store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)
 // one, the cluster was replaced, for example by a restored one. Then that one
 // becomes the current cluster, and Lineage shows it. Otherwise the endpoints of
 // other clusters are excluded for a while.
-func (s *Store) sort(ctx context.Context, other uint64) {
+func (s *store) sort(ctx context.Context, other uint64) {
 	s.sorting.Lock()
 	defer s.sorting.Unlock()
 	used := s.cluster.Load()
@@ -72,7 +72,7 @@ func (s *Store) sort(ctx context.Context, other uint64) {
 }
 
 // letIn readmits endpoints that were excluded long enough.
-func (s *Store) letIn() {
+func (s *store) letIn() {
 	if !s.sorting.TryLock() {
 		return
 	}
@@ -85,7 +85,7 @@ func (s *Store) letIn() {
 
 // foreign returns the error for an answer of another cluster, which is not
 // used.
-func (s *Store) foreign(cluster uint64) error {
+func (s *store) foreign(cluster uint64) error {
 	return fmt.Errorf("%w: an endpoint of cluster %x has answered, but this process uses %x: find that endpoint (etcdctl endpoint status --write-out=fields) and make it a member again, or remove it from the endpoints; if the cluster was replaced, fence its sequencers (firn node fence), then restart this process",
 		errClusters, cluster, s.cluster.Load())
 }

@@ -145,9 +145,9 @@ func freeAddress(t testing.TB) string {
 }
 
 // open opens a store, and closes it at the end of the test.
-func open(t testing.TB, o Options) *Store {
+func open(t testing.TB, o Options) *store {
 	t.Helper()
-	s, err := Open(t.Context(), o)
+	s, err := openStore(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+
+	"github.com/firnid/firn/grant"
 )
 
 // Options configure Open. Endpoints is required; the other fields may be zero.
@@ -107,7 +109,32 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 // It fails if that takes longer than DialTimeout or ctx is done, if etcd
 // rejects the user, if a member is too old, and if the endpoints are members of
 // different clusters.
-func Open(ctx context.Context, o Options) (*Store, error) {
+//
+// The Store is safe for concurrent use by multiple goroutines, which share one
+// connection to each endpoint, and any number of Stores may use a prefix.
+//
+// Get and List are linearizable; List shows the keys at one moment, unless etcd
+// compacts that revision before List is complete. An applied CAS is durable on
+// most of the members.
+//
+// Get, GetMany and List are retried while endpoints are unavailable, as long as
+// the context allows, but at most for some seconds. A CAS is not retried.
+//
+// An answer from a different cluster than the previous ones is not used as long
+// as any endpoint belongs to the previous cluster: a read is repeated, and a CAS
+// has an unknown result.
+//
+// The Store also has a method Check(context.Context) ([]string, error). It
+// returns the dangers of this etcd, one sentence each, and changes nothing.
+func Open(ctx context.Context, o Options) (grant.Store, error) {
+	s, err := openStore(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openStore(ctx context.Context, o Options) (*store, error) {
 	endpoints, prefix, encrypted, err := o.check()
 	if err != nil {
 		return nil, err
@@ -146,7 +173,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
 	}
-	s := &Store{client: client, prefix: prefix, endpoints: endpoints, tls: config}
+	s := &store{client: client, prefix: prefix, endpoints: endpoints, tls: config}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.begin(within); err != nil {
 		_ = s.Close()
@@ -188,7 +215,7 @@ func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
 }
 
 // begin checks that etcd answers, and determines its cluster.
-func (s *Store) begin(ctx context.Context) error {
+func (s *store) begin(ctx context.Context) error {
 	for {
 		_, _, err := s.Lineage(ctx)
 		if err == nil {

@@ -45,7 +45,7 @@ func TestOptions(t *testing.T) {
 	} {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel() // so that it connects to nothing first
-		_, err := Open(ended, c.o)
+		_, err := openStore(ended, c.o)
 		wantError(t, "Open: "+name, err, ErrOptions, c.words...)
 	}
 }
@@ -57,13 +57,13 @@ func TestUnreachable(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	dead := freeAddress(t)
-	_, err = Open(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
+	_, err = openStore(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
 	wantError(t, "Open", err, ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens but does not answer", "no-such-host.invalid")
-	_, err = Open(t.Context(), Options{Endpoints: []string{dead}, DialTimeout: 500 * time.Millisecond, Username: "u", Password: "p"})
+	_, err = openStore(t.Context(), Options{Endpoints: []string{dead}, DialTimeout: 500 * time.Millisecond, Username: "u", Password: "p"})
 	wantError(t, "Open with a user", err, ErrUnreachable, dead+": nothing listens")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = Open(ctx, Options{Endpoints: []string{dead}})
+	_, err = openStore(ctx, Options{Endpoints: []string{dead}})
 	wantError(t, "Open with a context that ends", err, context.DeadlineExceeded)
 }
 
@@ -117,15 +117,15 @@ func TestAuth(t *testing.T) {
 	}
 	usual := o
 	o.DialTimeout = time.Hour // an error that waits for it exceeds the time limit of the test
-	_, err := Open(ctx, o)
+	_, err := openStore(ctx, o)
 	wantError(t, "Open without a user", err, errAuth, "requires a user and a password")
-	_, err = Open(ctx, as("firn", "wrong", ""))
+	_, err = openStore(ctx, as("firn", "wrong", ""))
 	wantError(t, "Open with a wrong password", err, errAuth, `password of user "firn"`)
-	_, err = Open(ctx, as("stranger", "word", ""))
+	_, err = openStore(ctx, as("stranger", "word", ""))
 	wantError(t, "Open as a stranger", err, errAuth, `user "stranger"`)
-	_, err = Open(ctx, as("nobody", "word", ""))
+	_, err = openStore(ctx, as("nobody", "word", ""))
 	wantError(t, "Open as a user without a role", err, errAuth, "--prefix=true /firn/")
-	_, err = Open(ctx, as("firn", "word", "elsewhere"))
+	_, err = openStore(ctx, as("firn", "word", "elsewhere"))
 	wantError(t, "Open of a prefix that the user may not read", err, errAuth, "--prefix=true /elsewhere/")
 	o = usual
 	dead := as("firn", "word", "")
@@ -184,7 +184,7 @@ func TestTLS(t *testing.T) {
 	}
 	try := func(endpoint string, config *tls.Config, want error, words ...string) {
 		t.Helper()
-		_, err := Open(ctx, Options{Endpoints: []string{endpoint}, TLS: config, DialTimeout: 3 * time.Second})
+		_, err := openStore(ctx, Options{Endpoints: []string{endpoint}, TLS: config, DialTimeout: 3 * time.Second})
 		wantError(t, "Open of "+endpoint, err, want, words...)
 	}
 	try(address, nil, errTLS, "it speaks TLS")
@@ -201,7 +201,7 @@ func TestTLS(t *testing.T) {
 // TestTwoClusters: endpoints that belong to different clusters are two stores.
 func TestTwoClusters(t *testing.T) {
 	e, other := sharedEtcd(t), startEtcd(t, nil)
-	s, err := Open(t.Context(), Options{Endpoints: []string{e.endpoint, other.endpoint}, Prefix: newPrefix()})
+	s, err := openStore(t.Context(), Options{Endpoints: []string{e.endpoint, other.endpoint}, Prefix: newPrefix()})
 	wantError(t, "Open", err, ErrOptions, e.endpoint, other.endpoint, "two different clusters")
 	if err == nil {
 		_ = s.Close()

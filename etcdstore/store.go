@@ -22,10 +22,10 @@ import (
 )
 
 var (
-	_ grant.Store       = (*Store)(nil)
-	_ grant.MultiGetter = (*Store)(nil)
-	_ grant.Watcher     = (*Store)(nil)
-	_ grant.Lineage     = (*Store)(nil)
+	_ grant.Store       = (*store)(nil)
+	_ grant.MultiGetter = (*store)(nil)
+	_ grant.Watcher     = (*store)(nil)
+	_ grant.Lineage     = (*store)(nil)
 )
 
 const (
@@ -37,21 +37,8 @@ const (
 	maxOps = 128
 )
 
-// A Store is a grant.Store in etcd. It must be made by Open. It is safe for
-// concurrent use by multiple goroutines, which share one connection to each
-// endpoint, and any number of Stores may use a prefix.
-//
-// Get and List are linearizable; List shows the keys at one moment, unless etcd
-// compacts that revision before List is complete. An applied CAS is durable on
-// most of the members.
-//
-// Get, GetMany and List are retried while endpoints are unavailable, as long as
-// the context allows, but at most for some seconds. A CAS is not retried.
-//
-// An answer from a different cluster than the previous ones is not used as long
-// as any endpoint belongs to the previous cluster: a read is repeated, and a CAS
-// has an unknown result.
-type Store struct {
+// A store is the grant.Store that Open returns.
+type store struct {
 	client *clientv3.Client
 	prefix string // of all keys in etcd; begins and ends with a slash
 
@@ -72,7 +59,7 @@ type Store struct {
 
 // enter begins a call. The context that it returns is also done when Close
 // begins. The caller must call leave.
-func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notSent(err)
 	}
@@ -87,7 +74,7 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 
 // failed returns the error of a call that ended with err. ctx is the context of
 // the caller or that of enter.
-func (s *Store) failed(ctx context.Context, what string, err error) error {
+func (s *store) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() != nil {
 		return fmt.Errorf("etcdstore: %s: the store was closed in the meantime: %w", what, err)
 	}
@@ -95,7 +82,7 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 }
 
 // Get returns the value of a key, or nil.
-func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
@@ -117,7 +104,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // value returns the one value, or nil. Its bytes belong to the answer, which is
 // not shared.
-func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
+func (s *store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 	if len(kvs) == 0 {
 		return nil, nil
 	}
@@ -129,7 +116,7 @@ func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 
 // shown returns the value of one of many keys or, for a damaged one, the text
 // of the error.
-func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
+func (s *store) shown(kvs []*mvccpb.KeyValue) []byte {
 	value, err := s.value(kvs)
 	if err != nil {
 		return []byte(err.Error())
@@ -139,7 +126,7 @@ func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
 
 // CAS replaces old by next, in one transaction that compares values; see
 // grant.Store.
-func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
@@ -175,7 +162,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment in one round trip. The values are as fresh as those of Get.
-func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
 			return nil, err
@@ -211,7 +198,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 // List calls yield for every key with the prefix, as they were at one moment
 // after the call. If etcd compacts that revision, List continues with a later
 // one. Entries in the namespace whose names are not valid keys are omitted.
-func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return err
@@ -257,7 +244,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 
 // Lineage returns the cluster's ID and its revision, which includes everything
 // that returned before the call.
-func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+func (s *store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return "", 0, err
@@ -278,7 +265,7 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 
 // Close closes the store and ends all watches. Calls in progress end with an
 // error.
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 
 func TestStore(t *testing.T) {
 	e := sharedEtcd(t)
-	storetest.RunWith(t, func(t *testing.T) grant.Store {
+	storetest.Run(t, func(t *testing.T) grant.Store {
 		return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
 	}, &storetest.Options{
 		Reopen: func(t *testing.T, first grant.Store) grant.Store {
-			return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: first.(*Store).prefix})
+			return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: first.(*store).prefix})
 		},
 		Time: 3 * time.Second,
 	})
@@ -32,7 +32,7 @@ func TestPrefixes(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
 	base := newPrefix()
-	var stores []*Store
+	var stores []*store
 	for _, p := range []string{"/a", "/ab", "/A", "/a-", "/a0"} {
 		s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: base + p})
 		stores = append(stores, s)
@@ -66,7 +66,7 @@ func TestPrefixes(t *testing.T) {
 		t.Errorf("Get of the same prefix with other slashes = %q, %v, want %q", v, err, "/ab")
 	}
 	for _, bad := range []string{"a//b", "a b", "a/../b", "ö", "a\x00"} {
-		if _, err := Open(ctx, Options{Endpoints: []string{e.endpoint}, Prefix: bad}); !errors.Is(err, ErrOptions) {
+		if _, err := openStore(ctx, Options{Endpoints: []string{e.endpoint}, Prefix: bad}); !errors.Is(err, ErrOptions) {
 			t.Errorf("Open with prefix %q = %v, want ErrOptions", bad, err)
 		}
 	}
@@ -291,7 +291,7 @@ func TestUnknown(t *testing.T) {
 }
 
 // waitFor waits until a store is connected again.
-func waitFor(t *testing.T, s *Store) {
+func waitFor(t *testing.T, s *store) {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

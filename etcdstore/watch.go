@@ -18,7 +18,7 @@ const rewatch = time.Second
 // Watch reports changes of a key until ctx is done or the store is closed. It
 // also reports when it begins, and when it restarts after a failure, because
 // changes may have been missed.
-func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
+func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
 	told := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 }
 
 // watch reports changes until etcd ends it.
-func (s *Store) watch(ctx context.Context, key string, told chan<- struct{}) {
+func (s *store) watch(ctx context.Context, key string, told chan<- struct{}) {
 	// A context for one watch, so that nothing of it is left when it ends. A
 	// member without a leader sees no changes, and ends the watch.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))

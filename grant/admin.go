@@ -46,6 +46,11 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			if r.Layout != c.Layout {
 				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
 			}
+			if r.Prefix != "" {
+				if err := c.comparePrefix(name, r.Prefix); err != nil {
+					return false, err
+				}
+			}
 		case r.State == Destroying:
 			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 		default:
@@ -54,13 +59,14 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			if want := newConfigRecord(c).Nodes; want.limited && want != r.Nodes {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want.String(), Have: r.Nodes.String()}
 			}
-			return false, r.config().compare(name, c)
+			return false, cmp.Or(c.comparePrefix(name, r.Prefix), r.config().compare(name, c))
 		}
-		nodes := fresh.Nodes
+		nodes, prefix := fresh.Nodes, cmp.Or(fresh.Prefix, r.Prefix)
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow, fresh.configExtras = r.Incarnation+1, r.Floor, r.LongestWindow, r.configExtras
 		if nodes.limited {
 			fresh.Nodes = nodes
 		}
+		fresh.Prefix = prefix
 		*r = fresh
 		return true, nil
 	})

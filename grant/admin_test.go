@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/replicated"
 )
 
 func config(layout string) grant.Config {
@@ -192,10 +192,12 @@ type member struct {
 	*grant.Keeper
 	layout firn.Layout
 	g      *firn.Generator
+	from   time.Time // of the last grant
 	mark   time.Time
 }
 
 func (m *member) Begin(g firn.Grant) (err error) {
+	m.from = g.From
 	if m.g != nil {
 		return m.g.Switch(g)
 	}
@@ -223,7 +225,7 @@ func (m *member) Used() time.Time {
 
 func newMember(s grant.Store, name string) *member {
 	m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-	m.Keeper = grant.NewKeeper(s, grant.Settings{Name: name, AllNodes: true}, m, nil)
+	m.Keeper = grant.NewKeeper(s, grant.Settings{Name: name}, m, nil)
 	return m
 }
 
@@ -387,19 +389,19 @@ func TestDestroyAfterFailover(t *testing.T) {
 // A disturbedStore is a store in which others act around an operator's first
 // list, and after its first write of a record.
 type disturbedStore struct {
-	*storetest.Replicated
+	*replicated.Store
 	before, after, closed func()
 }
 
 func (d *disturbedStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	once(&d.before)
-	err := d.Replicated.List(ctx, prefix, yield)
+	err := d.Store.List(ctx, prefix, yield)
 	once(&d.after)
 	return err
 }
 
 func (d *disturbedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	applied, err := d.Replicated.CAS(ctx, key, old, next)
+	applied, err := d.Store.CAS(ctx, key, old, next)
 	if strings.Contains(key, "/n/") {
 		once(&d.closed)
 	}
@@ -431,11 +433,11 @@ func TestDestroyProves(t *testing.T) {
 		}},
 		{"attached and detached meanwhile", func(d *disturbedStore, put func(string)) {
 			d.closed = func() {
-				if _, err := grant.AttachAll(context.Background(), d.Replicated, "s"); err != nil {
+				if _, err := grant.AttachAll(context.Background(), d.Store, "s"); err != nil {
 					panic(err)
 				}
 				put("held")
-				other := &disturbedStore{Replicated: d.Replicated}
+				other := &disturbedStore{Store: d.Store}
 				gone, cancel := context.WithCancel(context.Background())
 				other.before = cancel // it stops before it closes any record
 				if _, err := grant.DetachAll(gone, other, "s", nil); err == nil {
@@ -447,7 +449,7 @@ func TestDestroyProves(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
-				s := new(storetest.Replicated)
+				s := new(replicated.Store)
 				if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
 					t.Fatal(err)
 				}
@@ -464,7 +466,7 @@ func TestDestroyProves(t *testing.T) {
 					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":3,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
 				}
 				put("held")
-				d := &disturbedStore{Replicated: s}
+				d := &disturbedStore{Store: s}
 				tt.disturb(d, put)
 				info, err := grant.DetachAll(ctx, d, "s", nil)
 				if err != nil || info.State != grant.Detached {
@@ -595,7 +597,7 @@ func TestUndoneWhileWaiting(t *testing.T) {
 // that this is durable.
 func TestDestroyedOnARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(storetest.Replicated)
+		s := new(replicated.Store)
 		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -608,7 +610,7 @@ func TestDestroyedOnARead(t *testing.T) {
 			}
 			return err
 		}
-		d := &disturbedStore{Replicated: s, after: s.StopStandby}
+		d := &disturbedStore{Store: s, after: s.StopStandby}
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := grant.Destroy(brief, d, "s", nil); err == nil {
@@ -683,11 +685,41 @@ func TestFence(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Minute {
 			t.Errorf("it took %v to continue", took)
 		}
-		if from := m.g.Grant().From; from.Before(report.Floor) || from.Before(used) {
+		if from := m.from; from.Before(report.Floor) || from.Before(used) {
 			t.Errorf("it continues at %v, below the floor %v or what was used, %v", from, report.Floor, used)
 		}
 		if err := m.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// A sequencer keeps its prefix. One that is left out is not compared, and one
+// that is destroyed may get its first when it is created again.
+func TestPrefix(t *testing.T) {
+	s, ctx := new(memstore.Store), t.Context()
+	for _, step := range []struct {
+		prefix, want string
+		after        func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)
+	}{
+		{"", "", grant.Destroy},
+		{"order", "order", nil},
+		{"", "order", nil},
+		{"orders", "with prefix order, not orders", nil},
+		{"Order", `'O' at offset 0`, grant.Destroy},
+		{"orders", "with prefix order, not orders", nil},
+		{"", "order", nil},
+	} {
+		c := config("default")
+		c.Prefix = step.prefix
+		info, err := grant.Create(ctx, s, "orders", c, time.Now())
+		if got := info.Config.Prefix; err == nil && got != step.want || err != nil && !strings.Contains(err.Error(), step.want) {
+			t.Errorf("Create with prefix %q: %q, %v, want %s", step.prefix, got, err, step.want)
+		}
+		if step.after != nil {
+			if _, err := step.after(ctx, s, "orders", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -162,20 +162,3 @@ func TestSilent(t *testing.T) {
 	p.Steps = p.Steps[5:]
 	runFleet(t, "no answers in an outage", p)
 }
-
-// TestSame: a seed gives the same run every time.
-func TestSame(t *testing.T) {
-	p := usualPlan(200, 8, time.Minute)
-	first, err := runPlan(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := runPlan(p)
-	if err != nil || first.Trace != second.Trace || first.IDs != second.IDs {
-		t.Errorf("%x with %d IDs, and then %x with %d, %v", first.Trace, first.IDs, second.Trace, second.IDs, err)
-	}
-	p.Seed++
-	if third, err := runPlan(p); err != nil || third.Trace == first.Trace {
-		t.Errorf("another seed does the same, %v", err)
-	}
-}

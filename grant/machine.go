@@ -17,14 +17,11 @@ type Settings struct {
 	// with; nil accepts any.
 	Config *Config
 
-	// Lo and Hi are the range of node IDs that the member may take, both
-	// inclusive: for example, one of two ranges for two clusters that share a
-	// database. If both are equal, the node ID is pinned. If Hi exceeds the
-	// layout's greatest node ID, attaching fails.
-	Lo, Hi uint64
-
-	// AllNodes allows the member to take any node ID of the layout.
-	AllNodes bool
+	// Nodes are the node IDs that the member may take: for example, one of two
+	// ranges for two clusters that share a database. If Lo and Hi are equal, the
+	// node ID is pinned. If Hi exceeds the layout's greatest node ID, attaching
+	// fails. Nil means all of the layout.
+	Nodes *Range
 
 	// AllowClockBehind allows claims even if the clock is far behind those of
 	// other members.
@@ -35,7 +32,7 @@ type Settings struct {
 	AllowClockAhead bool
 
 	// StoreClock reports that the driver can answer Time.
-	StoreClock bool
+	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
 	// 64 bytes.
@@ -43,7 +40,7 @@ type Settings struct {
 
 	// Random returns random numbers that no two members share, for choices,
 	// owners and nonces.
-	Random func() uint64
+	random func() uint64
 }
 
 // A machine is the protocol of one member of one sequencer as a pure state
@@ -204,7 +201,7 @@ func cut(s string, n int) string {
 }
 
 // token returns a random text of 128 bits.
-func (m *machine) token() string { return fmt.Sprintf("%016x%016x", m.set.Random(), m.set.Random()) }
+func (m *machine) token() string { return fmt.Sprintf("%016x%016x", m.set.random(), m.set.random()) }
 
 // Status returns the current status.
 func (m *machine) Status() Status { return m.status }
@@ -246,7 +243,7 @@ func (m *machine) step(e event) []action {
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
 		if by > jumpMost {
-			m.alarm(AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond})
+			m.alarm(alarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
 		}
 		if by > stepMost || by < -stepMost {
 			m.clocks.reset()
@@ -293,7 +290,7 @@ func (m *machine) step(e event) []action {
 
 func (m *machine) do(a action) { m.out = append(m.out, a) }
 
-func (m *machine) alarm(i AlarmInfo) { m.do(action{Kind: actionAlarm, Alarm: i}) }
+func (m *machine) alarm(i alarm) { m.do(action{Kind: actionAlarm, Alarm: i}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {
@@ -331,7 +328,7 @@ func (m *machine) backoff() int64 {
 	if w := m.window(); w > 0 {
 		d = min(d, w/6)
 	}
-	return d/2 + int64(m.set.Random()%uint64(d/2+1))
+	return d/2 + int64(m.set.random()%uint64(d/2+1))
 }
 
 // advance starts the next operation, unless a request is in progress.
@@ -479,13 +476,15 @@ func (m *machine) readConfig(value []byte) bool {
 		m.freeze()
 		return false
 	}
-	m.configAt = m.mono + configEvery*9/10 - int64(m.set.Random()%uint64(configEvery/5))
+	m.configAt = m.mono + configEvery*9/10 - int64(m.set.random()%uint64(configEvery/5))
 	if m.hold != nil && r.Floor > m.seenFloor {
 		m.fenced(r.Floor)
 	}
 	m.seenFloor, m.seenInc = r.Floor, max(m.seenInc, r.Incarnation)
 	if m.set.Config != nil {
-		if err := r.config().compare(m.set.Name, *m.set.Config); err != nil {
+		want := *m.set.Config
+		want.Window = r.config().Window // see SetWindow
+		if err := r.config().compare(m.set.Name, want); err != nil {
 			m.refuse(err)
 			return false
 		}
@@ -495,9 +494,9 @@ func (m *machine) readConfig(value []byte) bool {
 		return false
 	}
 	m.sequencer, m.config = r, value
-	m.lo, m.hi = m.set.Lo, m.set.Hi
-	if m.set.AllNodes {
-		m.lo, m.hi = 0, r.Layout.MaxNode()
+	m.lo, m.hi = 0, r.Layout.MaxNode()
+	if n := m.set.Nodes; n != nil {
+		m.lo, m.hi = n.Lo, n.Hi
 	}
 	if m.lo > m.hi || m.hi > r.Layout.MaxNode() {
 		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -76,7 +77,7 @@ func TestBackoffLaw(t *testing.T) {
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
 		t.Errorf("sealed: %d ms", r.m.notBefore-r.mono)
 	}
-	m := newMachine(Settings{Name: "s", Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", random: func() uint64 { return 0 }})
 	if m.fail(errNoAnswer, 0); m.notBefore != 50 {
 		t.Errorf("before the configuration is known: %d ms", m.notBefore)
 	}
@@ -154,15 +155,18 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "no floor any more", change: func(c *configRecord) { c.Floor = never }, err: ErrRolledBack},
 		{name: "another layout", change: func(c *configRecord) { c.Layout = firn.MustParseLayout("default") }, err: ErrMismatch, says: layout.String()},
 		{name: "another window", change: func(c *configRecord) { c.Window, c.LongestWindow = 9000, 9000 }},
-		{name: "the window that is wanted", change: func(c *configRecord) {}, set: func(s *Settings) { s.Config = &Config{layout, 50 * time.Millisecond, 6 * time.Second, nil} }},
-		{name: "another window than is wanted", change: func(c *configRecord) {}, set: func(s *Settings) { s.Config = &Config{layout, 50 * time.Millisecond, 7 * time.Second, nil} }, err: ErrMismatch, says: "7s"},
+		{name: "the window that is wanted", change: func(c *configRecord) {}, set: func(s *Settings) {
+			s.Config = &Config{Layout: layout, MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second}
+		}},
+		{name: "another window than is wanted", change: func(c *configRecord) {}, set: func(s *Settings) {
+			s.Config = &Config{Layout: layout, MaxAhead: 50 * time.Millisecond, Window: 7 * time.Second}
+		}, err: ErrMismatch, says: "7s"},
 		{name: "detaching", change: func(c *configRecord) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
 		{name: "destroyed", change: func(c *configRecord) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
-		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 0, 15 }},
-		{name: "all of the numbers, whatever else is said", change: func(c *configRecord) {}, set: func(s *Settings) { s.Lo, s.Hi = 5, 7 }},
-		{name: "one number", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 15, 15 }},
-		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 15, 16 }, says: "15..16 do not fit"},
-		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 5, 4 }, says: "5..4 do not fit"},
+		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 0, Hi: 15} }},
+		{name: "one number", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 15, Hi: 15} }},
+		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
+		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4 do not fit"},
 	} {
 		r := newRig(t, 4, func(c *configRecord) { c.Floor, c.Incarnation = 100, 5 })
 		if tt.set != nil {
@@ -177,7 +181,8 @@ func TestReadConfigLaw(t *testing.T) {
 			if !ok || r.m.frozen || string(r.m.config) != string(c.encode()) || r.m.sequencer != c {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
-			if lo, hi := r.m.lo, r.m.hi; r.m.set.AllNodes && (lo != 0 || hi != 15) || !r.m.set.AllNodes && (lo != r.m.set.Lo || hi != r.m.set.Hi) {
+			n := cmp.Or(r.m.set.Nodes, &Range{Lo: 0, Hi: 15})
+			if lo, hi := r.m.lo, r.m.hi; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
 			if r.m.seenFloor != max(c.Floor, 100) || r.m.seenInc != max(c.Incarnation, 5) {
@@ -199,7 +204,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
-	m := newMachine(Settings{Name: "s", AllNodes: true, Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
 	}
@@ -328,7 +333,7 @@ func TestEmptyIsNone(t *testing.T) {
 // TestPickBeginsSmall: an abandoned pick does not make the next one larger.
 func TestPickBeginsSmall(t *testing.T) {
 	r := newRig(t, 10, nil)
-	r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
+	r.m.set.random = rand.New(rand.NewPCG(1, 1)).Uint64
 	r.m.rounds = 2
 	r.step(event{Kind: eventAttach})
 	r.answer(event{Values: [][]byte{r.m.config}})
@@ -344,18 +349,18 @@ func TestClockSteps(t *testing.T) {
 	for _, by := range []int64{-20_000, -1001, -1000, 0, 1000, 1001, 10_000, 10_001, 90_000} {
 		r := newRig(t, 4, nil)
 		r.step(event{Kind: eventTick})
-		r.m.clocks = clocks{told: MembersAhead, known: true, watching: true}
+		r.m.clocks = clocks{told: alarmMembersAhead, known: true, watching: true}
 		r.wall, r.mono = r.wall+5000+by, r.mono+5000
 		r.step(event{Kind: eventTick})
 		if by > 10_000 {
-			if a := r.did(actionAlarm); a == nil || a.Alarm != (AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond}) {
+			if a := r.did(actionAlarm); a == nil || a.Alarm != (alarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond}) {
 				t.Errorf("ahead by %d ms: %+v", by, r.out)
 			}
 		} else if r.did(actionAlarm) != nil {
 			t.Errorf("ahead by %d ms: %+v", by, r.out)
 		}
 		forgot := !r.m.clocks.known && !r.m.clocks.watching
-		if want := by > 1000 || by < -1000; forgot != want || r.m.clocks.told != MembersAhead {
+		if want := by > 1000 || by < -1000; forgot != want || r.m.clocks.told != alarmMembersAhead {
 			t.Errorf("a step of %d ms: forgotten %t, want %t; told %d", by, forgot, want, r.m.clocks.told)
 		}
 	}
@@ -621,7 +626,7 @@ func TestReportLaw(t *testing.T) {
 // are limited.
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
-		m := newMachine(Settings{Host: name, Random: func() uint64 { return 7 }})
+		m := newMachine(Settings{Host: name, random: func() uint64 { return 7 }})
 		if got := m.set.Host; len(got) != want || !strings.HasPrefix(name, got) {
 			t.Errorf("%q is cut to %q", name, got)
 		}
@@ -650,7 +655,7 @@ func TestMachineClone(t *testing.T) {
 		string(r.m.hold.attempts[:2][1]) == "x" || string(r.m.hold.old[:2][1]) == "x" || string(r.m.claim.attempts[:2][1]) == "x" {
 		t.Error("a clone writes into what it was copied from")
 	}
-	n := newMachine(Settings{Random: func() uint64 { return 0 }}).clone()
+	n := newMachine(Settings{random: func() uint64 { return 0 }}).clone()
 	if n.hold != nil || n.claim != nil {
 		t.Errorf("%+v", n)
 	}
@@ -683,9 +688,9 @@ func TestFreezeLaw(t *testing.T) {
 		from, until int64
 		seals       bool
 	}{
-		{name: "claimed", value: other(2000, 8000), alarm: RolledBack, from: 2000, until: 6000, seals: true},
-		{name: "claimed before a fence", value: other(2000, 8000), floor: 9000, alarm: Fenced, from: 2000, until: 6000, seals: true},
-		{name: "taken over", value: other(6000, 12_000), alarm: TakenOver, from: 1000, until: 6000},
+		{name: "claimed", value: other(2000, 8000), alarm: alarmRolledBack, from: 2000, until: 6000, seals: true},
+		{name: "claimed before a fence", value: other(2000, 8000), floor: 9000, alarm: alarmFenced, from: 2000, until: 6000, seals: true},
+		{name: "taken over", value: other(6000, 12_000), alarm: alarmTakenOver, from: 1000, until: 6000},
 	} {
 		r := newRig(t, 4, nil)
 		r.holding()
@@ -708,7 +713,7 @@ func TestFreezeLaw(t *testing.T) {
 		}
 	}
 	r.step(event{Kind: eventWentBack})
-	if r.alarm() != RolledBack || r.m.Status().Phase != Holding {
+	if r.alarm() != alarmRolledBack || r.m.Status().Phase != Holding {
 		t.Fatalf("%+v", r.out)
 	}
 	at := r.wall
@@ -779,7 +784,7 @@ func TestThawLaw(t *testing.T) {
 			}
 			// Its node ID is lost, and it starts over, whatever the
 			// incarnation.
-			if holds && (!r.m.hold.lost || r.alarm() != Fenced && tt.floor < 6000) {
+			if holds && (!r.m.hold.lost || r.alarm() != alarmFenced && tt.floor < 6000) {
 				t.Errorf("%+v: %+v, %+v", tt, r.m.hold, r.out)
 			}
 			if r.m.failures != 0 || r.m.notBefore != 0 {

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/firnid/firn"
 )
 
 // judged is the evaluation of a record according to docs/protocol.md: a rank
@@ -22,10 +20,10 @@ type judged struct {
 }
 
 // judge evaluates a record, or nil without one, according to the tables under
-// Pick. The store's clock, if known, shows a time in [store, store+within]. If
+// Pick, and returns when it may be claimed. The store's clock, if known, shows a time in [store, store+within]. If
 // it was found to be off, it does not determine which windows have ended.
-func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off bool, store, within int64) judged {
-	j := judged{node: node, mark: never, limit: maxMark}
+func judge(node uint64, n *nodeRecord, c configRecord, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
+	j = judged{node: node, mark: never, limit: maxMark}
 	gapFrom := c.Created
 	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
 		gapFrom = ms(c.Layout.Epoch())
@@ -45,13 +43,17 @@ func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off boo
 	j.from = max(now, j.mark, c.Floor)
 	gapTo := j.from
 	if b := j.spoiled[0]; j.spoiled.length() > 0 {
-		if j.from > b-c.config().MinWindow().Milliseconds() {
+		if max(j.from, used) > b-c.config().minWindow().Milliseconds() {
 			j.from, gapTo, j.spoiled = max(j.from, j.spoiled[1]), min(gapTo, b), span{}
 		} else {
 			j.limit = b
 		}
 	}
-	if j.from-now > c.MaxAhead && j.rank >= 0 {
+	usable = j.from - c.MaxAhead
+	if used != never { // a window written then ends MaxAhead plus its length ahead
+		usable = max(usable, used-c.MaxAhead-c.Window+1)
+	}
+	if usable > now && j.rank >= 0 {
 		j.rank = -2 // not yet
 	}
 	if known && j.gap[1] <= store {
@@ -60,7 +62,7 @@ func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off boo
 	if (!known || gapTo > store+within+c.MaxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
 		j.gap = span{gapFrom, gapTo}
 	}
-	return j
+	return j, usable
 }
 
 // TestLookLaw: which node IDs are candidates, in which order, where their
@@ -81,12 +83,13 @@ func TestLookLaw(t *testing.T) {
 		})
 		m := r.m
 		m.lo, m.hi = random.Uint64N(3), 15-random.Uint64N(3)
+		m.used = pickOne(random, never, never, near())
 		known, off := random.IntN(2) == 0, random.IntN(4) == 0
 		store, within := near(), pickOne[int64](random, 0, 1, 50)
 		if known {
 			m.clocks = clocks{known: true, store: store - 7, within: within, at: m.mono - 7} // it was asked 7 ms ago
 			if off {
-				m.clocks.told = StoreClockOff
+				m.clocks.told = alarmStoreClockOff
 			}
 		} else {
 			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it returned once
@@ -140,7 +143,7 @@ func TestLookLaw(t *testing.T) {
 			if held && n.Until >= r.wall {
 				want.ahead, want.nodes = append(want.ahead, n.Wall-r.wall), append(want.nodes, node)
 			}
-			j := judge(node, n, m.sequencer, r.wall, known, off, store, within)
+			j, at := judge(node, n, m.sequencer, r.wall, m.used, known, off, store, within)
 			switch j.rank {
 			case -1:
 				end := n.Until
@@ -152,7 +155,7 @@ func TestLookLaw(t *testing.T) {
 					want.free = end
 				}
 			case -2:
-				if at := j.from - 50; want.pending == never || at < want.pending {
+				if want.pending == never || at < want.pending {
 					want.pending = at
 				}
 			default:
@@ -337,7 +340,7 @@ func TestSomeKeysLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		r := newRig(t, 7, nil)
-		r.m.set.Random = random.Uint64
+		r.m.set.random = random.Uint64
 		r.m.lo = random.Uint64N(128)
 		r.m.hi = r.m.lo + random.Uint64N(128-r.m.lo)
 		r.m.prefer = pickOne(random, -1, 0, 127, int64(r.m.lo), int64(r.m.hi), random.Int64N(128))
@@ -420,152 +423,6 @@ func TestExhaustedLaw(t *testing.T) {
 	}
 }
 
-// TestExhaustedBefore1970: an unknown time does not count as an early one,
-// whatever the clock shows.
-func TestExhaustedBefore1970(t *testing.T) {
-	r := newRig(t, 4, nil)
-	r.m.wall, r.m.sequencer.Window = -1_000_000, 60_000
-	r.m.exhausted(sighting{free: never, pending: never})
-	if got := r.m.notBefore - r.mono; got != 2000 {
-		t.Errorf("wait %d ms, want 2000", got)
-	}
-}
-
-// TestSooner: the earlier of two times, if there are any.
-func TestSooner(t *testing.T) {
-	for _, tt := range [][3]int64{{1, 2, 1}, {2, 1, 1}, {-5, 0, -5}, {never, 7, 7}, {7, never, 7}, {never, never, never}} {
-		if got := sooner(tt[0], tt[1]); got != tt[2] {
-			t.Errorf("of %d and %d: %d, want %d", tt[0], tt[1], got, tt[2])
-		}
-	}
-}
-
-// TestUsableLaw: a node ID is not a candidate while its window would begin too
-// far ahead, or end before what this process has used.
-func TestUsableLaw(t *testing.T) {
-	for _, from := range []int64{0, 50, 51, 4000} {
-		for _, used := range []int64{never, 0, 6049, 6050, 6051, 9000} {
-			r := newRig(t, 4, nil)
-			if r.m.used = never; used != never {
-				r.m.used = r.wall + used
-			}
-			at := r.m.usableAt(candidate{claim: claim{from: r.wall + from}}) - r.wall
-			want := from - 50
-			if used != never { // a window written then ends MaxAhead plus its length ahead
-				want = max(want, used-50-6000+1)
-			}
-			if at != want {
-				t.Errorf("from %d, used %d: usable in %d ms, want %d", from, used, at, want)
-			}
-		}
-	}
-}
-
-// TestUnusedLaw: the beginning of the time that no window ever covered, for a
-// node ID without a record: the creation of the sequencer or, if that is more
-// than 10 s ahead of the store's time, the layout's epoch; and never before the
-// floor.
-func TestUnusedLaw(t *testing.T) {
-	for _, created := range []int64{-5000, 9999, 10_000, 10_001} {
-		for _, known := range []bool{false, true} {
-			for _, floor := range []int64{never, -9000, 20_000} {
-				r := newRig(t, 4, nil)
-				c := &r.m.sequencer
-				if c.Created = r.wall + created; floor != never {
-					c.Floor = r.wall + floor
-				}
-				r.m.clocks.store, r.m.clocks.at = r.wall, r.m.mono
-				if known {
-					r.storeSays(0, 0)
-				}
-				want := c.Created
-				if known && created > 10_000 {
-					want = 0 // the epoch
-				}
-				if want = max(want, c.Floor); r.m.unusedFrom(never) != want {
-					t.Errorf("created %d, known %t, floor %d: %d, want %d", created, known, floor, r.m.unusedFrom(never), want)
-				}
-				if r.m.unusedFrom(77) != 77 {
-					t.Error("a mark counts")
-				}
-			}
-		}
-	}
-	// No record has a time as early as this epoch.
-	r := newRig(t, 4, func(c *configRecord) {
-		c.Layout = firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=1700-01-01T00:00:00Z")
-		c.Created = rigTime + 20_000
-	})
-	r.storeSays(0, 0)
-	if got := r.m.unusedFrom(never); got != -maxTime {
-		t.Errorf("from %d", got)
-	}
-}
-
-// TestGapLaw: the longest gap is kept; one that has ended by the store's time
-// is dropped, and one that will end soon is not recorded.
-func TestGapLaw(t *testing.T) {
-	for _, known := range []bool{false, true} {
-		for _, ends := range []int64{-1, 0, 1} { // the end of the record's gap, relative to the store's time
-			for _, unused := range []int64{10_049, 10_050, 10_051} {
-				for _, length := range []int64{99, 100, 101} {
-					r := newRig(t, 4, nil)
-					r.m.clocks.store, r.m.clocks.at = r.wall, r.m.mono
-					if known {
-						r.storeSays(0, 0)
-					}
-					c := candidate{claim: claim{gap: span{r.wall + ends - 100, r.wall + ends}}}
-					found := span{r.wall + unused - length, r.wall + unused}
-					was := c.gap
-					r.m.leaveGap(&c, found)
-					want := was
-					if known && ends <= 0 {
-						want = span{}
-					}
-					if (!known || unused > 10_050) && length > want.length() {
-						want = found
-					}
-					if c.gap != want {
-						t.Errorf("known %t, a gap that ends in %d, and one of %d ms that ends in %d: %v, want %v", known, ends, length, unused, c.gap, want)
-					}
-				}
-			}
-		}
-	}
-}
-
-// TestPlaceSpoiled: a window with too little room before a spoiled span begins
-// after it, and its gap ends where the window would have begun.
-func TestPlaceSpoiled(t *testing.T) {
-	for _, tt := range []struct {
-		begins, used int64 // relative to now: the spoiled span, and what was used
-		from, limit  int64 // never: none
-		gapTo        int64
-	}{
-		{begins: 101, used: never, limit: 101},
-		{begins: 100, used: never, limit: 100},
-		{begins: 99, used: never, from: 500, limit: never},
-		{begins: 300, used: 200, limit: 300},
-		{begins: 300, used: 201, from: 500, limit: never},
-		{begins: -5, used: never, from: 500, limit: never, gapTo: -5},
-	} {
-		r := newRig(t, 4, nil)
-		if r.m.used = never; tt.used != never {
-			r.m.used = r.wall + tt.used
-		}
-		mark := r.wall - 1000
-		c := candidate{claim: claim{limit: maxMark}, mark: mark}
-		r.m.place(&c, nodeRecord{Until: mark, Spoiled: span{r.wall + tt.begins, r.wall + 500}})
-		limit, spoiled := int64(maxMark), span{}
-		if tt.limit != never {
-			limit, spoiled = r.wall+tt.limit, span{r.wall + tt.begins, r.wall + 500}
-		}
-		if want := (span{mark, r.wall + tt.gapTo}); c.from != r.wall+tt.from || c.limit != limit || c.spoiled != spoiled || c.gap != want {
-			t.Errorf("%+v: from %d, limit %d, spoiled %v, gap %v; want %v", tt, c.from-r.wall, c.limit-r.wall, c.spoiled, c.gap, want)
-		}
-	}
-}
-
 // TestDisputed: if all node IDs are left alone only because of the store's
 // clock, and ours is ahead of it, the error reports that, and not that no node
 // ID is free.
@@ -606,23 +463,6 @@ func TestListedUnfit(t *testing.T) {
 		r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{value, value}})
 		if err := r.m.Status().Err; r.request != nil || !errors.Is(err, ErrClockAhead) || r.m.droughts != 0 || r.m.claim != nil {
 			t.Errorf("all are %s: %+v, %v", state, r.request, err)
-		}
-	}
-}
-
-// TestByStore: a window that has ended by our clock, but not by the store's, is
-// left alone; then it is recorded that our clock is more than 10 s ahead.
-func TestByStore(t *testing.T) {
-	for _, ahead := range []int64{10_000, 10_001, 20_000} {
-		for _, ends := range []int64{-1, 0, 1} { // since now, by the store's clock
-			r := newRig(t, 1, nil)
-			r.storeSays(ahead, ahead)
-			value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall-ahead+ends, r.wall-ahead-6000 })
-			l := r.m.look([]string{r.key(0)}, [][]byte{value})
-			held := ends >= 0
-			if (len(l.best) == 0) != held || l.byStore != (held && ahead > 10_000) {
-				t.Errorf("%d ahead, and it ends in %d: %d candidates, by the store's clock %t", ahead, ends, len(l.best), l.byStore)
-			}
 		}
 	}
 }
@@ -675,7 +515,7 @@ func TestRounds(t *testing.T) {
 			r.m.listFree = never
 		}
 		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+5, r.wall })
-		r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
+		r.m.set.random = rand.New(rand.NewPCG(1, 1)).Uint64
 		r.m.pick()
 		var sizes []int
 		for r.m.op == opPick {

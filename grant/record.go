@@ -11,20 +11,19 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // version is the version of records, the only one that this package reads and
 // writes. It does not touch records of a newer version.
 const version = 3
 
-// MaxName is the maximum length of a sequencer's name, in characters.
-const MaxName = 128
+// maxName is the maximum length of a sequencer's name, in characters.
+const maxName = 128
 
 // CheckName returns an error if name is not a valid name of a sequencer.
 func CheckName(name string) error {
-	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("grant: the name of a sequencer must have 1 to %d characters, not %d", MaxName, len(name))
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("grant: the name of a sequencer must have 1 to %d characters, not %d", maxName, len(name))
 	}
 	for i := range len(name) {
 		c := name[i]
@@ -67,7 +66,7 @@ func nodeOf(name, key string) (uint64, error) {
 // ms returns t in Unix milliseconds, rounded up.
 func ms(t time.Time) int64 {
 	v := t.UnixMilli()
-	if t.Sub(time.UnixMilli(v)) > 0 && !mutant.On(mutant.RoundDown) {
+	if t.Sub(time.UnixMilli(v)) > 0 {
 		v++
 	}
 	return v
@@ -75,7 +74,7 @@ func ms(t time.Time) int64 {
 
 // timeOf returns the time of Unix milliseconds; never is the zero time.
 func timeOf(v int64) time.Time {
-	if v == never || v == 0 && mutant.On(mutant.ZeroIsNoTime) {
+	if v == never {
 		return time.Time{}
 	}
 	return time.UnixMilli(v).UTC()
@@ -101,13 +100,12 @@ type configRecord struct {
 type configExtras struct {
 	Nodes   nodeRange // zero: all node IDs of the layout
 	MovedTo string    // URL of the store that has the sequencer now
-	Prefix  string    // of its IDs as texts
+	Prefix  string    // of its IDs as typed text
 	LowBits int64     // 0 to lowBitsMost
 }
 
 const (
 	movedToMost = 512 // bytes
-	prefixMost  = 32  // bytes
 	lowBitsMost = 63
 )
 
@@ -147,7 +145,7 @@ func newConfigRecord(c Config) configRecord {
 	return configRecord{
 		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
-		configExtras: configExtras{Nodes: c.Nodes.record()},
+		configExtras: configExtras{Nodes: c.Nodes.record(), Prefix: c.Prefix},
 	}
 }
 
@@ -158,6 +156,7 @@ func (r configRecord) config() Config {
 	}
 	return Config{
 		Nodes:    nodes,
+		Prefix:   r.Prefix,
 		Layout:   r.Layout,
 		MaxAhead: time.Duration(r.MaxAhead) * time.Millisecond,
 		Window:   time.Duration(r.Window) * time.Millisecond,
@@ -219,8 +218,6 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 		return r, damaged(key, "nodes is not a range of node IDs")
 	case !printable(r.MovedTo, movedToMost):
 		return r, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
-	case !printable(r.Prefix, prefixMost):
-		return r, damaged(key, fmt.Sprintf("prefix is not a text of at most %d printable ASCII characters", prefixMost))
 	case r.LowBits < 0 || r.LowBits > lowBitsMost:
 		return r, damaged(key, fmt.Sprintf("low_bits is not from 0 to %d", lowBitsMost))
 	}

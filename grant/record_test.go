@@ -1,157 +1,311 @@
 package grant
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/typed"
 )
 
-func testConfig(t testing.TB) Config {
-	t.Helper()
-	return NewConfig(firn.MustParseLayout("default"), 30*time.Second)
+// someTime returns a time that a record can contain; the limits and 0 are as
+// likely as all others together.
+func someTime(r *rand.Rand) int64 {
+	return []int64{-maxTime, 0, 1, maxTime, r.Int64N(2*maxTime) - maxTime}[r.IntN(5)]
 }
 
-func TestConfigCheck(t *testing.T) {
-	good := testConfig(t)
-	if err := good.Check(); err != nil {
-		t.Fatalf("%+v: %v", good, err)
-	}
-	tests := []struct {
-		name   string
-		change func(*Config)
-		want   string
-	}{
-		{"no layout", func(c *Config) { c.Layout = firn.Layout{} }, "no layout"},
-		{"negative max-ahead", func(c *Config) { c.MaxAhead = -time.Second }, "max-ahead"},
-		{"max-ahead not in ms", func(c *Config) { c.MaxAhead = time.Millisecond + 1 }, "whole milliseconds"},
-		{"short window", func(c *Config) { c.Window = 2*c.MaxAhead - time.Millisecond }, "at least"},
-		{"window not in ms", func(c *Config) { c.Window += 1 }, "whole milliseconds"},
-		{"endless window", func(c *Config) { c.Window = 10 * maxWindow }, "no more than"},
-	}
-	for _, tt := range tests {
-		c := good
-		tt.change(&c)
-		if err := c.Check(); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: Check() = %v, want an error with %q", tt.name, err, tt.want)
+// TestConfigRecordLaw: a configuration is read as it was written.
+func TestConfigRecordLaw(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		c := NewConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
+		want := configRecord{
+			Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
+			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: never, Created: someTime(r), Nonce: "n",
+		}
+		want.LongestWindow = want.Window + []int64{0, 1, maxWindow.Milliseconds() - want.Window}[r.IntN(3)]
+		floor := `"floor":null,`
+		if r.IntN(2) == 0 {
+			want.Floor = someTime(r)
+			floor = fmt.Sprintf(`"floor":%d,`, want.Floor)
+		}
+		if r.IntN(2) == 0 {
+			want.configExtras = someExtras(r)
+		}
+		text := string(want.encode())
+		if got, err := decodeConfig("k", []byte(text)); err != nil || got != want {
+			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
+		}
+		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > maxValue {
+			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, maxValue)
 		}
 	}
 }
 
-// TestNewConfig: every layout that can be generated has a usable configuration.
-func TestNewConfig(t *testing.T) {
-	for p := range firn.Presets() {
-		l := p.Layout
-		if l.ReadOnly() {
-			continue
+// someExtras returns optional fields of a configuration, of the greatest length
+// in a record.
+func someExtras(r *rand.Rand) configExtras {
+	return configExtras{
+		Nodes:   nodeRange{r.Uint64N(3), 2 + r.Uint64(), true},
+		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("a", r.IntN(typed.MaxPrefix+1)), LowBits: r.Int64N(lowBitsMost + 1),
+	}
+}
+
+// TestNodeRecordLaw: a node's record is read as it was written. An empty span
+// counts as absent.
+func TestNodeRecordLaw(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 3000 {
+		times := make([]int64, 6)
+		for i := range times {
+			times[i] = someTime(r)
 		}
-		for _, usual := range []time.Duration{0, time.Second, time.Hour} {
-			if err := NewConfig(l, usual).Check(); err != nil {
-				t.Errorf("NewConfig(%s, %v): %v", p.Name, usual, err)
+		slices.Sort(times)
+		record := nodeRecord{
+			Nonce: "n", Owner: []string{"", "o"}[r.IntN(2)], Host: "h", Wall: someTime(r),
+			State: []string{flagHeld, flagClosing, flagFree}[r.IntN(3)], Until: times[3],
+		}
+		if r.IntN(2) == 0 {
+			record.From = maybe{times[2], true}
+		}
+		if r.IntN(2) == 0 {
+			record.Over = over{someTime(r), "m"}
+		}
+		want := record
+		if r.IntN(2) == 0 {
+			record.Gap = span{times[0], times[1]}
+		}
+		if r.IntN(2) == 0 {
+			record.Spoiled = span{times[4], times[5]}
+		}
+		if record.Gap[0] < record.Gap[1] {
+			want.Gap = record.Gap
+		}
+		if record.Spoiled[0] < record.Spoiled[1] {
+			want.Spoiled = record.Spoiled
+		}
+		text := record.encode()
+		if got, err := decodeNode("k", text); err != nil || got != want {
+			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
+		}
+		for name, has := range map[string]bool{
+			`"v":3`: true, "gap": want.Gap != span{}, "spoiled": want.Spoiled != span{}, "from": want.From.set, "over": want.Over != over{},
+		} {
+			if strings.Contains(string(text), name) != has {
+				t.Errorf("%s: want %s: %t", text, name, has)
+			}
+		}
+		info := record.info(7)
+		if info != (NodeInfo{
+			Node: 7, Owner: record.Owner, Host: "h", Until: timeOf(record.Until), Wall: timeOf(record.Wall),
+			Held: record.State != flagFree, Closing: record.State == flagClosing,
+		}) {
+			t.Errorf("%s: %+v", text, info)
+		}
+	}
+}
+
+// TestRecordLimits: limits that are accepted, values one step further that are
+// damage, and the reasons.
+func TestRecordLimits(t *testing.T) {
+	const (
+		year   = "31622400000"
+		config = `{"v":3,"layout":"default","max_ahead":1000,"window":60000,"longest_window":` + year + `,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n","nodes":[2,7],"moved_to":"etcd://a","prefix":"o_o","low_bits":3}`
+		node   = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","from":50,"over":{"until":40,"nonce":"m"},"gap":[10,100],"spoiled":[100,110]}`
+		node1  = `{"v":3,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
+	)
+	more := fmt.Sprint(maxWindow.Milliseconds() + 1)
+	end, past := fmt.Sprint(maxTime), fmt.Sprint(maxTime+1)
+	for _, tt := range []struct{ text, old, next, damage string }{
+		{config, "", "", ""},
+		{node, "", "", ""},
+		{node1, "", "", ""},
+		{config, `"v":3`, `"v":0`, "no version"},
+		{config, `"v":3`, `"v":null`, "null is not a positive integer"},
+		{config, `"v":3`, `"v":3.0`, "3.0 is not a positive integer"},
+		{config, `"v":3`, `"v":1e0`, "1e0 is not a positive integer"},
+		{config, `"v":3`, `"v":"3"`, "is not a positive integer"},
+		{config, `"v":3`, `"v":-100000000000000000000`, "is not a positive integer"},
+		{config, `"v":3`, `"v":-1`, "no version"},
+		{config, `"v":3,`, ``, "no version"},
+		{node, `"v":3`, `"v":0`, "no version"},
+		{config, `"v":3`, `"v":2`, "it has version 2"},
+		{node, `"v":3`, `"v":1`, "it has version 1"},
+		{config, `"longest_window":` + year, `"longest_window":60000`, ""},
+		{config, `"longest_window":` + year, `"longest_window":59999`, "longest_window is shorter"},
+		{config, `"longest_window":` + year, `"longest_window":` + more, "out of range"},
+		{config, `"longest_window":` + year + `,`, ``, "longest_window is shorter"},
+		{config, `[2,7]`, `[7,7]`, ""},
+		{config, `[2,7]`, `[0,18446744073709551615]`, ""},
+		{config, `[2,7]`, `[8,7]`, "nodes is not a range"},
+		{config, `[2,7]`, `[]`, "nodes is not a range"},
+		{config, `[2,7]`, `[7]`, "nodes is not a range"},
+		{config, `[2,7]`, `[2,5,7]`, "nodes is not a range"},
+		{config, `[2,7]`, `[-2,7]`, "nodes"},
+		{config, `[2,7]`, `"2..7"`, "nodes"},
+		{config, `etcd://a`, strings.Repeat("~", 512), ""},
+		{config, `etcd://a`, strings.Repeat("a", 513), "moved_to is not"},
+		{config, `etcd://a`, `etcd:// a`, "moved_to is not"},
+		{config, `etcd://a`, `etcd://ä`, "moved_to is not"},
+		{config, `etcd://a`, `\u001b[1m`, "moved_to is not"},
+		{config, `"o_o"`, `"` + strings.Repeat("o", 63) + `"`, ""},
+		{config, `"o_o"`, `"` + strings.Repeat("o", 64) + `"`, "has 64 characters"},
+		{config, `"o_o"`, `"o_"`, "ends with an underscore"},
+		{config, `"low_bits":3`, `"low_bits":63`, ""},
+		{config, `"low_bits":3`, `"low_bits":64`, "low_bits is not"},
+		{config, `"low_bits":3`, `"low_bits":-1`, "low_bits is not"},
+		{config, `"low_bits":3`, `"low_bits":1.5`, "low_bits"},
+		{config, `"window":60000`, `"window":` + year, ""},
+		{config, `"window":60000`, `"window":` + more, "out of range"},
+		{config, `"window":60000`, `"window":9223372036854775807`, "out of range"}, // as a time.Duration it is -1 ms
+		{config, `"max_ahead":1000`, `"max_ahead":30000`, ""},
+		{config, `"max_ahead":1000`, `"max_ahead":30001`, "at least"},
+		{config, `"max_ahead":1000`, `"max_ahead":18446744073709`, "out of range"},
+		{config, `"max_ahead":1000`, `"max_ahead":-1`, "max-ahead"},
+		{config, `"state":"attached",`, ``, "no state"},
+		{config, `"incarnation":1`, `"incarnation":0`, "no incarnation"},
+		{config, `"floor":null`, `"floor":` + end, ""},
+		{config, `"floor":null`, `"floor":` + past, "time is out of range"},
+		{config, `"floor":null`, `"floor":-` + end, ""},
+		{config, `"floor":null`, `"floor":-` + past, "time is out of range"},
+		{config, `"created":0`, `"created":` + past, "time is out of range"},
+		{config, `"created":0`, `"created":-` + end, ""},
+		{config, `"default"`, `"nonsense"`, "nonsense"},
+		{config, `"low_bits":3}`, `"low_bits":3}{}`, "data after"},
+		{config, `"nonce"`, `"nunce"`, "nunce"},
+		{node1, `"until":100`, `"until":` + end, ""},
+		{node1, `"until":100`, `"until":` + past, "time is out of range"},
+		{node1, `"until":100`, `"until":-` + end, ""},
+		{node1, `"wall":90`, `"wall":-` + past, "time is out of range"},
+		{node1, `"wall":90`, `"wall":` + end, ""},
+		{node1, `"wall":90`, `"wall":` + past, "time is out of range"},
+		{node1, `"held"`, `"open"`, `state is "open"`},
+		{node1, `"nonce":"n"`, `"nonce":""`, "no nonce"},
+		{node1, `"host"`, `"hast"`, "hast"},
+		{node, `"from":50`, `"from":100`, ""},
+		{node, `"from":50`, `"from":101`, "from is out of range"},
+		{node, `"from":50`, `"from":-` + end, ""},
+		{node, `"from":50`, `"from":-` + past, "from is out of range"},
+		{node, `"from":50,`, ``, ""},
+		{node, `"nonce":"m"`, `"nonce":""`, "over is not"},
+		{node, `{"until":40,`, `{`, ""},
+		{node, `{"until":40,`, `{"until":` + past + `,`, "over is not"},
+		{node, `{"until":40,`, `{"until":40,"owner":"o",`, "owner"},
+		{node, `[10,100]`, `[10,101]`, "gap ends above until"},
+		{node, `[10,100]`, `[99,100]`, ""},
+		{node, `[10,100]`, `[100,100]`, "gap is not a span"},
+		{node, `[10,100]`, `[100,99]`, "gap is not a span"},
+		{node, `[10,100]`, `[-` + end + `,100]`, ""},
+		{node, `[10,100]`, `[-` + past + `,100]`, "gap is not a span"},
+		{node, `[10,100]`, `[10]`, "2 numbers"},
+		{node, `[10,100]`, `[10,20,30]`, "2 numbers"},
+		{node, `[10,100]`, `[10,"x"]`, "string"},
+		{node, `[100,110]`, `[99,110]`, "spoiled begins below until"},
+		{node, `[100,110]`, `[100,` + end + `]`, ""},
+		{node, `[100,110]`, `[100,` + past + `]`, "spoiled is not a span"},
+		{node, `[100,110]`, `[110,110]`, "spoiled is not a span"},
+		{node, `"spoiled":[100,110]`, `"spoiled":null`, ""},
+		{node, `"wall"`, `wall`, "not JSON"},
+		{node, `"wall":90`, `"wall":"90"`, "wall"},
+		{node, `[100,110]}`, `[100,`, "not JSON"},
+		{node, `[100,110]}`, `[100,110]}]]] cut`, "data after"},
+	} {
+		text := strings.Replace(tt.text, tt.old, tt.next, 1)
+		if tt.old != "" && text == tt.text {
+			t.Fatalf("%s is not in %s", tt.old, tt.text)
+		}
+		var err error
+		if tt.text == config {
+			_, err = decodeConfig("v1/s/config", []byte(text))
+		} else {
+			_, err = decodeNode("v1/s/n/1", []byte(text))
+		}
+		switch {
+		case tt.damage == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case tt.damage != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.damage) || !strings.Contains(err.Error(), "v1/s/")):
+			t.Errorf("%s: %v, want damage with the key and %q", text, err, tt.damage)
+		}
+	}
+	for _, v := range []string{"4", "9", "100000000000000000000"} {
+		_, err := decodeNode("k", []byte(`{"v":`+v+`,"spans":[]}`))
+		if want := fmt.Sprintf("k has version %s, this program knows %d", v, version); !errors.Is(err, ErrNewerVersion) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a newer record: %v, want %q", err, want)
+		}
+	}
+}
+
+// TestMs: times are rounded up, so that no window takes more than it was given.
+func TestMs(t *testing.T) {
+	for _, v := range []int64{-maxTime, -1001, -1, 0, 1, 1_795_132_800_000, maxTime} {
+		at := time.UnixMilli(v)
+		for by, want := range map[time.Duration]int64{0: v, 1: v + 1, time.Millisecond - 1: v + 1, -1: v, -time.Millisecond: v - 1} {
+			if got := ms(at.Add(by)); got != want {
+				t.Errorf("ms(%d ms and %v) = %d, want %d", v, by, got, want)
+			}
+		}
+		if got := timeOf(v); !got.Equal(at) || got.Location() != time.UTC {
+			t.Errorf("timeOf(%d) = %v", v, got)
+		}
+	}
+	if got := timeOf(never); !got.IsZero() {
+		t.Errorf("timeOf(Never) = %v", got)
+	}
+}
+
+// TestNodeOf: the node ID of every key that nodeKey makes, and errors for other
+// keys.
+func TestNodeOf(t *testing.T) {
+	for _, most := range []uint64{0, 9, 10, 1023, 1<<64 - 1} {
+		for _, node := range []uint64{0, most / 2, most} {
+			key := nodeKey("s", node, most)
+			if got, err := nodeOf("s", key); got != node || err != nil {
+				t.Errorf("nodeOf(%q) = %d, %v", key, got, err)
+			}
+		}
+	}
+	if key := nodeKey("s", 42, 1023); key != "v1/s/n/0042" {
+		t.Errorf("nodeKey = %q", key)
+	}
+	for _, bad := range []string{"v1/t/n/1", "v1/s/n/", "v1/s/n/x", "v1/s/n/99999999999999999999"} {
+		if _, err := nodeOf("s", bad); !errors.Is(err, ErrDamaged) {
+			t.Errorf("nodeOf(%q) = %v, want ErrDamaged", bad, err)
+		}
+	}
+}
+
+// TestCheckName: exactly the documented characters are valid, and
+// errors contain the position.
+func TestCheckName(t *testing.T) {
+	for n, good := range map[int]bool{0: false, 1: true, maxName: true, maxName + 1: false} {
+		name := strings.Repeat("x", n)
+		if err := CheckName(name); (err == nil) != good || good && CheckKey(nodeKey(name, 1<<48-1, 1<<48-1)) != nil {
+			t.Errorf("CheckName of %d characters = %v", n, err)
+		}
+	}
+	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for c := range 256 {
+		for i, name := range []string{string([]byte{byte(c)}), "a" + string([]byte{byte(c)}), "ab" + string([]byte{byte(c)}) + "d"} {
+			good := strings.IndexByte(first, byte(c)) >= 0 || i > 0 && strings.IndexByte("._-:", byte(c)) >= 0
+			err := CheckName(name)
+			if (err == nil) != good {
+				t.Errorf("CheckName(%q) = %v", name, err)
+			}
+			if want := fmt.Sprintf("%q at offset %d", name[i:i+1], i); err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("CheckName(%q) = %v, want %s", name, err, want)
 			}
 		}
 	}
 }
 
-func TestCheckName(t *testing.T) {
-	for _, name := range []string{"a", "orders", "Orders.2026-a_b:c", "0", strings.Repeat("x", MaxName)} {
-		if err := CheckName(name); err != nil {
-			t.Errorf("CheckName(%q) = %v", name, err)
-		}
-		if err := CheckKey(nodeKey(name, 1<<48-1, 1<<48-1)); err != nil {
-			t.Errorf("the key of a node of %q: %v", name, err)
-		}
-	}
-	for _, name := range []string{"", ".a", "-a", "a/b", "a b", "ü", "a\x00", strings.Repeat("x", MaxName+1)} {
-		if err := CheckName(name); err == nil {
-			t.Errorf("CheckName(%q) is fine, want an error", name)
-		}
-	}
-}
-
-func TestNodeKey(t *testing.T) {
-	key := nodeKey("orders", 42, 1023)
-	if want := "v1/orders/n/0042"; key != want {
-		t.Errorf("nodeKey = %q, want %q", key, want)
-	}
-	if node, err := nodeOf("orders", key); node != 42 || err != nil {
-		t.Errorf("nodeOf(%q) = %d, %v", key, node, err)
-	}
-	for _, bad := range []string{"v1/orders/n/", "v1/orders/n/x", "v1/other/n/0042", "v1/orders/n/99999999999999999999"} {
-		if node, err := nodeOf("orders", bad); !errors.Is(err, ErrDamaged) {
-			t.Errorf("nodeOf(%q) = %d, %v, want ErrDamaged", bad, node, err)
-		}
-	}
-}
-
-func TestRecords(t *testing.T) {
-	c := newConfigRecord(testConfig(t))
-	c.Nonce = "n"
-	if got, err := decodeConfig("k", c.encode()); err != nil || got != c {
-		t.Errorf("decode(encode(%+v)) = %+v, %v", c, got, err)
-	}
-	n := nodeRecord{Nonce: "n", Owner: "o", Until: 7, Wall: 5, State: flagHeld, Host: "h"}
-	if got, err := decodeNode("k", n.encode()); err != nil || got != n {
-		t.Errorf("decode(encode(%+v)) = %+v, %v", n, got, err)
-	}
-}
-
-func TestRecordFaults(t *testing.T) {
-	config := func(change func(*configRecord)) []byte {
-		r := newConfigRecord(testConfig(t))
-		change(&r)
-		return r.encode()
-	}
-	node := func(change func(*nodeRecord)) []byte {
-		r := nodeRecord{Nonce: "n", State: flagHeld}
-		change(&r)
-		return r.encode()
-	}
-	tests := []struct {
-		name  string
-		value []byte
-		node  bool
-		want  error
-	}{
-		{"no JSON", []byte("x"), true, ErrDamaged},
-		{"cut", node(func(*nodeRecord) {})[:20], true, ErrDamaged},
-		{"newer", []byte(`{"v":4,"nonce":"n","state":"held"}`), true, ErrNewerVersion},
-		{"newer with other fields", []byte(`{"v":9,"lease":1}`), true, ErrNewerVersion},
-		{"newer beyond every integer", []byte(`{"v":100000000000000000000}`), true, ErrNewerVersion},
-		{"no version", []byte(`{}`), true, ErrDamaged},
-		{"version null", []byte(`{"v":null}`), true, ErrDamaged},
-		{"version with a point", []byte(`{"v":3.0}`), true, ErrDamaged},
-		{"version in quotes", []byte(`{"v":"3"}`), true, ErrDamaged},
-		{"version far below", []byte(`{"v":-100000000000000000000}`), true, ErrDamaged},
-		{"negative version", []byte(`{"v":-1,"nonce":"n","state":"held"}`), true, ErrDamaged},
-		{"unknown field", []byte(`{"v":3,"nonce":"n","state":"held","x":1}`), true, ErrDamaged},
-		{"something after", append(node(func(*nodeRecord) {}), '1'), true, ErrDamaged},
-		{"a brace after", append(node(func(*nodeRecord) {}), '}'), true, ErrDamaged},
-		{"brackets after", append(node(func(*nodeRecord) {}), "]]] cut"...), true, ErrDamaged},
-		{"unknown state", node(func(r *nodeRecord) { r.State = "on" }), true, ErrDamaged},
-		{"no nonce", node(func(r *nodeRecord) { r.Nonce = "" }), true, ErrDamaged},
-		{"endless mark", node(func(r *nodeRecord) { r.Until = 1 << 62 }), true, ErrDamaged},
-		{"config newer", bytes.Replace(config(func(*configRecord) {}), []byte(`"v":3`), []byte(`"v":4`), 1), false, ErrNewerVersion},
-		{"config short window", config(func(r *configRecord) { r.Window = 1 }), false, ErrDamaged},
-		{"config endless window", config(func(r *configRecord) { r.Window = 1 << 62 }), false, ErrDamaged},
-		{"config without incarnation", config(func(r *configRecord) { r.Incarnation = 0 }), false, ErrDamaged},
-		{"config endless floor", config(func(r *configRecord) { r.Floor = 1 << 62 }), false, ErrDamaged},
-		{"config bad layout", bytes.Replace(config(func(*configRecord) {}), []byte("default"), []byte("defect"), 1), false, ErrDamaged},
-	}
-	for _, tt := range tests {
-		var err error
-		if tt.node {
-			_, err = decodeNode("v1/a/n/1", tt.value)
-		} else {
-			_, err = decodeConfig("v1/a/config", tt.value)
-		}
-		if !errors.Is(err, tt.want) {
-			t.Errorf("%s: decode(%s) = %v, want %v", tt.name, tt.value, err, tt.want)
-		}
-	}
+func testConfig(t testing.TB) Config {
+	t.Helper()
+	return NewConfig(firn.MustParseLayout("default"), 30*time.Second)
 }
 
 // FuzzRecords: reading any value ends in a record or an error, and a record

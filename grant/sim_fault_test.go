@@ -40,6 +40,7 @@ const (
 	detachedAll                 // and attached
 	destroyedAll                // and created again
 	changed                     // created again with another window, or purged and created with another layout
+	windowed                    // a longer or shorter window, while members run
 	operatorLost                // an operator's request, or its answer
 	reusedAddress               // a hop reaches a member other than the intended one
 	foreignAddress              // a hop reaches a server of another store
@@ -50,7 +51,7 @@ var faultNames = [faults]string{
 	"paused call", "late seal", "stopped", "crashed", "released", "clock step", "clock set", "clock drift", "clock skew",
 	"clock in 2050", "clock a year ahead", "clock of whole seconds", "clock of the store", "partition", "outage", "slow request", "lost request", "lost answer", "late CAS",
 	"lagging standby", "write not durable", "failover", "old primary", "lineage failed", "restore with fence", "late fence",
-	"half a fence", "fence of too short a window", "fence alone", "rollback", "younger than the backup", "clone", "detached all", "destroyed all", "configuration changed", "operator's request lost",
+	"half a fence", "fence of too short a window", "fence alone", "rollback", "younger than the backup", "clone", "detached all", "destroyed all", "configuration changed", "window changed", "operator's request lost",
 	"reused address", "foreign address",
 }
 
@@ -104,6 +105,8 @@ func (w *world) disturb() {
 		w.rollBackSoon()
 	case clone:
 		w.clone(p)
+	case windowed:
+		w.setWindow()
 	case detachedAll, destroyedAll, changed:
 		w.empty(f)
 	}

@@ -7,8 +7,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
@@ -62,6 +60,40 @@ func (w *world) insist(do func() error, then func(error)) {
 		then(err)
 	}
 	again()
+}
+
+// setWindow makes the window up to eight times longer or shorter.
+func (w *world) setWindow() {
+	if w.closing > w.Now || w.operating > w.Now || w.unfenced || w.focus.Window != 0 {
+		return
+	}
+	c := w.config
+	if c.Window = min(c.Window<<w.Rand.IntN(4), 10*time.Minute); w.Chance(0.5) {
+		shortest := min(w.config.Window, 30*time.Second) // idle members lose shorter windows all the time
+		c.Window = max(w.config.Window>>w.Rand.IntN(4), c.minWindow(), shortest).Truncate(time.Millisecond)
+	}
+	w.fault(windowed)
+	w.announced(c)
+	w.insist(func() error {
+		if w.unfenced {
+			return ErrNotSent
+		}
+		_, err := SetWindow(done, operator{w: w}, simName, c.Window)
+		return err
+	}, func(err error) {
+		switch {
+		case errors.Is(err, ErrDestroyed), errors.Is(err, ErrNotFound):
+		case err != nil:
+			w.Fail("a window of %v: %v", c.Window, err)
+		default:
+			// Windows of the old length still block node IDs of crashed members.
+			amiss := w.Now + 4*max(c.Window, w.config.Window).Microseconds() + minute
+			for _, p := range w.members {
+				p.disturbed = max(p.disturbed, amiss)
+			}
+			w.config.Window, w.known = c.Window, max(w.known, c.Window)
+		}
+	})
 }
 
 // empty makes all members give their node IDs back, and lets them continue a
@@ -348,10 +380,6 @@ func (w *world) fence() {
 
 // fenceNow fences the sequencer at this moment.
 func (w *world) fenceNow() error {
-	if mutant.On(mutant.NoFence) && w.unfenced {
-		w.unfenced = false
-		return nil
-	}
 	o := &FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
 	s := operator{w, w.byHand}
 	report, err := Fence(done, s, simName, o)

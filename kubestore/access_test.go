@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 )
 
 // manifests are the files that operators apply.
@@ -121,7 +121,7 @@ func TestDenied(t *testing.T) {
 				tt.o.Timeout = 2 * time.Second
 			}
 		}
-		s, err := Open(t.Context(), tt.o)
+		s, err := openStore(t.Context(), tt.o)
 		if err == nil {
 			_ = s.Close()
 		}

@@ -23,7 +23,7 @@ const settleTime = 5 * time.Second
 // key is created. The write is sent once, with a mark that no other write has.
 // So CAS can determine whether a refused write was applied nevertheless: a
 // proxy, such as a load balancer, may have sent it twice.
-func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func newMark() string {
 }
 
 // create implements CAS for an absent key.
-func (s *Store) create(ctx context.Context, key string, next []byte) (bool, error) {
+func (s *store) create(ctx context.Context, key string, next []byte) (bool, error) {
 	name, _ := nameOf(s.prefix, key)
 	l, mark := newLease(s.namespace, name), newMark()
 	l.set(s.prefix, key, next, mark)
@@ -85,7 +85,7 @@ func (s *Store) create(ctx context.Context, key string, next []byte) (bool, erro
 }
 
 // replace implements CAS for a key with a value.
-func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool, error) {
 	name, _ := nameOf(s.prefix, key)
 	for {
 		l, err := s.fetch(ctx, name)
@@ -144,7 +144,7 @@ func notSentIf(err error) error {
 // confirm checks the answer to a write that succeeded. A write that changes
 // nothing also succeeds, and does not change the resourceVersion. Admission may
 // have changed the written object.
-func (s *Store) confirm(got *lease, from, mark string, next []byte) (bool, error) {
+func (s *store) confirm(got *lease, from, mark string, next []byte) (bool, error) {
 	m := got.Metadata
 	if m.Annotations[writeAnnotation] != mark || m.ResourceVersion == "" || m.ResourceVersion == from {
 		return false, errors.New("the answer is a success but shows another write")
@@ -158,7 +158,7 @@ func (s *Store) confirm(got *lease, from, mark string, next []byte) (bool, error
 // successor returns the first version of a Lease after the resourceVersion
 // from, or nil if the Lease was deleted. If the write was denied, there may be
 // no later version.
-func (s *Store) successor(ctx context.Context, name, from string, denied bool) (*lease, error) {
+func (s *store) successor(ctx context.Context, name, from string, denied bool) (*lease, error) {
 	if denied {
 		now, err := s.fetch(ctx, name)
 		if err != nil || now != nil && now.Metadata.ResourceVersion == from {

@@ -16,7 +16,7 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 // Check returns the dangers of this cluster and of the user's permissions, one
 // sentence each, and nothing if all is well. It changes nothing. The text of a
 // danger stays the same while it lasts.
-func (s *Store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ type permissions struct {
 }
 
 // permissions asks the API server what this user may do in the namespace.
-func (s *Store) permissions(ctx context.Context) (*permissions, error) {
+func (s *store) permissions(ctx context.Context) (*permissions, error) {
 	review := map[string]any{
 		"apiVersion": "authorization.k8s.io/v1",
 		"kind":       "SelfSubjectRulesReview",

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/firnid/firn/grant"
 )
 
 // Options configure Open. The zero Options mean what kubectl would use: in a
@@ -100,7 +102,25 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 // firn-identity if it does not exist. It fails if that takes longer than
 // Timeout or ctx is done, if the user may not read Leases, and if the namespace
 // does not exist.
-func Open(ctx context.Context, o Options) (*Store, error) {
+//
+// The Store is safe for concurrent use by multiple goroutines, and any number
+// of Stores may use a prefix.
+//
+// Get and List are linearizable. Reads are repeated up to three times if the
+// API server is overloaded or does not answer. A write is sent once.
+//
+// The Store also has a method Check(context.Context) ([]string, error). It
+// returns the dangers of this cluster and of the user's permissions, one
+// sentence each, and changes nothing.
+func Open(ctx context.Context, o Options) (grant.Store, error) {
+	s, err := openStore(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openStore(ctx context.Context, o Options) (*store, error) {
 	prefix, err := o.check()
 	if err != nil {
 		return nil, err
@@ -126,10 +146,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 // newStore makes a Store that has not contacted the API server yet.
-func newStore(config *rest.Config, namespace, prefix string) (*Store, error) {
+func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = manager
-	s := &Store{namespace: namespace, prefix: prefix, conns: make(map[net.Conn]bool)}
+	s := &store{namespace: namespace, prefix: prefix, conns: make(map[net.Conn]bool)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
@@ -152,7 +172,7 @@ func newStore(config *rest.Config, namespace, prefix string) (*Store, error) {
 }
 
 // dial connects, and records the connection so that Close can close it.
-func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (s *store) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil {
@@ -171,7 +191,7 @@ func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, er
 // A tracked is a connection that its store forgets when it is closed.
 type tracked struct {
 	net.Conn
-	s *Store
+	s *store
 }
 
 func (t *tracked) Close() error {
@@ -182,7 +202,7 @@ func (t *tracked) Close() error {
 }
 
 // begin waits until the API server answers.
-func (s *Store) begin(ctx context.Context) error {
+func (s *store) begin(ctx context.Context) error {
 	for {
 		_, _, err := s.Lineage(ctx)
 		r, refused := errors.AsType[*refusal](err)

@@ -31,7 +31,7 @@ const (
 )
 
 // url returns the address of the namespace's Leases, or of one of them.
-func (s *Store) url(name string, query url.Values) string {
+func (s *store) url(name string, query url.Values) string {
 	u := *s.leases // it is shared
 	if name != "" {
 		u = *u.JoinPath(name)
@@ -46,7 +46,7 @@ func (s *Store) url(name string, query url.Values) string {
 // The client of net/http repeats a request with a body only if none of it was
 // written, or if the server reports that it has not processed it. Redirects are
 // not followed.
-func (s *Store) send(ctx context.Context, method, address string, body any) (answer *http.Response, sent bool, err error) {
+func (s *store) send(ctx context.Context, method, address string, body any) (answer *http.Response, sent bool, err error) {
 	var content io.Reader = http.NoBody
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -84,7 +84,7 @@ func (s *Store) send(ctx context.Context, method, address string, body any) (ans
 
 // write makes a request that writes, once, and returns the object in the
 // answer.
-func (s *Store) write(ctx context.Context, method, address string, body any) (_ *lease, sent bool, err error) {
+func (s *store) write(ctx context.Context, method, address string, body any) (_ *lease, sent bool, err error) {
 	answer, sent, err := s.send(ctx, method, address, body)
 	if err != nil {
 		return nil, sent, err
@@ -95,7 +95,7 @@ func (s *Store) write(ctx context.Context, method, address string, body any) (_ 
 
 // read makes a request that reads, and decodes the answer. It retries if the
 // connection is lost or the server reports that it is overloaded or failing.
-func (s *Store) read(ctx context.Context, address string, limit int64, into any) error {
+func (s *store) read(ctx context.Context, address string, limit int64, into any) error {
 	pause := firstPause
 	for n := 1; ; n++ {
 		answer, _, err := s.send(ctx, http.MethodGet, address, nil)

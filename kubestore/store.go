@@ -17,10 +17,10 @@ import (
 )
 
 var (
-	_ grant.Store       = (*Store)(nil)
-	_ grant.MultiGetter = (*Store)(nil)
-	_ grant.Watcher     = (*Store)(nil)
-	_ grant.Lineage     = (*Store)(nil)
+	_ grant.Store       = (*store)(nil)
+	_ grant.MultiGetter = (*store)(nil)
+	_ grant.Watcher     = (*store)(nil)
+	_ grant.Lineage     = (*store)(nil)
 )
 
 const (
@@ -36,13 +36,8 @@ const (
 	defaultWindow = 10 * time.Minute
 )
 
-// A Store is a grant.Store in the Leases of a namespace. It must be made by
-// Open. It is safe for concurrent use by multiple goroutines, and any number of
-// Stores may use a prefix.
-//
-// Get and List are linearizable. Reads are repeated up to three times if the
-// API server is overloaded or does not answer. A write is sent once.
-type Store struct {
+// A store is the grant.Store that Open returns.
+type store struct {
 	client    *http.Client
 	leases    *url.URL // of all Leases in the namespace
 	reviews   *url.URL // where the API server reports this user's permissions
@@ -62,11 +57,11 @@ type Store struct {
 
 // Window returns the default window of this store, 10 minutes. The upgrade of a
 // control plane can take that long.
-func (s *Store) Window() time.Duration { return defaultWindow }
+func (s *store) Window() time.Duration { return defaultWindow }
 
 // enter begins a call. The context that it returns is also done when Close
 // begins. The caller must call leave.
-func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notSent(err)
 	}
@@ -80,7 +75,7 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 
 // failed returns the error of a call that ended with err. ctx is the caller's
 // context.
-func (s *Store) failed(ctx context.Context, what string, err error) error {
+func (s *store) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() != nil {
 		return fmt.Errorf("kubestore: %s: the store was closed in the meantime: %w", what, err)
 	}
@@ -90,7 +85,7 @@ func (s *Store) failed(ctx context.Context, what string, err error) error {
 // fetch returns the Lease with a name, or nil. It returns the state in the API
 // server's etcd: a request without a resourceVersion is not answered from a
 // cache.
-func (s *Store) fetch(ctx context.Context, name string) (*lease, error) {
+func (s *store) fetch(ctx context.Context, name string) (*lease, error) {
 	l := new(lease)
 	switch err := s.read(ctx, s.url(name, nil), maxAnswer, l); {
 	case isAbsent(err, name):
@@ -110,7 +105,7 @@ func isAbsent(err error, name string) bool {
 }
 
 // get returns the value of a key, or nil. ctx is the context of enter.
-func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
+func (s *store) get(ctx context.Context, key string) ([]byte, error) {
 	name, _ := nameOf(s.prefix, key)
 	l, err := s.fetch(ctx, name)
 	if l == nil || err != nil {
@@ -120,7 +115,7 @@ func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Get returns the value of a key, or nil.
-func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
@@ -139,7 +134,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 // GetMany returns the values of all keys. Each is as fresh as that of Get, and
 // up to 8 keys are read in order. The API reads one object per request, so 8
 // keys are 8 requests.
-func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
 			return nil, err
@@ -188,7 +183,7 @@ type leaseList struct {
 
 // list reads a page of Leases. Any other answer, for example of a proxy, must
 // not count as an empty list.
-func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*leaseList, error) {
+func (s *store) list(ctx context.Context, query url.Values, limit int64) (*leaseList, error) {
 	list := new(leaseList)
 	if err := s.read(ctx, s.url("", query), limit, list); err != nil {
 		return nil, err
@@ -203,7 +198,7 @@ func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*lease
 // after the call. It first fetches all Leases of the namespace, in pages, and
 // keeps the requested values: names are not in the order of keys, and a label
 // changed by hand must not hide a record.
-func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return err
@@ -231,7 +226,7 @@ type found struct {
 
 // collect returns all keys with a prefix, in order. If the API server's etcd
 // has compacted the revision of a list in progress, it starts over.
-func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
+func (s *store) collect(ctx context.Context, prefix string) ([]found, error) {
 	var all []found
 	from := ""
 	for {
@@ -266,7 +261,7 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 // different one. The revision is always 0: the API guarantees only that
 // resourceVersions differ, and a control plane may restart them without a loss.
 // If they went back, Check reports it.
-func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+func (s *store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return "", 0, err
@@ -296,14 +291,14 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 }
 
 // seen returns the greatest resourceVersion that Lineage has seen.
-func (s *Store) seen() uint64 {
+func (s *store) seen() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
 }
 
 // look compares a resourceVersion with one that was seen before the request.
-func (s *Store) look(before uint64, resourceVersion string) {
+func (s *store) look(before uint64, resourceVersion string) {
 	now, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		return
@@ -322,7 +317,7 @@ func (s *Store) look(before uint64, resourceVersion string) {
 
 // Close closes the store and ends all watches. Calls in progress end with an
 // error.
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 )
 
 // shared is an API server for all tests that do not need their own. The first
@@ -83,10 +83,10 @@ func newNamespace(t testing.TB, c *kubetest.Cluster) string {
 const patience = 10 * time.Minute
 
 // open opens a store, and closes it at the end of the test.
-func open(t testing.TB, o Options) *Store {
+func open(t testing.TB, o Options) *store {
 	t.Helper()
 	o.Timeout = patience
-	s, err := Open(t.Context(), o)
+	s, err := openStore(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +100,12 @@ func open(t testing.TB, o Options) *Store {
 
 func TestStore(t *testing.T) {
 	c := sharedCluster(t)
-	storetest.RunWith(t, func(t *testing.T) grant.Store {
+	storetest.Run(t, func(t *testing.T) grant.Store {
 		namespace := newNamespace(t, c)
 		return open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
 	}, &storetest.Options{
 		Reopen: func(t *testing.T, first grant.Store) grant.Store {
-			return open(t, Options{Kubeconfig: c.Kubeconfig("", first.(*Store).namespace, "")})
+			return open(t, Options{Kubeconfig: c.Kubeconfig("", first.(*store).namespace, "")})
 		},
 		Time: 3 * time.Second,
 	})

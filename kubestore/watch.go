@@ -27,7 +27,7 @@ const (
 // Watch reports changes of a key until ctx is done or the store is closed. It
 // also reports when it begins, and when it restarts after a failure, because
 // changes may have been missed.
-func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
+func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
 	told := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ var errStopped = errors.New("kubestore: stopped")
 // events calls yield with the events of a Lease after a resourceVersion, in
 // order, until yield returns false; the error is then errStopped. Without an
 // error, the server has ended the watch.
-func (s *Store) events(ctx context.Context, name, from string, yield func(kind string, l *lease) bool) error {
+func (s *store) events(ctx context.Context, name, from string, yield func(kind string, l *lease) bool) error {
 	lasts := watchFor + rand.N(watchFor)
 	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)
 	defer cancel()

@@ -78,12 +78,12 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	if err != nil {
 		return err
 	}
+	if c.Window != 0 && c.Window != info.Config.Window && c.Logger != nil {
+		c.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", c.Window)
+	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
 	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
-	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
-	if c.Nodes != nil {
-		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
-	}
+	set := grant.Settings{Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
 	m.keeper = grant.NewKeeper(s, set, holder[I]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
 	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var background context.Context
@@ -322,14 +322,14 @@ func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error 
 // checkBatch rejects a batch of n IDs that fits no window.
 func (m *member[I]) checkBatch(n int) error {
 	l := m.config.Layout
-	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64(m.config.Window/l.Unit()) {
+	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64(m.Config().Window/l.Unit()) {
 		return nil // the generator rejects sizes below 1
 	}
 	return m.tooLarge()
 }
 
 func (m *member[I]) tooLarge() error {
-	return fmt.Errorf("%w: a window of sequencer %s is %v long: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, m.config.Window)
+	return fmt.Errorf("%w: a window of sequencer %s is %v long: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, m.Config().Window)
 }
 
 // needContext panics if ctx is nil, as in package firn.
@@ -352,7 +352,8 @@ func (m *member[I]) isFresh(status grant.Status) bool {
 	if used := m.used(); used.After(at) {
 		at = used
 	}
-	return time.UnixMilli(status.Until).Sub(at) > m.config.Window-m.config.Window/12
+	window := m.Config().Window
+	return time.UnixMilli(status.Until).Sub(at) > window-window/12
 }
 
 // gaveUp returns the error of a call whose context is done.
@@ -485,33 +486,31 @@ func (m *member[I]) want() {
 	}
 }
 
-// Config returns the configuration that all members of the sequencer share.
-func (m *member[I]) Config() grant.Config { return m.config }
+// Config returns the configuration that all members of the sequencer share, as
+// it was last read.
+func (m *member[I]) Config() grant.Config {
+	if info, ok := m.keeper.Info(); ok {
+		return info.Config
+	}
+	return m.config
+}
 
 // State returns the current state of the sequencer in this process.
 func (m *member[I]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := State{Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
+	s := State{Phase: status.Phase, Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
 	if s.Err == nil {
 		s.Err = m.unusable
 	}
 	switch {
 	case m.closed:
-		return State{Phase: Closed}
-	case status.Phase == grant.Holding:
-		s.Phase = Attached
-	case status.Phase == grant.Losing:
-		s.Phase = Losing
-	case status.Phase == grant.Leaving:
-		s.Phase = Detaching
-	case errors.Is(status.Err, grant.ErrDestroyed):
-		s = State{Phase: Destroyed, Err: status.Err}
-	case status.Phase == grant.Joining:
-		s = State{Phase: Attaching, Err: s.Err}
-	default:
-		s = State{Phase: Detached}
+		return State{Err: ErrClosed}
+	case status.Phase == grant.Joining, errors.Is(status.Err, grant.ErrDestroyed):
+		return State{Phase: status.Phase, Err: s.Err}
+	case status.Phase == grant.Idle:
+		return State{}
 	}
 	return s
 }

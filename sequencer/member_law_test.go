@@ -1,8 +1,11 @@
 package sequencer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,13 +72,13 @@ func TestStatesOfMembers(t *testing.T) {
 					}
 				}
 			}
-			state := func(when string, want sequencer.Phase, wantErr error) {
+			state := func(when string, want grant.Phase, wantErr error) {
 				t.Helper()
 				if got := q.at.State(); got.Phase != want || !errors.Is(got.Err, wantErr) {
 					t.Errorf("%s, %s: it is %+v, want %v, %v", name, when, got, want, wantErr)
 				}
 			}
-			state("before Attach", sequencer.Detached, nil)
+			state("before Attach", grant.Idle, nil)
 			every("before Attach", grant.ErrDetached)
 
 			s.set(true)
@@ -83,13 +86,13 @@ func TestStatesOfMembers(t *testing.T) {
 			if err := q.at.Attach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Attach without a store: %v", name, err)
 			}
-			state("attaching", sequencer.Attaching, errCut)
+			state("attaching", grant.Joining, errCut)
 			cancel()
 			s.set(false)
 			if err := q.at.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			state("attached", sequencer.Attached, nil)
+			state("attached", grant.Holding, nil)
 			every("attached", nil)
 			if got := q.at.Stats(); got.IDs != 11 {
 				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
@@ -101,13 +104,13 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Errorf("%s: Detach without a store: %v", name, err)
 			}
 			cancel()
-			state("detaching", sequencer.Detaching, errCut)
+			state("detaching", grant.Leaving, errCut)
 			every("detaching", grant.ErrDetached)
 			s.set(false)
 			if err := q.at.Detach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			state("detached", sequencer.Detached, nil)
+			state("detached", grant.Idle, nil)
 			if err := q.at.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -120,19 +123,50 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			state("destroyed", sequencer.Destroyed, grant.ErrDestroyed)
+			state("destroyed", grant.Joining, grant.ErrDestroyed)
 			every("destroyed", grant.ErrDestroyed)
 
 			if err := q.at.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			state("closed", sequencer.Closed, nil)
+			state("closed", grant.Idle, sequencer.ErrClosed)
 			every("closed", sequencer.ErrClosed)
 			if err := q.at.Attach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
 				t.Errorf("%s: Attach of a closed one: %v", name, err)
 			}
 			if err := q.at.Detach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
 				t.Errorf("%s: Detach of a closed one: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestWindowChanges: members use a new window without being opened again, and
+// one that is opened with another window logs that and uses the sequencer's.
+func TestWindowChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		create(t, s, layout, time.Minute)
+		var log bytes.Buffer
+		q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout, Window: 5 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Close(t.Context())
+		if text := log.String(); !strings.Contains(text, "using the sequencer's window") || !strings.Contains(text, "window=1m0s configured=5m0s") {
+			t.Errorf("the log of a member with another window is %q", text)
+		}
+		for _, window := range []time.Duration{10 * time.Minute, 2 * time.Minute} {
+			if _, err := grant.SetWindow(t.Context(), s, "orders", window); err != nil {
+				t.Fatal(err)
+			}
+			for begin := time.Now(); time.Since(begin) < 12*time.Minute; time.Sleep(5 * time.Second) {
+				if _, err := q.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left := time.Until(q.State().Until)
+			if got := q.Config().Window; got != window || left > window+time.Second || left < window/2 {
+				t.Errorf("12 minutes after a change to %v, the window is %v, with %v left", window, got, left)
 			}
 		}
 	})
@@ -151,7 +185,6 @@ func TestMismatchNames(t *testing.T) {
 		}{
 			"layout":    {sequencer.Config{Layout: other}, other.String(), layout.String()},
 			"max-ahead": {sequencer.Config{MaxAhead: &ahead}, ahead.String(), have.MaxAhead.String()},
-			"window":    {sequencer.Config{Window: 2 * time.Minute}, "2m0s", "1m0s"},
 		} {
 			_, err := sequencer.Open(t.Context(), s, "orders", &tt.config)
 			want := grant.MismatchError{Sequencer: "orders", Field: field, Want: tt.want, Have: tt.have}

@@ -54,7 +54,7 @@ func newFickle(t *testing.T, layout string) *fickle {
 	return f
 }
 
-func (f *fickle) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+func (f *fickle) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
 	return f.s, nil
 }
 

@@ -64,7 +64,7 @@ func (c *call) leave() bool { return c.state.CompareAndSwap(callOpen, callReturn
 
 // enter begins a call. Each success must be followed by one s.calls.Done and
 // one s.end.
-func (s *Store) enter(ctx context.Context) error {
+func (s *store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return notSent(err)
 	}
@@ -86,7 +86,7 @@ func (s *Store) enter(ctx context.Context) error {
 
 // end ends what enter has begun. The last call that Close did not wait for
 // closes the disk. The caller holds s.mu.
-func (s *Store) end(wasLeft bool) {
+func (s *store) end(wasLeft bool) {
 	s.running--
 	if wasLeft {
 		s.left--
@@ -105,14 +105,14 @@ func (s *Store) end(wasLeft bool) {
 
 // silence returns an error with the time since the disk last answered. The
 // caller holds s.mu.
-func (s *Store) silence() error {
+func (s *store) silence() error {
 	return fmt.Errorf("dirstore: the disk of %s has not answered for %v: check the disk and its mount",
 		s.path, time.Since(s.silent).Round(time.Second))
 }
 
 // do makes a call of the Store: it runs f, and abandons it if f does not return
 // soon after the context is done.
-func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T, err error) {
+func do[T any](ctx context.Context, s *store, f func(*call) (T, error)) (value T, err error) {
 	if err := s.enter(ctx); err != nil {
 		return value, err
 	}

@@ -7,10 +7,6 @@ import "fmt"
 // childMain is the program of processes that tests start.
 func childMain(role string) error {
 	switch role {
-	case "count":
-		return count(false)
-	case "count and stop":
-		return count(true)
 	case "share":
 		return shareStore()
 	case "try":

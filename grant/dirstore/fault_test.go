@@ -23,7 +23,7 @@ func storeWorld(values map[string]string) *simWorld {
 	return newWorld(files)
 }
 
-func openWorld(t *testing.T, w *simWorld) (*Store, *simDisk) {
+func openWorld(t *testing.T, w *simWorld) (*store, *simDisk) {
 	t.Helper()
 	d := &simDisk{world: w, process: new(simProcess)}
 	s, err := openDisk(d, "simulated", false)

@@ -109,10 +109,10 @@ func TestHang(t *testing.T) {
 
 // TestHangOfReads makes the disk hang during all other calls.
 func TestHangOfReads(t *testing.T) {
-	for name, ask := range map[string]func(context.Context, *Store) error{
-		"get":      func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "k"); return err },
-		"get many": func(ctx context.Context, s *Store) error { _, err := s.GetMany(ctx, []string{"m", "k"}); return err },
-		"list": func(ctx context.Context, s *Store) error {
+	for name, ask := range map[string]func(context.Context, *store) error{
+		"get":      func(ctx context.Context, s *store) error { _, err := s.Get(ctx, "k"); return err },
+		"get many": func(ctx context.Context, s *store) error { _, err := s.GetMany(ctx, []string{"m", "k"}); return err },
+		"list": func(ctx context.Context, s *store) error {
 			return s.List(ctx, "", func(string, []byte) bool { return true })
 		},
 	} {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
 // Options configure Open. Nil and the zero Options mean the defaults.
@@ -36,7 +38,30 @@ type Options struct {
 // of one user can. For several users, create a directory that belongs to a
 // group they share, with mode 2770: the files then also belong to the group.
 // Files that root creates in the directory of another user belong to that user.
-func Open(path string, o *Options) (*Store, error) {
+//
+// The Store is safe for concurrent use by multiple goroutines, and by several
+// processes of one machine.
+//
+// An applied CAS is durable: it survives a crash of the process or the system
+// and a loss of power, provided that the disk keeps what it has reported as
+// written. Get and CAS are linearizable across all processes, and so is List
+// for each key. A value that Get or List shows, or that makes CAS fail, is
+// durable.
+//
+// While another process holds the record's lock, a call waits as long as its
+// context allows. A process that is killed leaves no lock. A process that is
+// suspended keeps those that it holds, which are at most those of the records
+// that it was writing. If the disk does not answer, the call returns soon after
+// its context is done, and its operation keeps the lock until the disk answers.
+func Open(path string, o *Options) (grant.Store, error) {
+	s, err := openStore(path, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openStore(path string, o *Options) (*store, error) {
 	o = cmp.Or(o, new(Options))
 	if path == "" {
 		return nil, errors.New("dirstore: the path of the directory is empty")
@@ -58,8 +83,8 @@ func Open(path string, o *Options) (*Store, error) {
 }
 
 // openDisk opens the store on a disk.
-func openDisk(d disk, path string, create bool) (*Store, error) {
-	s := &Store{disk: d, path: path, closing: make(chan struct{})}
+func openDisk(d disk, path string, create bool) (*store, error) {
+	s := &store{disk: d, path: path, closing: make(chan struct{})}
 	found, err := s.readMarker()
 	if err != nil {
 		return nil, err
@@ -80,7 +105,7 @@ func openDisk(d disk, path string, create bool) (*Store, error) {
 }
 
 // prepare checks the directory, and creates the store if it is missing.
-func (s *Store) prepare(found bool) error {
+func (s *store) prepare(found bool) error {
 	// The marker's own lock is held only briefly, so there is no context for
 	// the wait, but there is a limit.
 	limit := 10 * time.Second
@@ -122,7 +147,7 @@ copy or restore them while a process uses them.
 
 // readMarker reports whether the directory is a store that this package can
 // use.
-func (s *Store) readMarker() (found bool, err error) {
+func (s *store) readMarker() (found bool, err error) {
 	data, _, err := s.disk.read(markerName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -144,7 +169,7 @@ func (s *Store) readMarker() (found bool, err error) {
 }
 
 // mayCreate returns nil if a store may be created in the directory.
-func (s *Store) mayCreate(create bool) error {
+func (s *store) mayCreate(create bool) error {
 	files, err := s.disk.names()
 	if err != nil {
 		return fmt.Errorf("dirstore: open %s: %w", s.path, err)
@@ -169,7 +194,7 @@ func (s *Store) mayCreate(create bool) error {
 
 // writeMarker creates the store, durably. The marker is durable before anything
 // else in the directory.
-func (s *Store) writeMarker() error {
+func (s *store) writeMarker() error {
 	if err := s.writeFile(tempPrefix, fmt.Appendf(nil, "%s%d\n%s", markerForm, markerVersion, markerText)); err != nil {
 		_ = s.disk.remove(tempPrefix)
 		return err
@@ -192,7 +217,7 @@ func (s *Store) writeMarker() error {
 
 // probe checks early, before the first CAS, whether files can be created and
 // locks exclude. The caller holds the marker's lock.
-func (s *Store) probe() error {
+func (s *store) probe() error {
 	again, err := s.disk.lock(lockPrefix)
 	if err != nil {
 		return err
@@ -224,7 +249,7 @@ func (s *Store) probe() error {
 // sweep removes what processes that died were writing. A process that writes
 // such a file holds its record's lock, so sweep skips files whose lock it
 // cannot take at once.
-func (s *Store) sweep() {
+func (s *store) sweep() {
 	files, err := s.disk.names()
 	if err != nil {
 		return // nothing depends on it

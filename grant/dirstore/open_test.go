@@ -100,7 +100,7 @@ func TestOpenRefuses(t *testing.T) {
 			before := tree(t, dir)
 			test.options.AllowVolatile = true
 			path := filepath.Join(dir, test.path)
-			s, err := Open(path, &test.options)
+			s, err := openStore(path, &test.options)
 			if err == nil {
 				_ = s.Close()
 				t.Fatalf("Open succeeds")
@@ -113,8 +113,8 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Open("", nil); err == nil {
-		t.Errorf("Open(\"\") succeeds")
+	if _, err := openStore("", nil); err == nil {
+		t.Errorf("openStore(\"\") succeeds")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	// From here on it exists, and opens without options.
-	again, err := Open(path, &Options{AllowVolatile: true})
+	again, err := openStore(path, &Options{AllowVolatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestCreateAtOnce(t *testing.T) {
 	errs := make(chan error)
 	for i := range n {
 		go func() {
-			s, err := Open(path, forTests())
+			s, err := openStore(path, forTests())
 			if err == nil {
 				_, err = s.CAS(context.Background(), fmt.Sprintf("k/%d", i), nil, []byte("1"))
 				err = errors.Join(err, s.Close())
@@ -428,10 +428,10 @@ func ExampleOpen() {
 	defer func() { _ = os.RemoveAll(dir) }()
 
 	// A missing store is not created by accident.
-	_, err = Open(filepath.Join(dir, "store"), &Options{AllowVolatile: true})
+	_, err = openStore(filepath.Join(dir, "store"), &Options{AllowVolatile: true})
 	fmt.Println(errors.Is(err, ErrNoStore))
 
-	s, err := Open(filepath.Join(dir, "store"), &Options{AllowVolatile: true, Create: true})
+	s, err := openStore(filepath.Join(dir, "store"), &Options{AllowVolatile: true, Create: true})
 	if err != nil {
 		fmt.Println(err)
 		return

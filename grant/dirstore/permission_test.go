@@ -51,7 +51,7 @@ func asNobody(t *testing.T, role, dir string) string {
 
 // tryStore is the role: it opens the store, and uses it.
 func tryStore() error {
-	s, err := Open(os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true, Create: true})
+	s, err := openStore(os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true, Create: true})
 	if err != nil {
 		fmt.Println("open:", err)
 		return nil
@@ -176,7 +176,7 @@ func TestIrregularFiles(t *testing.T) {
 				if ok, err := s.CAS(t.Context(), "b", []byte("1"), []byte("2")); !ok || err != nil {
 					t.Errorf("another record: %v, %v", ok, err)
 				}
-				again, err := Open(dir, &Options{AllowVolatile: true})
+				again, err := openStore(dir, &Options{AllowVolatile: true})
 				switch {
 				case err == nil:
 					_ = again.Close()

@@ -18,27 +18,13 @@ import (
 )
 
 var (
-	_ grant.Store       = (*Store)(nil)
-	_ grant.MultiGetter = (*Store)(nil)
-	_ grant.Clock       = (*Store)(nil)
+	_ grant.Store       = (*store)(nil)
+	_ grant.MultiGetter = (*store)(nil)
+	_ grant.Clock       = (*store)(nil)
 )
 
-// A Store is a grant.Store in a directory. It must be made by Open. It is safe
-// for concurrent use by multiple goroutines, and several Stores and processes
-// of one machine may use its directory at the same time.
-//
-// An applied CAS is durable: it survives a crash of the process or the system
-// and a loss of power, provided that the disk keeps what it has reported as
-// written. Get and CAS are linearizable across all processes, and so is List
-// for each key. A value that Get or List shows, or that makes CAS fail, is
-// durable.
-//
-// While another process holds the record's lock, a call waits as long as its
-// context allows. A process that is killed leaves no lock. A process that is
-// suspended keeps those that it holds, which are at most those of the records
-// that it was writing. If the disk does not answer, the call returns soon after
-// its context is done, and its operation keeps the lock until the disk answers.
-type Store struct {
+// A store is the grant.Store that Open returns.
+type store struct {
 	disk  disk
 	path  string // for errors
 	queue queue
@@ -58,14 +44,14 @@ type Store struct {
 }
 
 // fail makes the store refuse all calls, and returns the reason.
-func (s *Store) fail(err error) error {
+func (s *store) fail(err error) error {
 	err = fmt.Errorf("%w: %w", ErrFailed, err)
 	s.failed.CompareAndSwap(nil, &err)
 	return *s.failed.Load()
 }
 
 // Get returns the value of a key, or nil.
-func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
@@ -73,7 +59,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 // getNow is Get inside a call.
-func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
+func (s *store) getNow(ctx context.Context, key string) ([]byte, error) {
 	name := fileName(key)
 	if !readsTakeLock {
 		value, settled, err := s.read(name, key)
@@ -91,7 +77,7 @@ func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
 
 // read returns the value in a record's file, or nil if it does not exist, and
 // whether the value is known to be durable.
-func (s *Store) read(name, key string) (value []byte, settled bool, err error) {
+func (s *store) read(name, key string) (value []byte, settled bool, err error) {
 	data, settled, err := s.disk.read(recordPrefix + name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, true, nil
@@ -111,7 +97,7 @@ func (s *Store) read(name, key string) (value []byte, settled bool, err error) {
 
 // settled returns the value of a record and ensures that it is durable. The
 // caller holds the record's lock.
-func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
+func (s *store) settled(ctx context.Context, name, key string) ([]byte, error) {
 	value, settled, err := s.read(name, key)
 	if settled || err != nil {
 		return value, err
@@ -131,7 +117,7 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 // disk has not answered. A full disk, a file without write permission, and a
 // context that is done before the very last step leave everything unchanged,
 // and match grant.ErrNotSent.
-func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
@@ -141,7 +127,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 }
 
 // casNow is CAS inside a call.
-func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byte) (bool, error) {
+func (s *store) casNow(ctx context.Context, c *call, key string, old, next []byte) (bool, error) {
 	name := fileName(key)
 	unlock, err := s.lock(ctx, name)
 	if err != nil {
@@ -166,8 +152,8 @@ func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byt
 // whether the value was written, and the store has failed.
 //
 // Everything depends on the order: content, fsync, rename, fsync, mark.
-// TestCrashStates has a mutant for each omitted step.
-func (s *Store) write(ctx context.Context, c *call, name, key string, value []byte) error {
+// TestMistakes omits each step, and TestCrashStates notices.
+func (s *store) write(ctx context.Context, c *call, name, key string, value []byte) error {
 	temp, record := tempPrefix+name, recordPrefix+name
 	if err := s.writeFile(temp, encodeRecord(key, value)); err != nil {
 		// It may exist in part, and it takes space. If it cannot be removed
@@ -197,7 +183,7 @@ func (s *Store) write(ctx context.Context, c *call, name, key string, value []by
 
 // writeFile creates a file with durable content. The caller holds the lock for
 // the name, so an existing file was left by a process that died.
-func (s *Store) writeFile(name string, data []byte) error {
+func (s *store) writeFile(name string, data []byte) error {
 	f, err := s.disk.create(name)
 	if errors.Is(err, fs.ErrExist) {
 		if err := s.disk.remove(name); err != nil {
@@ -221,7 +207,7 @@ func (s *Store) writeFile(name string, data []byte) error {
 
 // rename renames a file, unless ctx is already done. If the system refuses,
 // nothing has changed; if the result is unknown, the store has failed.
-func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
+func (s *store) rename(ctx context.Context, c *call, from, to string) error {
 	var w waiter
 	for {
 		err := ctx.Err()
@@ -246,7 +232,7 @@ func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 
 // lock takes the lock of a record as soon as it is free, and returns the
 // function that releases it.
-func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
+func (s *store) lock(ctx context.Context, name string) (unlock func(), err error) {
 	line := s.queue.enter(name)
 	leave := func() { s.queue.leave(name, line) }
 	select {
@@ -290,7 +276,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 }
 
 // waited adds what the call was waiting for to err.
-func (s *Store) waited(err error, name string) error {
+func (s *store) waited(err error, name string) error {
 	if errors.Is(err, errClosed) {
 		return err
 	}
@@ -341,7 +327,7 @@ func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 
 // GetMany returns the values of all keys, without locks: a value may not be
 // durable yet.
-func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
 			return nil, err
@@ -359,7 +345,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 }
 
 // glance is Get without ensuring that the value is durable.
-func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
+func (s *store) glance(ctx context.Context, key string) ([]byte, error) {
 	value, err := do(ctx, s, func(*call) ([]byte, error) {
 		if readsTakeLock {
 			return s.getNow(ctx, key)
@@ -381,7 +367,7 @@ func shown(value []byte, err error) ([]byte, error) {
 
 // List calls yield for every key with the prefix. It looks at the names of all
 // files of the store and reads those whose key has the prefix.
-func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	keys, err := do(ctx, s, func(*call) ([]string, error) { return s.keys(ctx, prefix) })
 	if err != nil {
 		return err
@@ -400,7 +386,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 
 // keys returns, in order, all keys with the prefix that may have a record. It
 // is called inside a call.
-func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
+func (s *store) keys(ctx context.Context, prefix string) ([]string, error) {
 	files, err := s.disk.names()
 	if err != nil {
 		return nil, notSent(err)
@@ -433,7 +419,7 @@ func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // longKey returns the key in the record with a NAME.
-func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, err error) {
+func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, err error) {
 	if readsTakeLock {
 		unlock, err := s.lock(ctx, name)
 		if err != nil {
@@ -465,7 +451,7 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 //
 // It is still useful: a member that finds old records when it starts knows at
 // once that its clock is the store's, and need not watch whether others renew.
-func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	now, err = do(ctx, s, func(*call) (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
 	return now, time.Nanosecond, err
 }
@@ -473,13 +459,13 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 // Window returns the default window for grants kept in a directory. It is half
 // that of other stores: the disk is local, and the node ID of a crashed process
 // becomes free sooner.
-func (s *Store) Window() time.Duration { return 30 * time.Second }
+func (s *store) Window() time.Duration { return 30 * time.Second }
 
 // Close closes the store. It waits for the calls that are accessing the disk;
 // those that wait for a lock end at once. For calls whose callers have left it
 // waits until the disk has not answered for 10 s, and then returns an error:
 // the last of these closes the directory.
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true

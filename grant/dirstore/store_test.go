@@ -12,9 +12,9 @@ import (
 // forTests creates a store on any file system of the temporary directory.
 func forTests() *Options { return &Options{Create: true, AllowVolatile: true} }
 
-func open(t testing.TB, path string) *Store {
+func open(t testing.TB, path string) *store {
 	t.Helper()
-	s, err := Open(path, forTests())
+	s, err := openStore(path, forTests())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func open(t testing.TB, path string) *Store {
 }
 
 func TestStore(t *testing.T) {
-	storetest.RunWith(t, func(t *testing.T) grant.Store { return open(t, t.TempDir()) }, &storetest.Options{
-		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, first.(*Store).path) },
+	storetest.Run(t, func(t *testing.T) grant.Store { return open(t, t.TempDir()) }, &storetest.Options{
+		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, first.(*store).path) },
 	})
 }

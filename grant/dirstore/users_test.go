@@ -78,7 +78,7 @@ func shareStore() error {
 	defer cancel()
 	for i := range counters {
 		// Each opens the store again, as short commands do.
-		s, err := Open(dir, &Options{AllowVolatile: true, Create: true})
+		s, err := openStore(dir, &Options{AllowVolatile: true, Create: true})
 		if err != nil {
 			return fmt.Errorf("open: %w", err)
 		}

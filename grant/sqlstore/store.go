@@ -19,10 +19,10 @@ import (
 )
 
 var (
-	_ grant.Store       = (*Store)(nil)
-	_ grant.MultiGetter = (*Store)(nil)
-	_ grant.Lineage     = (*Store)(nil)
-	_ grant.Clock       = (*Store)(nil)
+	_ grant.Store       = (*store)(nil)
+	_ grant.MultiGetter = (*store)(nil)
+	_ grant.Lineage     = (*store)(nil)
+	_ grant.Clock       = (*store)(nil)
 )
 
 // Errors of New and of calls that a caller may want to distinguish.
@@ -95,23 +95,8 @@ type Options struct {
 	Warnings func(driverConn any) []string
 }
 
-// A Store is a grant.Store in a table. It must be made by New. It is safe for
-// concurrent use by multiple goroutines, and any number of Stores in any number
-// of processes may use one table.
-//
-// Get, List and Lineage are linearizable on one primary; List shows each key as
-// it is when its page of 512 keys is read. What they show may not be durable
-// yet; see the package documentation. A CAS is one statement that is committed
-// before CAS returns, at any isolation level of the session: see CAS.
-//
-// Reads from a replica fail with an error that matches ErrReplica; the error of
-// a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary counts as
-// a replica once the Store has used one that was promoted later. While the
-// database is in a state in which New would reject its settings or the table,
-// all calls fail with New's error, from the next check on. A call that
-// finds a dead connection, or conflicts with others, retries for about half a
-// second, and never beyond its context.
-type Store struct {
+// A store is the grant.Store that New returns.
+type store struct {
 	db    *sql.DB
 	d     *Dialect
 	o     Options
@@ -153,8 +138,36 @@ func Schema(d *Dialect, table string) ([]string, error) {
 // a primary that writes its commits to disk, and that the table is like one
 // made by Schema. For the latter it writes rows that it rolls back. If the
 // database is unreachable, the error is the driver's.
-func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error) {
-	s := &Store{db: db, d: d, o: *cmp.Or(o, new(Options))}
+//
+// The Store is safe for concurrent use by multiple goroutines, and any number of
+// Stores in any number of processes may use one table.
+//
+// Get, List and Lineage are linearizable on one primary; List shows each key as
+// it is when its page of 512 keys is read. What they show may not be durable
+// yet; see the package documentation. A CAS is one statement that is committed
+// before CAS returns, at any isolation level of the session.
+//
+// Reads from a replica fail with an error that matches ErrReplica; the error of
+// a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary counts as
+// a replica once the Store has used one that was promoted later. While the
+// database is in a state in which New would reject its settings or the table,
+// all calls fail with New's error, from the next check on. A call that
+// finds a dead connection, or conflicts with others, retries for about half a
+// second, and never beyond its context.
+//
+// The Store also has a method Check(context.Context) ([]string, error). It
+// returns the dangers of the database, one sentence each: for example, replicas
+// that may lack commits when they are promoted.
+func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, error) {
+	s, err := newStore(ctx, db, d, o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, error) {
+	s := &store{db: db, d: d, o: *cmp.Or(o, new(Options))}
 	s.o.Table = cmp.Or(s.o.Table, defaultTable)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.open(ctx, s.o.Table, s.o.Create); err != nil {
@@ -166,14 +179,14 @@ func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error
 }
 
 // name prepares the statements for a table.
-func (s *Store) name(table string) {
+func (s *store) name(table string) {
 	s.table = table
 	s.get, s.insert, s.update = s.in(s.d.get), s.in(s.d.insert), s.in(s.d.update)
 	s.list, s.lineage, s.time = s.in(s.d.list), s.in(s.d.lineage), s.in(s.d.clock)
 }
 
 // in returns a statement of the dialect for this table and server.
-func (s *Store) in(statement string) string {
+func (s *store) in(statement string) string {
 	return strings.NewReplacer("{T}", s.table, "{P}", s.primary).Replace(statement)
 }
 
@@ -187,7 +200,7 @@ func notSent(what string, err error) error {
 
 // enter begins a call, unless the database is unfit. Its context is also done
 // when Close begins.
-func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if unfit := s.unfit.Load(); unfit != nil {
 		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, *unfit)
 	}
@@ -195,7 +208,7 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 }
 
 // begun is enter for any database.
-func (s *Store) begun(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (s *store) begun(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 	}
@@ -251,7 +264,7 @@ func discard(conn *sql.Conn) {
 // with others. Other code may have left it in a state in which every call
 // fails, for example with locked tables, and the pool hands out first what was
 // returned last.
-func (s *Store) back(conn *sql.Conn, err error) {
+func (s *store) back(conn *sql.Conn, err error) {
 	if err == nil || s.d.again(err) {
 		_ = conn.Close()
 		return
@@ -261,7 +274,7 @@ func (s *Store) back(conn *sql.Conn, err error) {
 
 // stale returns an error if a server must not be trusted because of its value
 // of primary: it is a replica, or was replaced by a promoted server.
-func (s *Store) stale(state int64) error {
+func (s *store) stale(state int64) error {
 	for {
 		newest := s.promoted.Load()
 		switch {
@@ -277,7 +290,7 @@ func (s *Store) stale(state int64) error {
 }
 
 // begin ends a transaction left open on a connection.
-func (s *Store) begin(ctx context.Context, conn *sql.Conn) (err error) {
+func (s *store) begin(ctx context.Context, conn *sql.Conn) (err error) {
 	if s.d.begin != "" {
 		_, err = conn.ExecContext(ctx, s.d.begin)
 	}
@@ -286,7 +299,7 @@ func (s *Store) begin(ctx context.Context, conn *sql.Conn) (err error) {
 
 // read runs f, which only reads, on a connection to the primary, and repeats it
 // if necessary. f returns the value of primary at the time of the read.
-func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
+func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
 	for dead, again := 0, 0; ; {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
@@ -328,7 +341,7 @@ func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 
 // readRow makes a call that reads one row: the values of dest and that of
 // primary. what describes the call in errors.
-func (s *Store) readRow(ctx context.Context, what, query string, args []any, dest ...any) error {
+func (s *store) readRow(ctx context.Context, what, query string, args []any, dest ...any) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return err
@@ -345,7 +358,7 @@ func (s *Store) readRow(ctx context.Context, what, query string, args []any, des
 }
 
 // Get returns the value of a key, or nil.
-func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
@@ -361,7 +374,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // empty returns the error of a key with an empty value, which no Store writes.
 // Without it, the key would look absent.
-func (s *Store) empty(key string) error {
+func (s *store) empty(key string) error {
 	return fmt.Errorf("%w: sqlstore: key %q in table %s has an empty value: another program writes to it: %w", grant.ErrNotSent, key, s.table, grant.ErrDamaged)
 }
 
@@ -376,7 +389,7 @@ func (s *Store) empty(key string) error {
 //
 // The result is also unknown if the server has applied it with a warning, or if
 // the server turns out to have been replaced by another.
-func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := cmp.Or(grant.CheckKey(key), grant.CheckValue(next)); err != nil {
 		return false, err
 	}
@@ -436,7 +449,7 @@ func (e *doubtError) Unwrap() error { return e.error }
 
 // send makes one attempt of a CAS on a connection, which it returns to the
 // pool. It returns the number of rows that were durably changed.
-func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
+func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
 	defer func() {
 		if err != nil && s.d.duplicate(err) {
 			_ = conn.Close()
@@ -488,7 +501,7 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 }
 
 // warnings returns the warnings that the driver has received on a connection.
-func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
+func (s *store) warnings(conn *sql.Conn) (found []string, err error) {
 	if s.o.Warnings == nil {
 		return nil, nil
 	}
@@ -503,7 +516,7 @@ func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
 var errOpen = errors.New("it is not committed: other code that uses the same sql.DB left the connection inside a transaction")
 
 // settle ensures, on the connection of an applied CAS, that it is committed.
-func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
+func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
 	if s.d.warnings != nil {
 		if warned, err = s.d.warnings(ctx, conn); err != nil {
 			return nil, err
@@ -530,7 +543,7 @@ func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment, later keys later.
-func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
 			return nil, err
@@ -573,7 +586,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 
 // shown returns the value of one of many keys or, for an empty one, the text of
 // the error.
-func (s *Store) shown(r row) []byte {
+func (s *store) shown(r row) []byte {
 	if len(r.value) == 0 {
 		return []byte(s.empty(r.key).Error())
 	}
@@ -581,7 +594,7 @@ func (s *Store) shown(r row) []byte {
 }
 
 // List calls yield for every key with the prefix.
-func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return err
@@ -630,7 +643,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 
 // Lineage returns the identity of the table and the number of writes to its
 // rows.
-func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+func (s *store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	var name []byte
 	if err := s.readRow(ctx, "read the revision", s.lineage, nil, &name, &revision); err != nil {
 		return "", 0, err
@@ -645,7 +658,7 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 
 // Time returns the time of the server's clock, at the resolution of the
 // dialect.
-func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	var micros int64
 	if err := s.readRow(ctx, "read the clock", s.time, nil, &micros); err != nil {
 		return time.Time{}, 0, err
@@ -654,7 +667,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 }
 
 // Close closes the store. Calls in progress end with an error.
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.once.Do(func() {
 		s.cancel()
 		s.done.Wait()

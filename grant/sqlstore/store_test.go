@@ -23,7 +23,7 @@ func TestStore(t *testing.T) {
 		databases[s] = f
 		return s
 	}
-	storetest.RunWith(t, func(t *testing.T) grant.Store { return open(t, newFake()) }, &storetest.Options{
+	storetest.Run(t, func(t *testing.T) grant.Store { return open(t, newFake()) }, &storetest.Options{
 		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, databases[first]) },
 	})
 }
@@ -158,7 +158,7 @@ func TestNew(t *testing.T) {
 		o := &Options{Create: true}
 		test.spoil(f, o)
 		db := f.open()
-		_, err := New(t.Context(), db, PostgreSQL(), o)
+		_, err := newStore(t.Context(), db, PostgreSQL(), o)
 		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.words) {
 			t.Errorf("%s: %v, want %v with %q", test.name, err, test.want, test.words)
 		}
@@ -343,7 +343,7 @@ func TestEmptyValue(t *testing.T) {
 func TestSharedDatabase(t *testing.T) {
 	db := newFake().open()
 	defer db.Close()
-	s, err := New(t.Context(), db, PostgreSQL(), &Options{Create: true})
+	s, err := newStore(t.Context(), db, PostgreSQL(), &Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}

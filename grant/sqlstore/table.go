@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/firnid/firn/grant"
 )
 
 // open finds the table, creates it if requested, and checks that it keeps what
 // is written to it. From then on the Store uses its name with its schema, so
 // that neither another search path nor a temporary table can replace it.
-func (s *Store) open(ctx context.Context, table string, create bool) error {
+func (s *store) open(ctx context.Context, table string, create bool) error {
 	schema, name, err := s.d.split(table)
 	if err != nil {
 		return err
@@ -79,7 +77,7 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 
 // choosePrimary finds the expression by which the server describes itself, and
 // checks that it is a primary.
-func (s *Store) choosePrimary(ctx context.Context) (err error) {
+func (s *store) choosePrimary(ctx context.Context) (err error) {
 	var state int64
 	for _, s.primary = range s.d.primary {
 		if err = s.db.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err == nil {
@@ -98,7 +96,7 @@ func (s *Store) choosePrimary(ctx context.Context) (err error) {
 
 // identify checks that the table has an identity, and creates one if the table
 // has no rows. Other processes may do so at the same time.
-func (s *Store) identify(ctx context.Context, create bool) error {
+func (s *store) identify(ctx context.Context, create bool) error {
 	var filled bool
 	if err := s.db.QueryRowContext(ctx, s.in(s.d.rows)).Scan(&filled); err != nil {
 		return err
@@ -116,7 +114,7 @@ func (s *Store) identify(ctx context.Context, create bool) error {
 // It detects anything that changes keys or values on their way; checkTable
 // covers only the common causes. A user without permission to write is
 // accepted, because reading does no harm.
-func (s *Store) probe(ctx context.Context) error {
+func (s *store) probe(ctx context.Context) error {
 	var err error
 	for again := 1; ; again++ {
 		if err = s.probeOnce(ctx); !s.d.again(err) || !pause(ctx, again) {
@@ -129,17 +127,17 @@ func (s *Store) probe(ctx context.Context) error {
 	return fmt.Errorf("sqlstore: write to table %s and read it back: %w", s.table, err)
 }
 
-func (s *Store) probeOnce(ctx context.Context) error {
+func (s *store) probeOnce(ctx context.Context) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
 	prefix := "!probe/" + rand.Text() + "/"
-	keys := []string{prefix + "A", prefix + "a", prefix + strings.Repeat("b", grant.MaxKey-len(prefix))} // in order
+	keys := []string{prefix + "A", prefix + "a", prefix + strings.Repeat("b", 256-len(prefix))} // in order
 
 	// Every byte, and bytes at the end that are easily lost.
-	value := make([]byte, grant.MaxValue)
+	value := make([]byte, 4096)
 	for i := range value {
 		value[i] = byte(i)
 	}

@@ -22,7 +22,7 @@ type memory struct {
 // replicas that may lack commits when they are promoted, or nodes that may show
 // stale data, and what New would reject. Later calls also return what has
 // changed since the first. The text of a danger stays the same while it lasts.
-func (s *Store) Check(ctx context.Context) (dangers []string, err error) {
+func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.begun(ctx)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (s *Store) Check(ctx context.Context) (dangers []string, err error) {
 }
 
 // judge makes calls fail while New would reject the database.
-func (s *Store) judge(ctx context.Context) error {
+func (s *store) judge(ctx context.Context) error {
 	unfit := s.d.check(ctx, s.db)
 	if unfit == nil || errors.Is(unfit, ErrReplica) { // every call finds a replica
 		unfit = s.d.checkTable(ctx, s.db, s.schema, s.unquoted)
@@ -60,7 +60,7 @@ func (s *Store) judge(ctx context.Context) error {
 }
 
 // watch judges the database periodically, until Close begins.
-func (s *Store) watch() {
+func (s *store) watch() {
 	for {
 		select {
 		case <-s.ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/firnid/firn/grant"
 )
@@ -21,7 +22,7 @@ func oddKeys() []string {
 	}
 }
 
-func testKeys(t tb, su suite) {
+func testKeys(t *testing.T, su suite) {
 	s := su.new(t)
 	keys := oddKeys()
 	for _, key := range keys {
@@ -47,12 +48,12 @@ func testKeys(t tb, su suite) {
 	}
 }
 
-func testBadKeys(t tb, su suite) {
+func testBadKeys(t *testing.T, su suite) {
 	s := su.new(t)
 	for _, key := range []string{
 		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".a", "-a", "_a", ":a", "a/-b", "a/.b",
 		"a b", " a", "a ", "a\x00", "\x00", "a\nb", "ö", "a\xff", `a\b`, `c:\a`, "a%b", "a*", "a?", "a,b", "a+b", "a=b", "a!b", "a~b", "a@b", `"a"`, "'",
-		strings.Repeat("a", grant.MaxKey+1), strings.Repeat("a", 1<<16),
+		strings.Repeat("a", 256+1), strings.Repeat("a", 1<<16),
 	} {
 		_, err := s.Get(s.ctx, key)
 		notSent(t, fmt.Sprintf("Get(%s)", quote([]byte(key))), err, nil)

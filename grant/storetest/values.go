@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/firnid/firn/grant"
+	"testing"
 )
 
-func testAbsent(t tb, su suite) {
+func testAbsent(t *testing.T, su suite) {
 	s := su.new(t)
 	s.want("a", "")
 	s.want("v1/orders/n/00042", "")
@@ -18,7 +17,7 @@ func testAbsent(t tb, su suite) {
 	s.want("a", "")
 }
 
-func testCreate(t tb, su suite) {
+func testCreate(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "1", true)
 	s.want("a", "1")
@@ -36,7 +35,7 @@ func testCreate(t tb, su suite) {
 	s.want("b", "1")
 }
 
-func testReplace(t tb, su suite) {
+func testReplace(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "0", true)
 	s.cas("b", "", "0", true)
@@ -57,7 +56,7 @@ func testReplace(t tb, su suite) {
 	}
 }
 
-func testRefused(t tb, su suite) {
+func testRefused(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "x", "1", false) // absent
 	s.want("a", "")
@@ -72,8 +71,8 @@ func testRefused(t tb, su suite) {
 	s.cas("a", "2", "1", true)
 	s.want("a", "1")
 	// An old value that no key can have.
-	if ok, err := s.CAS(s.ctx, "a", bytes.Repeat([]byte("1"), grant.MaxValue+1), []byte("4")); ok {
-		t.Errorf("CAS from a value of %d bytes = %v, %v, want it not applied", grant.MaxValue+1, ok, err)
+	if ok, err := s.CAS(s.ctx, "a", bytes.Repeat([]byte("1"), 4096+1), []byte("4")); ok {
+		t.Errorf("CAS from a value of %d bytes = %v, %v, want it not applied", 4096+1, ok, err)
 	}
 	s.want("a", "1")
 }
@@ -95,7 +94,7 @@ func near(value string) []string {
 	return slices.DeleteFunc(all, func(v string) bool { return v == value || v == "" })
 }
 
-func testCompareBytes(t tb, su suite) {
+func testCompareBytes(t *testing.T, su suite) {
 	s := su.new(t)
 	for i, value := range []string{"Value", "ab ", "a\x00", "\x00\x00", "\xff\xfe", "é", "e\u0301", "1", "01", "1.0", "\n", bytesOf(64), bytesOf(4000)} {
 		key := fmt.Sprintf("n/%d", i)
@@ -107,7 +106,7 @@ func testCompareBytes(t tb, su suite) {
 	}
 }
 
-func testCompareValue(t tb, su suite) {
+func testCompareValue(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "A", true)
 	s.cas("a", "A", "B", true)
@@ -116,7 +115,7 @@ func testCompareValue(t tb, su suite) {
 	s.want("a", "C")
 }
 
-func testValues(t tb, su suite) {
+func testValues(t *testing.T, su suite) {
 	s := su.new(t)
 	all := make([]byte, 256)
 	for i := range all {
@@ -124,8 +123,8 @@ func testValues(t tb, su suite) {
 	}
 	values := []string{
 		string(all), "\x00", "\x00\x01\x02", "\xff", "\xc3\x28", "a\x00b", "it's", `"`, `\`, `\x00`, "'; --", "%s%d", "{}", "null", "NULL", "\r\n", " ", "  a  ",
-		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(grant.MaxValue - 1), bytesOf(grant.MaxValue),
-		strings.Repeat("\x00", grant.MaxValue), strings.Repeat("\xff", grant.MaxValue),
+		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(4096 - 1), bytesOf(4096),
+		strings.Repeat("\x00", 4096), strings.Repeat("\xff", 4096),
 	}
 	last := ""
 	for i, value := range values {
@@ -144,10 +143,10 @@ func testValues(t tb, su suite) {
 	}
 }
 
-func testBadValues(t tb, su suite) {
+func testBadValues(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "1", true)
-	for _, value := range [][]byte{nil, {}, make([]byte, grant.MaxValue+1), make([]byte, 1<<20)} {
+	for _, value := range [][]byte{nil, {}, make([]byte, 4096+1), make([]byte, 1<<20)} {
 		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
 			ok, err := s.CAS(s.ctx, key, old, value)
 			if ok {
@@ -167,7 +166,7 @@ func scribble(b []byte) {
 	}
 }
 
-func testArguments(t tb, su suite) {
+func testArguments(t *testing.T, su suite) {
 	s := su.new(t)
 	old, next := []byte(nil), []byte("first")
 	for i := range 5 {
@@ -206,7 +205,7 @@ func testArguments(t tb, su suite) {
 	s.want("b", "abc")
 }
 
-func testResults(t tb, su suite) {
+func testResults(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "first", true)
 	s.cas("b", "", "second", true)

@@ -21,23 +21,26 @@ const here = "internal/arch/arch_test.go"
 // covered by another rule: the root module has none.
 var imports = []importLine{
 	// The library. Its internal packages are leaves.
-	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/mutant"}},
+	{pattern: ".", imports: []string{"internal/basen", "internal/freshness"}},
 	{pattern: "internal/basen"},
-	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
+	{pattern: "internal/freshness"},
 	{pattern: "internal/arch"},
-	{pattern: "internal/mutant"},
+	{pattern: "internal/mistakes"},
 	{pattern: "internal/history"},
+	{pattern: "internal/kubetest"},
+	{pattern: "internal/replicated", imports: []string{"grant"}, tests: []string{"grant/storetest"}},
+	{pattern: "typed", imports: []string{"."}},
+	{pattern: "veil", imports: []string{".", "typed"}},
 	{pattern: "tools/kube"},
-	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
 	{pattern: "tools/release"},
-	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
+	{pattern: "tools/deploy", tests: []string{"internal/kubetest"}},
 
 	// Coordination. A store knows the contract and no other store.
 	{
 		pattern: "grant",
-		imports: []string{".", "internal/mutant"},
-		tests:   []string{"grant/storetest", "grant/memstore"},
+		imports: []string{".", "typed"},
+		tests:   []string{"grant/storetest", "grant/memstore", "internal/replicated"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant", "internal/history"}, tests: []string{"grant/memstore"}},
 	{pattern: "grant/memstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
@@ -46,7 +49,7 @@ var imports = []importLine{
 	{
 		pattern: "sequencer",
 		imports: []string{".", "grant"},
-		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore"},
+		tests:   []string{"grant/memstore", "grant/dirstore", "internal/replicated"},
 	},
 
 	// The client speaks HTTP and knows nothing of grants.
@@ -54,58 +57,59 @@ var imports = []importLine{
 	{pattern: "client/clienttest", imports: []string{".", "client"}},
 
 	// Other modules may import everything that is published. They never import
-	// internal packages of the root module; that is part of the rule.
+	// internal packages of the root module; that is part of the rule, with one
+	// exception: tests of all modules use internal/kubetest.
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
-	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
-	{pattern: "kubestore/kubetest"},
+	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "internal/kubetest"}},
 	// The server. Protocols talk to service; they are leaves, and none imports
 	// another. Package server assembles them.
 	{
 		pattern: "server/internal/service",
-		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/inspect", "server/internal/fleet/members"},
+		imports: []string{".", "grant", "sequencer", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members"},
 		tests:   []string{"grant/memstore", "server/internal/fleet/health", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/rpcapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/service"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest"},
 	},
 	{pattern: "server/internal/protocol/rpcapi/firnv1"},
 	{
 		pattern: "server/internal/console",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
+		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/console/e2e",
-		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/protocol/httpapi", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/test/nettest", "server/internal/service"},
+		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/ids/form", "server/internal/protocol/httpapi", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/test/nettest", "server/internal/service"},
 	},
 	// The Peers of a service, over HTTP.
 	{
 		pattern: "server/internal/service/forwarding",
 		imports: []string{".", "grant", "sequencer", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
-		tests:   []string{"grant/memstore", "server/internal/access/auth", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
+		tests:   []string{"grant/memstore", "server/internal/access/auth", "server/internal/ids/form", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	// Building blocks of the protocols and of service.
 	{pattern: "server/internal/access/auth", imports: []string{"server/internal/config", "server/internal/access/readfile"}},
 	{pattern: "server/internal/config", imports: []string{".", "grant"}},
-	{pattern: "server/internal/ids/inspect", imports: []string{"."}},
+	{pattern: "server/internal/ids/inspect", imports: []string{".", "typed", "veil", "server/internal/ids/form"}},
+	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},
 	{pattern: "server/internal/ids/check", imports: []string{".", "server/internal/ids/inspect"}},
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
 	{
 		pattern: "server/internal/fleet/doctor",
-		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile"},
+		imports: []string{"grant", "server/internal/fleet/health", "server/internal/fleet/members", "server/internal/access/readfile", "server/internal/service"},
 		tests:   []string{".", "grant/memstore"},
 	},
 	{pattern: "server/internal/protocol/requestid"},
@@ -138,20 +142,21 @@ var imports = []importLine{
 	{
 		pattern: "server",
 		imports: []string{
-			".", "grant", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/service/forwarding", "server/internal/protocol/httpapi", "server/internal/protocol/listen", "server/internal/fleet/members",
+			".", "grant", "sequencer", "veil", "server/internal/access/auth", "server/internal/console", "server/internal/service/forwarding", "server/internal/protocol/httpapi", "server/internal/protocol/listen", "server/internal/fleet/members",
 			"server/internal/fleet/metrics", "server/internal/protocol/respapi", "server/internal/protocol/rpcapi", "server/internal/service", "server/internal/fleet/health", "server/internal/access/tlsconf", "server/internal/fleet/tracing",
 		},
-		tests: []string{"client", "grant/memstore", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest", "server/stores"},
+		tests: []string{"client", "grant/memstore", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest", "server/stores"},
 	},
 	{
 		pattern: "server/internal/test/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
 	},
 	{pattern: "server/internal/test/etcdtest"},
+	{pattern: "server/internal/test/conformance", tests: []string{".", "client", "server/internal/test/nettest"}},
 	{
 		pattern: "server/cmd/firn",
-		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"grant/memstore", "kubestore/kubetest"},
+		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "veil", "server/..."},
+		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},
 }

@@ -120,10 +120,8 @@ type checking struct {
 	bad      uint64 // lines that are not IDs
 	badFirst []string
 
-	parts   []part
-	began   time.Time
-	shown   time.Time // when progress was last shown
-	display bool
+	parts []part
+	began time.Time
 }
 
 // A part is a run of IDs on consecutive lines of one file.
@@ -137,16 +135,12 @@ const maxParts = 100_000
 
 func (c *checking) run(ctx context.Context, args []string) error {
 	c.began = time.Now()
-	c.shown = c.began
-	c.display = c.a.lookOf(c.a.stderr).terminal && c.a.getenv("TERM") != "dumb"
 	for _, name := range args {
 		if err := c.file(ctx, name); err != nil {
-			c.clear()
 			return checkError(err)
 		}
 	}
 	f := c.Report()
-	c.clear()
 	out := bufio.NewWriter(c.a.stdout)
 	if c.asJSON {
 		out.Write(append(c.appendJSON(nil, f), '\n'))
@@ -220,7 +214,6 @@ func (c *checking) file(ctx context.Context, name string) error {
 			c.parts = append(c.parts, part{count, where})
 		}
 		last = where.line
-		c.tick(count)
 		return nil
 	})
 }
@@ -232,11 +225,7 @@ func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := c.AddBytes(b); err != nil {
-			return err
-		}
-		c.tick(uint64(n))
-		return nil
+		return c.AddBytes(b)
 	})
 }
 
@@ -251,34 +240,6 @@ func (c *checking) where(n uint64) string {
 	}
 	p := c.parts[i]
 	return place{p.file, p.line + int(n-p.first)}.String()
-}
-
-// tick shows the progress from time to time.
-func (c *checking) tick(n uint64) {
-	if n&(1<<18-1) == 0 {
-		c.progress()
-	}
-}
-
-// progress shows the progress on a terminal, twice a second.
-func (c *checking) progress() {
-	if !c.display || time.Since(c.shown) < 500*time.Millisecond {
-		return
-	}
-	c.shown = time.Now()
-	text := fmt.Sprintf("%s IDs, %s/s", group(c.Count()), count(float64(c.Count())/time.Since(c.began).Seconds()))
-	if c.Inversions() > 0 {
-		text += fmt.Sprintf(", %s inversions", group(c.Inversions()))
-	}
-	text += fmt.Sprintf(", %s in use", textfmt.AboutSize(c.Memory()))
-	fmt.Fprintf(c.a.stderr, "\r\x1b[K%s", text)
-}
-
-// clear removes the progress.
-func (c *checking) clear() {
-	if c.display {
-		fmt.Fprint(c.a.stderr, "\r\x1b[K")
-	}
 }
 
 func (c *checking) report(w io.Writer, f check.Report) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
 )
@@ -20,7 +21,8 @@ func newCompose(a *app) *cobra.Command {
 		t      time.Time
 		node   string
 		seq    uint64
-		format firn.Format
+		format form.Form
+		prefix string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -67,13 +69,19 @@ continues, and exits with 1.`,
 				return misuse("firn compose --time now", "--time is missing")
 			}
 			if !cmd.Flags().Changed("format") {
-				format = layout.Format()
+				format = form.Of(layout.Format())
 			}
 			if layout.ReadOnly() {
 				return misuse("", "%w", inspect.ReadOnlyError(layout))
 			}
 			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("", "--format %s: %w", format, inspect.Plain(err))
+				return misuse("", "--format %s: %w", &format, inspect.Plain(err))
+			}
+			if format.IsVeiled() {
+				return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
+			}
+			if err := usePrefix(&format, "format", prefix); err != nil {
+				return err
 			}
 			p := firn.Parts{Time: t, Seq: seq}
 			if node != "" {
@@ -91,8 +99,8 @@ continues, and exits with 1.`,
 				fmt.Fprintf(out, "%s\n", n.AppendJSON(nil))
 				return out.Flush()
 			}
-			text := n.Append(nil, format)
-			if format != firn.Raw {
+			text := n.Append(nil, &format)
+			if !format.Is(firn.Raw) {
 				text = append(text, '\n')
 			}
 			out.Write(text)
@@ -103,7 +111,8 @@ continues, and exits with 1.`,
 	timeVar(cmd, a, &t, "time", "time of the ID: RFC 3339, a date, Unix milliseconds, now or -1h")
 	nodeVar(cmd, &node, "node of the ID")
 	numberVar(cmd, &seq, "seq", "", "sequence number within the tick")
-	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
+	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
+	prefixVar(cmd, &prefix, "prefix of typed text")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
 	return cmd
 }

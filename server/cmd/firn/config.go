@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/config"
@@ -48,6 +48,7 @@ var configKeys = []struct{ key, flag string }{
 	{"tokens", "tokens"},
 	{"forward-to", "forward-to"},
 	{"forward-token", "forward-token"},
+	{"veil-keys", "veil-keys"},
 	{"insecure", "insecure"},
 	{"limits.connections", "max-connections"},
 	{"limits.sequencers", "max-sequencers"},
@@ -216,99 +217,64 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 	return from, all
 }
 
-// ofLayouts are the flags needed to check templates.
-var ofLayouts = [...]string{"layout", "node", "nodes", "max-ahead", "store"}
-
-// load reads the configuration of serve.
-func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
-	path := cmp.Or(s.config, a.getenv(configEnv))
+// load sets flags that were not given from the environment and the file at
+// path; "" means none.
+func (s *serving) load(flags *pflag.FlagSet, path string, getenv func(string) string) (all faults, err error) {
 	var f *config.File
+	s.config, s.getenv = path, getenv
 	if path != "" {
 		if f, all, err = readConfig(path); err != nil {
 			return nil, err
 		}
-		s.config = path
 		s.file.Store(f)
 	}
-	s.levelGiven = flags.Changed("log-level") || a.getenv(envOf("log.level")) != ""
-	s.said = make(map[string]bool)
-	for _, flag := range ofLayouts {
-		s.said[flag] = flags.Changed(flag) || a.getenv(envOf(keyOf(flag))) != ""
-	}
-	var more faults
-	s.from, more = applyConfig(flags, f, a.getenv)
-	s.settle(flags, more)
-	return append(all, more...), nil
-}
-
-// settle records which flags are set and which are not; wrong are the values
-// that could not be read.
-func (s *serving) settle(flags *pflag.FlagSet, wrong faults) {
+	var wrong faults
+	s.from, wrong = applyConfig(flags, f, getenv)
 	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
 	s.givenAhead = flags.Changed("max-ahead")
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
+	return append(all, wrong...), nil
 }
 
 // reload reads the file again and applies what can change while the server
-// runs: the templates, and log.level if no flag or variable sets it. It returns
-// the keys that need a restart.
+// runs: the templates, and the level of the log. It returns the keys that need
+// a restart.
 func (s *serving) reload() (changed bool, restart []string, err error) {
 	old := s.file.Load()
 	if old == nil {
 		return false, nil, nil
 	}
-	f, all, err := readConfig(s.config)
+	// All values must be valid, or nothing of the file is applied.
+	to, flags := servingFlags()
+	if err := flags.Parse(s.args); err != nil {
+		return false, nil, err
+	}
+	all, err := to.load(flags, s.config, s.getenv)
 	if err != nil {
 		return false, nil, err
 	}
-	// All values must be valid, or nothing of the file is applied.
-	to, flags := servingFlags()
-	from, more := applyConfig(flags, f, func(string) string { return "" })
-	to.settle(flags, more)
-	to.file.Store(f)
-	s.overrule(to)
-	all = append(append(append(all, more...), to.checkValues()...), to.checkNodes(false)...)
-	if err := all.error(from); err != nil {
+	all = append(append(all, to.checkValues()...), to.checkNodes(false)...)
+	if err := all.error(to.from); err != nil {
 		return false, nil, err
 	}
 	text := func(f *config.File, key string) string {
-		for _, v := range f.Settings {
-			if v.Key == key {
-				return strings.Join(v.Values, ",")
-			}
+		i := slices.IndexFunc(f.Settings, func(v config.Setting) bool { return v.Key == key })
+		if i < 0 {
+			return ""
 		}
-		return ""
+		return strings.Join(f.Settings[i].Values, ",")
 	}
-	level := s.logging.reload(&to.logging)
+	f := to.file.Load()
 	for _, k := range configKeys {
-		if text(old, k.key) != text(f, k.key) && !(k.key == "log.level" && level) {
+		if k.key != "log.level" && text(old, k.key) != text(f, k.key) {
 			restart = append(restart, k.key)
 		}
 	}
+	s.level.Set(to.logLevel)
 	s.file.Store(f)
 	return true, restart, nil
-}
-
-// overrule lets flags and variables from the start override a file that was
-// read again.
-func (s *serving) overrule(to *serving) {
-	if s.said["layout"] {
-		to.layout, to.anyLayout = s.layout, s.anyLayout
-	}
-	if s.said["max-ahead"] {
-		to.maxAhead, to.givenAhead = s.maxAhead, s.givenAhead
-	}
-	if s.said["node"] {
-		to.node = s.node
-	}
-	if s.said["nodes"] {
-		to.nodes = s.nodes
-	}
-	if s.said["store"] {
-		to.store = s.store
-	}
 }
 
 // template returns the template of a name.
@@ -324,7 +290,7 @@ func (s *serving) template(name string) (server.Template, error) {
 	}
 	t.Layout, t.MaxAhead, t.Window = found.Layout, found.MaxAhead, found.Window
 	if found.HasNodes {
-		t.Nodes = &sequencer.Range{Lo: found.Lo, Hi: found.Hi}
+		t.Nodes = &grant.Range{Lo: found.Lo, Hi: found.Hi}
 	}
 	return t, nil
 }
@@ -347,26 +313,20 @@ func newConfigCheck(a *app) *cobra.Command {
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := servingFlags()
-			f, all, err := readConfig(args[0])
-			var exit *exitError
+			all, err := s.load(flags, args[0], func(string) string { return "" })
+			exit := new(exitError)
 			switch {
 			case errors.As(err, &exit) && exit.code == exitFailed:
 				return err
 			case err != nil:
 				return &exitError{exitNo, err, ""}
 			}
-			s.file.Store(f)
-			from, more := applyConfig(flags, f, func(string) string { return "" })
-			s.from = from
-			s.settle(flags, more)
-			all = append(all, more...)
-			_, more = s.check(false)
-			all = append(all, more...)
-			more = s.checkFiles(nil)
-			if err := append(all, more...).error(from); err != nil {
-				errors.As(err, &exit)
+			_, more := s.check(false)
+			all = append(append(all, more...), s.checkFiles(nil)...)
+			if errors.As(all.error(s.from), &exit) {
 				return &exitError{exitNo, exit.err, exit.hint}
 			}
+			f := s.file.Load()
 			fmt.Fprintf(a.stdout, "%s is valid: %s and %s for sequencers\n", args[0], howMany(len(f.Settings), "key"), howMany(len(f.Templates), "template"))
 			return nil
 		},
@@ -393,13 +353,12 @@ func servingFlags() (*serving, *pflag.FlagSet) {
 // and the variables; "" leaves them out.
 func (a *app) configured(file, store string) (*serving, error) {
 	s, flags := servingFlags()
-	s.config = file
 	if store != "" {
 		if err := flags.Set("store", store); err != nil {
 			return nil, misuse("", "--store: %w", err)
 		}
 	}
-	wrong, err := s.load(a, flags)
+	wrong, err := s.load(flags, cmp.Or(file, a.getenv(configEnv)), a.getenv)
 	return s, cmp.Or(err, wrong.error(s.from))
 }
 
@@ -424,16 +383,8 @@ func newConfigPrint(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := servingFlags()
-			var f *config.File
-			var all faults
-			if len(args) == 1 {
-				var err error
-				if f, all, err = readConfig(args[0]); err != nil {
-					return err
-				}
-			}
-			from, more := applyConfig(flags, f, a.getenv)
-			if err := append(all, more...).error(from); err != nil {
+			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
+			if err := cmp.Or(err, all.error(s.from)); err != nil {
 				return err
 			}
 			for _, v := range unknownVars(a.environment(), s.node) {
@@ -442,7 +393,7 @@ func newConfigPrint(a *app) *cobra.Command {
 				}
 				a.note("unknown environment variable %s%s", v.name, v.near)
 			}
-			printConfig(a.stdout, flags, f, from)
+			printConfig(a.stdout, flags, s.file.Load(), s.from)
 			return nil
 		},
 	}

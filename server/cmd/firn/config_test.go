@@ -51,7 +51,7 @@ func TestConfigDocs(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s |\n", k.key, k.flag, byDefault, usage)
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !keyOf[f.Name] && f.Name != "allow-local-mac" && f.Name != "help" { // it is of one machine
+		if !keyOf[f.Name] && f.Name != "allow-local-mac" && f.Name != "config" && f.Name != "help" { // it is of one machine
 			t.Errorf("the flag --%s has no key", f.Name)
 		}
 	})
@@ -108,7 +108,7 @@ func TestListenAlone(t *testing.T) {
 		if err := flags.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
-		wrong, err := s.load(a, flags)
+		wrong, err := s.load(flags, a.getenv(configEnv), a.getenv)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,11 +270,11 @@ func TestReloadFaults(t *testing.T) {
 	write("max-ahead: 1s")
 	a, _, _ := serveApp(t)
 	s, flags := servingFlags()
-	s.config = file
-	if err := flags.Parse([]string{"--layout", "hazelcast"}); err != nil {
+	s.args = []string{"--layout", "hazelcast"}
+	if err := flags.Parse(s.args); err != nil {
 		t.Fatal(err)
 	}
-	wrong, err := s.load(a, flags)
+	wrong, err := s.load(flags, file, a.getenv)
 	if err := errors.Join(err, wrong.error(s.from)); err != nil {
 		t.Fatal(err)
 	}

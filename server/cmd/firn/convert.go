@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
 )
@@ -17,7 +18,10 @@ import (
 func newConvert(a *app) *cobra.Command {
 	var (
 		from   inspect.Encoding
-		to     = firn.Decimal
+		to     form.Form
+		prefix string
+		veiled veilFlags
+		layout firn.Layout
 		size   string
 		groups uint64
 		csv    string
@@ -44,7 +48,13 @@ half is 0 has a different form in each size:
 
 The formats are dec, hex, bin, base32 (Crockford), base36, base58 (Bitcoin),
 base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
--fixed for leading zeros, or -short for none.`,
+-fixed for leading zeros, or -short for none.
+
+The format typed writes a prefix in front, and reads only texts with that prefix:
+
+  firn convert --from dec --to typed --prefix order 117383499776000003
+
+` + veilHelp,
 		Example: `  firn convert --to base62 7130316800004390912
   firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1
@@ -57,6 +67,28 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 			if c.bits, err = bitsOf(size); err != nil {
 				return err
 			}
+			if from.IsTyped() {
+				c.from = inspect.Typed(prefix)
+			}
+			if to.IsTyped() || !from.IsTyped() {
+				if err := usePrefix(&c.to, "to", prefix); err != nil {
+					return err
+				}
+			}
+			if to.IsVeiled() || from.IsVeiled() {
+				v, err := veiled.veil(layout)
+				if err != nil {
+					return err
+				}
+				if from.IsVeiled() {
+					c.from = inspect.Veiled(v)
+				}
+				if to.IsVeiled() {
+					c.to = form.VeiledBy(v)
+				}
+			} else if err := noVeil(cmd); err != nil {
+				return err
+			}
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
@@ -64,7 +96,7 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
 			} else {
-				in := idInput{a: a, csv: csv, from: from, bits: c.bits}
+				in := idInput{a: a, csv: csv, from: c.from, bits: c.bits}
 				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
 					return c.line(out, where, text, bad)
 				})
@@ -76,7 +108,10 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 		},
 	}
 	encodingVar(cmd, &from)
-	formatVar(cmd, &to, "to", "", "output format (default dec)")
+	formVar(cmd, &to, "to", "", "output format (default dec)")
+	prefixVar(cmd, &prefix, "prefix of typed text")
+	veiled.flags(cmd)
+	layoutVar(cmd, &layout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
 	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
@@ -88,12 +123,10 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 type converter struct {
 	a      *app
 	from   inspect.Encoding
-	to     firn.Format
+	to     form.Form
 	bits   int // 0: as in the text
 	groups int // bits between spaces; 0: none
 	asJSON bool
-
-	width64 int // maximum length of a 64-bit ID in the format from
 
 	tally tally
 	buf   []byte
@@ -103,17 +136,17 @@ type converter struct {
 func (c *converter) check(cmd *cobra.Command, args []string) error {
 	from, isFormat := c.from.Format()
 	switch {
-	case c.groups > 0 && c.to != firn.Binary:
+	case c.groups > 0 && !c.to.Is(firn.Binary):
 		return misuse("", "--group needs --to bin")
 	case c.groups > 64:
 		return misuse("", "--group %d: it must be at most 64", c.groups)
-	case c.to == firn.UUID && c.bits == 64:
+	case c.to.Is(firn.UUID) && c.bits == 64:
 		return misuse("", "--to uuid needs IDs of 128 bits")
-	case c.to == firn.UUID:
+	case c.to.Is(firn.UUID):
 		c.bits = 128
-	case c.to == firn.Raw && c.asJSON:
+	case c.to.Is(firn.Raw) && c.asJSON:
 		return misuse("", "--to raw writes bytes, which JSON cannot contain")
-	case c.to == firn.Raw && c.a.lookOf(c.a.stdout).terminal:
+	case c.to.Is(firn.Raw) && c.a.lookOf(c.a.stdout).terminal:
 		return misuse("send them to a file or a pipe, or use --to hex", "--to raw writes bytes that a terminal cannot show")
 	}
 	if isFormat && from == firn.Raw {
@@ -126,9 +159,6 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("bits") || c.bits == 0 {
 			return misuse("--bits 64 or --bits 128", "--from raw: the size of the IDs is needed")
 		}
-	}
-	if from.Fits(64) == nil {
-		c.width64 = len(from.Fixed().Append(nil, 0)) // auto: decimal
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
@@ -165,20 +195,6 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 
 // text appends the converted text.
 func (c *converter) text(text string) error {
-	// Try 64 bits of the format first, or decimal if none is given: the result is
-	// the same as that of inspect.Decode, with fewer steps. Leading zeros may have
-	// another meaning.
-	f, ok := c.from.Format()
-	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
-		id, err := f.Parse(text)
-		if err == nil {
-			c.append(inspect.ID64(id))
-			return nil
-		}
-		if c.bits == 64 {
-			return err
-		}
-	}
 	b, _, err := inspect.Decode(text, c.from, c.bits)
 	if err != nil {
 		return err
@@ -186,18 +202,23 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	c.append(inspect.IDOf(b))
-	return nil
+	return c.append(b)
 }
 
-func (c *converter) append(n inspect.ID) {
+func (c *converter) append(n inspect.ID) error {
+	if c.to.IsVeiled() {
+		if err := c.to.Check(n.Append(nil, firn.Raw)); err != nil {
+			return err
+		}
+	}
 	c.begin()
 	if c.groups > 0 {
 		c.buf = appendGroups(c.buf, n.Append(nil, firn.Binary), c.groups)
 	} else {
-		c.buf = n.Append(c.buf, c.to)
+		c.buf = n.Append(c.buf, &c.to)
 	}
-	c.end(n.Bits())
+	c.end(8 * len(n))
+	return nil
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -215,10 +236,10 @@ func appendGroups(b, bits []byte, group int) []byte {
 // appendLong appends an ID of 96 or 160 bits, for which there are few formats.
 func (c *converter) appendLong(b []byte) error {
 	c.begin()
-	switch c.to {
-	case firn.Decimal:
+	switch {
+	case c.to.Is(firn.Decimal):
 		c.buf = new(big.Int).SetBytes(b).Append(c.buf, 10)
-	case firn.Hex:
+	case c.to.Is(firn.Hex):
 		c.buf = fmt.Appendf(c.buf, "%x", b)
 	default:
 		return fmt.Errorf("an ID of %d bits can only be written as dec or hex", 8*len(b))
@@ -237,7 +258,7 @@ func (c *converter) end(bits int) {
 	switch {
 	case c.asJSON:
 		c.buf = fmt.Appendf(c.buf, "\",\"format\":%q,\"bits\":%d}\n", c.to.String(), bits)
-	case c.to != firn.Raw:
+	case !c.to.Is(firn.Raw):
 		c.buf = append(c.buf, '\n')
 	}
 }
@@ -247,7 +268,9 @@ func (c *converter) bytes(out *records.Writer, r io.Reader) error {
 	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		c.append(inspect.IDOf(b))
+		if err := c.append(b); err != nil {
+			return err
+		}
 		_, err := out.Write(c.buf)
 		return err
 	})

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/fleet/doctor"
 )
 
@@ -33,10 +35,12 @@ or make their times wrong.
   store        whether it answers, how fast, and whether its settings are dangerous
   other store  with --other-store, a store whose IDs meet those of the first in one database:
                whether node IDs of a sequencer are in both
+  config       whether serve accepts the configuration, the token and TLS files, as at its start
+  forward      whether the servers of --forward-to answer, and use this store
   members      the versions of the servers of the store
   file system  the free space of a store in a directory
   limits       how many files a process may open
-  address      whether the server can listen, or already does
+  address      whether the server can listen, or already does and is ready
   TLS          when its certificates expire
 
 Run it as the server's user, with the same FIRN_… variables and --config. It changes
@@ -105,7 +109,31 @@ func (a *app) doctor(ctx context.Context, s *serving, other string, asJSON bool)
 		defer s.Close()
 		c.Other = s
 	}
+	endpoints, wrong := s.check(true) // as serve does when it starts
+	for _, e := range endpoints {
+		e.close()
+	}
+	wrong = append(wrong, s.checkFiles(nil)...)
+	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 && len(s.forwardTo) > 0 {
+		token, err := auth.OpenBearer(s.forwardToken, nil)
+		if err != nil {
+			return err
+		}
+		if token != nil {
+			c.Forward.Token = token.Token()
+		}
+		if s.tls != (tlsconf.Files{}) {
+			files, err := tlsconf.Load(s.tls, nil)
+			if err != nil {
+				return err
+			}
+			c.Forward.TLS = files.Client()
+		}
+	}
 	found := doctor.Run(ctx, c)
+	for _, f := range wrong {
+		found = append(found, doctor.Finding{Check: "config", Level: doctor.Fix, Text: "--" + f.flag + ": " + f.err.Error(), Fix: f.hint})
+	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
 	}

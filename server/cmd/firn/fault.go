@@ -43,7 +43,7 @@ func (f *faults) exit(flag, value string, err error) {
 	for _, prefix := range [...]string{fmt.Sprintf("--%s %q: ", flag, value), fmt.Sprintf("--%s %s: ", flag, value), "--" + flag + ": ", "firn: ", "grant: ", flag + " is " + value + ": "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	one.err = &inWords{text, one.err}
+	one.err = errors.New(text)
 	*f = append(*f, one)
 }
 
@@ -105,7 +105,7 @@ func (f faults) error(from origin) error {
 		hint = "run firn config print for all keys and their meanings"
 	}
 	if len(all) == 1 {
-		return &exitError{code, &inWords{all[0].text, f[0].err}, cmp.Or(all[0].hint, hint)}
+		return &exitError{code, errors.New(all[0].text), cmp.Or(all[0].hint, hint)}
 	}
 	lines := make([]string, len(all))
 	for i, s := range all {
@@ -114,11 +114,7 @@ func (f faults) error(from origin) error {
 			lines[i] += " (" + s.hint + ")"
 		}
 	}
-	errs := make([]error, len(f))
-	for i, one := range f {
-		errs[i] = one.err
-	}
-	return &exitError{code, &inWords{strings.Join(lines, "\n"), errors.Join(errs...)}, hint}
+	return &exitError{code, errors.New(strings.Join(lines, "\n")), hint}
 }
 
 // quoted quotes a value unless it is a word.
@@ -157,13 +153,3 @@ func wrongValue(flag *pflag.Flag, err error) string {
 	}
 	return strings.TrimPrefix(err.Error(), "firn: ")
 }
-
-// An inWords is an error with another text.
-type inWords struct {
-	text string
-	err  error
-}
-
-func (e *inWords) Error() string { return e.text }
-
-func (e *inWords) Unwrap() error { return e.err }

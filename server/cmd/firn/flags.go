@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/config"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
@@ -130,10 +131,26 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
 	complete(cmd, "layout", presetNames)
 }
 
-// formatVar adds a flag for a format. Changed reports whether it was given.
-func formatVar(cmd *cobra.Command, f *firn.Format, name, short, usage string) {
-	cmd.Flags().VarP(&value[firn.Format]{f, firn.ParseFormat, nil, "FORMAT"}, name, short, usage)
+// formVar adds a flag for the form of IDs. Changed reports whether it was given.
+func formVar(cmd *cobra.Command, f *form.Form, name, short, usage string) {
+	cmd.Flags().VarP(&value[form.Form]{f, form.Parse, nil, "FORMAT"}, name, short, usage)
 	complete(cmd, name, formatNames)
+}
+
+// prefixVar adds --prefix.
+func prefixVar(cmd *cobra.Command, prefix *string, usage string) {
+	cmd.Flags().Var(&value[string]{prefix, form.ParsePrefix, asIs, "PREFIX"}, "prefix", usage)
+}
+
+// usePrefix completes the form of a flag with --prefix.
+func usePrefix(f *form.Form, flag, prefix string) error {
+	switch {
+	case f.IsTyped() && prefix == "":
+		return misuse("firn "+map[string]string{"to": "convert --to", "format": "range --format"}[flag]+" typed --prefix order", "--%s typed needs --prefix", flag)
+	case !f.IsTyped() && prefix != "":
+		return misuse("", "--prefix needs --%s typed", flag)
+	}
+	return f.SetPrefix(prefix)
 }
 
 // encodingVar adds --from.
@@ -182,7 +199,7 @@ func presetNames() []string {
 }
 
 func formatNames() []string {
-	return []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "base2 to base62", "flake32", "flake58", "uuid", "raw"}
+	return []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "base2 to base62", "flake32", "flake58", "uuid", "raw", "typed", "veiled"}
 }
 
 // complete offers words for a flag's value to the shell.

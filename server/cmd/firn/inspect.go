@@ -27,6 +27,7 @@ func newInspect(a *app) *cobra.Command {
 		summary bool
 		csv     string
 		diagram = "auto"
+		veiled  veilFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
@@ -41,7 +42,8 @@ the same bits. An ID that is more probably a random number has no known layout.
 
 Inspect detects the encoding. Digits are decimal; hexadecimal begins with 0x or has the
 full width of 16, 24, 32 or 40 digits (with a leading zero, if all of them could be
-decimal). Name the encoding with --from if that is wrong.
+decimal). Name the encoding with --from if that is wrong. Veiled IDs need
+--veil-key-file, and the --sequencer and --layout that they were made with.
 
 For files with a column of IDs, and for the standard input (-), it prints one line per ID.
 ` + columnHelp + `
@@ -68,6 +70,13 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			if err := cmp.Or(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err
 			}
+			if veiled.file != "" || from.IsVeiled() {
+				v, err := veiled.veil(layout)
+				if err != nil {
+					return err
+				}
+				from = inspect.Veiled(v)
+			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
 			var err error
@@ -84,7 +93,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				err = inspectJSON(cmd.Context(), &in, args, out, o, all, &t)
 			default:
 				var one bytes.Buffer
-				lines := linePrinter{scanner: inspect.NewScanner(o), asked: !layout.IsZero(), now: a.now}
+				lines := linePrinter{o: o, now: a.now}
 				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
 					t.all++
 					one.Reset()
@@ -110,6 +119,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	}
 	layoutVar(cmd, &layout, "layout of the IDs (default all known layouts)")
 	encodingVar(cmd, &from)
+	veiled.flags(cmd)
 	csvVar(cmd, &csv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
@@ -131,31 +141,25 @@ func decodedBits(l firn.Layout) int {
 // inspectJSON writes an object per ID. Unlikely readings of IDs in columns are
 // left out, unless all is set.
 func inspectJSON(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
-	reader := inspect.NewReader(o.Layout, o.From)
-	scanner := inspect.NewScanner(o)
 	var buf []byte
 	return in.each(ctx, args, out, func(where place, text string, err error) error {
 		t.all++
-		buf = buf[:0]
+		var r inspect.Result
+		if err == nil {
+			o.Now = in.a.now()
+			r, err = inspect.Read(text, o)
+		}
 		switch {
 		case err != nil:
-		case !o.Layout.IsZero():
-			buf, err = reader.AppendJSON(buf, text)
-		default:
-			var r inspect.Result
-			if all || where.line == 0 {
-				o.Now = in.a.now()
-				r, err = inspect.Read(text, o)
-			} else if r, err = scanner.Scan(text, in.a.now()); err == nil {
-				r.Explain(in.a.now())
-			}
-			if err == nil {
-				buf = r.AppendJSON(buf)
-			}
-		}
-		if err != nil {
 			t.bad++
 			buf = appendError(buf[:0], err)
+		case !o.Layout.IsZero():
+			buf = r.Readings[0].AppendParts(buf[:0])
+		default:
+			if where.line > 0 && !all {
+				r.DropUnlikely()
+			}
+			buf = r.AppendJSON(buf[:0])
 		}
 		_, err = out.Write(append(buf, '\n'))
 		return err
@@ -170,71 +174,52 @@ func appendError(b []byte, err error) []byte {
 
 // A linePrinter shows the IDs of a column to people, one per line.
 type linePrinter struct {
-	scanner *inspect.Scanner
-	asked   bool // a layout was given
-	now     func() time.Time
-	begun   bool
-	width   [3]int
-	buf     []byte
+	o     inspect.Options
+	now   func() time.Time
+	begun bool
+	width [3]int
 }
 
 func (p *linePrinter) print(w *bytes.Buffer, text string) error {
-	result, err := p.scanner.Scan(text, p.now())
+	p.o.Now = p.now()
+	result, err := inspect.Read(text, p.o)
 	if err != nil {
 		return err
 	}
+	asked := !p.o.Layout.IsZero()
 	if !p.begun {
 		p.begun = true
 		p.width = [3]int{max(20, len(text)), 12, 10}
-		if !p.asked {
-			p.line(w, "id", "layout", "likelihood", "time                      node  seq")
-		} else {
-			p.line(w, "id", "layout", "", "time                      node  seq")
+		title := "likelihood"
+		if asked {
+			p.width[2], title = -2, ""
 		}
+		p.line(w, "id", "layout", title, "time                      node  seq")
 	}
 	x := &result.Readings[0]
-	likelihood := x.Likelihood().String()
+	likelihood, parts := x.Likelihood().String(), ""
 	switch {
-	case p.asked:
+	case asked:
 		likelihood = ""
 	case !result.Known():
 		p.line(w, text, "unknown", "", "")
 		return nil
 	}
-	p.buf = p.buf[:0]
 	if x.HasParts {
-		p.buf = append(p.buf, x.Stamp()...)
-		p.buf = append(p.buf, "  "...)
-		at := len(p.buf)
-		p.buf = strconv.AppendUint(p.buf, x.Node, 10)
-		for len(p.buf) < at+4 {
-			p.buf = append(p.buf, ' ')
-		}
-		p.buf = append(p.buf, "  "...)
-		p.buf = strconv.AppendUint(p.buf, x.Seq, 10)
+		parts = fmt.Sprintf("%s  %-4d  %d", x.Stamp(), x.Node, x.Seq)
 	}
-	p.line(w, text, x.Name, likelihood, string(p.buf))
+	p.line(w, text, x.Name, likelihood, parts)
 	return nil
 }
 
+// line prints cells that are as wide as the widest so far.
 func (p *linePrinter) line(w *bytes.Buffer, id, layout, likelihood, rest string) {
-	if p.asked {
-		p.width[2] = -2
-	}
-	at := w.Len()
-	end := at
+	line := ""
 	for i, cell := range [...]string{id, layout, likelihood} {
-		w.WriteString(cell)
 		p.width[i] = max(p.width[i], len(cell))
-		end += p.width[i] + 2
-		for w.Len() < end {
-			w.WriteByte(' ')
-		}
+		line += fmt.Sprintf("%-*s", p.width[i]+2, cell)
 	}
-	w.WriteString(rest)
-	line := bytes.TrimRight(w.Bytes()[at:], " ")
-	w.Truncate(at + len(line))
-	w.WriteByte('\n')
+	fmt.Fprintln(w, strings.TrimRight(line+rest, " "))
 }
 
 // An idPrinter shows IDs to people.
@@ -321,12 +306,8 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
 		if x.Layout.IsZero() || x.Layout.NodeBits() == 48 {
 			node += "  " + inspect.MAC(x.Node)
 		}
-		var parts []string
-		for _, part := range x.NodeParts {
-			parts = append(parts, fmt.Sprintf("%s %d", part.Name, part.Value))
-		}
-		if len(parts) > 0 {
-			node += "  " + strings.Join(parts, ", ")
+		if parts := x.NodeText(); parts != "" {
+			node += "  " + parts
 		}
 		r.add("node", "%s", node)
 	}
@@ -339,41 +320,31 @@ func (p *idPrinter) addReasons(r *rows, x *inspect.Reading) {
 	if !p.o.Layout.IsZero() {
 		return
 	}
-	for _, reason := range x.For {
+	for _, reason := range x.For() {
 		r.add("for", "%s", reason)
 	}
-	for _, reason := range x.Against {
+	for _, reason := range x.Against() {
 		r.add("against", "%s", p.look.yellow(reason))
 	}
 }
 
 // addTexts adds the ID in all encodings.
 func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
-	texts := []firn.Format{firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62}
-	id, is64 := x.ID()
-	id128, is128 := x.ID128()
-	switch {
-	case is64:
-		for _, f := range texts {
-			if f == firn.Binary {
-				r.add("bin", "%s", appendGroups(nil, firn.Binary.Append(nil, id), 8))
-				continue
-			}
-			r.add(f.String(), "%s", f.Append(nil, id))
-		}
-		if id > math.MaxInt64 {
-			r.add("signed", "%d", int64(id))
-		}
-	case is128:
-		for _, f := range append([]firn.Format{firn.UUID}, texts...) {
-			if f == firn.Binary {
-				continue // wider than a terminal
-			}
-			r.add(f.String(), "%s", f.Append128(nil, id128))
-		}
-	default:
+	if x.Bits() != 64 && x.Bits() != 128 {
 		r.add("dec", "%s", x.Dec())
 		r.add("hex", "%s", x.Hex())
+	}
+	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Binary, firn.Base32, firn.Base36, firn.Base58, firn.Base62} {
+		switch {
+		case f.Fits(x.Bits()) != nil:
+		case f != firn.Binary:
+			r.add(f.String(), "%s", x.Bytes.Append(nil, f))
+		case x.Bits() == 64: // 128 are wider than a terminal
+			r.add("bin", "%s", appendGroups(nil, x.Bytes.Append(nil, f), 8))
+		}
+	}
+	if id, err := strconv.ParseUint(x.Dec(), 10, 64); x.Bits() == 64 && err == nil && id > math.MaxInt64 {
+		r.add("signed", "%d", int64(id))
 	}
 }
 
@@ -414,7 +385,7 @@ func boxWidth(box string) int {
 
 func (p *idPrinter) list(w io.Writer, x *inspect.Reading) {
 	t := table{head: []string{"bits", "field", "value"}, right: map[int]bool{0: true, 2: true}}
-	for _, piece := range x.Pieces {
+	for _, piece := range x.Pieces() {
 		value := fmt.Sprint(piece.Value)
 		if piece.Width > 64 {
 			value = "…"
@@ -433,7 +404,7 @@ func (p *idPrinter) reason(x *inspect.Reading) string {
 	} else if x.HasParts {
 		reasons = append(reasons, inspect.Span(-age)+" in the future")
 	}
-	for _, reason := range x.Against {
+	for _, reason := range x.Against() {
 		if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
 			return strings.Join(append(reasons, reason), "; ")
 		}

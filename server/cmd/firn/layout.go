@@ -61,7 +61,7 @@ node.`,
 			case doPlan && len(args) == 1:
 				return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
 			case doPlan:
-				p.Now = a.now()
+				p.now = a.now()
 				err := p.print(out, l, asJSON)
 				if e := out.Flush(); e != nil {
 					return e
@@ -97,9 +97,9 @@ node.`,
 		},
 	}
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
-	cmd.Flags().Float64Var(&p.Years, "years", 0, "with --plan: how long it must last from now")
-	cmd.Flags().Float64Var(&p.Nodes, "nodes", 0, "with --plan: number of nodes")
-	cmd.Flags().Float64Var(&p.Rate, "rate", 0, "with --plan: sustained IDs per second of one node")
+	cmd.Flags().Float64Var(&p.years, "years", 0, "with --plan: how long it must last from now")
+	cmd.Flags().Float64Var(&p.nodes, "nodes", 0, "with --plan: number of nodes")
+	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: sustained IDs per second of one node")
 	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: number of bits of an ID, up to 128 (default 63 and 53)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
@@ -133,15 +133,6 @@ func listPresets(w io.Writer, l look, asJSON bool) {
 	}
 	if asJSON {
 		return
-	}
-	switch {
-	case l.width == 0 || l.width >= 150:
-	case l.width >= 115:
-		t.keep(0, 1, 2, 3, 4, 5, 6)
-	case l.width >= 90:
-		t.keep(0, 2, 4, 5, 6)
-	default:
-		t.keep(0, 2, 5, 6)
 	}
 	t.print(w, l)
 	if l.terminal {
@@ -221,7 +212,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	}
 	var r rows
 	r.add("layout", "%s", look.bold(l.String()))
-	var keys []firn.PresetKey
+	var keys []string
 	for p := range firn.Presets() {
 		if p.Name == l.Preset() {
 			r.add("about", "%s", p.About)
@@ -266,7 +257,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	}
 	r.add("written", "%s", l.Format())
 	for _, k := range keys {
-		r.add("key", "%s=%s  %s", k.Name, k.Default, k.About)
+		r.add("key", "%s", k)
 	}
 	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", inspect.EpochText(l))
 	r.print(w, look)

@@ -22,9 +22,8 @@ import (
 
 // A logging is how serve logs, on stderr.
 type logging struct {
-	logFormat  string
-	logLevel   slog.Level
-	levelGiven bool // by a flag or the environment, which override the file
+	logFormat string
+	logLevel  slog.Level
 
 	level slog.LevelVar // the current level
 }
@@ -66,16 +65,6 @@ func (l *logging) logger(a *app) *slog.Logger {
 	signal.Notify(brokenPipes, syscall.SIGPIPE)
 	a.log = newLogWriter(a.stderr, missingLines(handler))
 	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
-}
-
-// reload applies what can change while the server runs: the level. It reports
-// whether the level of the file applies.
-func (l *logging) reload(to *logging) bool {
-	if l.levelGiven {
-		return false
-	}
-	l.level.Set(to.logLevel)
-	return true
 }
 
 // missingLines returns a function that formats the line about missing lines.

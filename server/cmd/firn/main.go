@@ -64,6 +64,7 @@ type app struct {
 
 	help    helpOutput // the help that cobra writes
 	started time.Time  // the time to which all times of a command are relative
+	args    []string   // the command line
 }
 
 // Exit codes.
@@ -125,7 +126,7 @@ func untilSignal(parent context.Context, next chan<- os.Signal, signals ...os.Si
 
 // run runs one command and returns the exit code.
 func run(ctx context.Context, a *app, args []string) int {
-	a.started = a.now()
+	a.started, a.args = a.now(), args
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

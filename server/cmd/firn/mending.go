@@ -45,7 +45,6 @@ func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 		return a.withStore(cmd.Context(), m.store, false, func(s grant.Store) error { return m.run(cmd.Context(), a, s, args, each) })
 	}
 	storeVar(cmd, &m.store)
-	a.completeNames(cmd, &m.store)
 	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
 	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
 	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")

@@ -68,7 +68,6 @@ no members. --yes does not ask for confirmation.
 		return a.printInfo(info, asJSON)
 	}
 	storeVar(cmd, &from)
-	a.completeNames(cmd, &from)
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")

@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
 )
@@ -26,12 +27,13 @@ type nexting struct {
 	allowLocal bool
 	store      string
 	name       string
-	nodes      *sequencer.Range
+	nodes      *grant.Range
 	allow      allowClock
 	noCreate   bool
-	format     firn.Format
+	format     form.Form
 	ownFormat  bool // no flag names another one than the layout's
 	asJSON     bool
+	veiled     string // file with keys
 }
 
 func newNext(a *app) *cobra.Command {
@@ -74,13 +76,13 @@ it.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
-	a.completeSequencer(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.allow)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
-	formatVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
+	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
+	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
 }
@@ -111,6 +113,9 @@ func (n *nexting) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if n.format.IsTyped() || n.format.IsVeiled() {
+			return misuse("use --store, or convert the IDs with firn convert", "--format %s needs a sequencer, but --node without --store is a static node ID", &n.format)
+		}
 		node, err := readNode(n.layout, n.node, n.allowLocal)
 		if err != nil {
 			return err
@@ -140,15 +145,15 @@ func (n *nexting) run(ctx context.Context) error {
 // record returns the format of the output.
 func (n *nexting) record() (record, error) {
 	if n.ownFormat {
-		n.format = n.layout.Format()
+		n.format = form.Of(n.layout.Format())
 	}
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
-		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", n.format, inspect.Plain(err))
+		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, inspect.Plain(err))
 	}
 	switch {
-	case n.format == firn.Raw && n.asJSON:
+	case n.format.Is(firn.Raw) && n.asJSON:
 		return record{}, misuse("", "--format raw writes bytes, which JSON cannot contain")
-	case n.format == firn.Raw && n.a.lookOf(n.a.stdout).terminal:
+	case n.format.Is(firn.Raw) && n.a.lookOf(n.a.stdout).terminal:
 		return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
 	}
 	return recordOf(n.format, n.asJSON), nil
@@ -156,12 +161,12 @@ func (n *nexting) record() (record, error) {
 
 // resolve returns the record, and the node IDs that may be acquired; nil means
 // all.
-func (n *nexting) resolve() (r record, nodes *sequencer.Range, err error) {
+func (n *nexting) resolve() (r record, nodes *grant.Range, err error) {
 	if r, err = n.record(); err != nil || n.node == "" {
 		return r, n.nodes, err
 	}
 	node, err := readNode(n.layout, n.node, n.allowLocal)
-	return r, &sequencer.Range{Lo: node, Hi: node}, err
+	return r, &grant.Range{Lo: node, Hi: node}, err
 }
 
 // fromStore writes IDs of a sequencer in the store.
@@ -180,6 +185,22 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 	if n.noCreate {
 		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
 			return notFound(ctx, s, n.name, err)
+		}
+	}
+	if n.format.IsVeiled() {
+		v, err := (&veilFlags{n.veiled, n.name}).veil(n.layout)
+		if err != nil {
+			return err
+		}
+		n.format = form.VeiledBy(v)
+	}
+	if n.format.IsTyped() {
+		info, err := grant.Lookup(ctx, s, n.name)
+		if err != nil && !errors.Is(err, grant.ErrNotFound) {
+			return err
+		}
+		if err := n.format.SetPrefix(info.Config.Prefix); err != nil {
+			return misuse("firn sequencer create "+n.name+" --prefix order", "--format typed: sequencer %s: %w", n.name, err)
 		}
 	}
 	r, nodes, err := n.resolve()
@@ -239,15 +260,15 @@ func writeFrom[I any](ctx context.Context, a *app, q interface {
 
 // A record is the form of an ID: format, with text before and after.
 type record struct {
-	format        firn.Format
+	format        form.Form
 	before, after string
 }
 
-func recordOf(f firn.Format, asJSON bool) record {
+func recordOf(f form.Form, asJSON bool) record {
 	switch {
 	case asJSON:
 		return record{f, `{"id":"`, "\"}\n"}
-	case f == firn.Raw:
+	case f.Is(firn.Raw):
 		return record{f, "", ""}
 	}
 	return record{f, "", "\n"}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // pipeBuf is PIPE_BUF on Linux: how much a pipe takes at once.
@@ -24,10 +25,10 @@ func (p *pieces) Write(b []byte) (int, error) {
 // has whole lines, and no more than a pipe takes at once.
 func TestWritesFitIntoPipes(t *testing.T) {
 	for _, r := range []record{
-		recordOf(firn.Decimal, false),
-		recordOf(firn.Hex, true),
-		recordOf(firn.Base62, false),
-		recordOf(firn.Raw, false),
+		recordOf(form.Of(firn.Decimal), false),
+		recordOf(form.Of(firn.Hex), true),
+		recordOf(form.Of(firn.Base62), false),
+		recordOf(form.Of(firn.Raw), false),
 	} {
 		for _, count := range []uint64{1, 215, 10_000} {
 			var want []byte
@@ -49,7 +50,7 @@ func TestWritesFitIntoPipes(t *testing.T) {
 			}
 			for _, b := range got {
 				whole := bytes.HasSuffix(b, []byte("\n"))
-				if r.format == firn.Raw {
+				if r.format.Is(firn.Raw) {
 					whole = len(b)%8 == 0
 				}
 				if len(b) == 0 || len(b) > pipeBuf || !whole {

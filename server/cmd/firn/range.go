@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
@@ -15,7 +16,8 @@ func newRange(a *app) *cobra.Command {
 	var (
 		layout   = firn.Default()
 		from, to time.Time
-		format   firn.Format
+		format   form.Form
+		prefix   string
 		column   string
 		asJSON   bool
 	)
@@ -45,18 +47,24 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				return misuse("leave one of them out", "--sql and --json exclude each other")
 			}
 			if !cmd.Flags().Changed("format") {
-				format = layout.Format()
+				format = form.Of(layout.Format())
 			}
 			if layout.ReadOnly() {
 				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
 			}
 			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("", "--format %s: %w", format, inspect.Plain(err))
+				return misuse("", "--format %s: %w", &format, inspect.Plain(err))
 			}
-			if format == firn.Raw {
+			if format.IsVeiled() {
+				return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
+			}
+			if err := usePrefix(&format, "format", prefix); err != nil {
+				return err
+			}
+			if format.Is(firn.Raw) {
 				return misuse("firn range --format hex", "--format raw: range prints text")
 			}
-			ends, err := inspect.EndsOf(layout, from, to, format)
+			ends, err := inspect.EndsOf(layout, from, to, &format)
 			if err != nil {
 				hint := ""
 				if !from.Before(to) {
@@ -75,7 +83,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 					return err
 				}
 				fmt.Fprintln(out, text)
-				if ends.Big && format == firn.Decimal {
+				if ends.Big && format.Is(firn.Decimal) {
 					a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
 				}
 			case asJSON:
@@ -95,7 +103,8 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	layoutVar(cmd, &layout, "layout of the IDs")
 	timeVar(cmd, a, &from, "from", "beginning of the range, inclusive")
 	timeVar(cmd, a, &to, "to", "end of the range, exclusive")
-	formatVar(cmd, &format, "format", "f", "output format (default the layout's own)")
+	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
+	prefixVar(cmd, &prefix, "prefix of typed text")
 	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
 	return cmd
@@ -105,12 +114,12 @@ func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 
 // sqlOf returns an SQL condition. Text in a column sorts like the IDs only if
 // all texts have the same width.
-func sqlOf(e inspect.Ends, column string, f firn.Format) (string, error) {
-	if f == firn.Decimal {
+func sqlOf(e inspect.Ends, column string, f form.Form) (string, error) {
+	if f.Is(firn.Decimal) {
 		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.Lo, e.Hi), nil
 	}
-	if f != f.Fixed() {
-		return "", misuse("use --format "+f.Fixed().String()+", if the column has this format", "--sql with --format %s: texts of different widths do not sort like the IDs", f)
+	if fixed := f.Fixed(); f != fixed {
+		return "", misuse("use --format "+fixed.String()+", if the column has this format", "--sql with --format %s: texts of different widths do not sort like the IDs", &f)
 	}
 	return fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, e.Lo, e.Hi), nil
 }

@@ -39,6 +39,9 @@ time.
 		Example: "  firn node repair orders\n  firn node repair --all --apply",
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
 		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
+		if m.apply {
+			a.audit("repaired", name, err)
+		}
 		if err != nil {
 			return false, err
 		}

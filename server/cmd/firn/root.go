@@ -102,18 +102,6 @@ func newHelp() *cobra.Command {
 		Use:   "help [COMMAND]",
 		Short: "Show the help of a command",
 		Long:  "Help shows the help of a command, like firn COMMAND --help, or lists all commands.",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
-			of, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			for _, c := range of.Commands() {
-				if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), prefix) {
-					names = append(names, c.Name()+"\t"+c.Short)
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			if err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -26,8 +25,8 @@ func newSequencer(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "sequencer COMMAND",
 		Short: "Create, list, move and destroy sequencers",
-		Long: `A sequencer is a named ID space. Its layout and settings are fixed when it is created, and
-are the same for every process that makes IDs of it.
+		Long: `A sequencer is a named ID space. Its layout and settings are the same for every process that
+makes IDs of it. Only its window and its range of node IDs can change later.
 
   firn sequencer create orders --layout hazelcast
 
@@ -49,6 +48,7 @@ or their windows have ended.`, false, grant.DetachAll),
 Its marks are kept: if it is created again under the same name, with the same layout, it
 continues above its old IDs and never repeats one.`, true, grant.Destroy),
 		newSequencerNodes(a),
+		newSequencerWindow(a),
 		newSequencerMove(a),
 		newSequencerPurge(a),
 	)
@@ -83,9 +83,6 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 		})
 	}
 	storeVar(cmd, &store)
-	if !create && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "[SEQUENCER]") {
-		a.completeNames(cmd, &store)
-	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -113,7 +110,8 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window time.Duration
-	var nodes *sequencer.Range
+	var nodes *grant.Range
+	var prefix string
 	var cmd *cobra.Command
 	given := func(flag string, d *time.Duration) *time.Duration {
 		if !cmd.Flags().Changed(flag) {
@@ -124,7 +122,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd = a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
+		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed).\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -135,18 +133,20 @@ func newSequencerCreate(a *app) *cobra.Command {
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
-		c.Nodes = nodes
+		c.Nodes, c.Prefix = nodes, prefix
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
 		info, err := grant.Create(ctx, s, args[0], c, a.now())
+		a.audit("created", args[0], err)
 		if err != nil {
 			return err
 		}
 		return a.printInfo(info, asJSON)
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
-	cmd.Flags().Var(&value[*sequencer.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
+	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
+	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
@@ -172,6 +172,9 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("sequencer", "%s", i.Name)
 	r.add("state", "%s", i.State)
 	r.add("layout", "%s", i.Config.Layout)
+	if i.Config.Prefix != "" {
+		r.add("prefix", "%s", i.Config.Prefix)
+	}
 	if all := group(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
 	} else {
@@ -247,6 +250,12 @@ func newSequencerList(a *app) *cobra.Command {
 	})
 }
 
+// changes has what the audit line says for each command that changes a
+// sequencer.
+var changes = map[string]string{
+	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "window": "window changed", "move": "moved",
+}
+
 // newSequencerChange makes a command that shows or changes a sequencer at once.
 func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
 	return a.onStore(&cobra.Command{
@@ -257,6 +266,9 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 		Args:    oneName,
 	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		info, err := change(ctx, s, args[0])
+		if done := changes[name]; done != "" {
+			a.audit(done, args[0], err)
+		}
 		if err != nil {
 			return err
 		}
@@ -324,7 +336,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 }
 
 func newSequencerNodes(a *app) *cobra.Command {
-	var nodes *sequencer.Range
+	var nodes *grant.Range
 	cmd := newSequencerChange(a, "nodes", "Change which node IDs members may take",
 		`Nodes changes the node IDs that members of this store may take. Give two stores whose IDs
 meet in one database ranges that do not overlap.
@@ -347,6 +359,32 @@ again to continue.`, func(ctx context.Context, s grant.Store, name string) (gran
 			if nodes, err = parseNodes(args[1]); err != nil {
 				return misuse("", "%w", err)
 			}
+		}
+		return oneName(cmd, args[:1])
+	}
+	return cmd
+}
+
+func newSequencerWindow(a *app) *cobra.Command {
+	var window time.Duration
+	cmd := newSequencerChange(a, "window", "Change how long members hold a node ID without the store",
+		`Window changes the window of a sequencer while its members run: how long each makes IDs
+while the store is unreachable. The other settings never change.
+
+  firn sequencer window orders 10m
+
+Members read it within 20 seconds and use it from their next renewal on. Note it beside your
+backups: after a restore, firn node fence needs the longest window of the sequencer.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+			return grant.SetWindow(ctx, s, name, window)
+		})
+	cmd.Use = "window NAME DURATION"
+	cmd.Example = "  firn sequencer window orders 10m"
+	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) != 2 {
+			return misuse("", "write %s NAME DURATION, such as 10m", cmd.CommandPath())
+		}
+		if window, err = time.ParseDuration(args[1]); err != nil {
+			return misuse("", "window %q: write a duration such as 30s or 10m", args[1])
 		}
 		return oneName(cmd, args[:1])
 	}

@@ -47,15 +47,17 @@ type serving struct {
 	config         string
 	file           atomic.Pointer[config.File] // its contents; nil without a file
 	from           origin                      // of values that no flag sets
-	said           map[string]bool             // flags that the command line or a variable sets
+	args           []string                    // the command line
+	getenv         func(string) string
 	create         bool
 	forwardTo      []string
 	forwardToken   string // path of the file
+	veilKeys       string // likewise
 	layout         firn.Layout
 	anyLayout      bool // the given layout could not be read
 	store          string
 	node           string
-	nodes          *sequencer.Range
+	nodes          *grant.Range
 	allowLocal     bool
 	allowClock     allowClock
 	maxAhead       time.Duration
@@ -142,21 +144,22 @@ serve answers requests until then.`,
   firn serve --listen 127.0.0.1:0`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			wrong, err := s.load(a, cmd.Flags())
+			_, s.args, _ = cmd.Root().Find(a.args)
+			wrong, err := s.load(cmd.Flags(), cmp.Or(s.config, a.getenv(configEnv)), a.getenv)
 			if err != nil {
 				return err
 			}
 			return s.run(cmd.Context(), a, wrong)
 		},
 	}
-	cmd.Flags().StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	s.flags(cmd)
 	return cmd
 }
 
-// flags adds the flags that a configuration file can also set.
+// flags adds all flags. A configuration file can set all but the first.
 func (s *serving) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free port")
 	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP only")
 	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC only")
@@ -186,6 +189,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
 	f.StringSliceVar(&s.forwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
 	f.StringVar(&s.forwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
+	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
 }
@@ -279,7 +283,7 @@ func (s *serving) static(node uint64) *service.StaticConfig {
 func (s *serving) usual(node uint64) sequencer.Config {
 	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
-		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
+		c.Nodes = &grant.Range{Lo: node, Hi: node}
 	}
 	if s.givenAhead {
 		c.MaxAhead = &s.maxAhead
@@ -295,6 +299,9 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, fail fun
 		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken,
+	}
+	if c.VeilKeys, err = readVeilKeys(s.veilKeys); err != nil {
+		return c, err
 	}
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = (*server.TLS)(&s.tls)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -105,7 +106,7 @@ const maxJobs = 100
 
 // begin starts an act and waits a little for it. It reports whether the act has
 // ended.
-func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err error) {
+func (k *Console) begin(ctx context.Context, admin service.Administrator, name string, a act, wait time.Duration) (done bool, err error) {
 	j, now := &k.jobs, k.c.Now() // not under the lock: a clock may panic
 	j.mu.Lock()
 	if j.byName == nil {
@@ -128,15 +129,15 @@ func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err 
 	j.byName[name] = mine
 	result := make(chan error, 1)
 	began := k.background(func() {
-		ctx, cancel := context.WithTimeout(k.ctx, jobLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobLimit)
 		defer cancel()
-		_, err := a.do(k.admin, ctx, name)
+		defer context.AfterFunc(k.ctx, cancel)()
+		_, err := a.do(admin, ctx, name)
 		k.fleet.forget()
 		j.mu.Lock()
 		mine.Running = false
 		if err != nil {
 			mine.Fault = storeFault(err)
-			k.c.Log.Warn("console: "+a.Verb+" failed", "sequencer", name, "error", err)
 		} else if j.byName[name] == mine {
 			delete(j.byName, name)
 		}
@@ -174,6 +175,11 @@ type confirmPage struct {
 	More  int
 	Fault string
 	Typed string
+}
+
+// by returns the Administrator for a visitor's changes, which are logged.
+func (k *Console) by(v *visit) service.Administrator {
+	return service.By(k.admin, service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Log)
 }
 
 // allowed finds the act of a path, and checks whether the visitor may perform
@@ -241,16 +247,15 @@ func (k *Console) act(v *visit) {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
-	k.c.Log.Info("console: "+a.Verb, "sequencer", name, "who", v.who.Name())
 	if a.waits {
-		if _, err := k.begin(name, a, jobWait); err != nil {
+		if _, err := k.begin(v.r.Context(), k.by(v), name, a, jobWait); err != nil {
 			v.failed(err, false)
 			return
 		}
 	} else {
 		ctx, cancel := k.limited(v.r)
 		defer cancel()
-		_, err := a.do(k.admin, ctx, name)
+		_, err := a.do(k.by(v), ctx, name)
 		k.fleet.forget()
 		if err != nil {
 			v.failed(err, ctx.Err() != nil)
@@ -263,9 +268,9 @@ func (k *Console) act(v *visit) {
 
 // A createPage is the form for a new sequencer.
 type createPage struct {
-	Name, Layout, MaxAhead, Window string
-	Presets                        []firn.PresetInfo
-	Fault                          string
+	Name, Layout, Prefix, MaxAhead, Window string
+	Presets                                []firn.PresetInfo
+	Fault                                  string
 }
 
 func (k *Console) newSequencer(v *visit) {
@@ -293,7 +298,7 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
-	p := createPage{Name: form("name"), Layout: form("layout"), MaxAhead: form("max-ahead"), Window: form("window")}
+	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), MaxAhead: form("max-ahead"), Window: form("window")}
 	again := func(status int, fault string) {
 		p.Fault = fault
 		k.showCreate(v, status, p)
@@ -326,7 +331,7 @@ func (k *Console) createSequencer(v *visit) {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}
-	_, err = k.admin.Create(ctx, p.Name, c)
+	_, err = k.by(v).Create(ctx, p.Name, c)
 	k.fleet.forget()
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
@@ -339,7 +344,6 @@ func (k *Console) createSequencer(v *visit) {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}
-	k.c.Log.Info("console: create", "sequencer", p.Name, "who", v.who.Name())
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(p.Name), http.StatusSeeOther)
 }
 
@@ -363,7 +367,9 @@ func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 	if err != nil {
 		return grant.Config{}, err
 	}
-	return a.Configure(layout, ahead, window)
+	c, err := a.Configure(layout, ahead, window)
+	c.Prefix = p.Prefix
+	return c, cmp.Or(err, c.Check())
 }
 
 // readLength parses a duration; it is nil if the field is empty.

@@ -97,7 +97,7 @@ var functions = template.FuncMap{
 	"half":     func(a, b time.Time) time.Duration { return b.Sub(a) / 2 },
 	"hasnode":  func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.NodeBits() > 0 },
 	"hasseq":   func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.SeqBits() > 0 },
-	"utcshort": short, "when": when, "difference": difference, "elsewhere": randomElsewhere, "unit": unitName, "encodings": encodings, "formatname": formatName,
+	"utcshort": short, "elsewhere": randomElsewhere, "unit": unitName, "encodings": encodings, "formatname": formatName,
 	"actname":  func(a string) string { return acts[a].Button },
 	"actabout": func(a string) string { return acts[a].Means[0] },
 	"danger":   func(a string) bool { return acts[a].Danger },

@@ -442,11 +442,11 @@ func TestActWaits(t *testing.T) {
 		}
 		return grant.Info{}, ctx.Err()
 	}
-	if done, err := k.begin("orders", slow, 0); done || err != nil {
+	if done, err := k.begin(t.Context(), k.admin, "orders", slow, 0); done || err != nil {
 		t.Fatalf("it is done (%v) before the other server has given its number back: %v", done, err)
 	}
 	<-holding
-	if done, err := k.begin("orders", slow, 0); done || err != nil || calls.Load() != 1 {
+	if done, err := k.begin(t.Context(), k.admin, "orders", slow, 0); done || err != nil || calls.Load() != 1 {
 		t.Errorf("a second click: %v, %v, and it runs %d times, want once", done, err, calls.Load())
 	}
 	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "In progress since") || !strings.Contains(w.Body.String(), "other") {
@@ -462,7 +462,7 @@ func TestActWaits(t *testing.T) {
 	slow.do = func(service.Administrator, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}
-	if done, err := k.begin("orders", slow, 10*time.Second); !done || err == nil {
+	if done, err := k.begin(t.Context(), k.admin, "orders", slow, 10*time.Second); !done || err == nil {
 		t.Errorf("%v, %v, want an error", done, err)
 	}
 	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach did not finish") {

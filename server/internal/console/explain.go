@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -73,15 +74,8 @@ func explain(x *inspect.Reading) (fields []field) {
 			if l.IsZero() || l.NodeBits() == 48 {
 				f.Detail = append(f.Detail, "As a MAC address: "+inspect.MAC(x.Node)+".")
 			}
-			if len(x.NodeParts) > 0 {
-				text := "It consists of "
-				for i, p := range x.NodeParts {
-					if i > 0 {
-						text += " and "
-					}
-					text += fmt.Sprintf("%s %d", p.Name, p.Value)
-				}
-				f.Detail = append(f.Detail, text+".")
+			if parts := x.NodeText(); parts != "" {
+				f.Detail = append(f.Detail, "It consists of "+parts+".")
 			}
 		case key == "seq" && x.HasParts:
 			f.Value = number(x.Seq)
@@ -126,36 +120,34 @@ type text struct {
 
 // textsOf returns the ID in all encodings, the layout's own first.
 func textsOf(x *inspect.Reading) (texts []text) {
-	formats := []firn.Format{firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary}
+	formats := []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary}
 	abouts := map[firn.Format]string{
 		firn.Decimal: "decimal", firn.Hex: "hexadecimal", firn.Base32: "Crockford's alphabet", firn.Base36: "upper case",
 		firn.Base58: "Bitcoin's alphabet", firn.Base62: "digits and letters", firn.Binary: "bits", firn.UUID: "RFC 9562",
 	}
-	if id, ok := x.ID(); ok {
-		for _, f := range formats {
-			texts = append(texts, text{f.String(), string(f.Append(nil, id)), abouts[f], f == firn.Binary})
+	for _, f := range formats {
+		if f.Fits(x.Bits()) == nil {
+			texts = append(texts, text{f.String(), string(x.Bytes.Append(nil, f)), abouts[f], f == firn.Binary})
 		}
-		if id > math.MaxInt64 {
-			texts = append(texts, text{"signed", fmt.Sprint(int64(id)), "as in SQL's bigint", false})
-		}
-		return texts
 	}
-	if id, ok := x.ID128(); ok {
-		for _, f := range append([]firn.Format{firn.UUID}, formats...) {
-			texts = append(texts, text{f.String(), string(f.Append128(nil, id)), abouts[f], f == firn.Binary})
-		}
-		return texts
+	if texts == nil {
+		return []text{{"dec", x.Dec(), "decimal", false}, {"hex", x.Hex(), "hexadecimal", false}}
 	}
-	return []text{{"dec", x.Dec(), "decimal", false}, {"hex", x.Hex(), "hexadecimal", false}}
+	if x.Bits() == 64 {
+		if signed := int64(binary.BigEndian.Uint64(x.Bytes)); signed < 0 {
+			texts = append(texts, text{"signed", fmt.Sprint(signed), "as in SQL's bigint", false})
+		}
+	}
+	return texts
 }
 
 // plainText formats an ID as its layout does.
 func plainText(x *inspect.Reading) string {
-	if id, ok := x.ID128(); ok {
-		return id.String()
-	}
-	if _, ok := x.ID(); ok {
+	switch x.Bits() {
+	case 64:
 		return x.Dec()
+	case 128:
+		return string(x.Bytes.Append(nil, firn.UUID))
 	}
 	return x.Hex()
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,9 +20,8 @@ type fleet struct {
 	version uint64        // increases when the store must be read again
 	loading chan struct{} // closed when the current load is done; nil without a load
 	one     map[string]sequencerInfo
-	oneAt   map[string]time.Time
 	first   map[holding]time.Time // when an owner was first seen with a node ID
-	clocks  map[string]*clockOf   // by member
+	servers map[string]*watched   // by member
 	gone    map[string]memberInfo // servers that are no longer listed, by member
 }
 
@@ -48,10 +46,9 @@ type sequencerInfo struct {
 	At     time.Time
 }
 
-// A memberInfo is a server and what is known about its clock.
+// A memberInfo is a server and what is known about it.
 type memberInfo struct {
 	members.Member
-	Clock clockError
 	Rates map[string]float64 // of its sequencers, between its last two records
 	Heard time.Time          // when its last record was seen, by this server's clock
 	State presence
@@ -86,7 +83,7 @@ const (
 )
 
 func newFleet(k *Console) *fleet {
-	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), oneAt: make(map[string]time.Time), first: make(map[holding]time.Time), clocks: make(map[string]*clockOf), gone: make(map[string]memberInfo)}
+	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), first: make(map[holding]time.Time), servers: make(map[string]*watched), gone: make(map[string]memberInfo)}
 }
 
 // forget makes the next visitor read the store again.
@@ -95,7 +92,6 @@ func (f *fleet) forget() {
 	defer f.mu.Unlock()
 	f.version++
 	clear(f.one)
-	clear(f.oneAt)
 }
 
 // recent returns the current snapshot, or the previous one if the store does
@@ -185,7 +181,7 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 		var all []members.Member
 		asked := f.k.c.Now()
 		if all, err = f.k.admin.Members(ctx); err == nil {
-			s.Members = f.withClocks(all, asked, f.k.c.Now())
+			s.Members = f.watch(all, asked, f.k.c.Now())
 		}
 	}
 	if err != nil {
@@ -244,9 +240,9 @@ func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) 
 	now := f.k.c.Now()
 	f.mu.Lock()
 	version := f.version
-	if age := now.Sub(f.oneAt[name]); age >= 0 && age < keepFor {
+	if q, ok := f.one[name]; ok && now.Sub(q.At).Abs() < keepFor {
 		defer f.mu.Unlock()
-		return f.one[name], nil
+		return q, nil
 	}
 	f.mu.Unlock()
 	q := sequencerInfo{Name: name, At: now}
@@ -264,10 +260,9 @@ func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) 
 	defer f.mu.Unlock()
 	if len(f.one) >= maxOne {
 		clear(f.one)
-		clear(f.oneAt)
 	}
 	if version == f.version {
-		f.one[name], f.oneAt[name] = q, now
+		f.one[name] = q
 	}
 	return q, nil
 }
@@ -280,58 +275,28 @@ func (f *fleet) nodes(ctx context.Context, name string) (sequencerInfo, bool) {
 	return q, err == nil
 }
 
-// A clockError is how far another server's clock is from this one's: between
-// Low and High. The zero clockError knows nothing.
-type clockError struct {
-	Known     bool
-	Low, High time.Duration
-}
-
-// Middle returns the best estimate.
-func (c clockError) Middle() time.Duration { return (c.Low + c.High) / 2 }
-
-// Either returns how far the estimate may be off.
-func (c clockError) Either() time.Duration { return (c.High - c.Low) / 2 }
-
-// Off reports whether the clock is certainly so wrong that IDs are out of
-// order.
-func (c clockError) Off() bool { return c.Known && (c.Low > time.Second || c.High < -time.Second) }
-
-// A clockOf is what was seen of a server's clock. The server writes its time
-// into the store, and this server knows between which two reads it did so: each
-// new time bounds the difference.
-type clockOf struct {
-	seen   time.Time          // its last time
-	heard  time.Time          // when that was first seen
-	looked time.Time          // when that was last seen unchanged
-	ids    map[string]uint64  // IDs that it had made of each sequencer then
-	rates  map[string]float64 // since its previous record
-	bounds []clockError
+// A watched is what was seen of a server's records.
+type watched struct {
+	seen   time.Time         // the time of its last record, by its own clock
+	looked time.Time         // when that was last there
+	ids    map[string]uint64 // IDs that it had made of each sequencer then
 	last   memberInfo
 }
 
-const maxBounds = 8 // the most recent ones: a corrected clock shows soon
-
-// withClocks adds what is known about the servers' clocks. The store was read
-// between begin and end.
-func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []memberInfo) {
+// watch adds what earlier reads of the store say about its servers. The store
+// was read between begin and end.
+func (f *fleet) watch(all []members.Member, begin, end time.Time) (list []memberInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	listed := make(map[string]bool)
 	for _, m := range all {
 		listed[m.ID] = true
-		c := f.clocks[m.ID]
+		c := f.servers[m.ID]
 		if c == nil {
-			c = &clockOf{}
-			f.clocks[m.ID] = c
+			c = &watched{}
+			f.servers[m.ID] = c
 		}
 		if !m.Seen.Equal(c.seen) {
-			if !c.looked.IsZero() {
-				c.bounds = append(c.bounds, clockError{true, m.Seen.Sub(end), m.Seen.Sub(c.looked)})
-				if len(c.bounds) > maxBounds {
-					c.bounds = slices.Delete(c.bounds, 0, 1)
-				}
-			}
 			ids, rates := make(map[string]uint64), make(map[string]float64)
 			passed := m.Seen.Sub(c.seen).Seconds()
 			for _, h := range m.Holds {
@@ -340,18 +305,17 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 					rates[h.Sequencer] = float64(h.IDs-before) / passed
 				}
 			}
-			c.seen, c.heard, c.ids, c.rates = m.Seen, end, ids, rates
+			c.seen, c.ids, c.last.Heard, c.last.Rates = m.Seen, ids, end, rates
 		}
 		c.looked = begin
-		info := memberInfo{Member: m, Clock: c.error(), Rates: c.rates, Heard: c.heard}
+		c.last.Member, c.last.State = m, there
 		// A server writes its record three times before it would count as gone.
-		if long := m.Until.Sub(m.Seen); end.Sub(c.heard) > long/2 {
-			info.State = late
+		if long := m.Until.Sub(m.Seen); end.Sub(c.last.Heard) > long/2 {
+			c.last.State = late
 		}
-		c.last = info
-		list = append(list, info)
+		list = append(list, c.last)
 	}
-	for id, c := range f.clocks {
+	for id, c := range f.servers {
 		if listed[id] {
 			delete(f.gone, id)
 			continue
@@ -359,7 +323,7 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 		// By this clock, a server is no longer listed after its Until. If it was
 		// missing earlier, it announced that it was stopping. Without a recent look,
 		// either is possible.
-		delete(f.clocks, id)
+		delete(f.servers, id)
 		info := c.last
 		info.Rates, info.Rate, info.Holds = nil, 0, nil
 		switch {
@@ -380,22 +344,4 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 		list = append(list, info)
 	}
 	return list
-}
-
-// error returns what all bounds agree on. If they contradict each other, the
-// clock was set, and the last bound is used.
-func (c *clockOf) error() clockError {
-	var e clockError
-	for i := len(c.bounds) - 1; i >= 0; i-- {
-		b := c.bounds[i]
-		if !e.Known {
-			e = b
-			continue
-		}
-		if b.Low > e.High || b.High < e.Low {
-			break
-		}
-		e.Low, e.High = max(e.Low, b.Low), min(e.High, b.High)
-	}
-	return e
 }

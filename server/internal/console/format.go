@@ -107,7 +107,7 @@ func ago(t, now time.Time) string {
 	case math.Abs(s) < 0.001:
 		return "now"
 	case s < 0:
-		return inspect.Span(-s) + " from now"
+		return "in " + inspect.Span(-s)
 	}
 	return inspect.Span(s) + " ago"
 }
@@ -195,22 +195,6 @@ func short(t, now time.Time) string {
 		return clock(t)
 	}
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
-}
-
-// when formats a time relative to now: in 5 seconds, 2 minutes ago.
-func when(t, now time.Time) string {
-	if s := inspect.Age(t, now); s < 0 {
-		return "in " + inspect.Span(-s)
-	}
-	return ago(t, now)
-}
-
-// difference formats a duration with its sign.
-func difference(d time.Duration) string {
-	if d > 0 {
-		return "+" + about(d)
-	}
-	return about(d)
 }
 
 // An option is an option of a select.

@@ -48,8 +48,8 @@ func TestNumbers(t *testing.T) {
 	for at, want := range map[time.Time]string{
 		now: "now", now.Add(-time.Hour): "60 minutes ago", now.Add(90 * time.Second): "in 90 seconds", now.Add(-3 * 24 * time.Hour): "3 days ago",
 	} {
-		if got := when(at, now); got != want {
-			t.Errorf("when(%v) = %s, want %s", at, got, want)
+		if got := ago(at, now); got != want {
+			t.Errorf("ago(%v) = %s, want %s", at, got, want)
 		}
 	}
 	if got, want := left(now.AddDate(68, 0, 0), now), "67.9 years"; got != want && got != "68.0 years" {
@@ -163,7 +163,7 @@ func TestHistory(t *testing.T) {
 	for i, ids := range []uint64{1000, 1100, 1100, 50, 60} {
 		h.add(at.Add(time.Duration(i)*2*time.Second), []metrics.Sequencer{{Name: "a", IDs: ids}})
 	}
-	_, got := h.rates("a")
+	_, got := h.ratesOf("a")
 	want := []float64{0, 50, 0, 0, 5}
 	for i := range want {
 		if got[i] != want[i] {
@@ -174,42 +174,11 @@ func TestHistory(t *testing.T) {
 	for i := range 2 * historyLen {
 		h.add(at.Add(time.Duration(10+i)*2*time.Second), nil)
 	}
-	if times, rates := h.rates(""); len(times) != historyLen || len(rates) != historyLen {
+	if times, rates := h.rates(func(string) bool { return true }); len(times) != historyLen || len(rates) != historyLen {
 		t.Errorf("%d times and %d rates are kept, want %d", len(times), len(rates), historyLen)
 	}
-	if times, rates := h.rates("a"); times != nil || rates != nil || len(h.by) != 0 {
+	if times, rates := h.ratesOf("a"); times != nil || rates != nil || len(h.by) != 0 {
 		t.Error("an entry that was unused for long is kept")
-	}
-}
-
-// TestClocks: what a server writes, and when that is seen, bounds how wrong its
-// clock is.
-func TestClocks(t *testing.T) {
-	f := newFleet(&Console{})
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	const wrong = 3 * time.Second
-	look := func(now, wrote time.Time) clockError {
-		list := f.withClocks([]members.Member{{ID: "x", Seen: wrote.Add(wrong)}}, now, now.Add(10*time.Millisecond))
-		return list[0].Clock
-	}
-	if e := look(at, at.Add(-4*time.Second)); e.Known {
-		t.Errorf("after one look: %+v, want nothing known", e)
-	}
-	wrote := at.Add(300 * time.Millisecond)
-	e := look(at.Add(2*time.Second), wrote)
-	if !e.Known || e.Low > wrong || e.High < wrong || e.High-e.Low > 2100*time.Millisecond {
-		t.Errorf("after a write: %+v", e)
-	}
-	before := e
-	if e = look(at.Add(4*time.Second), wrote); e != before {
-		t.Errorf("with nothing new: %+v, want %+v", e, before)
-	}
-	e = look(at.Add(6*time.Second), at.Add(5900*time.Millisecond))
-	if e.Low > wrong || e.High < wrong || e.High-e.Low >= before.High-before.Low {
-		t.Errorf("after another write: %+v, want less than %+v", e, before)
-	}
-	if !e.Off() {
-		t.Errorf("%+v is not seen to be off", e)
 	}
 }
 
@@ -236,11 +205,11 @@ func TestPresence(t *testing.T) {
 		var list []memberInfo
 		for i, s := range row.listed {
 			now, seen := at.Add(time.Duration(s)*time.Second), at.Add(time.Duration(row.wrote[i])*time.Second)
-			list = f.withClocks([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second)}}, now, now)
+			list = f.watch([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second)}}, now, now)
 		}
 		if row.gone > 0 {
 			now := at.Add(time.Duration(row.gone) * time.Second)
-			list = f.withClocks(nil, now, now)
+			list = f.watch(nil, now, now)
 		}
 		got := presence(-1)
 		if len(list) == 1 {

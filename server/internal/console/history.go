@@ -18,7 +18,6 @@ type history struct {
 
 	mu    sync.Mutex // guards the fields below
 	times []time.Time
-	all   []float64
 	by    map[string]*series
 }
 
@@ -66,7 +65,6 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 	for _, s := range h.by {
 		s.seen = false
 	}
-	sum := 0.0
 	for _, q := range figures {
 		s := h.by[q.Name]
 		if s == nil {
@@ -85,9 +83,7 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 		}
 		s.ids, s.seen = q.IDs, true
 		s.rates = push(s.rates, rate)
-		sum += rate
 	}
-	h.all = push(h.all, sum)
 	for name, s := range h.by {
 		if s.seen {
 			continue
@@ -109,8 +105,8 @@ func push[T any](s []T, v T) []T {
 	return append(s, v)
 }
 
-// sum returns the total rates of some sequencers, and the time of each.
-func (h *history) sum(of func(name string) bool) (times []time.Time, rates []float64) {
+// rates returns the total rates of some sequencers, and the time of each.
+func (h *history) rates(of func(name string) bool) (times []time.Time, rates []float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rates = make([]float64, len(h.times))
@@ -123,23 +119,18 @@ func (h *history) sum(of func(name string) bool) (times []time.Time, rates []flo
 			rates[from+i] += r
 		}
 	}
-	return append([]time.Time(nil), h.times...), rates
+	return slices.Clone(h.times), rates
 }
 
-// rates returns the rates of a sequencer, or the total for an empty name, and
-// the time of each.
-func (h *history) rates(name string) (times []time.Time, rates []float64) {
+// ratesOf returns the rates of a sequencer, and the time of each.
+func (h *history) ratesOf(name string) ([]time.Time, []float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	from := h.all
-	if name != "" {
-		s := h.by[name]
-		if s == nil {
-			return nil, nil
-		}
-		from = s.rates
+	s := h.by[name]
+	if s == nil {
+		return nil, nil
 	}
-	return append(times, h.times[len(h.times)-len(from):]...), append(rates, from...)
+	return slices.Clone(h.times[len(h.times)-len(s.rates):]), slices.Clone(s.rates)
 }
 
 // now returns the latest rate: the mean of the last few points, so that it is

@@ -295,12 +295,10 @@ func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, o
 		} else {
 			c.Reason = "contains no time"
 		}
-		if len(x.Against) > 0 {
-			for _, reason := range x.Against {
-				if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
-					c.Reason += "; " + reason
-					break
-				}
+		for _, reason := range x.Against() {
+			if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
+				c.Reason += "; " + reason
+				break
 			}
 		}
 		r.Others = append(r.Others, c)

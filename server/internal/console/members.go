@@ -28,7 +28,6 @@ type memberRow struct {
 	Held  []members.Held // held now, if the visitor may see them
 	Some  int            // number of further ones
 	Gone  bool
-	Clock clockError
 }
 
 // maxHeldShown is how many node IDs a row lists.
@@ -55,7 +54,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 		r.State = presenceOf(m.State)
 		r.Gone = m.State == stopped || m.State == lost
 		if r.Self {
-			_, rates := k.ratesFor(v.who)
+			_, rates := k.history.rates(v.who.MayRead)
 			r.Rate = now(rates)
 		}
 		for _, h := range m.Holds {
@@ -82,7 +81,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 
 // memberFor returns a server with the figures that a visitor may see.
 func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
-	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
+	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs}
 	if who.SeesAll() {
 		return r
 	}
@@ -92,14 +91,6 @@ func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
 		r.Rate += m.Rates[h.Sequencer]
 	}
 	return r
-}
-
-// ratesFor returns the rates of this server that a visitor may see.
-func (k *Console) ratesFor(who visitor) ([]time.Time, []float64) {
-	if who.SeesAll() {
-		return k.history.rates("")
-	}
-	return k.history.sum(who.MayRead)
 }
 
 // presenceOf describes a server's presence to people.

@@ -107,7 +107,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	if s.Err != nil {
 		p.StoreFault, p.StoreAt = storeFault(s.Err), s.At
 	}
-	times, rates := k.ratesFor(v.who)
+	times, rates := k.history.rates(v.who.MayRead)
 	p.Chart = newChart(times, rates)
 	p.Rate = now(rates)
 	self := k.c.Self()
@@ -166,7 +166,7 @@ func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, o
 	}
 	f, here := figures[q.Name]
 	row.Here, row.Made = here || others.ids > 0, f.IDs+others.ids
-	_, rates := k.history.rates(q.Name)
+	_, rates := k.history.ratesOf(q.Name)
 	row.Spark, row.Rate = newSpark(rates), now(rates)+others.rate
 	row.State = stateOf(q.Info.State)
 	row.setLayout(q.Info.Config.Layout, at)
@@ -197,7 +197,7 @@ func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
 // served.
 func (k *Console) staticRows(p *overviewPage, figures map[string]metrics.Sequencer) {
 	for _, f := range figures {
-		_, rates := k.history.rates(f.Name)
+		_, rates := k.history.ratesOf(f.Name)
 		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a static node ID and knows no other servers."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
 	}
 	slices.SortFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(a.Name, b.Name) })

@@ -55,7 +55,7 @@ func cutsOf(l firn.Layout) (cuts []cut) {
 }
 
 func cutsOfReading(x *inspect.Reading) (cuts []cut) {
-	for _, p := range x.Pieces {
+	for _, p := range x.Pieces() {
 		cuts = append(cuts, cut{field: p.Field, pos: p.Pos, width: p.Width})
 	}
 	if !x.HasParts {

@@ -128,7 +128,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 			p.Here = &f
 		}
 	}
-	times, rates := k.history.rates(name)
+	times, rates := k.history.ratesOf(name)
 	p.Chart, p.Rate = newChart(times, rates), now(rates)
 	if p.Static {
 		s := k.c.Backend.Opened(name)

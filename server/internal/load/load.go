@@ -189,7 +189,7 @@ func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.
 func (l *loader) request(ctx context.Context) (ids uint64) {
 	var err error
 	l.packed, err = l.take[l.wide](ctx, l.packed[:0])
-	if _, unusable := errors.AsType[*client.AnswerError](err); unusable && len(l.spans) == 0 && l.wide == 0 {
+	if _, refused := errors.AsType[*client.Error](err); err != nil && !refused && len(l.spans) == 0 && l.wide == 0 {
 		if l.packed, err = l.take[1](ctx, l.packed[:0]); err == nil {
 			l.wide = 1
 		}

@@ -1,9 +1,15 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/veil"
 )
 
 // A Backend finds sequencers by name. This package knows nothing more about
@@ -13,12 +19,11 @@ import (
 // callers of one name get IDs of one space, without duplicates.
 type Backend interface {
 	// Sequencer returns the sequencer of a name that CheckName accepts. It may
-	// create one if mayCreate returns nil or is nil, and may wait until ctx is
-	// done. The name may be part of a longer string: clone it to keep it.
+	// create one if by allows it or is nil, and may wait until ctx is done. The name may be part of a longer string: clone it to keep it.
 	//
 	// An error in causes (fault.go) gets a Kind of its own; the text of any other
 	// error is logged and not shown to the client.
-	Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error)
+	Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error)
 
 	// Opened is Sequencer for a name whose sequencer is available without waiting;
 	// nil if it is not.
@@ -33,10 +38,18 @@ type Backend interface {
 	Admin() Administrator
 }
 
+// A Creator returns the client that uses a sequencer, and nil if that client may
+// create it by using it. A nil Creator may create every sequencer.
+type Creator func() (*auth.Credentials, error)
+
 // A Sequencer is a named ID space. It must be made by a Backend or by
 // NewSequencer.
 type Sequencer struct {
 	Layout firn.Layout
+	Prefix string // of typed text; "" if it has none
+
+	// Veil returns what writes its veiled IDs; nil if this server has no keys.
+	Veil func() (form.Veil, error)
 
 	try  func(n int) (Batch, error) // nil if it cannot
 	wait func(ctx context.Context, n int, refusal error) (Batch, error)
@@ -52,6 +65,25 @@ func NewSequencer[I firn.AnyID[I]](l firn.Layout, source firn.SourceOf[I]) *Sequ
 	m := makerOf(&s.Layout, source)
 	s.try, s.wait = m.try, m.wait
 	return s
+}
+
+// Complete makes a Form ready for the IDs of the sequencer. It is an error if
+// the Form does not suit them.
+func (s *Sequencer) Complete(f *form.Form) error {
+	return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix), f.SetVeil(func() (form.Veil, error) {
+		if s.Veil == nil {
+			return form.Veil{}, errors.New("this server has no keys for veiled IDs: start it with --veil-keys")
+		}
+		return s.Veil()
+	}))
+}
+
+// veilOf returns Sequencer.Veil.
+func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error) {
+	if len(keys) == 0 {
+		return nil
+	}
+	return sync.OnceValues(func() (form.Veil, error) { return form.NewVeil(keys, name, l) })
 }
 
 // Try takes n IDs that are available and that no earlier call waits for.

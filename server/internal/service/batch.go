@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // An ID is an ID of either size.
@@ -13,8 +14,8 @@ type ID struct {
 	wide   bool // 128 bits
 }
 
-// Append appends the ID to dst in a format that fits its size.
-func (id ID) Append(dst []byte, f firn.Format) []byte {
+// Append appends the ID to dst in a form that fits its size.
+func (id ID) Append(dst []byte, f *form.Form) []byte {
 	if id.wide {
 		return f.Append128(dst, firn.ID128FromUint64s(id.hi, id.lo))
 	}

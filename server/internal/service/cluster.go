@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/veil"
 )
 
 // A Cluster is a Backend that keeps its node IDs in a store, so that any number
@@ -34,6 +37,7 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
+	census  census
 	created pace // sequencers created by use
 	missed  pace // reads of the store for names that it does not have
 
@@ -68,6 +72,9 @@ type ClusterConfig struct {
 	// while.
 	MaxNames int
 
+	// Veil has the keys of veiled IDs; nil gives none.
+	Veil veil.Keys
+
 	// Template returns how the sequencer of a name is created and used; nil means
 	// as in Config. It is called when a name is first used.
 	Template func(name string) (Template, error)
@@ -76,11 +83,11 @@ type ClusterConfig struct {
 // A Template overrides parts of ClusterConfig.Config. The zero value overrides
 // nothing.
 type Template struct {
-	Layout   firn.Layout      // of a sequencer that is created
-	MaxAhead *time.Duration   // likewise
-	Window   time.Duration    // likewise
-	Nodes    *sequencer.Range // node IDs that this server may take
-	Existing bool             // the sequencer must exist; it is not created
+	Layout   firn.Layout    // of a sequencer that is created
+	MaxAhead *time.Duration // likewise
+	Window   time.Duration  // likewise
+	Nodes    *grant.Range   // node IDs that this server may take
+	Existing bool           // the sequencer must exist; it is not created
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -114,14 +121,14 @@ func NewCluster(c ClusterConfig) *Cluster {
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
-func (c *Cluster) Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
 	if a, ok := c.absent.of(name); ok && !Forwarded(ctx) {
 		return c.ofPeers(name, a), nil
 	}
-	q, err := c.own(ctx, name, mayCreate)
+	q, err := c.own(ctx, name, by)
 	if err != nil {
 		return c.elsewhere(ctx, name, err)
 	}
@@ -158,7 +165,7 @@ func (o *opening) isOpen() bool {
 }
 
 // own returns the sequencer of a name, with a node ID of this server.
-func (c *Cluster) own(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	if err := c.makeRoom(ctx, name); err != nil {
 		return nil, err
 	}
@@ -173,7 +180,7 @@ func (c *Cluster) own(ctx context.Context, name string, mayCreate func() error) 
 	var opened <-chan attempt
 	start := func() error {
 		var err error
-		opened, err = c.startOpening(ctx, strings.Clone(name), mayCreate, o)
+		opened, err = c.startOpening(ctx, strings.Clone(name), by, o)
 		return err
 	}
 	select {
@@ -236,7 +243,7 @@ const openMost = 10 * time.Second
 // a claim that is abandoned while the store answers leaves a node ID that no
 // server can use before its window ends. Clients that are less patient than an
 // opening takes would get no ID, and use up all node IDs.
-func (c *Cluster) startOpening(ctx context.Context, name string, mayCreate func() error, o *opening) (<-chan attempt, error) {
+func (c *Cluster) startOpening(ctx context.Context, name string, by Creator, o *opening) (<-chan attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -260,7 +267,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, mayCreate func(
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
 		defer context.AfterFunc(c.opens, cancel)()
-		r.err = c.open(limited, name, mayCreate, o)
+		r.err = c.open(limited, name, by, o)
 		c.noteLack(name, r.err)
 	})
 	return opened, nil
@@ -298,9 +305,10 @@ func (c *Cluster) leave(name string, o *opening) {
 var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 
 // open opens the sequencer of a name.
-func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error, o *opening) error {
+func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening) error {
 	open := c.c.Config
 	existing := false
+	var creator *auth.Credentials // nil if the sequencer exists
 	if c.c.Template != nil {
 		t, err := c.c.Template(name)
 		if err != nil {
@@ -335,7 +343,7 @@ func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error,
 		c.missed.note(missEvery)
 		return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		if err := allowed(name, mayCreate); err != nil {
+		if creator, err = by.allowed(name); err != nil {
 			c.missed.note(missEvery)
 			return err
 		}
@@ -360,6 +368,9 @@ func (c *Cluster) open(ctx context.Context, name string, mayCreate func() error,
 			return storeError(ctx, err)
 		}
 		opens(c, name, o, q)
+	}
+	if creator != nil {
+		audit(ctx, cmp.Or(c.c.Config.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -465,7 +476,7 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 // record; "" if it holds none.
 func (c *Cluster) Owner(name string) string {
 	s, ok := c.State(name)
-	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {
+	if !ok || s.Phase != grant.Holding && s.Phase != grant.Losing {
 		return ""
 	}
 	return s.Owner
@@ -525,7 +536,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	isOpen := false
 	for name, o := range all { // not under the lock: statistics read the clock
 		s := o.stats().State
-		if s.Phase == sequencer.Attached && s.Until.After(now) {
+		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}
 		if l := lackOf(name, s.Err); l != nil {
@@ -592,7 +603,7 @@ func (c *Cluster) checkConfigs(ctx context.Context) error {
 		c.sound = true
 		return nil
 	case errors.Is(first, grant.ErrDamaged):
-		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/operations.md)", first)
+		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/restore.md)", first)
 	}
 	return first
 }

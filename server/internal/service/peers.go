@@ -49,6 +49,7 @@ func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil 
 // An absence means that this server had no node ID of a sequencer.
 type absence struct {
 	layout firn.Layout
+	prefix string
 	until  time.Time // when to try again
 	lacks  error
 }
@@ -97,7 +98,7 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Seque
 	if lookup != nil {
 		return nil, err
 	}
-	a := absence{info.Config.Layout, time.Now().Add(absentFor), err}
+	a := absence{info.Config.Layout, info.Config.Prefix, time.Now().Add(absentFor), err}
 	c.absent.note(name, a)
 	return c.ofPeers(name, a), nil
 }
@@ -105,7 +106,7 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Seque
 // ofPeers returns a sequencer that takes its IDs from other servers.
 func (c *Cluster) ofPeers(name string, a absence) *Sequencer {
 	name = strings.Clone(name)
-	return &Sequencer{Layout: a.layout, wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+	return &Sequencer{Layout: a.layout, Prefix: a.prefix, Veil: veilOf(c.c.Veil, name, a.layout), wait: func(ctx context.Context, n int, _ error) (Batch, error) {
 		return c.c.Peers.Take(ctx, name, a.layout, n, a.lacks)
 	}}
 }

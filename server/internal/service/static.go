@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/veil"
 )
 
 // A Static is a Backend for one layout and one node ID that the operator keeps
@@ -41,6 +42,9 @@ type StaticConfig struct {
 
 	// Options are those of every generator; nil means the defaults.
 	Options *firn.Options
+
+	// Veil has the keys of veiled IDs; nil gives none.
+	Veil veil.Keys
 
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A
 	// generator is small, but clients choose the names.
@@ -80,14 +84,14 @@ func (s *Static) make() (made, error) {
 }
 
 // Sequencer returns the sequencer of a name and makes it at the first call.
-func (s *Static) Sequencer(ctx context.Context, name string, mayCreate func() error) (*Sequencer, error) {
+func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
 	if q := s.Opened(name); q != nil {
 		return q, nil
 	}
 	if err := s.room(name); err != nil { // before counting a creation of the client
 		return nil, err
 	}
-	if err := allowed(name, mayCreate); err != nil {
+	if _, err := by.allowed(name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -102,7 +106,9 @@ func (s *Static) Sequencer(ctx context.Context, name string, mayCreate func() er
 	if err != nil {
 		return nil, err
 	}
-	s.byName[strings.Clone(name)] = q
+	name = strings.Clone(name)
+	q.Veil = veilOf(s.c.Veil, name, s.c.Layout)
+	s.byName[name] = q
 	return q.Sequencer, nil
 }
 

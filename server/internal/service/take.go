@@ -21,9 +21,9 @@ type Taker struct {
 
 // Terms are a protocol's part in a call of Take. Neither function is required.
 type Terms struct {
-	// Fit returns an error if the client cannot be given IDs of a layout. It is
-	// called before any ID is taken, perhaps twice.
-	Fit func(*firn.Layout) error
+	// Fit returns an error if the client cannot be given IDs of a sequencer. It
+	// is called before any ID is taken, perhaps twice.
+	Fit func(*Sequencer) error
 
 	// Wait is called before the call waits. It returns the context to wait in.
 	Wait func() context.Context
@@ -52,7 +52,7 @@ func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n in
 	if s != nil {
 		b, err = s.wait(limited, n, err)
 	} else if s, err = t.Find(limited, name, c); err == nil {
-		if err = fits(&s.Layout, terms.Fit); err == nil {
+		if err = s.fits(terms.Fit); err == nil {
 			b, err = s.Take(limited, n)
 		}
 	}
@@ -77,16 +77,18 @@ func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Se
 	if s := t.Backend.Opened(name); s != nil {
 		return s, nil
 	}
-	if t.Auth == nil {
-		return t.Backend.Sequencer(ctx, name, nil)
-	}
 	mine := *c // because opening the sequencer may outlast the call
-	return t.Backend.Sequencer(ctx, name, func() error { return t.Auth.Allow(&mine, auth.Create, name) })
+	return t.Backend.Sequencer(ctx, name, func() (*auth.Credentials, error) {
+		if t.Auth == nil {
+			return &mine, nil
+		}
+		return &mine, t.Auth.Allow(&mine, auth.Create, name)
+	})
 }
 
-// tryFit is Try for a layout that fits.
-func (s *Sequencer) tryFit(n int, fit func(*firn.Layout) error) (b Batch, err error) {
-	if err := fits(&s.Layout, fit); err != nil {
+// tryFit is Try for a sequencer that fits.
+func (s *Sequencer) tryFit(n int, fit func(*Sequencer) error) (b Batch, err error) {
+	if err := s.fits(fit); err != nil {
 		return b, err
 	}
 	return s.Try(n)
@@ -97,11 +99,11 @@ type unfit struct{ error }
 
 func (e unfit) Unwrap() error { return e.error }
 
-func fits(l *firn.Layout, fit func(*firn.Layout) error) error {
+func (s *Sequencer) fits(fit func(*Sequencer) error) error {
 	if fit == nil {
 		return nil
 	}
-	if err := fit(l); err != nil {
+	if err := fit(s); err != nil {
 		return unfit{err}
 	}
 	return nil
@@ -124,15 +126,17 @@ func (e *CreateError) Error() string {
 
 func (e *CreateError) Unwrap() error { return e.Cause }
 
-// allowed returns nil if a client may create a sequencer by using it.
-func allowed(name string, mayCreate func() error) error {
-	if mayCreate == nil {
-		return nil
+// allowed returns the client that creates a sequencer by using it, or a
+// CreateError.
+func (by Creator) allowed(name string) (*auth.Credentials, error) {
+	if by == nil {
+		return new(auth.Credentials), nil
 	}
-	if err := mayCreate(); err != nil {
-		return &CreateError{Name: name, Cause: err}
+	c, err := by()
+	if err != nil {
+		return nil, &CreateError{Name: name, Cause: err}
 	}
-	return nil
+	return c, nil
 }
 
 // errNotTried means that a source cannot make IDs without waiting.

@@ -49,8 +49,21 @@ type Credentials struct {
 	// TLS is the state of the connection; nil without TLS.
 	TLS *tls.ConnectionState
 
+	// Address is the client's network address, for the log.
+	Address string
+
 	set *Set // that p was found in
 	p   *Principal
+}
+
+// Name returns the client's name in the token file, or the name of its
+// certificate. It is empty without authentication, and before the credentials
+// were accepted.
+func (c *Credentials) Name() string {
+	if c.p == nil {
+		return ""
+	}
+	return c.p.Name
 }
 
 // FromHeader returns the credentials in the values of a request's Authorization

@@ -78,6 +78,9 @@ type Config struct {
 	// Certificates are PEM files.
 	Certificates []string
 
+	// Forward is how the server asks others for IDs.
+	Forward Forward
+
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
 }
@@ -92,6 +95,7 @@ func Run(ctx context.Context, c Config) []Finding {
 	r.synchronized()
 	r.store(ctx)
 	r.ranges(ctx)
+	r.forwards(ctx)
 	r.directory()
 	r.limits()
 	for _, address := range c.Listen {
@@ -226,7 +230,7 @@ func (r *report) store(ctx context.Context) {
 			r.add("store", Unknown, "", "cannot check the store: %v", err)
 		}
 		for _, d := range dangers {
-			r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", d)
+			r.add("store", Fix, "see docs/stores.md for what each store needs", "%s", d)
 		}
 	}
 	r.storeClock(ctx)
@@ -236,7 +240,7 @@ func (r *report) store(ctx context.Context) {
 
 // records reads all records of sequencers.
 func (r *report) records(ctx context.Context) {
-	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/operations.md"
+	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/runbooks.md"
 	fine := 0
 	found := func(what string, err error) {
 		hint := damaged
@@ -246,13 +250,17 @@ func (r *report) records(ctx context.Context) {
 		r.add("records", Fix, hint, "%s: %v", what, err)
 	}
 	var names []string
-	err := grant.Sequencers(ctx, r.c.Store, func(name string, _ grant.Info, err error) bool {
+	err := grant.Sequencers(ctx, r.c.Store, func(name string, i grant.Info, err error) bool {
 		if err != nil {
 			found("sequencer "+name+" cannot be used", err)
 			return true
 		}
 		fine++
 		names = append(names, name)
+		if at := i.Floor.Add(-i.Config.MaxAhead); i.State == grant.Attached && at.After(r.c.Now()) {
+			r.add("records", Fix, "wait: members continue by themselves", "sequencer %s was fenced, continuing at %s, in %v",
+				name, at.UTC().Format(time.RFC3339), at.Sub(r.c.Now()).Round(time.Second))
+		}
 		return true
 	})
 	for _, name := range names {
@@ -431,15 +439,21 @@ func (r *report) address(ctx context.Context, address string) {
 			return
 		}
 	}
-	if what := whoAnswers(ctx, address); what != "" {
+	switch what, reason := whoAnswers(ctx, address); {
+	case what == "":
+	case reason != "":
+		r.add("address", Fix, "its log has the cause; see docs/runbooks.md", "%s listens on %s%s", what, address, reason)
+		return
+	default:
 		r.add("address", OK, "", "%s listens on %s", what, address)
 		return
 	}
 	r.add("address", Fix, "stop that program, or choose another address", "another program listens on %s", address)
 }
 
-// whoAnswers returns what a server at an address is, or "" if it is not Firn.
-func whoAnswers(ctx context.Context, address string) string {
+// whoAnswers returns what a server at an address is, or "" if it is not Firn,
+// and why it is not ready.
+func whoAnswers(ctx context.Context, address string) (what, reason string) {
 	if host, port, err := net.SplitHostPort(address); err == nil && !strings.HasPrefix(address, "unix:") {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 			address = net.JoinHostPort("127.0.0.1", port)
@@ -449,22 +463,23 @@ func whoAnswers(ctx context.Context, address string) string {
 		client := http.Client{Transport: Transport(address), Timeout: 2 * time.Second}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost/readyz", nil)
 		if err != nil {
-			return ""
+			return "", ""
 		}
 		answer, err := client.Do(request)
 		if err != nil {
 			continue
 		}
+		reason := unready(answer.Body)
 		_ = answer.Body.Close()
 		switch {
 		case answer.Header.Get("X-Request-Id") == "": // which every Firn sends
 		case answer.StatusCode == http.StatusOK:
-			return "a ready server"
+			return "a ready server", ""
 		case answer.StatusCode == http.StatusServiceUnavailable:
-			return "a server that is not ready"
+			return "a server that is not ready", cmp.Or(reason, ": it does not say why")
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // soon is how long before its expiry a certificate should be replaced.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -147,6 +148,9 @@ func TestAddress(t *testing.T) {
 	firn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Request-Id", "x")
 		w.WriteHeader(ready)
+		if ready != http.StatusOK {
+			fmt.Fprint(w, `{"detail":"sequencer orders was fenced"}`)
+		}
 	}))
 	defer firn.Close()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
@@ -171,7 +175,47 @@ func TestAddress(t *testing.T) {
 	want(t, found, "address", "127.0.0.1:0 is free", OK)
 	want(t, found, "address", socket+" is free", OK)
 	ready = http.StatusServiceUnavailable
-	want(t, Run(t.Context(), Config{Listen: []string{address}}), "address", "not ready", OK)
+	want(t, Run(t.Context(), Config{Listen: []string{address}}), "address", "not ready listens on "+address+": sequencer orders was fenced", Fix)
+}
+
+// TestForwards: each server of --forward-to is asked as the server would ask
+// it, and what would fail there is found.
+func TestForwards(t *testing.T) {
+	store := new(memstore.Store)
+	if _, err := grant.Create(t.Context(), store, "orders", grant.NewConfig(firn.Default(), 0), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"mine","until":%d,"wall":%d,"state":"held","host":"there"}`, time.Now().Add(time.Minute).UnixMilli(), time.Now().UnixMilli())
+	if ok, err := store.CAS(t.Context(), "v1/orders/n/0007", nil, []byte(record)); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	answers := map[string]func(http.ResponseWriter){
+		"gives IDs of this store":            func(w http.ResponseWriter) { w.Header().Set("Firn-Owner", "mine") },
+		"gives IDs that this store does not": func(w http.ResponseWriter) { w.Header().Set("Firn-Owner", "another") },
+		"denies access: no token":            func(w http.ResponseWriter) { w.WriteHeader(401); fmt.Fprint(w, `{"detail":"no token"}`) },
+		"does not know sequencer orders":     func(w http.ResponseWriter) { w.WriteHeader(404) },
+		"has no IDs now: none is free":       func(w http.ResponseWriter) { w.WriteHeader(503); fmt.Fprint(w, `{"detail":"none is free"}`) },
+		"answers with status 418":            func(w http.ResponseWriter) { w.WriteHeader(418) },
+		"is this server itself":              nil,
+		"cannot ask http://127.0.0.1:1":      nil,
+	}
+	levels := map[string]Level{"gives IDs of this store": OK, "has no IDs now: none is free": Unknown}
+	for words, answer := range answers {
+		c := Config{Store: store, Forward: Forward{URLs: []string{"http://127.0.0.1:1"}, Token: "secret"}}
+		if answer != nil {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Firn-Forwarded") == "" || r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/v1/sequencers/orders/next" {
+					t.Errorf("the request is %s %v", r.URL, r.Header)
+				}
+				answer(w)
+			}))
+			defer s.Close()
+			c.Forward.URLs = []string{s.URL}
+		} else if words == "is this server itself" {
+			c.Listen, c.Forward.URLs = []string{":4"}, []string{"http://localhost:4"}
+		}
+		want(t, Run(t.Context(), c), "forward", words, cmp.Or(levels[words], Fix))
+	}
 }
 
 func TestLimits(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -23,66 +22,41 @@ type Composer struct {
 	HasTime bool                              // otherwise every record needs time_ms
 	Node    func(firn.Layout) (uint64, error) // nil means 0
 	Seq     uint64
-
-	layouts map[string]firn.Layout // already parsed
 }
 
-// maxLayouts bounds the memory for a stream with ever new layouts.
-const maxLayouts = 1000
+// An ID is an ID as bytes, big-endian. Only IDs of 64 and 128 bits can be made.
+type ID []byte
 
-// An ID holds 64 or 128 bits.
-type ID struct {
-	wide  bool
-	id    firn.ID
-	id128 firn.ID128
+// An Appender is a firn.Format, or another way to write IDs.
+type Appender interface {
+	Append(b []byte, id firn.ID) []byte
+	Append128(b []byte, id firn.ID128) []byte
 }
 
-// ID64 returns an ID of 64 bits.
-func ID64(id firn.ID) ID { return ID{id: id} }
-
-// IDOf returns the ID in 8 or 16 bytes.
-func IDOf(b []byte) ID {
-	if len(b) == 16 {
-		return ID{wide: true, id128: firn.ID128(b)}
+// Append appends an ID of 64 or 128 bits in a format.
+func (id ID) Append(b []byte, f Appender) []byte {
+	if len(id) == 16 {
+		return f.Append128(b, firn.ID128(id))
 	}
-	return ID{id: firn.ID(binary.BigEndian.Uint64(b))}
-}
-
-// Bits returns the size of the ID.
-func (n ID) Bits() int {
-	if n.wide {
-		return 128
-	}
-	return 64
-}
-
-// Append appends the ID in a format.
-func (n ID) Append(b []byte, f firn.Format) []byte {
-	if n.wide {
-		return f.Append128(b, n.id128)
-	}
-	return f.Append(b, n.id)
+	return f.Append(b, firn.ID(binary.BigEndian.Uint64(id)))
 }
 
 // AppendJSON appends the ID as a JSON object with the keys dec and hex.
-func (n ID) AppendJSON(b []byte) []byte {
-	b = n.Append(append(b, `{"dec":"`...), firn.Decimal)
-	b = n.Append(append(b, `","hex":"`...), firn.Hex)
-	return append(b, `"}`...)
+func (id ID) AppendJSON(b []byte) []byte {
+	return fmt.Appendf(b, `{"dec":"%s","hex":"%x"}`, id.Append(nil, firn.Decimal), []byte(id))
 }
 
-// Compose composes an ID of either size.
-func Compose(l firn.Layout, p firn.Parts) (n ID, err error) {
+// Compose composes an ID of 64 or 128 bits.
+func Compose(l firn.Layout, p firn.Parts) (ID, error) {
 	switch {
 	case l.ReadOnly():
-		return n, ReadOnlyError(l)
+		return nil, ReadOnlyError(l)
 	case l.Bits() == 128:
-		n.wide = true
-		n.id128, err = l.Compose128(p)
-	default:
-		n.id, err = l.Compose(p)
+		id, err := l.Compose128(p)
+		return id[:], err
 	}
-	return n, err
+	id, err := l.Compose(p)
+	return firn.Raw.Append(nil, id), err
 }
 
 // ErrEmptyLine is the error for an empty line.
@@ -91,60 +65,41 @@ var ErrEmptyLine = errors.New("the line is empty")
 // Compose composes the ID of one record, as ParseRecord reads it.
 func (c *Composer) Compose(line string) (ID, error) {
 	if line == "" {
-		return ID{}, ErrEmptyLine
+		return nil, ErrEmptyLine
 	}
 	r, err := ParseRecord(line)
 	if err != nil {
-		return ID{}, err
+		return nil, err
 	}
 	l := c.Layout
 	if r.Layout != "" {
-		if l, err = c.parsed(r.Layout); err != nil {
-			return ID{}, err
+		if l, err = firn.ParseLayout(r.Layout); err != nil {
+			return nil, err
 		}
 	}
 	p := firn.Parts{Time: c.Time, Seq: c.Seq}
 	switch {
 	case r.TimeMS != "":
 		if p.Time, err = ParseMillis(r.TimeMS); err != nil {
-			return ID{}, fmt.Errorf("time_ms %s: %w", Quote(r.TimeMS), err)
+			return nil, fmt.Errorf("time_ms %s: %w", Quote(r.TimeMS), err)
 		}
 	case !c.HasTime:
-		return ID{}, errors.New("time_ms is missing")
+		return nil, errors.New("time_ms is missing")
 	}
 	switch {
 	case r.Node != "":
 		if p.Node, err = l.ParseNode(r.Node); err != nil {
-			return ID{}, fmt.Errorf("node %s: %w", Quote(r.Node), Plain(err))
+			return nil, fmt.Errorf("node %s: %w", Quote(r.Node), Plain(err))
 		}
 	case c.Node != nil:
 		if p.Node, err = c.Node(l); err != nil {
-			return ID{}, err
+			return nil, err
 		}
 	}
 	if r.Seq != "" {
 		if p.Seq, err = ParseNumber(r.Seq); err != nil {
-			return ID{}, fmt.Errorf("seq %s: %w", Quote(r.Seq), err)
+			return nil, fmt.Errorf("seq %s: %w", Quote(r.Seq), err)
 		}
 	}
 	return Compose(l, p)
-}
-
-// parsed is ParseLayout with a cache.
-func (c *Composer) parsed(text string) (firn.Layout, error) {
-	if l, ok := c.layouts[text]; ok {
-		return l, nil
-	}
-	l, err := firn.ParseLayout(text)
-	if err != nil {
-		return l, err
-	}
-	if len(c.layouts) >= maxLayouts {
-		clear(c.layouts)
-	}
-	if c.layouts == nil {
-		c.layouts = make(map[string]firn.Layout)
-	}
-	c.layouts[strings.Clone(text)] = l // a part of text would keep its whole chunk
-	return l, nil
 }

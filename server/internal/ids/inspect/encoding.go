@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"cmp"
+	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/typed"
+	"github.com/firnid/firn/veil"
 )
 
 // An Encoding is a way to write an ID as text: a firn.Format, or a format that
@@ -17,262 +22,256 @@ import (
 // that ParseEncoding accepts: their own, except that objectid prints hex, which
 // reads the same texts.
 type Encoding struct {
-	kind   kind
+	name   string // xid, ksuid, objectid or typed; "" for a format
 	format firn.Format
+	prefix string // of typed text; "" allows any
+	veil   form.Veil
+	isSet  bool
 }
 
-type kind uint8
-
-const (
-	auto    kind = iota
-	format       // a firn.Format
-	xid          // 20 digits of base32hex in lower case, 96 bits
-	ksuid        // 27 digits of base62, 160 bits
-	longHex      // 24 or 40 hexadecimal digits
-)
-
 // As returns the Encoding of a format.
-func As(f firn.Format) Encoding { return Encoding{format, f} }
+func As(f firn.Format) Encoding { return Encoding{format: f, isSet: true} }
+
+// Typed returns the Encoding of typed text with a prefix, or with any prefix if
+// it is empty.
+func Typed(prefix string) Encoding { return Encoding{name: "typed", prefix: prefix, isSet: true} }
+
+// Veiled returns the Encoding of veiled text.
+func Veiled(v form.Veil) Encoding { return Encoding{name: "veiled", veil: v, isSet: true} }
 
 // ParseEncoding parses the name of an encoding: auto, the name of a format (see
-// firn.ParseFormat), or xid, ksuid or objectid. ulid is another name of base32.
+// firn.ParseFormat), or typed, veiled, xid, ksuid or objectid. ulid is another
+// name of base32. Veiled text cannot be read without a key; see Veiled.
 func ParseEncoding(name string) (Encoding, error) {
 	switch name {
 	case "auto":
 		return Encoding{}, nil
-	case "xid":
-		return Encoding{kind: xid}, nil
-	case "ksuid":
-		return Encoding{kind: ksuid}, nil
-	case "objectid":
-		return Encoding{kind: longHex}, nil
+	case "veiled":
+		return Veiled(form.Veil{}), nil
+	case "typed", "xid", "ksuid", "objectid":
+		return Encoding{name: name, isSet: true}, nil
 	case "ulid":
 		return As(firn.Base32), nil
 	}
 	f, err := firn.ParseFormat(name)
 	if err != nil {
-		return Encoding{}, fmt.Errorf("%w, or one of auto, ulid, xid, ksuid, objectid", err)
+		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, veiled, ulid, xid, ksuid, objectid", err)
 	}
 	return As(f), nil
 }
 
+// IsTyped reports whether e is typed text.
+func (e Encoding) IsTyped() bool { return e.name == "typed" }
+
+// IsVeiled reports whether e is veiled text.
+func (e Encoding) IsVeiled() bool { return e.name == "veiled" }
+
 // IsAuto reports whether e is the zero Encoding.
-func (e Encoding) IsAuto() bool { return e.kind == auto }
+func (e Encoding) IsAuto() bool { return !e.isSet }
 
 // Format returns the format of e, if it is one.
-func (e Encoding) Format() (firn.Format, bool) { return e.format, e.kind == format }
+func (e Encoding) Format() (firn.Format, bool) { return e.format, e.isSet && e.name == "" }
 
 // String returns the name of e.
 func (e Encoding) String() string {
-	switch e.kind {
-	case format:
-		return e.format.String()
-	case xid:
-		return "xid"
-	case ksuid:
-		return "ksuid"
-	case longHex:
+	switch {
+	case !e.isSet:
+		return "auto"
+	case e.name == "objectid":
 		return "hex"
+	case e.name != "":
+		return e.name
 	}
-	return "auto"
+	return e.format.String()
 }
 
 // A number is a text read in an encoding.
 type number struct {
+	text     string
 	encoding Encoding
-	size     int      // bits: 64, 96, 128 or 160
-	bytes    [20]byte // big-endian, in the first size/8 bytes
-	about    string   // what the text looks like, if that matters
-	padded   bool     // see isPadded
-	loose    bool     // the encoding fits many texts that are not IDs
-	digits   bool     // the text has only decimal digits, whatever the encoding
+	bytes    []byte // big-endian: 8, 12, 16 or 20
+	about    string // what the text looks like, if that matters
+	loose    bool   // the encoding fits many texts that are not IDs
 }
 
-func (n *number) raw() []byte { return n.bytes[:n.size/8] }
+func (n *number) bits() int { return 8 * len(n.bytes) }
 
-func number64(e Encoding, id firn.ID) *number {
-	n := &number{encoding: e, size: 64}
-	binary.BigEndian.PutUint64(n.bytes[:], uint64(id))
-	return n
+// uint64 returns a number of 64 bits.
+func (n *number) uint64() uint64 { return binary.BigEndian.Uint64(n.bytes) }
+
+// A shape is a way in which texts of some lengths are read when the encoding is
+// unknown.
+type shape struct {
+	encoding Encoding
+	lengths  []int // nil for any
+	bits     int   // 0: as many as the number needs
+	loose    bool
+	about    string
 }
 
-func number128(e Encoding, id firn.ID128) *number {
-	n := &number{encoding: e, size: 128}
-	copy(n.bytes[:], id[:])
-	return n
+// shapes are what guess tries: first the encodings whose texts hardly look like
+// anything else, then those whose texts are often a word, a name or a hash.
+// Without 0x, only the full width distinguishes hexadecimal from other texts.
+var shapes = []shape{
+	{As(firn.Decimal), nil, 0, false, ""},
+	{As(firn.Hex), []int{16}, 64, false, ""},
+	{As(firn.Hex), []int{32}, 128, false, ""},
+	{Encoding{name: "objectid", isSet: true}, []int{24, 40}, 0, false, "hexadecimal digits"},
+	{As(firn.UUID), []int{36}, 128, false, "characters of a UUID, 8-4-4-4-12"},
+	{Encoding{name: "xid", isSet: true}, []int{20}, 0, false, "digits of an xid"},
+	{Encoding{name: "ksuid", isSet: true}, []int{27}, 0, false, "digits of a KSUID"},
+	{As(firn.Binary), []int{64}, 64, false, "digits of base 2"},
+	{As(firn.Binary), []int{128}, 128, false, "digits of base 2"},
+	{As(firn.Base32), []int{13}, 64, true, "digits of Crockford's base 32"},
+	{As(firn.Base32), []int{26}, 128, false, "digits of Crockford's base 32"},
+	{As(firn.Base36), []int{11, 12, 13}, 64, true, "digits of base 36"},
+	{As(firn.Base36), []int{22, 23, 24, 25}, 128, true, "digits of base 36"},
+	{As(firn.Base58), []int{9, 10, 11}, 64, true, "digits of base 58"},
+	{As(firn.Base58), []int{19, 20, 21, 22}, 128, true, "digits of base 58"},
+	{As(firn.Base62), []int{9, 10, 11}, 64, true, "digits of base 62"},
+	{As(firn.Base62), []int{18, 19, 20, 21, 22}, 128, true, "digits of base 62"},
 }
 
-func numberOf(e Encoding, b []byte) *number {
-	n := &number{encoding: e, size: 8 * len(b)}
-	copy(n.bytes[:], b)
-	return n
-}
+// encodingNames are the names of the encodings of shapes.
+const encodingNames = "dec, hex, objectid, uuid, xid, ksuid, bin, base32, base36, base58, base62"
 
-// id64 and id128 return the number as an ID; it must have that size.
-func (n *number) id64() firn.ID { return firn.ID(binary.BigEndian.Uint64(n.bytes[:])) }
-
-func (n *number) id128() firn.ID128 { return firn.ID128(n.raw()) }
-
-// isPlainDecimal reports whether a text has so many characters, all of them
-// digits, that it is a decimal number.
-func isPlainDecimal(text string, size int) bool {
-	return len(text) > 16 && text[0] != '0' && size != 128 && isDigits(text)
-}
-
-// parseDecimal parses a decimal number of 64 bits.
-func (n *number) parseDecimal(text string) bool {
-	id, err := firn.Decimal.Parse(text)
-	if err != nil {
-		return false
-	}
-	*n = number{encoding: As(firn.Decimal), size: 64}
-	binary.BigEndian.PutUint64(n.bytes[:], uint64(id))
-	return true
-}
-
-// guess reads text, which is not a plain decimal number of 64 bits, in every
-// encoding that it fits. size is the size of the layout's IDs, or 0 if the
-// layout is unknown. tried has the names of the encodings.
-func guess(text string, size int) (found []*number, tried []string) {
-	try := func(name string, n *number) {
-		if !slices.Contains(tried, name) {
-			tried = append(tried, name)
+// guess reads text in every encoding that it fits. bits is the size of the IDs,
+// or 0 if it is unknown.
+func guess(text string, bits int) (found []*number) {
+	add := func(f shape, bits int) {
+		b, err := f.encoding.decode(text, bits)
+		if err != nil || bits != 0 && bits != 8*len(b) {
+			return
 		}
-		if n != nil && (size == 0 || n.size == size) {
-			n.padded, n.digits = isPadded(text), isDigits(text)
-			found = append(found, n)
+		n := &number{text: text, encoding: f.encoding, bytes: b, loose: f.loose}
+		if f.about != "" {
+			n.about = fmt.Sprintf("it has %d %s", len(text), f.about)
+		}
+		found = append(found, n)
+	}
+	if strings.Contains(text, "_") {
+		if add(shape{encoding: Typed("")}, bits); len(found) > 0 {
+			prefix, _, _ := typed.Cut(text)
+			found[0].about = "it has the prefix " + prefix
+		}
+		return found
+	}
+	if strings.HasPrefix(text, "0x") {
+		if add(shape{encoding: As(firn.Hex)}, bits); len(found) > 0 {
+			return found // 0x leaves no other encoding
 		}
 	}
-	hexText, prefixed := strings.CutPrefix(text, "0x")
-	digits := len(hexText)
+	if len(text) > 16 && text[0] != '0' && (bits == 0 || bits == 64) && isDigits(text) {
+		if add(shapes[0], 64); len(found) > 0 {
+			return found // so many digits are a decimal number
+		}
+	}
+	for _, f := range shapes {
+		if (f.lengths == nil || slices.Contains(f.lengths, len(text))) && (bits == 0 || f.bits == 0 || bits == f.bits) {
+			add(f, max(bits, f.bits))
+		}
+	}
+	return found
+}
 
-	// Encodings whose texts hardly look like anything else.
-	try("dec", inEither(firn.Decimal, text, size))
+// decode reads text as an ID of 64 or 128 bits. If bits is 0, the text shows
+// the size: that of a fixed width, otherwise the smallest that holds the number.
+// Some encodings have IDs of 96 or 160 bits instead.
+func (e Encoding) decode(text string, bits int) ([]byte, error) {
+	if e.IsTyped() {
+		return e.decodeTyped(text, bits)
+	}
+	if e.IsVeiled() {
+		return e.decodeVeiled(text, bits)
+	}
+	if e.name != "" || e.format == firn.Hex && bits != 64 && bits != 128 {
+		b := e.decodeLong(strings.TrimPrefix(text, "0x"))
+		switch {
+		case b != nil && (e.name != "" || bits == 0 || bits == 8*len(b)):
+			return b, nil
+		case e.name != "":
+			return nil, fmt.Errorf("firn: parse ID %s: not a valid %s", Quote(text), map[string]string{
+				"xid":      "xid, which has 20 digits of 0-9a-v and ends with 0 or g",
+				"ksuid":    "KSUID, which has 27 digits of 0-9A-Za-z",
+				"objectid": "ObjectID, which has 24 hexadecimal digits",
+			}[e.name])
+		}
+	}
 	switch {
-	case prefixed:
-		try("hex", inEither(firn.Hex, text, size))
-	case digits == 16:
-		// Without 0x, only the full width distinguishes hexadecimal from other texts.
-		try("hex", in64(firn.Hex, text))
-	case digits == 32:
-		try("hex", in128(firn.Hex, text))
-	default:
-		try("hex", nil)
-	}
-	if prefixed && len(found) > 0 {
-		return found, tried // 0x leaves no other encoding
-	}
-	long := parseLongHex(hexText)
-	if long != nil {
-		long.about = fmt.Sprintf("it has %d hexadecimal digits", digits)
-	}
-	try("objectid", long)
-	uuid := in128(firn.UUID, text)
-	if uuid != nil {
-		uuid.about = "it has the form of a UUID, 8-4-4-4-12"
-	}
-	try("uuid", uuid)
-	x := parseXID(text)
-	if x != nil {
-		x.about = "it has the 20 digits of an xid"
-	}
-	try("xid", x)
-	k := parseKSUID(text)
-	if k != nil {
-		k.about = "it has the 27 digits of a KSUID"
-	}
-	try("ksuid", k)
-
-	// Encodings whose texts are often something else: a word, a name, a hash.
-	for _, t := range []struct {
-		f      firn.Format
-		widths []int // lengths of the texts of plausible IDs
-		loose  bool
-		about  string
-	}{
-		{firn.Binary, []int{64, 128}, false, "base 2"},
-		{firn.Base32, []int{26}, false, "Crockford's base 32"},
-		{firn.Base32, []int{13}, true, "Crockford's base 32"},
-		{firn.Base36, []int{11, 12, 13, 22, 23, 24, 25}, true, "base 36"},
-		{firn.Base58, []int{9, 10, 11, 19, 20, 21, 22}, true, "base 58"},
-		{firn.Base62, []int{9, 10, 11, 18, 19, 20, 21, 22}, true, "base 62"},
-	} {
-		if !slices.Contains(t.widths, len(text)) {
-			try(t.f.String(), nil)
-			continue
+	case bits == 96 || bits == 160:
+		return nil, fmt.Errorf("firn: parse ID %s: not an ID of %d bits in %s", Quote(text), bits, e)
+	case bits != 0:
+		return parse(e.format, text, bits)
+	case e.format.Fits(64) == nil && len(strings.TrimPrefix(text, "0x")) < len(e.format.Fixed().Append128(nil, firn.ID128{})):
+		b, err := parse(e.format, text, 64)
+		if err == nil {
+			return b, nil
 		}
-		read := in64
-		if len(text) > 16 && len(text) != 64 {
-			read = in128
+		if b, wideErr := parse(e.format, text, 128); wideErr == nil {
+			return b, nil
 		}
-		n := read(t.f, text)
-		if n != nil {
-			n.loose = t.loose
-			n.about = fmt.Sprintf("it has %d digits of %s", len(text), t.about)
-		}
-		try(t.f.String(), n)
+		return nil, err
 	}
-	return found, tried
+	return parse(e.format, text, 128)
 }
 
-// readAs reads text in the encoding e. size is the size of the layout's IDs, or
-// 0.
-func readAs(e Encoding, text string, size int) (*number, error) {
-	f, ok := e.Format()
-	if !ok {
-		var n *number
-		switch e.kind {
-		case xid:
-			n = parseXID(text)
-		case ksuid:
-			n = parseKSUID(text)
-		case longHex:
-			n = parseLongHex(text)
-		}
-		if n == nil {
-			return nil, fmt.Errorf("firn: parse ID %s: not a valid %s", Quote(text), map[kind]string{
-				xid:     "xid, which has 20 digits of 0-9a-v and ends with 0 or g",
-				ksuid:   "KSUID, which has 27 digits of 0-9A-Za-z",
-				longHex: "ObjectID, which has 24 hexadecimal digits",
-			}[e.kind])
-		}
-		return n, nil
+// decodeVeiled reads veiled text.
+func (e Encoding) decodeVeiled(text string, bits int) (id ID, err error) {
+	_, digits, _ := strings.Cut(text, "_")
+	switch v := e.veil; {
+	case v == form.Veil{}:
+		return nil, fmt.Errorf("firn: %s cannot be read without the key of veiled IDs", Quote(text))
+	case v.Of128 != nil && (v.Of64 == nil || len(digits) > 13):
+		var wide firn.ID128
+		wide, err = v.Of128.Parse128(text)
+		id = wide[:]
+	default:
+		var narrow firn.ID
+		narrow, err = v.Of64.Parse(text)
+		id = firn.Raw.Append(nil, narrow)
 	}
-	switch size {
-	case 64:
+	if err != nil {
+		return nil, form.Plain(err)
+	}
+	if bits != 0 && bits != 8*len(id) {
+		return nil, fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
+	}
+	return id, nil
+}
+
+// decodeTyped reads typed text.
+func (e Encoding) decodeTyped(text string, bits int) (ID, error) {
+	if k, ok := veil.Number(text); ok {
+		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key", Quote(text), k)
+	}
+	prefix, digits, err := typed.Cut(text)
+	if err != nil {
+		return nil, err
+	}
+	var id ID
+	if prefix = cmp.Or(e.prefix, prefix); len(digits) == 26 {
+		var wide firn.ID128
+		wide, err = typed.Parse[firn.ID128](prefix, text)
+		id = wide[:]
+	} else {
+		var narrow firn.ID
+		narrow, err = typed.Parse[firn.ID](prefix, text)
+		id = firn.Raw.Append(nil, narrow)
+	}
+	if err == nil && bits != 0 && bits != 8*len(id) {
+		err = fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
+	}
+	return id, err
+}
+
+// parse parses an ID of 64 or 128 bits.
+func parse(f firn.Format, text string, bits int) ([]byte, error) {
+	if bits == 64 {
 		id, err := f.Parse(text)
-		return number64(e, id), err
-	case 128:
-		id, err := f.Parse128(text)
-		return number128(e, id), err
-	case 96, 160:
-		if f == firn.Hex {
-			if n := parseLongHex(strings.TrimPrefix(text, "0x")); n != nil && n.size == size {
-				return n, nil
-			}
-		}
-		return nil, fmt.Errorf("firn: parse ID %s: not an ID of %d bits in %s", Quote(text), size, e)
-	}
-	if f == firn.Hex {
-		if n := parseLongHex(strings.TrimPrefix(text, "0x")); n != nil {
-			return n, nil
-		}
-	}
-	// A text of the full width of 128 bits is a 128-bit ID, however many zeros it
-	// begins with.
-	if n := len(strings.TrimPrefix(text, "0x")); f.Fits(64) == nil && n < len(f.Fixed().Append128(nil, firn.ID128{})) {
-		id, err := f.Parse(text)
-		if err == nil {
-			return number64(e, id), nil
-		}
-		wide, wideErr := f.Parse128(text)
-		if wideErr != nil {
-			return nil, err
-		}
-		return number128(e, wide), nil
+		return firn.Raw.Append(nil, id), err
 	}
 	id, err := f.Parse128(text)
-	return number128(e, id), err
+	return id[:], err
 }
 
 // isPadded reports whether a text of decimal digits is hexadecimal: it has the
@@ -282,100 +281,46 @@ func isPadded(text string) bool {
 	return (len(text) == 16 || len(text) == 32) && text[0] == '0'
 }
 
+// ofDigits returns the encoding of a text of decimal digits.
+func ofDigits(text string) Encoding {
+	if isPadded(text) {
+		return As(firn.Hex)
+	}
+	return As(firn.Decimal)
+}
+
 // isDigits reports whether text consists of decimal digits.
-func isDigits(text string) bool {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return false
+func isDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
+
+const alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+var xidText = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
+// decodeLong reads an xid, a KSUID or, in hexadecimal, an ID of 96 or 160 bits.
+// It returns nil if text is not one.
+func (e Encoding) decodeLong(text string) []byte {
+	switch {
+	case e.name == "xid" && len(text) == 20:
+		// The last digit has one bit of the ID and four zeros.
+		if b, err := xidText.DecodeString(text); err == nil && xidText.EncodeToString(b) == text {
+			return b
+		}
+	case e.name == "ksuid" && len(text) == 27 && strings.Trim(text, alphanumeric) == "":
+		swapped := strings.Map(func(r rune) rune {
+			if r < 'A' {
+				return r
+			}
+			return r ^ ' ' // math/big has the small letters before the capital ones
+		}, text)
+		if v, ok := new(big.Int).SetString(swapped, 62); ok && v.BitLen() <= 160 {
+			return v.FillBytes(make([]byte, 20))
+		}
+	case e.name != "xid" && e.name != "ksuid" && (len(text) == 24 || len(text) == 40):
+		if b, err := hex.DecodeString(text); err == nil {
+			return b
 		}
 	}
-	return true
-}
-
-// in64 and in128 read text in format f; nil means that it does not fit.
-func in64(f firn.Format, text string) *number {
-	id, err := f.Parse(text)
-	if err != nil {
-		return nil
-	}
-	return number64(As(f), id)
-}
-
-func in128(f firn.Format, text string) *number {
-	id, err := f.Parse128(text)
-	if err != nil {
-		return nil
-	}
-	return number128(As(f), id)
-}
-
-// inEither reads a number of 64 bits, or of 128 if it needs more. size forces
-// one of them, unless it is 0.
-func inEither(f firn.Format, text string, size int) *number {
-	if size != 128 {
-		if n := in64(f, text); n != nil || size != 0 {
-			return n
-		}
-	}
-	return in128(f, text)
-}
-
-// parseLongHex reads IDs of 96 and 160 bits.
-func parseLongHex(text string) *number {
-	if len(text) != 24 && len(text) != 40 {
-		return nil
-	}
-	b, err := hex.DecodeString(text)
-	if err != nil {
-		return nil
-	}
-	return numberOf(Encoding{kind: longHex}, b)
-}
-
-const xidDigits = "0123456789abcdefghijklmnopqrstuv"
-
-// parseXID parses 20 digits of 5 bits; the last has one bit of the ID and four
-// zeros.
-func parseXID(text string) *number {
-	if len(text) != 20 {
-		return nil
-	}
-	v := new(big.Int)
-	for i := range len(text) {
-		d := strings.IndexByte(xidDigits, text[i])
-		if d < 0 || i == 19 && d&15 != 0 {
-			return nil
-		}
-		v.Lsh(v, 5).Or(v, big.NewInt(int64(d)))
-	}
-	return numberOf(Encoding{kind: xid}, v.Rsh(v, 4).FillBytes(make([]byte, 12)))
-}
-
-// parseKSUID parses 27 digits of base 62.
-func parseKSUID(text string) *number {
-	if len(text) != 27 {
-		return nil
-	}
-	for i := range len(text) {
-		c := text[i]
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return nil
-		}
-	}
-	v, base := new(big.Int), big.NewInt(62)
-	for i := range len(text) {
-		d := int64(text[i] - '0')
-		if text[i] >= 'a' {
-			d = int64(text[i]-'a') + 36
-		} else if text[i] >= 'A' {
-			d = int64(text[i]-'A') + 10
-		}
-		v.Mul(v, base).Add(v, big.NewInt(d))
-	}
-	if v.BitLen() > 160 {
-		return nil
-	}
-	return numberOf(Encoding{kind: ksuid}, v.FillBytes(make([]byte, 20)))
+	return nil
 }
 
 // An AmbiguousError means that a text fits several encodings, or one that many
@@ -397,19 +342,19 @@ func (e *AmbiguousError) Error() string {
 // the number. It returns the bytes of the ID, big-endian, and the encoding.
 func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 	if !from.IsAuto() {
-		n, err := readAs(from, text, bits)
-		if err != nil {
-			return nil, from, err
-		}
-		return n.raw(), from, nil
+		b, err := from.decode(text, bits)
+		return b, from, err
 	}
-	if isDigits(text) && !isPadded(text) {
-		// Most streams of IDs are decimal, so try that first.
-		if n := inEither(firn.Decimal, text, bits); n != nil {
-			return n.raw(), n.encoding, nil
+	if isDigits(text) {
+		as := ofDigits(text)
+		if b, err := as.decode(text, bits); err == nil {
+			return b, as, nil
 		}
 	}
-	found, tried := guess(text, bits)
+	found := guess(text, bits)
+	if len(found) == 0 {
+		return nil, from, notRead(text, bits)
+	}
 	var sure []*number
 	var names []string
 	for _, n := range found {
@@ -418,19 +363,8 @@ func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 		}
 		names = append(names, n.encoding.String())
 	}
-	switch {
-	case len(found) == 0:
-		return nil, from, notRead(text, bits, tried)
-	case isPadded(text):
-		// Decimal fits too if all characters are digits.
-		for _, n := range sure {
-			if f, ok := n.encoding.Format(); ok && f == firn.Hex {
-				return n.raw(), n.encoding, nil
-			}
-		}
-	}
 	if len(sure) == 1 {
-		return sure[0].raw(), sure[0].encoding, nil
+		return sure[0].bytes, sure[0].encoding, nil
 	}
 	return nil, from, &AmbiguousError{text, names}
 }

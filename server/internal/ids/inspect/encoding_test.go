@@ -43,7 +43,8 @@ func TestDecode(t *testing.T) {
 		{"18446744073709551615", "auto", 0, "ffffffffffffffff", "dec"},
 		{"18446744073709551616", "auto", 0, "00000000000000010000000000000000", "dec"},
 		{"0xff", "auto", 0, "00000000000000ff", "hex"},
-		{"0x507f1f77bcf86cd799439011", "auto", 0, "00000000507f1f77bcf86cd799439011", "hex"},
+		{"0x507f1f77bcf86cd799439011", "auto", 0, "507f1f77bcf86cd799439011", "hex"},
+		{"0x507f1f77bcf86cd799439011", "auto", 128, "00000000507f1f77bcf86cd799439011", "hex"},
 		{"0000000000000012", "auto", 0, "0000000000000012", "hex"},
 		{"00000000000000000000000000000012", "auto", 0, "00000000000000000000000000000012", "hex"},
 		{"0000000000000012", "dec", 0, "000000000000000c", "dec"},
@@ -83,16 +84,20 @@ func TestDecode(t *testing.T) {
 
 // TestKSUIDRange reads the lowest and the highest.
 func TestKSUIDRange(t *testing.T) {
+	ksuid, err := ParseEncoding("ksuid")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for text, want := range map[string]string{
 		"000000000000000000000000000": "0000000000000000000000000000000000000000",
 		"aWgEPTl1tmebfsQzFP4bxwgy80V": "ffffffffffffffffffffffffffffffffffffffff",
 	} {
-		if n := parseKSUID(text); n == nil || fmt.Sprintf("%x", n.raw()) != want {
-			t.Errorf("parseKSUID(%q) = %v, want %s", text, n, want)
+		if b, _, err := Decode(text, ksuid, 0); err != nil || fmt.Sprintf("%x", b) != want {
+			t.Errorf("Decode(%q) = %x, %v, want %s", text, b, err, want)
 		}
 	}
-	if n := parseKSUID("aWgEPTl1tmebfsQzFP4bxwgy80W"); n != nil {
-		t.Errorf("parseKSUID of one more than the highest = %x", n.raw())
+	if b, _, err := Decode("aWgEPTl1tmebfsQzFP4bxwgy80W", ksuid, 0); err == nil {
+		t.Errorf("one more than the highest KSUID = %x", b)
 	}
 }
 

@@ -15,7 +15,7 @@ type Ends struct {
 
 // EndsOf returns the ends of a time range, in a format that fits the layout.
 // The error is that of Layout.Range.
-func EndsOf(l firn.Layout, from, to time.Time, f firn.Format) (Ends, error) {
+func EndsOf(l firn.Layout, from, to time.Time, f Appender) (Ends, error) {
 	if l.Bits() == 128 {
 		lo, hi, err := l.Range128(from, to)
 		top, low := hi.Uint64s()

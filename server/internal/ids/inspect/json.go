@@ -1,15 +1,12 @@
 package inspect
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"math/bits"
+	"fmt"
+	"math/big"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/firnid/firn"
 )
 
 // maxExact is the largest integer up to which every JSON parser is exact.
@@ -41,47 +38,26 @@ func ParseNumber(s string) (uint64, error) {
 // AppendMillis appends t in Unix milliseconds as JSON, like AppendNumber, also
 // if it exceeds int64. It rounds down.
 func AppendMillis(b []byte, t time.Time) []byte {
-	sec, ms := t.Unix(), uint64(t.Nanosecond()/1e6)
-	if sec < 0 {
-		// -1 s and 1 ms are -999 ms. On this side, the years of layouts end long
-		// before int64 milliseconds do.
-		v := sec*1000 + int64(ms)
-		if v < -maxExact {
-			b = append(b, '"')
-			return append(strconv.AppendInt(b, v, 10), '"')
-		}
-		return strconv.AppendInt(b, v, 10)
+	v := new(big.Int).Mul(big.NewInt(t.Unix()), big.NewInt(1000))
+	v.Add(v, big.NewInt(int64(t.Nanosecond()/1e6)))
+	if v.CmpAbs(big.NewInt(maxExact)) <= 0 {
+		return v.Append(b, 10)
 	}
-	hi, lo := bits.Mul64(uint64(sec), 1000)
-	lo, carry := bits.Add64(lo, ms, 0)
-	if hi += carry; hi == 0 {
-		return AppendNumber(b, lo)
-	}
-	b = append(b, '"')
-	b = firn.Decimal.Append128(b, firn.ID128FromUint64s(hi, lo))
-	return append(b, '"')
+	return append(v.Append(append(b, '"'), 10), '"')
 }
-
-// latestSecond is later than the last tick of any layout.
-const latestSecond = 1 << 56
 
 // ParseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
 // time has 64 bits.
 func ParseMillis(s string) (time.Time, error) {
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
-		return time.UnixMilli(ms).UTC(), nil
-	}
-	if s == "" || strings.Trim(s, "0123456789") != "" {
+	v, ok := new(big.Int).SetString(s, 10)
+	switch {
+	case !ok || s[0] == '+' || v.Sign() < 0 && !v.IsInt64():
 		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
+	case v.BitLen() > 66: // 1000 times 2^56 s
+		return time.Time{}, errors.New("it is later than the last time of any layout")
 	}
-	wide, err := firn.Decimal.Parse128(s)
-	hi, lo := wide.Uint64s()
-	if err == nil && hi < 1000 {
-		if sec, ms := bits.Div64(hi, lo, 1000); sec < latestSecond {
-			return time.Unix(int64(sec), int64(ms)*1e6).UTC(), nil
-		}
-	}
-	return time.Time{}, errors.New("it is later than the last time of any layout")
+	sec, ms := v.DivMod(v, big.NewInt(1000), new(big.Int))
+	return time.Unix(sec.Int64(), ms.Int64()*1e6).UTC(), nil
 }
 
 // appendTime appends t as RFC 3339, which covers years up to 9999; other times
@@ -90,8 +66,7 @@ func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
 	if y := t.Year(); y < 0 || y > 9999 {
 		return append(b, "null"...)
 	}
-	b = append(b, '"')
-	return append(appendStamp(b, t, unit), '"')
+	return AppendString(b, Stamp(t, unit))
 }
 
 // AppendJSON appends the result as a JSON object: the likeliest reading, and
@@ -145,24 +120,20 @@ func (r *Reading) appendLikelihood(b []byte) []byte {
 func (r *Reading) appendFields(b []byte) []byte {
 	b = AppendString(append(b, `"layout":`...), r.Name)
 	if r.HasParts {
-		b = appendParts(b, r.Time, r.unit(), r.Node, r.NodeParts, r.Seq)
+		b = r.appendParts(b)
 	} else {
 		b = append(b, `,"time":null,"time_ms":null,"node":null,"seq":null`...)
 	}
-	b = r.appendDec(append(b, `,"dec":"`...))
-	b = hex.AppendEncode(append(b, `","hex":"`...), r.Bytes)
-	b = append(append(b, `","from":"`...), r.Encoding.String()...)
-	b = append(b, `","score":`...)
-	b = strconv.AppendFloat(b, r.Score, 'f', 6, 64)
-	b = AppendStrings(append(b, `,"for":`...), r.For)
-	return AppendStrings(append(b, `,"against":`...), r.Against)
+	b = fmt.Appendf(b, `,"dec":"%s","hex":"%s","from":"%s","score":%.6f`, r.Dec(), r.Hex(), r.Encoding, r.Score)
+	b = AppendStrings(append(b, `,"for":`...), r.For())
+	return AppendStrings(append(b, `,"against":`...), r.Against())
 }
 
-// unit returns the length of a tick; UUIDs of version 1 have no layout that
-// knows it.
+// unit returns the length of a tick; a UUID without a layout has that of
+// version 1.
 func (r *Reading) unit() time.Duration {
 	if r.Layout.IsZero() {
-		return 100 * time.Nanosecond
+		return uuidv6().Unit()
 	}
 	return r.Layout.Unit()
 }
@@ -170,41 +141,31 @@ func (r *Reading) unit() time.Duration {
 // Stamp returns the time of the reading as text; see the function Stamp.
 func (r *Reading) Stamp() string { return Stamp(r.Time, r.unit()) }
 
-func appendParts(b []byte, t time.Time, unit time.Duration, node uint64, parts []firn.NodePart, seq uint64) []byte {
-	b = appendTime(append(b, `,"time":`...), t, unit)
-	b = AppendMillis(append(b, `,"time_ms":`...), t)
-	b = AppendNumber(append(b, `,"node":`...), node)
-	b = appendNodeParts(b, parts)
-	return AppendNumber(append(b, `,"seq":`...), seq)
+// AppendParts appends the reading by a known layout as a JSON object with the
+// keys layout, time, time_ms, node, node_parts, seq, dec and hex of
+// Result.AppendJSON.
+func (r *Reading) AppendParts(b []byte) []byte {
+	b = AppendString(append(b, `{"layout":`...), r.Name)
+	return fmt.Appendf(r.appendParts(b), `,"dec":"%s","hex":"%s"}`, r.Dec(), r.Hex())
 }
 
-func appendNodeParts(b []byte, parts []firn.NodePart) []byte {
-	for i, p := range parts {
-		if i == 0 {
-			b = append(b, `,"node_parts":{"`...)
-		} else {
-			b = append(b, `,"`...)
-		}
-		b = AppendNumber(append(append(b, p.Name...), `":`...), p.Value)
+func (r *Reading) appendParts(b []byte) []byte {
+	b = appendTime(append(b, `,"time":`...), r.Time, r.unit())
+	b = AppendMillis(append(b, `,"time_ms":`...), r.Time)
+	b = AppendNumber(append(b, `,"node":`...), r.Node)
+	sep := `,"node_parts":{`
+	for _, p := range r.NodeParts() {
+		b = AppendNumber(fmt.Appendf(b, "%s%q:", sep, p.Name), p.Value)
+		sep = ","
 	}
-	if len(parts) > 0 {
+	if sep == "," {
 		b = append(b, '}')
 	}
-	return b
+	return AppendNumber(append(b, `,"seq":`...), r.Seq)
 }
 
 // AppendString appends s as a JSON string.
 func AppendString(b []byte, s string) []byte {
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return append(append(append(b, '"'), s...), '"')
-	}
 	text, _ := json.Marshal(s) // a string cannot fail
 	return append(b, text...)
 }

@@ -62,37 +62,9 @@ func checkNumber(t *testing.T, text, key string, got any, want uint64) {
 	}
 }
 
-// checkReader holds the fast Reader to what Read says.
-func checkReader(t *testing.T, text string, o Options) {
-	t.Helper()
-	if o.Layout.IsZero() {
-		return
-	}
-	want, wantErr := Read(text, o)
-	got, err := NewReader(o.Layout, o.From).AppendJSON([]byte("before"), text)
-	if (err == nil) != (wantErr == nil) {
-		t.Fatalf("Reader.AppendJSON(%q) = %v, Read says %v", text, err, wantErr)
-	}
-	if err != nil {
-		if string(got) != "before" {
-			t.Errorf("Reader.AppendJSON(%q) has appended %q to an error", text, got[6:])
-		}
-		return
-	}
-	v, w := exact(t, got[len("before"):]), exact(t, want.Readings[0].AppendJSON(nil))
-	for _, key := range []string{"layout", "time", "time_ms", "node", "seq", "dec", "hex", "node_parts"} {
-		if fmt.Sprint(v[key]) != fmt.Sprint(w[key]) {
-			t.Errorf("Reader.AppendJSON(%q) has %s %v, Read says %v", text, key, v[key], w[key])
-		}
-	}
-}
-
 func TestAppendJSON(t *testing.T) {
 	for _, text := range texts() {
 		checkJSON(t, mustRead(t, text, Options{}))
-		for p := range firn.Presets() {
-			checkReader(t, text, Options{Layout: p.Layout, Now: testNow})
-		}
 	}
 }
 
@@ -122,10 +94,8 @@ func TestJSONText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := tt.text
-		got, err := NewReader(l, Encoding{}).AppendJSON(nil, text)
-		if err != nil || string(got) != tt.want {
-			t.Errorf("the object of %s by layout %s is %v\n got %s\nwant %s", text, tt.layout, err, got, tt.want)
+		if got := mustRead(t, tt.text, Options{Layout: l}).Readings[0].AppendParts(nil); string(got) != tt.want {
+			t.Errorf("the object of %s by layout %s is\n got %s\nwant %s", tt.text, tt.layout, got, tt.want)
 		}
 	}
 }
@@ -159,22 +129,6 @@ func TestAppendString(t *testing.T) {
 		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") {
 			t.Errorf("AppendString(%q) = %s, which reads as %q, %v", s, AppendString(nil, s), got, err)
 		}
-	}
-}
-
-func BenchmarkReader(b *testing.B) {
-	for _, name := range []string{"default", "flake-idgen", "boundary"} {
-		b.Run(name, func(b *testing.B) {
-			l := firn.MustParseLayout(name)
-			id := compose(b, l, firn.Parts{Time: testNow, Node: 7, Seq: 3})
-			text := textOf(l.Format(), id)
-			r := NewReader(l, Encoding{})
-			var buf []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				buf, _ = r.AppendJSON(buf[:0], text)
-			}
-		})
 	}
 }
 

@@ -1,49 +1,27 @@
 package inspect
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/firnid/firn"
 )
 
-// A judge weighs one reading: how probable is it that a generator of this
-// layout made this very text? Weights are base-2 logarithms, so every bit whose
-// value is a coincidence costs one. Only their differences matter.
+// A reading is weighed by how probable it is that a generator of its layout
+// made this very text. Weights are base-2 logarithms, so every bit whose value
+// is a coincidence costs one. Only their differences matter.
 //
 // Recent times are probable, future ones are not. Small nodes and sequences are
 // more probable than large ones, except in formats that fill these fields with
 // hashes, addresses or counters that never restart.
-type judge struct {
-	now   time.Time
-	n     *number
-	r     *Reading
-	quiet bool // only weigh, without reasons
-	mass  float64
-}
-
-func (j *judge) weigh(w float64) { j.r.weight += w }
-
-// scale is weigh for a probability. Judging spends most of its time on
-// logarithms, so one is taken of all probabilities together.
-func (j *judge) scale(p float64) { j.mass *= p }
-
-func (j *judge) pro(format string, a ...any) {
-	if !j.quiet {
-		j.r.For = append(j.r.For, fmt.Sprintf(format, a...))
-	}
-}
-
-func (j *judge) con(format string, a ...any) {
-	if !j.quiet {
-		j.r.Against = append(j.r.Against, fmt.Sprintf(format, a...))
-	}
-}
 
 // A habit is what is known of a preset's IDs apart from their bits.
 type habit struct {
@@ -57,38 +35,24 @@ type habit struct {
 	note     string    // a note for readers of this preset
 }
 
-func habitOf(preset string) habit {
-	switch preset {
-	case "default":
-		return habit{prior: 1.5, anyNode: true}
-	case "hazelcast":
-		// Clients take a hundred IDs at a time, more than a tick has.
-		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
-	case "twitter":
-		// bwmarrin/snowflake has the same bits, and most programs use small nodes.
-		return habit{prior: 1, bothNode: true}
-	case "discord":
-		return habit{prior: 0.5, fewParts: true}
-	case "instagram":
-		return habit{prior: -1, anyNode: true, anySeq: true}
-	case "sonyflake":
-		return habit{prior: 2.2, anyNode: true}
-	case "mastodon":
-		return habit{prior: 0.5, born: time.Date(2017, 5, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
-	case "snowcast":
-		return habit{prior: -3, note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"}
-	case "lable":
-		return habit{prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)}
-	case "js53":
-		return habit{anyNode: true}
-	case "uuidv7", "ulid":
-		return habit{anyNode: true, anySeq: true, noFields: true}
-	case "xid", "objectid":
-		return habit{anyNode: true, anySeq: true}
-	case "boundary":
-		return habit{anyNode: true}
-	}
-	return habit{}
+var habits = map[string]habit{
+	"default": {prior: 1.5, anyNode: true},
+	// Clients take a hundred IDs at a time, more than a tick has.
+	"hazelcast": {prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true},
+	// bwmarrin/snowflake has the same bits, and most programs use small nodes.
+	"twitter":   {prior: 1, bothNode: true},
+	"discord":   {prior: 0.5, fewParts: true},
+	"instagram": {prior: -1, anyNode: true, anySeq: true},
+	"sonyflake": {prior: 2.2, anyNode: true},
+	"mastodon":  {prior: 0.5, born: time.Date(2017, 5, 1, 0, 0, 0, 0, time.UTC), anySeq: true},
+	"snowcast":  {prior: -3, note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"},
+	"lable":     {prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)},
+	"js53":      {anyNode: true},
+	"uuidv7":    {anyNode: true, anySeq: true, noFields: true},
+	"ulid":      {anyNode: true, anySeq: true, noFields: true},
+	"xid":       {anyNode: true, anySeq: true},
+	"objectid":  {anyNode: true, anySeq: true},
+	"boundary":  {anyNode: true},
 }
 
 // others are default layouts of libraries that have no name in Firn.
@@ -101,59 +65,109 @@ var others = [...]struct {
 	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, habit{prior: 1, anyNode: true}},
 	// TSIDs of hypersistence and tsid-creator, as numbers or in base32; their
 	// counter begins with a random number.
-	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, habit{prior: 0, anyNode: true, anySeq: true}},
+	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, habit{anyNode: true, anySeq: true}},
 }
 
-// layout weighs a reading by a layout.
-func (j *judge) layout(c *candidate) {
-	j.mass = 1
-	j.weigh(c.habit.prior - c.random)
-	j.encoding(c.format)
-	j.time(c)
-	j.constants(c)
-	j.node(c)
-	j.sequence(c)
-	if j.quiet {
-		j.weigh(math.Log2(j.mass)) // otherwise the weight is known
-	}
-	if c.habit.noFields {
-		j.con("other generators of this format put random bits in place of node and sequence")
-	}
-	if c.habit.note != "" {
-		j.con("%s", c.habit.note)
-	}
-	j.rounded()
+// A candidate is a layout with what is known of its IDs.
+type candidate struct {
+	habit
+	layout firn.Layout
+	name   string
+	preset string
+	format firn.Format
+	nodes  []int // the widths of the named pieces of the node, or that of the node
 }
 
-// encoding weighs whether the format writes its own IDs like this text.
-func (j *judge) encoding(own firn.Format) {
-	if j.n.about != "" {
-		j.pro("%s", j.n.about)
+func newCandidate(l firn.Layout) *candidate {
+	c := &candidate{layout: l, name: l.String(), preset: l.Preset(), format: l.Format()}
+	c.habit = habits[c.preset]
+	for _, p := range l.NodeParts(l.MaxNode()) {
+		c.nodes = append(c.nodes, bits.Len64(p.Value))
 	}
-	f, ok := j.n.encoding.Format()
-	if ok && f == firn.Decimal && j.n.padded {
-		j.weigh(-12)
-		j.con("decimal numbers have no leading zeros")
+	if len(c.nodes) < 2 {
+		c.nodes = []int{l.NodeBits()}
 	}
+	return c
+}
+
+// presets has the named layouts, and default layouts of other libraries, by
+// size.
+var presets = sync.OnceValue(func() map[int][]*candidate {
+	bySize := make(map[int][]*candidate)
+	for p := range firn.Presets() {
+		bySize[p.Layout.Bits()] = append(bySize[p.Layout.Bits()], newCandidate(p.Layout))
+	}
+	for _, x := range others {
+		c := newCandidate(firn.MustParseLayout(x.layout))
+		c.habit, c.format = x.habit, x.format
+		bySize[64] = append(bySize[64], c)
+	}
+	return bySize
+})
+
+// of returns the candidate for a number. The IDs of Lable contain which of
+// Lable's layouts they have. It returns nil if the text of the number has
+// another format.
+func (c *candidate) of(n *number) *candidate {
 	switch {
-	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && j.n.size == 64:
-	case f == firn.Hex && own == firn.Decimal && j.n.digits:
-		j.weigh(-14) // most likely a number of so many digits
-	case own == firn.UUID && f == firn.Base62 && j.n.size == 128:
-		j.weigh(-1) // Boundary's own
-	case own == firn.UUID && f == firn.Base32:
-		j.weigh(-12) // 26 such digits are a ULID
-	case f == firn.UUID || f == firn.Hex || f == firn.Decimal:
-		j.weigh(-3)
-	default:
-		j.weigh(-6)
-		if j.n.loose && j.n.size == 64 {
-			j.con("the format does not write its IDs like this, and a word can look the same")
+	case c.preset == "lable":
+		return lables()[n.bytes[6]>>4&1][n.bytes[7]&15]
+	case c.preset == "xid" && n.encoding.name != "xid", c.preset == "objectid" && n.encoding.name == "xid":
+		// The two layouts have the same bits; only their texts differ.
+		return nil
+	}
+	return c
+}
+
+// lables returns Lable's layouts by mode and cluster.
+var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
+	for mode, name := range []string{"spread", "time-sequential"} {
+		for cluster := range 16 {
+			layouts[mode][cluster] = newCandidate(firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", name, cluster)))
 		}
 	}
-	if !j.quiet && f == firn.Hex && ok && j.n.digits && len(j.r.Bytes) == 8 {
-		j.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
+	return layouts
+})
+
+// read reads a number by the layout.
+func (c *candidate) read(n *number, now time.Time) (Reading, error) {
+	p, err := c.layout.DecomposeBytes(n.bytes)
+	if err != nil {
+		return Reading{}, err
 	}
+	r := Reading{
+		Name: c.name, Layout: c.layout, Encoding: n.encoding, Bytes: n.bytes,
+		HasParts: true, Time: p.Time, Node: p.Node, Seq: p.Seq, c: c, n: n, now: now,
+	}
+	age := Age(r.Time, now)
+	r.Plausible = age >= -minute && age < 40*Year && !c.isFirstDay(r.Time, now)
+	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(n, c.format) +
+		c.timeWeight(r.Time, now) + c.nodeWeight(r.Node) + math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
+	if c.preset == "lable" {
+		r.weight -= 5 // mode and cluster are taken from the ID
+	}
+	return r, nil
+}
+
+// formWeight weighs whether a format writes its own IDs like this text.
+func formWeight(n *number, own firn.Format) (w float64) {
+	f, ok := n.encoding.Format()
+	if ok && f == firn.Decimal && isPadded(n.text) {
+		w = -12
+	}
+	switch {
+	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && n.bits() == 64:
+		return w
+	case f == firn.Hex && own == firn.Decimal && isDigits(n.text):
+		return w - 14 // most likely a number of so many digits
+	case own == firn.UUID && f == firn.Base62 && n.bits() == 128:
+		return w - 1 // Boundary's own
+	case own == firn.UUID && f == firn.Base32:
+		return w - 12 // 26 such digits are a ULID
+	case f == firn.UUID || f == firn.Hex || f == firn.Decimal:
+		return w - 3
+	}
+	return w - 6
 }
 
 // Year is the mean length of a year in seconds.
@@ -168,219 +182,218 @@ const (
 
 var logUsual = math.Log(usual / minute)
 
-// time weighs the time of the reading. Half of the IDs that people look up are
+// timeWeight weighs the time of an ID. Half of the IDs that people look up are
 // spread over the last 20 years. Of the other half, as many are from the last
 // ten minutes as from the ten hours before, and so on.
-func (j *judge) time(c *candidate) {
-	t := j.r.Time
-	age := Age(t, j.now)
-	var density float64 // per second
+func (c *candidate) timeWeight(t, now time.Time) float64 {
+	age := Age(t, now)
+	density := 1e-6 / (1e6 * Year) // per second
 	switch {
 	case age < -100*Year:
-		density = 1e-6 / (1e6 * Year)
 	case age < -Year:
 		density = 1e-5 / (100 * Year)
 	case age < -minute:
 		density = 1e-3 / Year
 	case age < usual:
-		old := max(age, 0)
-		density = 0.5/((old+minute)*logUsual) + 0.5/usual
+		density = 0.5/((max(age, 0)+minute)*logUsual) + 0.5/usual
 	case age < longAgo:
 		density = 0.01 / (longAgo - usual)
-	default:
-		density = 1e-6 / (1e6 * Year)
 	}
-	j.scale(density * c.seconds)
-	early := c.early && t.Before(c.habit.born)
-	if early {
-		j.weigh(-6)
+	w := math.Log2(density * c.layout.Unit().Seconds())
+	if t.Before(c.born) {
+		w -= 6
 	}
-
-	j.r.Plausible = age >= -minute && age < 40*Year
-	stamp := ""
-	if !j.quiet {
-		stamp = Stamp(t, c.unit)
+	if c.isFirstDay(t, now) {
+		w -= 10
 	}
-	switch {
-	case j.quiet:
-	case early:
-		j.con("the time %s is older than the format, which came into use about %d", stamp, c.habit.born.Year())
-	case age < -minute:
-		j.con("the time %s is %s in the future", stamp, Span(-age))
-	case age < usual:
-		j.pro("the time %s is %s ago", stamp, Span(max(age, 0)))
-	default:
-		j.con("the time %s is %s ago", stamp, Span(age))
-	}
-	// IDs were hardly ever made on the very day of the epoch. Above all, a small
-	// number of any other kind looks like such an ID.
-	if age > 86400 && c.chosen && t.Sub(c.epoch) < 24*time.Hour {
-		first := t.Sub(c.epoch)
-		j.weigh(-10)
-		j.r.Plausible = false
-		j.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(first.Seconds()))
-	}
+	return w
 }
 
-// constants reports the bits that the layout took from the ID itself, and those
-// that are the same in all IDs.
-func (j *judge) constants(c *candidate) {
-	switch c.preset {
-	case "lable":
-		j.weigh(-5)
-		if c.layout.Ordered() {
-			j.pro("the mode bit says time-sequential, and the last four bits cluster %d", j.n.bytes[7]&15)
-		} else {
-			j.pro("the mode bit says spread, and the last four bits cluster %d", j.n.bytes[7]&15)
-		}
-	case "uuidv7":
-		j.pro("its variant and version bits are those of a version 7 UUID")
-	case "js53":
-		j.pro("it fits the 53 bits of a JavaScript number")
-	}
+// isFirstDay reports whether a time is on the day of the layout's epoch, when
+// hardly any ID was made. Above all, a small number of any other kind looks
+// like such an ID.
+func (c *candidate) isFirstDay(t, now time.Time) bool {
+	epoch := c.layout.Epoch()
+	return epoch.Year() > 1970 && t.Sub(epoch) < 24*time.Hour && Age(t, now) > 86400
 }
 
 // small is the share of IDs with a small number in a field that formats fill
 // from 0 up. The others are spread over all values.
 const small = 0.75
 
-// A field is what is known about the numbers in some bits.
-type field struct {
-	width int
-	mask  uint64
-	alike bool    // all numbers are equally probable
-	few   bool    // it is 0 in most IDs, and 1 in most of the rest
-	scale float64 // probability scale of small numbers
-	each  float64 // probability of any number
-}
-
-func newField(width int, alike, few bool) field {
-	f := field{width: width, mask: 1<<width - 1, alike: alike || width == 0, few: few, each: math.Ldexp(1, -width)}
+// probability returns the probability of a number in a field of that width. If
+// alike is set, all numbers are equally probable; if few is set, the field is 0
+// in most IDs, and 1 in most of the rest.
+func probability(v uint64, width int, alike, few bool) float64 {
+	n, each := float64(v)+1, math.Ldexp(1, -width)
 	switch {
-	case f.alike:
+	case alike || width == 0:
+		return each
 	case few:
-		f.scale, f.each = small*6/(math.Pi*math.Pi), (1-small)*f.each
-	default:
-		f.scale, f.each = small/(float64(width)*math.Ln2+0.6), (1-small)*f.each
+		return small*6/(math.Pi*math.Pi)/(n*n) + (1-small)*each
 	}
-	return f
+	return small/(float64(width)*math.Ln2+0.6)/n + (1-small)*each
 }
 
-// mass returns the probability of a number in the field.
-func (f *field) mass(v uint64) float64 {
-	n := float64(v) + 1
-	switch {
-	case f.alike:
-		return f.each
-	case f.few:
-		return f.scale/(n*n) + f.each
+// nodeWeight weighs each piece of a node on its own: worker 1 of process 0 is
+// two small numbers, not the number 32.
+func (c *candidate) nodeWeight(node uint64) (w float64) {
+	if c.isGroup(node) {
+		w = -6
 	}
-	return f.scale/n + f.each
+	for _, width := range slices.Backward(c.nodes) {
+		w += math.Log2(probability(node&(1<<width-1), width, c.anyNode, c.fewParts && len(c.nodes) > 1))
+		node >>= width
+	}
+	return w
 }
 
-// nodeMass weighs each piece of a node on its own: worker 1 of process 0 is two
-// small numbers, not the number 32.
-func (c *candidate) nodeMass(node uint64) float64 {
-	p := 1.0
-	for i := len(c.nodes) - 1; i >= 0; i-- {
-		f := &c.nodes[i]
-		p *= f.mass(node & f.mask)
-		node >>= f.width
+// isGroup reports whether a node is a group address, which no network card has.
+func (c *candidate) isGroup(node uint64) bool { return c.preset == "boundary" && node>>40&1 == 1 }
+
+// A list collects the reasons for and against a reading.
+type list struct{ pros, cons []string }
+
+func (l *list) pro(format string, a ...any) { l.pros = append(l.pros, fmt.Sprintf(format, a...)) }
+
+func (l *list) con(format string, a ...any) { l.cons = append(l.cons, fmt.Sprintf(format, a...)) }
+
+// For returns what speaks for the reading.
+func (r *Reading) For() []string { return r.reasons().pros }
+
+// Against returns what speaks against the reading.
+func (r *Reading) Against() []string { return r.reasons().cons }
+
+func (r *Reading) reasons() (l list) {
+	r.formReasons(&l)
+	if r.Layout.IsZero() || r.Layout == uuidv6() {
+		r.uuidReasons(&l)
 	}
-	return p
+	if r.c == nil {
+		return l
+	}
+	r.timeReasons(&l)
+	r.fieldReasons(&l)
+	if isRounded(r.n) {
+		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then; one ID in %.0f looks like this by chance", 1/roundedByChance(r.n))
+	}
+	return l
 }
 
-func (j *judge) node(c *candidate) {
-	node, width := j.r.Node, c.nodeBits
-	j.scale(c.nodeMass(node))
-	switch {
-	case width == 0:
-	case c.preset == "boundary" && node>>40&1 == 1:
-		j.weigh(-6)
-		if !j.quiet {
-			j.con("the node %s is a group address, which no network card has", MAC(node))
-		}
-	case j.quiet:
-	case c.preset == "boundary":
-		j.pro("the node is the MAC address %s", MAC(node))
-	case c.habit.noFields:
-	case node < 16:
-		j.pro("the node is %d%s", node, partsText(j.r.NodeParts))
-	case !c.habit.anyNode && !c.habit.bothNode && float64(node) > 0.25*math.Exp2(float64(width)):
-		j.con("the node is %d of %d: most are small", node, c.layout.MaxNode())
+func (r *Reading) formReasons(l *list) {
+	n := r.n
+	if n.about != "" {
+		l.pro("%s", n.about)
 	}
-}
-
-func (j *judge) sequence(c *candidate) {
-	seq, bits := j.r.Seq, c.seqBits
-	j.scale(c.seqs.mass(seq))
-	switch {
-	case j.quiet || bits == 0 || c.habit.anySeq:
-	case seq < 4:
-		j.pro("the sequence is %d", seq)
-	case float64(seq) > 0.25*math.Exp2(float64(bits)):
-		j.con("the sequence is %d of %d: a node seldom makes that many IDs in %v", seq, c.layout.MaxSeq(), c.unit)
-	}
-}
-
-// rounded detects decimal numbers above 2^53 that JavaScript or a spreadsheet
-// has rounded: not the digits of the double, but the fewest that identify it,
-// padded with zeros.
-func (j *judge) rounded() {
-	if j.quiet {
-		return
-	}
-	chance, ok := isRounded(j.n)
+	f, ok := n.encoding.Format()
 	switch {
 	case !ok:
-	case chance < 1024:
-		j.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then; one ID in %.0f looks like this by chance", chance)
-	default:
-		j.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then")
+	case f == firn.Decimal && isPadded(n.text):
+		l.con("decimal numbers have no leading zeros")
+	case f == firn.Hex && isDigits(n.text) && n.bits() == 64:
+		l.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
+	case n.loose && n.bits() == 64 && r.c != nil && r.c.format != f:
+		l.con("the format does not write its IDs like this, and a word can look the same")
 	}
 }
 
-// isRounded reports whether a number looks rounded, and that one in chance IDs
-// of its size looks like this by coincidence.
-func isRounded(n *number) (chance float64, ok bool) {
-	if f, ok := n.encoding.Format(); !ok || f != firn.Decimal || n.size != 64 {
-		return 0, false
+func (r *Reading) timeReasons(l *list) {
+	age, stamp := Age(r.Time, r.now), r.Stamp()
+	switch {
+	case r.Time.Before(r.c.born):
+		l.con("the time %s is older than the format, which came into use about %d", stamp, r.c.born.Year())
+	case age < -minute:
+		l.con("the time %s is %s in the future", stamp, Span(-age))
+	case age < usual:
+		l.pro("the time %s is %s ago", stamp, Span(max(age, 0)))
+	default:
+		l.con("the time %s is %s ago", stamp, Span(age))
 	}
-	v := uint64(n.id64())
-	if v <= 1<<53 {
-		return 0, false
+	if r.c.isFirstDay(r.Time, r.now) {
+		l.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(r.Time.Sub(r.c.layout.Epoch()).Seconds()))
 	}
-	chance = math.Exp2(float64(bits.Len64(v) - 53))
-	if v%10 != 0 {
-		return chance, false
+}
+
+func (r *Reading) fieldReasons(l *list) {
+	c := r.c
+	switch c.preset {
+	case "lable":
+		mode := "spread"
+		if c.layout.Ordered() {
+			mode = "time-sequential"
+		}
+		l.pro("the mode bit says %s, and the last four bits cluster %d", mode, r.Bytes[7]&15)
+	case "uuidv7":
+		l.pro("its variant and version bits are those of a version 7 UUID")
+	case "js53":
+		l.pro("it fits the 53 bits of a JavaScript number")
 	}
+	node, seq := r.Node, r.Seq
+	switch {
+	case c.layout.NodeBits() == 0 || c.noFields:
+	case c.isGroup(node):
+		l.con("the node %s is a group address, which no network card has", MAC(node))
+	case c.preset == "boundary":
+		l.pro("the node is the MAC address %s", MAC(node))
+	case node < 16 && len(c.nodes) > 1:
+		l.pro("the node is %d (%s)", node, r.NodeText())
+	case node < 16:
+		l.pro("the node is %d", node)
+	case !c.anyNode && !c.bothNode && node > c.layout.MaxNode()/4:
+		l.con("the node is %d of %d: most are small", node, c.layout.MaxNode())
+	}
+	switch {
+	case c.layout.SeqBits() == 0 || c.anySeq:
+	case seq < 4:
+		l.pro("the sequence is %d", seq)
+	case seq > c.layout.MaxSeq()/4:
+		l.con("the sequence is %d of %d: a node seldom makes that many IDs in %v", seq, c.layout.MaxSeq(), c.layout.Unit())
+	}
+	if c.noFields {
+		l.con("other generators of this format put random bits in place of node and sequence")
+	}
+	if c.note != "" {
+		l.con("%s", c.note)
+	}
+}
+
+// roundedByChance returns the share of IDs of a number's size that look rounded
+// by coincidence; 0 if JavaScript's numbers hold it.
+func roundedByChance(n *number) float64 {
+	f, ok := n.encoding.Format()
+	if !ok || f != firn.Decimal || n.bits() != 64 || n.uint64() <= 1<<53 {
+		return 0
+	}
+	return math.Exp2(float64(53 - bits.Len64(n.uint64())))
+}
+
+// isRounded reports whether JavaScript or a spreadsheet has rounded a decimal
+// number above 2^53: it has not the digits of the double, but the fewest that
+// identify it, padded with zeros.
+func isRounded(n *number) bool {
+	if roundedByChance(n) == 0 {
+		return false
+	}
+	v := n.uint64()
 	// A number that is exactly a double, such as 2^60, may well be an ID whose
 	// last bits are zeros, unless its decimal digits end in zeros too.
-	if uint64(float64(v)) == v && v%1000 != 0 {
-		return chance, false
+	if v%10 != 0 || uint64(float64(v)) == v && v%1000 != 0 {
+		return false
 	}
-	return chance, shortest(v) == strconv.FormatUint(v, 10)
+	return strconv.FormatFloat(float64(v), 'f', -1, 64) == strconv.FormatUint(v, 10)
 }
 
-func partsText(parts []firn.NodePart) string {
-	if len(parts) < 2 {
-		return ""
+// NodeText returns the named pieces of the node, as in "datacenter 1, worker 0".
+func (r *Reading) NodeText() string {
+	var texts []string
+	for _, p := range r.NodeParts() {
+		texts = append(texts, fmt.Sprintf("%s %d", p.Name, p.Value))
 	}
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s %d", p.Name, p.Value)
-	}
-	return " (" + b.String() + ")"
+	return strings.Join(texts, ", ")
 }
 
 // MAC formats a 48-bit node as the address of a network card.
 func MAC(node uint64) string {
-	mac := make(net.HardwareAddr, 6)
-	for i := range mac {
-		mac[i] = byte(node >> (40 - 8*i))
-	}
-	return mac.String()
+	b := binary.BigEndian.AppendUint64(nil, node<<16)
+	return net.HardwareAddr(b[:6]).String()
 }

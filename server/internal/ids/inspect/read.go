@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // Options say what is known about an ID. The zero Options know nothing. Read
@@ -39,7 +40,8 @@ type Result struct {
 	Unknown float64
 	Other   string // what the text may be instead of an ID, or ""
 
-	asked bool // Options name the layout
+	asked bool      // Options name the layout
+	none  noneOfAll // no known layout made the ID
 }
 
 // Known reports whether some known layout is more likely than none.
@@ -80,6 +82,12 @@ func (r *Reading) Likelihood() Likelihood {
 	return Unlikely
 }
 
+// DropUnlikely removes the unlikely readings, except the best one.
+func (r *Result) DropUnlikely() {
+	others := slices.DeleteFunc(r.Readings[1:], func(x Reading) bool { return x.Likelihood() == Unlikely })
+	r.Readings = r.Readings[:1+len(others)]
+}
+
 // A Reading is one way to read an ID.
 type Reading struct {
 	// Name is the layout as text, which firn.ParseLayout accepts; or uuidv1,
@@ -88,22 +96,19 @@ type Reading struct {
 	Layout firn.Layout // the zero Layout if Name is not a layout
 
 	Encoding Encoding // of the text
-	Bytes    []byte   // the ID, big-endian: 8, 12, 16 or 20
+	Bytes    ID       // 8, 12, 16 or 20
 
-	HasParts  bool // whether the ID holds a time, a node and a sequence
-	Time      time.Time
-	Node      uint64
-	NodeParts []firn.NodePart // the named pieces of Node
-	Seq       uint64
-	Pieces    []Piece // every bit of the ID, the highest first
+	HasParts bool // whether the ID holds a time, a node and a sequence
+	Time     time.Time
+	Node     uint64
+	Seq      uint64
 
-	Score     float64  // the share of this reading among all that were tried, 0 to 1
-	Plausible bool     // the time is within the years in which IDs were made
-	For       []string // what speaks for this reading
-	Against   []string // what speaks against this reading
+	Score     float64 // the share of this reading among all that were tried, 0 to 1
+	Plausible bool    // the time is within the years in which IDs were made
 
-	c      *candidate // of Layout, if there is one
+	c      *candidate // how to judge its parts; nil for UUIDs without a time
 	n      *number
+	now    time.Time
 	weight float64 // base-2 logarithm of the probability of such a text
 }
 
@@ -115,418 +120,179 @@ type Piece struct {
 	Value uint64 // the lowest 64 bits, if Width is more
 }
 
+// Pieces returns every bit of the ID, the highest first.
+func (r *Reading) Pieces() (list []Piece) {
+	if r.Layout.IsZero() {
+		return uuidPieces(r.Bytes)
+	}
+	for _, p := range r.Layout.Pieces() {
+		list = append(list, Piece{p.Field, p.Pos, p.Width, p.Value(r.Bytes)})
+	}
+	return list
+}
+
+// NodeParts returns the named pieces of Node, if it has any.
+func (r *Reading) NodeParts() []firn.NodePart { return r.Layout.NodeParts(r.Node) }
+
 // Bits returns the size of the ID.
 func (r *Reading) Bits() int { return 8 * len(r.Bytes) }
 
-// ID returns the ID if it has 64 bits, otherwise false.
-func (r *Reading) ID() (firn.ID, bool) {
-	if len(r.Bytes) != 8 {
-		return 0, false
-	}
-	id, err := firn.Raw.Parse(string(r.Bytes))
-	return id, err == nil
-}
-
-// ID128 returns the ID if it has 128 bits, otherwise false.
-func (r *Reading) ID128() (firn.ID128, bool) {
-	if len(r.Bytes) != 16 {
-		return firn.ID128{}, false
-	}
-	return firn.ID128(r.Bytes), true
-}
-
 // Dec returns the ID as a decimal number.
-func (r *Reading) Dec() string { return string(r.appendDec(nil)) }
+func (r *Reading) Dec() string { return new(big.Int).SetBytes(r.Bytes).String() }
 
 // Hex returns the ID in hexadecimal, two digits for each byte, without 0x.
 func (r *Reading) Hex() string { return hex.EncodeToString(r.Bytes) }
 
-// An Error means that a text cannot be read as an ID.
-type Error struct {
-	Text   string
-	Reason string
-	Tried  []string // the encodings
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s (tried %s)", Quote(e.Text), e.Reason, strings.Join(e.Tried, ", "))
-}
-
 // Read reads an ID in every way that o allows. The error says what is wrong
-// with the text in the encoding that o names, or is an *Error with the
-// encodings that were tried, or says which bits do not fit the layout. Read is
-// safe for concurrent use.
-func Read(text string, o Options) (Result, error) { return NewScanner(o).read(text, o.Now, false) }
-
-// A Scanner is Read for many IDs. It must be made by NewScanner, and is not
-// safe for concurrent use.
-type Scanner struct {
-	o     Options
-	asked []*candidate // that of Options.Layout, if any
-
-	// Reused for every ID.
-	found    []weighed
-	order    []*weighed
-	readings []Reading
-	number   number
-	numbers  []*number
-	none     unknownWeight
-}
-
-// NewScanner makes a Scanner. Options.Now is not used.
-func NewScanner(o Options) *Scanner {
-	s := &Scanner{o: o}
-	if !o.Layout.IsZero() {
-		s.asked = []*candidate{newCandidate(o.Layout)}
+// with the text, or which bits do not fit the layout. Read is safe for
+// concurrent use.
+func Read(text string, o Options) (Result, error) {
+	if o.Now.IsZero() {
+		o.Now = time.Now()
 	}
-	return s
-}
-
-// Scan is Read with the current time now. It leaves out unlikely readings,
-// except the best one, and what Explain adds. The Result is valid until the
-// next call.
-func (s *Scanner) Scan(text string, now time.Time) (Result, error) { return s.read(text, now, true) }
-
-// Explain adds the bits, and the reasons for and against, to the readings of
-// Scan.
-func (r *Result) Explain(now time.Time) {
-	for i := range r.Readings {
-		x := &r.Readings[i]
-		again, ok := Reading{}, false
-		if x.c == nil {
-			again, ok = readUUID(x.n, now, false)
-		} else {
-			again, ok = readLayout(x.c, x, now), true
-		}
-		if ok {
-			again.Score, again.c, again.n = x.Score, x.c, x.n
-			*x = again
-		}
+	numbers, err := o.numbers(text)
+	if err != nil {
+		return Result{}, err
 	}
-}
-
-// A weighed is a reading before it is completed.
-type weighed struct {
-	n    *number
-	c    *candidate // nil for a UUID
-	r    Reading    // without the parts that come from the candidate
-	rank int        // lower ranks come first, whatever their weight
-}
-
-func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
-	if now.IsZero() {
-		now = time.Now()
+	r := Result{Text: text, asked: !o.Layout.IsZero()}
+	if !r.asked {
+		r.none = judgeNone(numbers, o.Now)
+		r.Other = r.none.other
 	}
-	o := &s.o
-	size := 0
-	if s.asked != nil {
-		size = o.Layout.Bits()
-	}
-
-	var numbers []*number
-	var tried []string
-	if o.From.IsAuto() && isPlainDecimal(text, size) && s.number.parseDecimal(text) {
-		numbers = append(s.numbers[:0], &s.number)
-		s.numbers = numbers
-	} else if o.From.IsAuto() {
-		if numbers, tried = guess(text, size); len(numbers) == 0 {
-			return Result{}, notRead(text, size, tried)
-		}
-	} else {
-		n, err := readAs(o.From, text, size)
-		if err != nil {
-			return Result{}, err
-		}
-		if size != 0 && n.size != size {
-			return Result{}, fmt.Errorf("%s has %d bits, but IDs of layout %s have %d", Quote(text), n.size, o.Layout, size)
-		}
-		numbers = []*number{n}
-	}
-
-	s.found = s.found[:0]
 	var refused error
 	for _, n := range numbers {
-		layouts := s.asked
-		if size == 0 {
-			layouts = presets()[n.size]
-			if r, ok := readUUID(n, now, true); ok {
-				s.found = append(s.found, weighed{n: n, r: r})
+		if r.asked {
+			x, err := newCandidate(o.Layout).read(n, o.Now)
+			if refused = cmp.Or(refused, err); err == nil {
+				r.Readings = append(r.Readings, x)
 			}
+			continue
 		}
-		for _, c := range layouts {
-			if size == 0 {
-				if c = c.of(n); c == nil || !c.fits(n) {
-					continue
-				}
+		if x, ok := readUUID(n, o.Now); ok {
+			r.Readings = append(r.Readings, x)
+		}
+		for _, c := range presets()[n.bits()] {
+			if c = c.of(n); c == nil {
+				continue
 			}
-			s.found = append(s.found, weighed{n: n, c: c})
-			w := &s.found[len(s.found)-1]
-			err := c.weigh(n, now, &w.r)
-			if err != nil || size == 0 && n.loose && !w.r.Plausible {
-				refused = cmp.Or(refused, err)
-				s.found = s.found[:len(s.found)-1]
+			if x, err := c.read(n, o.Now); err == nil && (x.Plausible || !n.loose) {
+				r.Readings = append(r.Readings, x)
 			}
 		}
 	}
-	if len(s.found) == 0 {
-		if size != 0 {
-			return Result{}, refused
+	if len(r.Readings) == 0 {
+		return Result{}, cmp.Or(refused, notID(text, "would be an ID from a time before or after all IDs"))
+	}
+	r.rank()
+	return r, nil
+}
+
+// numbers reads text in every encoding that o allows.
+func (o *Options) numbers(text string) ([]*number, error) {
+	bits := o.Layout.Bits()
+	if o.From.IsAuto() {
+		found := guess(text, bits)
+		if len(found) == 0 {
+			return nil, notRead(text, bits)
 		}
-		if tried == nil {
-			tried = []string{"dec"}
+		return found, nil
+	}
+	b, err := o.From.decode(text, bits)
+	if err != nil {
+		return nil, err
+	}
+	if n := 8 * len(b); bits != 0 && n != bits {
+		return nil, fmt.Errorf("%s has %d bits, but IDs of layout %s have %d", Quote(text), n, o.Layout, bits)
+	}
+	n := &number{text: text, encoding: o.From, bytes: b}
+	if n.encoding.IsVeiled() {
+		n.encoding, n.about = Veiled(form.Veil{}), "it was veiled; with another key, it would be another ID"
+	}
+	return []*number{n}, nil
+}
+
+// rank sorts the readings by weight, and turns the weights into shares. If the
+// layout is known, digits are decimal (or hexadecimal, see isPadded), however
+// likely another reading looks: a stream of IDs must not change its encoding
+// midway.
+func (r *Result) rank() {
+	first := ofDigits(r.Text)
+	slices.SortStableFunc(r.Readings, func(a, b Reading) int {
+		switch {
+		case !r.asked || (a.Encoding == first) == (b.Encoding == first):
+			return cmp.Compare(b.weight, a.weight)
+		case a.Encoding == first:
+			return -1
 		}
-		return Result{}, &Error{text, "would be an ID from a time before or after all IDs", tried}
+		return 1
+	})
+	none := math.Inf(-1)
+	if !r.asked {
+		none = r.none.weight
 	}
-	result := Result{Text: text, Unknown: math.Inf(-1), asked: size != 0}
-	if size == 0 {
-		s.none = unknown(numbers, now, quiet)
-		result.Unknown, result.Other = s.none.weight, s.none.other
+	top := none
+	for i := range r.Readings {
+		top = max(top, r.Readings[i].weight)
 	}
-	s.rank(&result, quiet)
-	if !quiet {
-		result.Explain(now)
+	r.Unknown = math.Exp2(none - top)
+	sum := r.Unknown
+	for i := range r.Readings {
+		x := &r.Readings[i]
+		x.Score = math.Exp2(x.weight - top)
+		sum += x.Score
 	}
-	return result, nil
+	r.Unknown /= sum
+	for i := range r.Readings {
+		r.Readings[i].Score /= sum
+	}
 }
 
 // notRead says why text fits no encoding.
-func notRead(text string, size int, tried []string) error {
+func notRead(text string, bits int) error {
 	reason := "is not an ID"
-	if size != 0 {
-		reason = fmt.Sprintf("is not an ID of %d bits", size)
+	if bits != 0 {
+		reason = fmt.Sprintf("is not an ID of %d bits", bits)
 	}
 	switch {
 	case text == "":
 		return errors.New("the text is empty")
 	case len(text) > 1 && text[0] == '-' && isDigits(text[1:]):
 		reason += ": it has a sign"
-		var v big.Int
-		if v.SetString(text, 10); v.IsInt64() {
-			reason += fmt.Sprintf("; as an unsigned number it is %d", uint64(v.Int64()))
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+			reason += fmt.Sprintf("; as an unsigned number it is %d", uint64(v))
 		}
 	case isFloat(text):
 		reason += ": it was written as a floating-point number, which loses the last digits of an ID; export it as text"
 	case isDigits(text):
-		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(size, 128))
+		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(bits, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
-	default:
-		for i, r := range text {
-			if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '-') {
-				continue
-			}
-			reason += fmt.Sprintf(": no encoding uses %q, at offset %d", r, i)
-			return &Error{text, reason, tried}
+	case strings.Contains(text, "_"):
+		if _, err := Typed("").decodeTyped(text, bits); err != nil {
+			return Plain(err)
 		}
-		reason += fmt.Sprintf(": its %d characters fit no known encoding", len(text))
+	default:
+		odd := strings.IndexFunc(text, func(r rune) bool { return r != '-' && !strings.ContainsRune(alphanumeric, r) })
+		if odd < 0 {
+			reason += fmt.Sprintf(": its %d characters fit no known encoding", len(text))
+			break
+		}
+		r, _ := utf8.DecodeRuneInString(text[odd:])
+		reason += fmt.Sprintf(": no encoding uses %q, at offset %d", r, odd)
 	}
-	return &Error{text, reason, tried}
+	return notID(text, reason)
+}
+
+func notID(text, reason string) error {
+	return fmt.Errorf("%s %s (tried %s)", Quote(text), reason, encodingNames)
 }
 
 // isFloat reports whether a text is a large number as spreadsheets and data
 // frames write it: 1.2E+18 or 1200000000000000000.0.
 func isFloat(text string) bool {
-	if !strings.ContainsAny(text, ".") && !strings.ContainsAny(text, "+") || strings.Trim(text, "0123456789.,eE+") != "" {
+	if !strings.ContainsAny(text, ".+") || strings.Trim(text, "0123456789.,eE+") != "" {
 		return false
 	}
 	_, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	return err == nil
-}
-
-// A candidate is a layout with the values that judging needs. To compute these
-// takes longer than to judge an ID.
-type candidate struct {
-	layout   firn.Layout
-	name     string
-	preset   string
-	habit    habit
-	format   firn.Format
-	unit     time.Duration
-	seconds  float64 // the unit
-	epoch    time.Time
-	chosen   bool // the epoch is later than that of Unix
-	early    bool // habit.born is not the zero time
-	nodeBits int
-	seqBits  int
-	random   float64 // bits
-	nodes    []field // the named pieces of the node, or the node
-	seqs     field
-	pieces   []firn.Piece
-
-	fixed, fixedTo uint64 // bits that are the same in all 64-bit IDs, and their values
-}
-
-func newCandidate(l firn.Layout) *candidate {
-	c := &candidate{
-		layout: l, name: l.String(), preset: l.Preset(), format: l.Format(), unit: l.Unit(),
-		epoch: l.Epoch(), nodeBits: l.NodeBits(), seqBits: l.SeqBits(), random: float64(l.RandomBits()), pieces: l.Pieces(),
-	}
-	c.seconds, c.chosen = c.unit.Seconds(), c.epoch.Year() > 1970
-	c.setHabit(habitOf(c.preset))
-	for _, p := range c.pieces {
-		if (p.Field == "zero" || p.Field == "const") && l.Bits() == 64 {
-			c.fixed |= (1<<p.Width - 1) << p.Pos
-			c.fixedTo |= p.Const << p.Pos
-		}
-	}
-	return c
-}
-
-// setHabit sets what is known about the layout's IDs apart from their bits.
-func (c *candidate) setHabit(h habit) {
-	c.habit, c.early = h, !h.born.IsZero()
-	c.seqs = newField(c.seqBits, h.anySeq, false)
-	c.nodes = nil
-	for _, p := range c.layout.NodeParts(c.layout.MaxNode()) {
-		c.nodes = append(c.nodes, newField(bits.Len64(p.Value), h.anyNode, h.fewParts))
-	}
-	if len(c.nodes) < 2 {
-		c.nodes = []field{newField(c.nodeBits, h.anyNode, false)}
-	}
-}
-
-// presets has the named layouts, and default layouts of other libraries, by
-// size.
-var presets = sync.OnceValue(func() map[int][]*candidate {
-	bySize := make(map[int][]*candidate)
-	for p := range firn.Presets() {
-		bySize[p.Layout.Bits()] = append(bySize[p.Layout.Bits()], newCandidate(p.Layout))
-	}
-	for _, x := range others {
-		c := newCandidate(firn.MustParseLayout(x.layout))
-		c.setHabit(x.habit)
-		c.format = x.format
-		bySize[64] = append(bySize[64], c)
-	}
-	return bySize
-})
-
-// of returns the candidate for a number. The IDs of Lable contain which of
-// Lable's layouts they have. It returns nil if the text of the number has
-// another format.
-func (c *candidate) of(n *number) *candidate {
-	switch {
-	case c.preset == "lable":
-		return lables()[n.bytes[6]>>4&1][n.bytes[7]&15]
-	case c.preset == "xid" && n.encoding.kind != xid, c.preset == "objectid" && n.encoding.kind != longHex:
-		// The two layouts have the same bits; only their texts differ.
-		return nil
-	}
-	return c
-}
-
-// lables returns Lable's layouts by mode and cluster.
-var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
-	for mode, name := range []string{"spread", "time-sequential"} {
-		for cluster := range 16 {
-			layouts[mode][cluster] = newCandidate(firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", name, cluster)))
-		}
-	}
-	return layouts
-})
-
-// fits reports, for 64 bits, whether a number has the bits that are the same in
-// all IDs of the layout. It is faster than the error of decompose.
-func (c *candidate) fits(n *number) bool {
-	return n.size != 64 || uint64(n.id64())&c.fixed == c.fixedTo
-}
-
-func (c *candidate) decompose(n *number) (firn.Parts, error) {
-	switch n.size {
-	case 64:
-		return c.layout.Decompose(n.id64())
-	case 128:
-		return c.layout.Decompose128(n.id128())
-	}
-	return c.layout.DecomposeBytes(n.raw())
-}
-
-// weigh reads a number by the layout into the zero Reading r, without reasons
-// and without the parts that come from the candidate.
-func (c *candidate) weigh(n *number, now time.Time, r *Reading) error {
-	parts, err := c.decompose(n)
-	if err != nil {
-		return err
-	}
-	r.HasParts, r.Time, r.Node, r.Seq = true, parts.Time, parts.Node, parts.Seq
-	r.Encoding, r.Bytes = n.encoding, n.raw()
-	j := judge{now: now, n: n, r: r, quiet: true}
-	j.layout(c)
-	return nil
-}
-
-// readLayout completes the reading x by a layout, with its bits and reasons.
-func readLayout(c *candidate, x *Reading, now time.Time) Reading {
-	n := x.n
-	r := Reading{
-		Name: c.name, Layout: c.layout, Encoding: n.encoding, Bytes: n.raw(), HasParts: true, Time: x.Time, Node: x.Node, Seq: x.Seq,
-		NodeParts: c.layout.NodeParts(x.Node), Pieces: make([]Piece, 0, len(c.pieces)), For: make([]string, 0, 4),
-	}
-	for _, p := range c.pieces {
-		r.Pieces = append(r.Pieces, Piece{p.Field, p.Pos, p.Width, p.Value(r.Bytes)})
-	}
-	j := judge{now: now, n: n, r: &r}
-	j.layout(c)
-	return r
-}
-
-// rank sorts the readings by weight, and turns the weights into shares. If the
-// layout is known, digits are decimal (or hexadecimal, see isPadded), however
-// likely another reading looks: a stream of IDs must not change its encoding
-// midway. short leaves out unlikely readings.
-func (s *Scanner) rank(result *Result, short bool) {
-	first := firn.Decimal
-	if isPadded(result.Text) {
-		first = firn.Hex
-	}
-	order := s.order[:0]
-	top := result.Unknown
-	for i := range s.found {
-		w := &s.found[i]
-		if result.asked && w.n.encoding != As(first) {
-			w.rank = 1
-		}
-		top = max(top, w.r.weight)
-		order = append(order, w)
-	}
-	s.order = order
-	for i := range order {
-		for ; i > 0 && order[i].before(order[i-1]); i-- {
-			order[i], order[i-1] = order[i-1], order[i]
-		}
-	}
-	result.Unknown = exp2(result.Unknown - top)
-	sum := result.Unknown
-	for _, w := range order {
-		w.r.Score = exp2(w.r.weight - top)
-		sum += w.r.Score
-	}
-	result.Unknown /= sum
-	s.readings = s.readings[:0]
-	for i, w := range order {
-		w.r.Score /= sum
-		if i > 0 && short && w.r.Likelihood() == Unlikely {
-			continue
-		}
-		s.readings = append(s.readings, w.r)
-		x := &s.readings[len(s.readings)-1]
-		x.n, x.c = w.n, w.c
-		if w.c != nil {
-			x.Name, x.Layout = w.c.name, w.c.layout
-		}
-	}
-	result.Readings = s.readings
-}
-
-// before reports whether a reading ranks before another one.
-func (w *weighed) before(other *weighed) bool {
-	return w.rank < other.rank || w.rank == other.rank && w.r.weight > other.r.weight
-}
-
-// exp2 is math.Exp2 of a weight relative to the highest weight.
-func exp2(w float64) float64 {
-	if w < -64 {
-		return 0 // compared with the highest, which is 1
-	}
-	return math.Exp2(w)
 }

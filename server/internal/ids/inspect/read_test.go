@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -47,7 +46,7 @@ func TestFirstOfLayout(t *testing.T) {
 		{"uuidv7", "2026-08-08T08:08:08.888Z", 9, 2, "uuid", "version 7"},
 		{"uuidv7", "2026-08-08T08:08:08.888Z", 9, 2, "hex", "version 7"},
 		{"ulid", "2026-08-08T08:08:08.888Z", 9, 2, "base32", "26 digits of Crockford's base 32"},
-		{"ulid", "2026-08-08T08:08:08.888Z", 9, 2, "uuid", "the form of a UUID"},
+		{"ulid", "2026-08-08T08:08:08.888Z", 9, 2, "uuid", "36 characters of a UUID"},
 	} {
 		l := firn.MustParseLayout(tt.layout)
 		at, err := time.Parse(time.RFC3339Nano, tt.time)
@@ -65,12 +64,12 @@ func TestFirstOfLayout(t *testing.T) {
 			t.Errorf("Read(%q) = %s at %s node %d seq %d in %s, want %s at %s node %d seq %d in %s", textOf(f, b),
 				got.Name, got.Stamp(), got.Node, got.Seq, got.Encoding, tt.layout, tt.time, tt.node, tt.seq, f)
 			for _, x := range r.Readings {
-				t.Logf("%.4f %s %s %v", x.Score, x.Name, x.Encoding, slices.Concat(x.For, x.Against))
+				t.Logf("%.4f %s %s %v", x.Score, x.Name, x.Encoding, reasons(&x))
 			}
 			continue
 		}
 		if f != firn.Hex || !strings.Contains(tt.why, "hexadecimal") {
-			if why := strings.Join(slices.Concat(got.For, got.Against), "\n"); !strings.Contains(why, tt.why) {
+			if why := strings.Join(reasons(got), "\n"); !strings.Contains(why, tt.why) {
 				t.Errorf("Read(%q) says\n%s\nand not %q", textOf(f, b), why, tt.why)
 			}
 		}
@@ -90,6 +89,9 @@ func textOf(f firn.Format, b []byte) string {
 	}
 	return string(f.Append(nil, id))
 }
+
+// reasons returns what speaks for and against a reading.
+func reasons(r *Reading) []string { return slices.Concat(r.For(), r.Against()) }
 
 // TestFirstPublished reads IDs that the formats' own documents give, with what
 // they say about them.
@@ -133,8 +135,8 @@ func TestUUIDs(t *testing.T) {
 		{"2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", "uuidv8", "vendor-specific"},
 	} {
 		got := mustRead(t, tt.text, Options{}).Readings[0]
-		if got.Name != tt.name || got.HasParts || !strings.Contains(strings.Join(got.For, "\n"), tt.why) {
-			t.Errorf("Read(%q) = %s, parts %t, %q; want %s without parts, and %q", tt.text, got.Name, got.HasParts, got.For, tt.name, tt.why)
+		if got.Name != tt.name || got.HasParts || !strings.Contains(strings.Join(reasons(&got), "\n"), tt.why) {
+			t.Errorf("Read(%q) = %s, parts %t, %q; want %s without parts, and %q", tt.text, got.Name, got.HasParts, reasons(&got), tt.name, tt.why)
 		}
 	}
 }
@@ -221,14 +223,14 @@ func checkResult(t *testing.T, r Result) {
 		if !(x.Score >= 0 && x.Score <= 1) {
 			t.Errorf("Read(%q): the score of %s is %g", r.Text, x.Name, x.Score)
 		}
-		if len(x.For)+len(x.Against) == 0 {
+		if len(reasons(x)) == 0 {
 			t.Errorf("Read(%q): %s is not mentioned", r.Text, x.Name)
 		}
 		if want := new(big.Int).SetBytes(x.Bytes); x.Dec() != want.String() || x.Hex() != want.Text(16) && len(x.Hex()) != 2*len(x.Bytes) {
 			t.Errorf("Read(%q): %s is %s and %s", r.Text, x.Name, x.Dec(), x.Hex())
 		}
 		width := 0
-		for _, p := range x.Pieces {
+		for _, p := range x.Pieces() {
 			width += p.Width
 		}
 		if width != x.Bits() {
@@ -337,10 +339,6 @@ func TestReadErrors(t *testing.T) {
 			t.Errorf("Read(%q) by layout %q from %s = %v, want an error with %q", tt.text, tt.layout, tt.from, err, tt.want)
 		}
 	}
-	var e *Error
-	if _, err := Read("foo bar", Options{}); !errors.As(err, &e) || e.Text != "foo bar" || len(e.Tried) < 10 {
-		t.Errorf("Read(%q) = %#v, want an *Error with the encodings that were tried", "foo bar", err)
-	}
 }
 
 // TestRounded tells IDs that went through a JavaScript number.
@@ -360,7 +358,7 @@ func TestRounded(t *testing.T) {
 		{"117890598836449281", false},
 	} {
 		got := false
-		for _, reason := range mustRead(t, tt.text, Options{}).Readings[0].Against {
+		for _, reason := range reasons(&mustRead(t, tt.text, Options{}).Readings[0]) {
 			got = got || strings.Contains(reason, "it looks rounded")
 		}
 		if got != tt.want {
@@ -417,7 +415,6 @@ func FuzzRead(f *testing.F) {
 			checkResult(t, r)
 			checkJSON(t, r)
 		}
-		checkReader(t, text, o)
 	})
 }
 
@@ -488,36 +485,6 @@ func TestTie(t *testing.T) {
 	}{{firn.Base32, "ulid"}, {firn.UUID, "uuidv7"}, {firn.Hex, "uuidv7"}} {
 		if got := mustRead(t, textOf(tt.f, id), Options{}).Readings[0]; got.Name != tt.want || got.Likelihood() != Likely {
 			t.Errorf("Read(%q) = %s, %v; want %s, likely", textOf(tt.f, id), got.Name, got.Likelihood(), tt.want)
-		}
-	}
-}
-
-// TestScan holds it to Read.
-func TestScan(t *testing.T) {
-	for _, text := range texts() {
-		want := mustRead(t, text, Options{})
-		got, err := NewScanner(Options{}).Scan(text, testNow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.Explain(testNow)
-		if got.Unknown != want.Unknown || string(got.Readings[0].AppendJSON(nil)) != string(want.Readings[0].AppendJSON(nil)) {
-			t.Errorf("Scan(%q) = %s, want %s", text, got.Readings[0].AppendJSON(nil), want.Readings[0].AppendJSON(nil))
-		}
-		for i, r := range got.Readings[1:] {
-			if r.Likelihood() == Unlikely {
-				t.Errorf("Scan(%q): reading %d is unlikely", text, i+1)
-			}
-		}
-	}
-}
-
-func BenchmarkScan(b *testing.B) {
-	s := NewScanner(Options{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Scan("1212092628029698048", testNow); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 )
 
@@ -16,149 +18,73 @@ type Record struct {
 // Numbers keep their digits and never pass through a float64. A string stands
 // for the number in it. Unknown and repeated keys, fractions and exponents are
 // errors.
-func ParseRecord(line string) (Record, error) {
-	var r Record
-	s := scanner{text: line}
-	if !s.take('{') {
-		return r, s.fault("expected a JSON object")
+func ParseRecord(line string) (r Record, err error) {
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return r, errors.New("expected a JSON object")
 	}
-	var seen [4]bool
-	for first := true; !s.take('}'); first = false {
-		if !first && !s.take(',') {
-			return r, s.fault("expected a comma or }")
-		}
-		key, err := s.string()
+	values := map[string]*string{"layout": &r.Layout, "time_ms": &r.TimeMS, "node": &r.Node, "seq": &r.Seq}
+	seen := make(map[string]bool)
+	for d.More() {
+		t, err := d.Token()
 		if err != nil {
-			return r, err
+			return r, jsonError(d, err)
 		}
-		if !s.take(':') {
-			return r, s.fault("expected a colon")
-		}
-		var to *string
-		i := 0
-		switch key {
-		case "layout":
-			to = &r.Layout
-		case "time_ms":
-			to, i = &r.TimeMS, 1
-		case "node":
-			to, i = &r.Node, 2
-		case "seq":
-			to, i = &r.Seq, 3
-		default:
+		key, _ := t.(string)
+		to := values[key]
+		if to == nil {
 			return r, fmt.Errorf("unknown key %s: the keys are layout, time_ms, node and seq", Quote(key))
 		}
-		if seen[i] {
+		if seen[key] {
 			return r, fmt.Errorf("the key %s is given twice", key)
 		}
-		seen[i] = true
-		if *to, err = s.value(key, key != "layout"); err != nil {
+		seen[key] = true
+		if t, err = d.Token(); err != nil {
+			return r, jsonError(d, err)
+		}
+		if *to, err = valueText(key, t); err != nil {
 			return r, err
 		}
 	}
-	if s.space(); s.pos < len(line) {
-		return r, s.fault("unexpected text after the object")
+	if _, err := d.Token(); err != nil { // the closing brace
+		return r, jsonError(d, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
 	}
 	return r, nil
 }
 
-// A scanner reads JSON from left to right.
-type scanner struct {
-	text string
-	pos  int
-}
-
-func (s *scanner) fault(what string) error {
-	return fmt.Errorf("%s at offset %d", what, min(s.pos, len(s.text)))
-}
-
-func (s *scanner) space() {
-	for s.pos < len(s.text) {
-		switch s.text[s.pos] {
-		case ' ', '\t', '\r', '\n':
-			s.pos++
-		default:
-			return
-		}
+// jsonError says where a line is not JSON.
+func jsonError(d *json.Decoder, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the object is not complete")
 	}
+	return fmt.Errorf("%w at offset %d", err, d.InputOffset())
 }
 
-// take skips spaces and c, if c is next.
-func (s *scanner) take(c byte) bool {
-	s.space()
-	if s.pos < len(s.text) && s.text[s.pos] == c {
-		s.pos++
-		return true
-	}
-	return false
-}
-
-// string reads a JSON string.
-func (s *scanner) string() (string, error) {
-	if !s.take('"') {
-		return "", s.fault("expected a string")
-	}
-	begin := s.pos
-	for i := begin; i < len(s.text); i++ {
-		switch c := s.text[i]; {
-		case c == '"':
-			s.pos = i + 1
-			return s.text[begin:i], nil
-		case c == '\\' || c < ' ' || c >= 0x80:
-			return s.escaped(begin - 1)
-		}
-	}
-	return "", s.fault("unterminated string")
-}
-
-// escaped reads a string with escapes or characters outside ASCII, from its
-// opening quote.
-func (s *scanner) escaped(begin int) (string, error) {
-	d := json.NewDecoder(strings.NewReader(s.text[begin:]))
-	var v string
-	if err := d.Decode(&v); err != nil {
-		s.pos = begin
-		return "", s.fault("invalid string")
-	}
-	s.pos = begin + int(d.InputOffset())
-	return v, nil
-}
-
-// value reads a string, or an integer if number is set, as text. null is "".
-func (s *scanner) value(key string, number bool) (string, error) {
-	s.space()
-	rest := s.text[s.pos:]
-	switch {
-	case rest == "":
-		return "", s.fault("expected a value")
-	case rest[0] == '"':
-		v, err := s.string()
-		if err == nil && v == "" {
-			err = fmt.Errorf("%s is empty", key)
-		}
-		return v, err
-	case strings.HasPrefix(rest, "null"):
-		s.pos += len("null")
+// valueText returns a string, or an integer, as text. null is "".
+func valueText(key string, t json.Token) (string, error) {
+	switch v := t.(type) {
+	case nil:
 		return "", nil
-	case !number:
-		return "", fmt.Errorf("%s must be a string", key)
+	case string:
+		if v == "" {
+			return "", fmt.Errorf("%s is empty", key)
+		}
+		return v, nil
+	case json.Number:
+		if key == "layout" {
+			break
+		}
+		if strings.ContainsAny(v.String(), ".eE") {
+			return "", fmt.Errorf("%s must be an integer with all its digits", key)
+		}
+		return v.String(), nil
 	}
-	digits := 0
-	if rest[0] == '-' {
-		digits++
+	if key == "layout" {
+		return "", errors.New("layout must be a string")
 	}
-	end := digits
-	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-		end++
-	}
-	switch {
-	case end == digits:
-		return "", fmt.Errorf("%s must be a number or a string", key)
-	case rest[digits] == '0' && end > digits+1:
-		return "", fmt.Errorf("%s has leading zeros, which JSON does not allow", key)
-	case end < len(rest) && (rest[end] == '.' || rest[end] == 'e' || rest[end] == 'E'):
-		return "", fmt.Errorf("%s must be an integer with all its digits", key)
-	}
-	s.pos += end
-	return rest[:end], nil
+	return "", fmt.Errorf("%s must be a number or a string", key)
 }

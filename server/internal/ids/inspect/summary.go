@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,35 +13,26 @@ import (
 // column then holds. It must be made by NewSummary, and is not safe for
 // concurrent use.
 type Summary struct {
-	scanner *Scanner
-	now     time.Time
+	o       Options
 	by      map[string]*tallyOf
-	of      map[*candidate]*tallyOf // the same, by layout
-	unknown float64                 // sum of how well IDs fit no layout
-	report  Report
+	unknown float64 // sum of how well IDs fit no layout
 	last    string  // the previous ID
 	chance  float64 // expected number of IDs that look rounded by chance
+
+	count, repeats, rounded int // as in Report
 }
 
 // A tallyOf is a column read by one layout.
 type tallyOf struct {
-	name   string
-	layout firn.Layout
-	prior  float64 // how common its IDs are
-	node   float64 // part of the weight that comes from nodes,
-	mass   float64 // except this probability
-	each   float64 // the same, once per node
+	Report           // of this layout alone
+	prior    float64 // how common its IDs are
+	weight   float64 // sum of how well IDs fit it
+	previous time.Time
 
-	plausible int     // number of IDs that these cover
-	weight    float64 // sum of how well IDs fit it
-	ids       int
-	timed     bool // its IDs contain a time
-	first     time.Time
-	latest    time.Time
-	prev      time.Time
-	late      int
-	future    int
 	nodes     map[uint64]struct{}
+	plausible int     // number of IDs with a plausible time
+	node      float64 // part of their weight that comes from nodes
+	each      float64 // the same, once per node
 }
 
 // total weighs the layout for the column. If its IDs have few different nodes,
@@ -51,7 +43,7 @@ func (t *tallyOf) total() float64 {
 	if len(t.nodes) > 0 {
 		few -= float64(t.plausible) * math.Log2(float64(len(t.nodes)))
 	}
-	return t.weight + t.prior + max(0, few-t.node-math.Log2(t.mass))
+	return t.weight + t.prior + max(0, few-t.node)
 }
 
 // A Report is the result of a Summary.
@@ -82,147 +74,114 @@ const leastShare = -30
 
 // NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
-	return &Summary{scanner: NewScanner(o), now: now, by: make(map[string]*tallyOf), of: make(map[*candidate]*tallyOf)}
+	o.Now = now
+	return &Summary{o: o, by: make(map[string]*tallyOf)}
 }
 
 // Add adds the next ID. After an error the next one can be added.
 func (s *Summary) Add(text string) error {
-	result, err := s.scanner.Scan(text, s.now)
+	result, err := Read(text, s.o)
 	if err != nil {
 		return err
 	}
-	s.report.Count++
+	s.count++
 	if text == s.last {
-		s.report.Repeats++
+		s.repeats++
 	}
 	s.last = strings.Clone(text)
-	chance, rounded := isRounded(result.Readings[0].n)
-	if rounded {
-		s.report.Rounded++
+	n := result.Readings[0].n
+	if isRounded(n) {
+		s.rounded++
 	}
-	if chance > 0 {
-		s.chance += 1 / chance
-	}
+	s.chance += roundedByChance(n)
 	// Count how common a layout is once for the column, not for each ID.
-	none := s.scanner.none.fit
-	top := none
-	for i := range s.scanner.found {
-		w := &s.scanner.found[i]
-		top = max(top, w.r.weight-w.prior())
+	top := result.none.fit
+	for i := range result.Readings {
+		top = max(top, result.Readings[i].fit())
 	}
-	s.unknown += fit(none, top)
-	for i := range s.scanner.found {
-		if w := &s.scanner.found[i]; s.isBest(w) {
-			s.add(w, top)
+	s.unknown += share(result.none.fit, top)
+	for i := range result.Readings {
+		// If several encodings of the text have the layout, the best reading counts.
+		x := &result.Readings[i]
+		if !slices.ContainsFunc(result.Readings, func(other Reading) bool { return other.Name == x.Name && other.weight > x.weight }) {
+			s.add(x, top)
 		}
 	}
 	return nil
 }
 
-// isBest reports whether no other encoding of the text reads better by the
-// layout of a reading.
-func (s *Summary) isBest(w *weighed) bool {
-	for i := range s.scanner.found {
-		other := &s.scanner.found[i]
-		if other.n != w.n && other.c == w.c && w.c != nil && other.r.weight > w.r.weight {
-			return false
-		}
+// fit returns the weight, regardless of how common the layout is.
+func (r *Reading) fit() float64 {
+	if r.c == nil {
+		return r.weight
 	}
-	return true
+	return r.weight - r.c.prior
 }
 
-// prior returns how common the IDs of a reading's layout are.
-func (w *weighed) prior() float64 {
-	if w.c == nil {
-		return 0
-	}
-	return w.c.habit.prior
-}
+// share returns how well an ID fits a layout, compared with its best layout: 0
+// if it cannot have this layout.
+func share(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
 
-// fit returns how well an ID fits a layout, compared with its best layout: 0 if
-// it cannot have this layout.
-func fit(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
-
-func (s *Summary) add(w *weighed, top float64) {
-	t := s.of[w.c]
-	name := w.r.Name
-	if w.c != nil {
-		name = w.c.name
-	} else {
-		t = s.by[name]
-	}
+func (s *Summary) add(x *Reading, top float64) {
+	t := s.by[x.Name]
 	if t == nil {
-		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, prior: w.prior(), mass: 1, nodes: make(map[uint64]struct{})}
-		if w.c != nil {
-			t.layout = w.c.layout
-		}
-		s.by[name] = t
-		if w.c != nil {
-			s.of[w.c] = t
-		}
+		t = &tallyOf{prior: x.weight - x.fit(), previous: x.Time, nodes: make(map[uint64]struct{})}
+		t.Report = Report{Known: true, Name: x.Name, Layout: x.Layout, HasTime: x.HasParts, First: x.Time, Last: x.Time}
+		s.by[x.Name] = t
 	}
-	t.ids++
-	t.weight += fit(w.r.weight-t.prior, top)
-	_, known := t.nodes[w.r.Node]
+	t.Fits++
+	t.weight += share(x.fit(), top)
+	_, known := t.nodes[x.Node]
 	if !known && len(t.nodes) <= maxNodes {
-		t.nodes[w.r.Node] = struct{}{}
+		t.nodes[x.Node] = struct{}{}
 	}
-	if w.c != nil && w.r.Plausible {
-		mass := w.c.nodeMass(w.r.Node)
+	if x.c != nil && x.Plausible {
+		w := x.c.nodeWeight(x.Node)
 		t.plausible++
-		// One logarithm for many: the least mass of a node is 2^-50.
-		if t.mass *= mass; t.mass < 0x1p-900 {
-			t.node, t.mass = t.node+math.Log2(t.mass), 1
-		}
+		t.node += w
 		if !known {
-			t.each += math.Log2(mass)
+			t.each += w
 		}
 	}
-	at := w.r.Time
-	switch {
-	case at.Before(t.first):
-		t.first = at
-	case at.After(t.latest):
-		t.latest = at
+	if x.Time.Before(t.First) {
+		t.First = x.Time
 	}
-	if at.Before(t.prev) {
-		t.late++
+	if x.Time.After(t.Last) {
+		t.Last = x.Time
 	}
-	t.prev = at
-	if Age(at, s.now) < -minute {
-		t.future++
+	if x.Time.Before(t.previous) {
+		t.Late++
+	}
+	t.previous = x.Time
+	if Age(x.Time, s.o.Now) < -minute {
+		t.Future++
 	}
 }
 
 // Report returns the result so far.
 func (s *Summary) Report() Report {
-	r := s.report
-	if float64(r.Rounded) < 4*s.chance+float64(r.Count/50) {
-		r.Rounded = 0
-	}
 	var best *tallyOf
 	for _, t := range s.by {
-		if best == nil || t.total() > best.total() || t.total() == best.total() && t.name < best.name {
+		if best == nil || t.total() > best.total() || t.total() == best.total() && t.Name < best.Name {
 			best = t
 		}
 	}
-	if best == nil || s.scanner.asked == nil && s.unknown+randomPrior > best.total() {
-		return r
+	var r Report
+	if best != nil && (!s.o.Layout.IsZero() || s.unknown+randomPrior <= best.total()) {
+		r = best.Report
+		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	}
-	r.Known, r.Name, r.Layout, r.Fits = true, best.name, best.layout, best.ids
-	r.HasTime = best.timed
-	if !r.HasTime {
-		return r
+	r.Count, r.Repeats = s.count, s.repeats
+	if float64(s.rounded) >= 4*s.chance+float64(s.count/50) {
+		r.Rounded = s.rounded
 	}
-	r.First, r.Last, r.Late, r.Future = best.first, best.latest, best.late, best.future
-	r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	return r
 }
 
 // Unit returns the length of a tick.
 func (r *Report) Unit() time.Duration {
 	if r.Layout.IsZero() {
-		return 100 * time.Nanosecond
+		return uuidv6().Unit()
 	}
 	return r.Layout.Unit()
 }

@@ -1,26 +1,24 @@
 package inspect
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
-	"math/big"
-	"strconv"
 	"time"
 
 	"github.com/firnid/firn"
 )
 
 // Numbers that no known layout has made: how common they are among the texts
-// that people look up, on the scale of a judge.
+// that people look up, on the scale of the weights.
 const (
 	randomPrior = 5.0  // random: all numbers of the size are equally likely
 	smallPrior  = -2.0 // counters and amounts: small numbers are likelier
 	clockPrior  = 2.5  // a Unix time of the last 20 years
 )
 
-// An unknownWeight is the probability of a text if no known layout made it.
-type unknownWeight struct {
+// A noneOfAll is the reading that competes with all layouts: none of them made
+// the text.
+type noneOfAll struct {
 	weight float64
 	fit    float64 // the weight, regardless of how common such texts are
 	other  string  // what the text may be instead, other than a number
@@ -28,37 +26,34 @@ type unknownWeight struct {
 
 // is records one thing that the text may be, and reports whether it is the
 // likeliest so far.
-func (u *unknownWeight) is(fit, prior float64) bool {
+func (u *noneOfAll) is(fit, prior float64) bool {
 	u.fit = max(u.fit, fit)
-	if fit+prior <= u.weight {
-		return false
-	}
-	u.weight = fit + prior
-	return true
+	likelier := fit+prior > u.weight
+	u.weight = max(u.weight, fit+prior)
+	return likelier
 }
 
-// unknown returns the weight that layouts compete with: none of them made the
-// text.
-func unknown(numbers []*number, now time.Time, quiet bool) unknownWeight {
-	u := unknownWeight{weight: math.Inf(-1), fit: math.Inf(-1)}
+// judgeNone judges the readings of one text.
+func judgeNone(numbers []*number, now time.Time) noneOfAll {
+	u := noneOfAll{weight: math.Inf(-1), fit: math.Inf(-1)}
 	for _, n := range numbers {
-		f, isFormat := n.encoding.Format()
+		bits := float64(n.bits())
 		switch {
 		case n.loose:
-			u.is(-float64(n.size)-3, 0)
-		case !isFormat || f != firn.Decimal:
-			u.is(-float64(n.size), 0)
-		case n.size != 64:
-			u.is(-float64(n.size), randomPrior)
+			u.is(-bits-3, 0)
+		case n.encoding != As(firn.Decimal):
+			u.is(-bits, 0)
+		case bits != 64:
+			u.is(-bits, randomPrior)
 		default:
-			u.number(uint64(n.id64()), now, quiet)
+			u.number(n.uint64(), now)
 		}
 	}
 	return u
 }
 
-// number is unknown for a decimal number.
-func (u *unknownWeight) number(id uint64, now time.Time, quiet bool) {
+// number judges a decimal number.
+func (u *noneOfAll) number(id uint64, now time.Time) {
 	v, bits := float64(id), 63.0
 	if v >= 1<<63 {
 		bits = 64
@@ -66,34 +61,14 @@ func (u *unknownWeight) number(id uint64, now time.Time, quiet bool) {
 	u.is(-bits, randomPrior)
 	// log2 of 64 bits times the natural logarithm of 2 is 5.5.
 	u.is(-math.Log2(v+1)-5.5, smallPrior)
-	for _, c := range clocks {
-		at := v * c.unit
+	for _, unit := range []struct {
+		name    string
+		seconds float64
+	}{{"seconds", 1}, {"milliseconds", 1e-3}, {"microseconds", 1e-6}, {"nanoseconds", 1e-9}} {
+		at := v * unit.seconds
 		age := float64(now.Unix()) - at
-		if age < -Year || age > usual {
-			continue
-		}
-		if u.is(c.fit, clockPrior) && !quiet {
-			sec, frac := math.Modf(at)
-			u.other = fmt.Sprintf("it may be a Unix time in %s: %s", c.name, Stamp(time.Unix(int64(sec), int64(frac*1e9)).Truncate(time.Millisecond), time.Millisecond))
+		if age >= -Year && age <= usual && u.is(math.Log2(unit.seconds/usual), clockPrior) {
+			u.other = fmt.Sprintf("it may be a Unix time in %s: %s", unit.name, Stamp(time.UnixMilli(int64(at*1e3)), time.Millisecond))
 		}
 	}
-}
-
-// clocks are the units of Unix times, in seconds.
-var clocks = [...]struct {
-	name      string
-	unit, fit float64
-}{
-	{"seconds", 1, math.Log2(1 / usual)},
-	{"milliseconds", 1e-3, math.Log2(1e-3 / usual)},
-	{"microseconds", 1e-6, math.Log2(1e-6 / usual)},
-	{"nanoseconds", 1e-9, math.Log2(1e-9 / usual)},
-}
-
-// appendDec appends Dec; 64-bit IDs need no big.Int.
-func (r *Reading) appendDec(b []byte) []byte {
-	if len(r.Bytes) == 8 {
-		return strconv.AppendUint(b, binary.BigEndian.Uint64(r.Bytes), 10)
-	}
-	return new(big.Int).SetBytes(r.Bytes).Append(b, 10)
 }

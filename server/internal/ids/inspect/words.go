@@ -3,32 +3,16 @@ package inspect
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 )
 
 // Stamp formats a time in UTC as RFC 3339, with as many decimals as ticks of
 // unit need, at least three. Years beyond 9999 have more than four digits.
 func Stamp(t time.Time, unit time.Duration) string {
-	return string(appendStamp(make([]byte, 0, 40), t, unit))
-}
-
-// appendStamp appends Stamp. Package time is fast with a layout without
-// decimals.
-func appendStamp(b []byte, t time.Time, unit time.Duration) []byte {
-	b = t.UTC().AppendFormat(b, time.RFC3339)
-	b[len(b)-1] = '.' // replaces the Z
-	digits, rest := 9, t.Nanosecond()
 	if unit%time.Millisecond == 0 {
-		digits, rest = 3, rest/1e6
+		return t.UTC().Format("2006-01-02T15:04:05.000Z")
 	}
-	end := len(b) + digits
-	b = append(b, "000000000Z"[9-digits:]...)
-	for i := end - 1; rest > 0; i-- {
-		b[i] = '0' + byte(rest%10)
-		rest /= 10
-	}
-	return b
+	return t.UTC().Format("2006-01-02T15:04:05.000000000Z")
 }
 
 // Age returns how long before now t is, in seconds; negative for the future. A
@@ -68,7 +52,3 @@ func Span(seconds float64) string {
 	}
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
-
-// shortest formats v as JavaScript does: the fewest digits that distinguish the
-// nearest float64 from its neighbours, padded with zeros.
-func shortest(v uint64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }

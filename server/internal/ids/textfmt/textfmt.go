@@ -22,6 +22,7 @@ type SequencerJSON struct {
 	Created     string `json:"created"`
 	Longest     string `json:"longest_window,omitempty"` // longest window that it ever had
 	Nodes       string `json:"node_range,omitempty"`     // LO..HI, if members may not take all
+	Prefix      string `json:"prefix,omitempty"`         // of typed text
 	MovedTo     string `json:"moved_to,omitempty"`       // URL of the store that has it now
 	Error       string `json:"error,omitempty"`
 }
@@ -32,7 +33,7 @@ func InJSON(i grant.Info) SequencerJSON {
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
 		Incarnation: i.Incarnation, Created: Stamp(i.Created),
-		Longest: i.LongestWindow.String(), MovedTo: i.MovedTo,
+		Longest: i.LongestWindow.String(), Prefix: i.Config.Prefix, MovedTo: i.MovedTo,
 	}
 	if i.Config.Nodes != nil {
 		j.Nodes = i.Config.Nodes.String()

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,8 +22,9 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// admin returns the Administrator for a request that changes something, or a
-// problem if a page of another origin sent it.
+// admin returns the Administrator for a request, or a problem if it changes
+// something and a page of another origin sent it. Changes are logged with the
+// client, which check has accepted.
 func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
@@ -31,7 +33,11 @@ func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if a == nil {
 		return nil, problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
 	}
-	return a, nil
+	c := h.credentials(r)
+	if h.auth != nil && r.Method != http.MethodGet {
+		_ = h.auth.Allow(c, auth.Anything, "") // finds the client's name
+	}
+	return service.By(a, service.ClientOf(c), h.log), nil
 }
 
 // named is admin for a path with a sequencer name.
@@ -136,7 +142,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 			return problemf(service.BadBody, `%v: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`, err)
 		}
 	}
-	layoutText, aheadText, windowText := body[0], body[1], body[2]
+	layoutText, aheadText, windowText, prefix := body[0], body[1], body[2], body[3]
 	layout := firn.Default()
 	var f faults
 	if layoutText != nil {
@@ -161,7 +167,10 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return problemf(service.BadBody, "%s", f.problem().Detail)
 	}
 	c, err := a.Configure(layout, ahead, window)
-	if err != nil {
+	if prefix != nil {
+		c.Prefix = *prefix
+	}
+	if err = cmp.Or(err, c.Check()); err != nil {
 		return problemf(service.BadBody, "%s", service.Detail(err))
 	}
 	before, lookup := a.Lookup(ctx, name)
@@ -271,7 +280,7 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 // createKeys are the keys of the body that creates a sequencer.
-var createKeys = [...]string{"layout", "max_ahead", "window"}
+var createKeys = [...]string{"layout", "max_ahead", "window", "prefix"}
 
 // readCreate parses a JSON object with strings for some of createKeys, each up
 // to once. null means that the key is left out. Errors are worded for clients.

@@ -41,7 +41,8 @@ func TestAdmin(t *testing.T) {
 	for _, row := range []struct {
 		body, text string
 	}{
-		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead and window: send an object such as`},
+		{`{"prefix":"Order"}`, `prefix "Order" has 'O' at offset 0`},
+		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead, window and prefix: send an object such as`},
 		{`{"Layout":"default"}`, `"Layout"`},
 		{`{"layout":"defualt"}`, "layout"},
 		{`{"layout":"bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"}`, "ended at 2014-01-25T20:31:23.648Z"},

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -139,7 +139,7 @@ func (a *answer) close() {
 
 // appendRun appends a run. The step is always decimal: it is a distance, not an
 // ID.
-func appendRun(b []byte, r service.Run, f firn.Format) []byte {
+func appendRun(b []byte, r service.Run, f *form.Form) []byte {
 	b = strconv.AppendUint(append(r.First.Append(b, f), `","step":"`...), r.Step, 10)
 	return strconv.AppendInt(append(b, `","count":`...), int64(r.Count), 10)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -37,11 +38,11 @@ func TestAnswerAllocs(t *testing.T) {
 		}
 		seq, _ := s.Sequencer(context.Background(), "orders", nil)
 		for _, q := range []nextRequest{
-			{media: mediaJSON, format: firn.Decimal},
-			{media: mediaJSON, format: firn.Base62},
-			{media: mediaText, format: firn.Hex},
-			{media: mediaOctets, format: firn.Raw},
-			{media: mediaJSON, format: firn.Decimal, runs: true},
+			{media: mediaJSON, format: form.Of(firn.Decimal)},
+			{media: mediaJSON, format: form.Of(firn.Base62)},
+			{media: mediaText, format: form.Of(firn.Hex)},
+			{media: mediaOctets, format: form.Of(firn.Raw)},
+			{media: mediaJSON, format: form.Of(firn.Decimal), runs: true},
 		} {
 			// With one ID more, the allocations of Batch.All and of net/http's header
 			// are the same.

@@ -10,7 +10,9 @@ import (
 
 // credentials returns the credentials of a request.
 func (h *Handler) credentials(r *http.Request) *auth.Credentials {
-	return auth.FromHeader(r.Header["Authorization"], h.tls(r))
+	c := auth.FromHeader(r.Header["Authorization"], h.tls(r))
+	c.Address = r.RemoteAddr
+	return c
 }
 
 // sees returns a function that reports whether the caller may see a sequencer

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
@@ -21,7 +21,7 @@ var nextParams = []string{"count", "format", "runs"}
 // A nextRequest is a parsed request for IDs.
 type nextRequest struct {
 	count     int
-	format    firn.Format // if hasFormat
+	format    form.Form // if hasFormat
 	hasFormat bool
 	runs      bool
 	media     media
@@ -43,7 +43,8 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	}
 	if format.given {
 		q.hasFormat = true
-		if err := q.format.UnmarshalText([]byte(format.value)); err != nil {
+		var err error
+		if q.format, err = form.Parse(format.value); err != nil {
 			faults.add("%s", service.Detail(err))
 		}
 	}
@@ -54,8 +55,11 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		q.runs = runs.value == "true"
 	}
 
-	if q.runs && q.hasFormat && q.format == firn.Raw {
+	if q.runs && q.hasFormat && q.format.Is(firn.Raw) {
 		faults.add("runs=true cannot be combined with format=raw: leave one of them out")
+	}
+	if q.runs && q.hasFormat && q.format.IsVeiled() {
+		faults.add("runs=true cannot be combined with format=veiled: veiled IDs do not form runs")
 	}
 	if p := faults.problem(); p != nil {
 		return q, p
@@ -65,7 +69,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	switch {
 	case q.runs:
 		offers = []media{mediaJSON}
-	case q.hasFormat && q.format == firn.Raw:
+	case q.hasFormat && q.format.Is(firn.Raw):
 		offers = []media{mediaOctets}
 	case q.hasFormat:
 		offers = []media{mediaJSON, mediaText}
@@ -127,11 +131,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		}
 	}
 
-	var who *auth.Credentials
-	if h.auth != nil {
-		who = h.credentials(r)
-	}
-	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
+	b, err := h.take.Take(r.Context(), name, h.credentials(r), q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
 		r = named(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
@@ -161,29 +161,29 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 		if len(runs) > fewTexts {
 			total := 0
 			for _, r := range runs {
-				total += len(appendRun(a.scratch(), r, q.format))
+				total += len(appendRun(a.scratch(), r, &q.format))
 			}
 			a.setLength(len(runs), total)
 		}
 		for _, r := range runs {
-			if !a.end(appendRun(a.begin(), r, q.format)) {
+			if !a.end(appendRun(a.begin(), r, &q.format)) {
 				break
 			}
 		}
 		return
 	}
 	if q.count > fewTexts {
-		a.setLength(q.count, textLength(a, b, q.format))
+		a.setLength(q.count, textLength(a, b, &q.format))
 	}
 	for id := range b.All {
-		if !a.end(id.Append(a.begin(), q.format)) {
+		if !a.end(id.Append(a.begin(), &q.format)) {
 			break
 		}
 	}
 }
 
 // textLength returns how many bytes the texts of all IDs have together.
-func textLength(a *answer, b *service.Batch, f firn.Format) int {
+func textLength(a *answer, b *service.Batch, f *form.Form) int {
 	if b.Layout().Ordered() {
 		// A greater number is never shorter as text, so those between have this
 		// length too.
@@ -199,16 +199,17 @@ func textLength(a *answer, b *service.Batch, f firn.Format) int {
 	return total
 }
 
-// fit completes the request for the layout of its sequencer, or returns a
-// problem if it does not fit. It runs before any ID is taken.
-func (q *nextRequest) fit(l *firn.Layout) error {
+// fit completes the request for its sequencer, or returns a problem if it does
+// not fit. It runs before any ID is taken.
+func (q *nextRequest) fit(s *service.Sequencer) error {
+	l := &s.Layout
 	switch {
 	case q.media == mediaOctets:
-		q.format = firn.Raw
+		q.format = form.Of(firn.Raw)
 	case !q.hasFormat:
-		q.format = l.Format()
+		q.format = form.Of(l.Format())
 	}
-	if err := q.format.Fits(l.Bits()); err != nil {
+	if err := s.Complete(&q.format); err != nil {
 		return problemf(service.BadParameter, "%s", service.Detail(err))
 	}
 	if q.runs && !l.HasRuns() {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +16,11 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/veil"
 )
 
 // idsOf parses the IDs in a JSON answer.
@@ -104,9 +108,9 @@ func testNextForms(t *testing.T) {
 					got = strings.Split(text, "\n")
 				}
 				var want []string
-				b := firstBatch(t, layout, count)
+				b, f := firstBatch(t, layout, count), form.Of(row.format)
 				for id := range b.All {
-					want = append(want, string(id.Append(nil, row.format)))
+					want = append(want, string(id.Append(nil, &f)))
 				}
 				if !slices.Equal(got, want) {
 					t.Errorf("%s: IDs are %.200q, want %.200q", name, got, want)
@@ -158,9 +162,9 @@ func TestNextRuns(t *testing.T) {
 				continue
 			}
 			var want []run
-			b := firstBatch(t, row.layout, 1000)
+			b, f := firstBatch(t, row.layout, 1000), form.Of(row.format)
 			for _, r := range b.Runs() {
-				want = append(want, run{string(r.First.Append(nil, row.format)), fmt.Sprint(r.Step), r.Count})
+				want = append(want, run{string(r.First.Append(nil, &f)), fmt.Sprint(r.Step), r.Count})
 			}
 			if len(got.Runs) != row.wantRuns || !slices.Equal(got.Runs, want) {
 				t.Errorf("%s%s: %d runs, %.200v, want %d, %.200v", row.layout, row.query, len(got.Runs), got.Runs, row.wantRuns, want)
@@ -524,4 +528,79 @@ func bareGet(t *testing.T, address, target, accept string) (answer string, statu
 		t.Fatalf("%q: %v", all[:min(len(all), 100)], err)
 	}
 	return string(all), status
+}
+
+// Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
+// as the Content-Length says. Inspect reads it.
+func TestTyped(t *testing.T) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
+		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
+			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	const id = `order_[0-9a-hjkmnp-tv-z]{13}`
+	for _, row := range []struct{ path, want string }{
+		{"/v1/sequencers/orders/next?format=typed", `\{"ids":\["` + id + `"\]\}\n`},
+		{"/v1/sequencers/orders/next?format=typed&count=1000", `\{"ids":\["` + id + `"(,"` + id + `")*\]\}\n`},
+		{"/v1/sequencers/orders/next?format=typed&count=3&runs=true", `\{"runs":\[\{"first":"` + id + `","step":"1","count":3\}\]\}\n`},
+		{"/v1/sequencers/long/next?format=typed", `\{"ids":\["long_one_0[0-9a-hjkmnp-tv-z]{25}"\]\}\n`},
+		{"/v1/inspect/order_03887nf7a8003?layout=default", `\{"layout":"default","time":"2026-11-20T22:00:07.226Z",.*"from":"typed".*\n`},
+		{"/v1/inspect/order_03887nf7a8003?from=typed&layout=default", `\{"layout":"default",.*\n`},
+	} {
+		w := do(h, "GET", row.path)
+		if w.Code != 200 || !regexp.MustCompile(`^`+row.want+`$`).MatchString(w.Body.String()) {
+			t.Errorf("%s: %d %.300s, want %s", row.path, w.Code, w.Body, row.want)
+		}
+		if n := w.Header().Get("Content-Length"); n != "" && n != fmt.Sprint(w.Body.Len()) {
+			t.Errorf("%s: Content-Length %s of %d bytes", row.path, n, w.Body.Len())
+		}
+	}
+	if w := do(h, "PUT", "/v1/sequencers/plain"); w.Code != 201 {
+		t.Fatal(w.Body)
+	}
+	wantProblem(t, do(h, "GET", "/v1/sequencers/plain/next?format=typed"), service.BadParameter, "the sequencer has no prefix for typed text")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/new/next?format=typed"), service.BadParameter, "no prefix")
+	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
+}
+
+// Veiled IDs are those of package veil, and inspect unveils them with the
+// server's key.
+func TestVeiled(t *testing.T) {
+	keys := veil.Keys{7: make([]byte, 32)}
+	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Veil: keys})
+	h := NewHandler(Config{Backend: backend, Veil: keys, Limit: 2 * time.Second})
+	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
+		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
+			t.Fatal(w.Body)
+		}
+	}
+	for _, name := range []string{"orders", "long"} {
+		w := do(h, "GET", "/v1/sequencers/"+name+"/next?format=veiled&count=300")
+		var got struct{ IDs []string }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.IDs) != 300 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+		for _, id := range got.IDs[:3] {
+			if !strings.HasPrefix(id, "v7_") {
+				t.Errorf("%s: %s does not name key 7", name, id)
+			}
+			w := do(h, "GET", "/v1/inspect/"+id+"?sequencer="+name)
+			var read struct {
+				Layout, From string
+				Time         time.Time
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &read); err != nil || read.From != "veiled" || time.Since(read.Time).Abs() > time.Hour {
+				t.Errorf("%s: %s is read as %s", name, id, w.Body)
+			}
+		}
+	}
+	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "do not form runs")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001"), service.BadID, "is veiled with key 7")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v6_0000000000001?sequencer=orders"), service.BadID, "key 6, and this key is not known")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?sequencer=none"), service.NoSequencer, "sequencer none not found")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?sequencer=a/b"), service.BadName, "a/b")
 }

@@ -36,7 +36,7 @@ func TestAfterFence(t *testing.T) {
 			h := NewHandler(Config{Backend: c})
 			free := info.Floor.Add(-info.Config.MaxAhead)
 			w := do(h, "POST", "/v1/sequencers/orders/next")
-			p := wantProblem(t, w, service.NotYet, "sequencer orders may be used before "+free.UTC().Format("2006-01-02T15:04:05.000Z"))
+			p := wantProblem(t, w, service.NotYet, "sequencer orders was fenced, continuing at "+free.UTC().Format("2006-01-02T15:04:05.000Z"))
 			retry, err := time.ParseDuration(w.Header().Get("Retry-After") + "s")
 			if left := time.Until(free); err != nil || retry < left || retry >= left+time.Second {
 				t.Errorf("%s: Retry-After is %v, and the time of the detail is in %v", what, retry, left)

@@ -11,7 +11,7 @@ import (
 // firstWho returns the credentials of a client before AUTH: those of its
 // certificate, or nil if the client has to authenticate.
 func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
-	c := &auth.Credentials{TLS: s.c.TLSState(nc)}
+	c := &auth.Credentials{TLS: s.c.TLSState(nc), Address: nc.RemoteAddr().String()}
 	if s.c.Auth != nil && s.c.Auth.Allow(c, auth.Anything, "") != nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *conn) login(secret []byte) bool {
 		c.fail(codeErr, "Client sent AUTH, but no password is set: this server needs no token; leave it out")
 		return false
 	}
-	who := &auth.Credentials{Token: string(secret), Given: true}
+	who := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}
 	if c.s.c.Auth.Allow(who, auth.Anything, "") != nil {
 		// As in Redis, a client that was authenticated remains so.
 		c.failAs(service.Unauthorized, "WRONGPASS", "invalid username-password pair or user is disabled: the password must be a token from this server's token file")

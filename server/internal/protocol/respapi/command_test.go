@@ -529,3 +529,18 @@ func TestIntegers(t *testing.T) {
 		}
 	}
 }
+
+// Typed text has the sequencer's prefix.
+func TestTyped(t *testing.T) {
+	b := counting()
+	in := "NEXT orders FORMAT typed\r\nNEXT orders 2 FORMAT typed\r\nINSPECT order_0000000000o01\r\n"
+	if got := talk(NewServer(Config{Backend: b}), in); !strings.Contains(got, "the sequencer has no prefix for typed text") {
+		t.Errorf("without a prefix: %q", got)
+	}
+	b.Opened("").Prefix = "order"
+	got := talk(NewServer(Config{Backend: b}), in)
+	const want = "$19\r\norder_0000000000001\r\n*2\r\n$19\r\norder_0000000000002\r\n$19\r\norder_0000000000003\r\n-ERR 'o' at offset 16 is not a digit; it may mean '0'\r\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

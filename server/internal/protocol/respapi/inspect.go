@@ -44,7 +44,7 @@ func (c *conn) inspect(args [][]byte) {
 // appendReading appends a reading as a map.
 func appendReading(b []byte, resp3 bool, r *inspect.Reading) []byte {
 	fields := 11
-	if len(r.NodeParts) > 0 {
+	if len(r.NodeParts()) > 0 {
 		fields++
 	}
 	b = appendMap(b, resp3, fields)
@@ -58,9 +58,9 @@ func appendReading(b []byte, resp3 bool, r *inspect.Reading) []byte {
 		}
 		b = appendJSONNumber(appendBulk(b, "time_ms"), inspect.AppendMillis(nil, r.Time))
 		b = appendJSONNumber(appendBulk(b, "node"), inspect.AppendNumber(nil, r.Node))
-		if len(r.NodeParts) > 0 {
-			b = appendMap(appendBulk(b, "node_parts"), resp3, len(r.NodeParts))
-			for _, p := range r.NodeParts {
+		if len(r.NodeParts()) > 0 {
+			b = appendMap(appendBulk(b, "node_parts"), resp3, len(r.NodeParts()))
+			for _, p := range r.NodeParts() {
 				b = appendJSONNumber(appendBulk(b, p.Name), inspect.AppendNumber(nil, p.Value))
 			}
 		}
@@ -74,8 +74,8 @@ func appendReading(b []byte, resp3 bool, r *inspect.Reading) []byte {
 	b = appendBulk(appendBulk(b, "hex"), r.Hex())
 	b = appendBulk(appendBulk(b, "from"), r.Encoding.String())
 	b = appendDouble(appendBulk(b, "score"), resp3, r.Score)
-	b = appendTexts(appendBulk(b, "for"), r.For)
-	return appendTexts(appendBulk(b, "against"), r.Against)
+	b = appendTexts(appendBulk(b, "for"), r.For())
+	return appendTexts(appendBulk(b, "against"), r.Against())
 }
 
 // appendJSONNumber appends a number in inspect's JSON form, a number or a

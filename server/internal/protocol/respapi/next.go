@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -30,7 +31,7 @@ type request struct {
 	name      []byte
 	count     int
 	shape     shape
-	format    firn.Format // if hasFormat
+	format    form.Form // if hasFormat
 	hasFormat bool
 }
 
@@ -65,11 +66,11 @@ func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 		q.shape = shapeInt
 		err = checkAmount(args)
 	case opNextB:
-		q.shape, q.format, q.hasFormat = shapePacked, firn.Raw, true
+		q.shape, q.format, q.hasFormat = shapePacked, form.Of(firn.Raw), true
 		q.count, err = parseCount(args[2], c.s.c.MaxCount)
 	case opNextR:
 		// The number of hexadecimal digits shows the size of the IDs.
-		q.shape, q.format, q.hasFormat = shapeRuns, firn.Hex, true
+		q.shape, q.format, q.hasFormat = shapeRuns, form.Of(firn.Hex), true
 		q.count, err = parseCount(args[2], c.s.c.MaxCount)
 	default:
 		err = q.options(args[2:], c.s.c.MaxCount)
@@ -133,7 +134,7 @@ func (q *request) options(args [][]byte, most int) (err error) {
 		return requestErrorf("syntax error: nothing may follow FORMAT and its name: use %s", commands[0].usage)
 	default:
 		q.hasFormat = true
-		if err := q.format.UnmarshalText(args[1]); err != nil {
+		if q.format, err = form.Parse(string(args[1])); err != nil {
 			return requestError(service.Detail(err))
 		}
 	}
@@ -219,7 +220,7 @@ func (c *conn) answerIDs(q *request, b *service.Batch) {
 		runs := b.Runs()
 		c.out = appendArray(c.out, len(runs))
 		for _, r := range runs {
-			c.out = appendBulk(appendArray(c.out, 3), r.First.Append(c.ids[:0], q.format))
+			c.out = appendBulk(appendArray(c.out, 3), r.First.Append(c.ids[:0], &q.format))
 			c.out = appendInt(appendBulk(c.out, strconv.AppendUint(c.ids[:0], r.Step, 10)), int64(r.Count))
 			c.flushFull()
 		}
@@ -239,7 +240,7 @@ func (c *conn) answerIDs(q *request, b *service.Batch) {
 		if q.shape == shapeInt {
 			c.answerInt(q, id.Uint64())
 		} else {
-			c.out = appendBulk(c.out, id.Append(c.ids[:0], q.format))
+			c.out = appendBulk(c.out, id.Append(c.ids[:0], &q.format))
 		}
 		c.flushFull()
 		if c.err != nil {
@@ -258,10 +259,11 @@ func (c *conn) flushFull() {
 	}
 }
 
-// fit returns a function that completes the request for the layout of its
-// sequencer, or returns an error if it does not fit.
-func (c *conn) fit(q *request) func(*firn.Layout) error {
-	return func(l *firn.Layout) error {
+// fit returns a function that completes the request for its sequencer, or
+// returns an error if it does not fit.
+func (c *conn) fit(q *request) func(*service.Sequencer) error {
+	return func(s *service.Sequencer) error {
+		l := &s.Layout
 		switch {
 		case q.shape == shapeRuns && !l.HasRuns():
 			return requestErrorf("%s: IDs of layout %s do not form runs: use NEXTB %s", service.NoRuns, *l, q.name)
@@ -272,8 +274,8 @@ func (c *conn) fit(q *request) func(*firn.Layout) error {
 			return requestErrorf("IDs of layout %s exceed 2^53, where JavaScript rounds integers, and this server does not return them as integers: use NEXT %s", *l, q.name)
 		}
 		if !q.hasFormat {
-			q.format = l.Format()
-		} else if err := q.format.Fits(l.Bits()); err != nil {
+			q.format = form.Of(l.Format())
+		} else if err := s.Complete(&q.format); err != nil {
 			return requestError(service.Detail(err))
 		}
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -91,9 +92,10 @@ func (s *Server) take(ctx, limited context.Context, method string, w want, n int
 		return answer{}, s.failed(ctx, method, err)
 	case w.runs:
 		for _, r := range b.Runs() {
+			raw := form.Of(firn.Raw)
 			run := &firnv1.Run{Step: r.Step, Count: uint32(r.Count)}
 			if w.s.Layout.Bits() == 128 {
-				run.First128 = r.First.Append(nil, firn.Raw)
+				run.First128 = r.First.Append(nil, &raw)
 			} else {
 				run.First = r.First.Uint64()
 			}
@@ -138,7 +140,7 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 	if err != nil {
 		return nil, err
 	}
-	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String()}, nil
+	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String(), Prefix: w.s.Prefix}, nil
 }
 
 // begin waits until the call may begin a long answer of n IDs; done ends it.

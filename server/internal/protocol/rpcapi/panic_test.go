@@ -28,7 +28,7 @@ func (p *panicking) maybe(at string) {
 	}
 }
 
-func (p *panicking) Sequencer(ctx context.Context, name string, _ func() error) (*service.Sequencer, error) {
+func (p *panicking) Sequencer(ctx context.Context, name string, _ service.Creator) (*service.Sequencer, error) {
 	p.maybe("find")
 	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil)
 	return service.NewSequencer(firn.Default(), sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {

@@ -31,14 +31,14 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, named
 	if a == nil {
 		return nil, fail(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers", 0)
 	}
-	return a, nil
+	return service.By(a, service.ClientOf(shownIn(ctx)), s.c.Log), nil
 }
 
 func toProto(i grant.Info) *firnv1.Sequencer {
 	return &firnv1.Sequencer{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
-		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created),
+		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix,
 	}
 }
 
@@ -133,6 +133,10 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	c, err := a.Configure(layout, ahead, window)
 	if err != nil {
 		return nil, invalid("window", err.Error())
+	}
+	c.Prefix = q.GetPrefix()
+	if err := c.Check(); err != nil {
+		return nil, invalid("prefix", err.Error())
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()

@@ -23,6 +23,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -291,12 +292,21 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	return fail(service.Unauthorized, err.Error()+": send a token in the metadata, authorization: Bearer firn_…", 0)
 }
 
+// sentIn returns the credentials of a client, with its address.
+func sentIn(ctx context.Context, header []string) *auth.Credentials {
+	c := auth.FromHeader(header, callerOf(ctx).state())
+	if p, ok := peer.FromContext(ctx); ok {
+		c.Address = p.Addr.String()
+	}
+	return c
+}
+
 // shownIn returns the credentials of a call.
 func shownIn(ctx context.Context) *auth.Credentials {
 	if k := callOf(ctx); k != nil {
 		return k.creds // which cache the principal
 	}
-	return auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), callerOf(ctx).state())
+	return sentIn(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
 }
 
 // fail returns the error of a call.

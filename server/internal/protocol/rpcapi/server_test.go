@@ -63,7 +63,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 // A failing backend fails with an error.
 type failing struct{ err error }
 
-func (f failing) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+func (f failing) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
 	return nil, f.err
 }
 
@@ -184,7 +184,7 @@ type slow struct {
 	free  chan struct{}
 }
 
-func (s *slow) Sequencer(context.Context, string, func() error) (*service.Sequencer, error) {
+func (s *slow) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
 	return service.NewSequencer(firn.Default(), s), nil
 }
 
@@ -518,7 +518,7 @@ func TestReflection(t *testing.T) {
 
 type seeing func(ctx context.Context)
 
-func (s seeing) Sequencer(ctx context.Context, _ string, _ func() error) (*service.Sequencer, error) {
+func (s seeing) Sequencer(ctx context.Context, _ string, _ service.Creator) (*service.Sequencer, error) {
 	s(ctx)
 	return nil, grant.ErrNodesExhausted
 }

@@ -85,7 +85,7 @@ func callOf(ctx context.Context) *call {
 // messages. It is called with a lock of the connection held.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := callerOf(ctx)
-	k := &call{creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), c.state()), begun: time.Now()}
+	k := &call{creds: sentIn(ctx, metadata.MD(info.Header).Get("authorization")), begun: time.Now()}
 	known := s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil
 	if c.meter.crowded() {
 		return ctx, fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -39,7 +40,7 @@ type server struct {
 type setup struct {
 	store  grant.Store
 	layout string
-	nodes  sequencer.Range // the node ID 0 by default
+	nodes  grant.Range // the node ID 0 by default
 	at     net.Listener
 	guard  auth.Authorizer
 	to     []string // URLs
@@ -105,8 +106,9 @@ func (s *server) take(ctx context.Context, n int) (ids []string, err error) {
 		return nil, err
 	}
 	b, err := q.Take(ctx, n)
+	f := form.Of(q.Layout.Format())
 	for id := range b.All {
-		ids = append(ids, string(id.Append(nil, q.Layout.Format())))
+		ids = append(ids, string(id.Append(nil, &f)))
 	}
 	return ids, err
 }
@@ -261,9 +263,9 @@ func TestReusedAddress(t *testing.T) {
 			switch who {
 			case "a copy of the store":
 				_ = a.Close(t.Context())
-				o.store, o.nodes = copied, sequencer.Range{Lo: 0, Hi: 1} // 0 is still held
+				o.store, o.nodes = copied, grant.Range{Lo: 0, Hi: 1} // 0 is still held
 			case "another node ID of a copy":
-				o.store, o.nodes = copied, sequencer.Range{Lo: 1, Hi: 1}
+				o.store, o.nodes = copied, grant.Range{Lo: 1, Hi: 1}
 			case "static":
 				s, err := service.NewStatic(service.StaticConfig{Layout: firn.Default()})
 				if err != nil {

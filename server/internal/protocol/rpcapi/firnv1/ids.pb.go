@@ -150,7 +150,9 @@ type NextResponse struct {
 	// If the form is FORM_RUNS: 1 or more runs.
 	Runs []*Run `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
 	// Layout of the sequencer, such as "default".
-	Layout        string `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
+	Layout string `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
+	// Prefix of the sequencer for typed text, such as "order". Empty if it has none.
+	Prefix        string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +211,13 @@ func (x *NextResponse) GetRuns() []*Run {
 func (x *NextResponse) GetLayout() string {
 	if x != nil {
 		return x.Layout
+	}
+	return ""
+}
+
+func (x *NextResponse) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
 	}
 	return ""
 }
@@ -432,12 +441,13 @@ const file_firn_v1_ids_proto_rawDesc = "" +
 	"\vNextRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12!\n" +
-	"\x04form\x18\x03 \x01(\x0e2\r.firn.v1.FormR\x04form\"r\n" +
+	"\x04form\x18\x03 \x01(\x0e2\r.firn.v1.FormR\x04form\"\x8a\x01\n" +
 	"\fNextResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\x06R\x03ids\x12\x16\n" +
 	"\x06ids128\x18\x02 \x01(\fR\x06ids128\x12 \n" +
 	"\x04runs\x18\x03 \x03(\v2\f.firn.v1.RunR\x04runs\x12\x16\n" +
-	"\x06layout\x18\x04 \x01(\tR\x06layout\"a\n" +
+	"\x06layout\x18\x04 \x01(\tR\x06layout\x12\x16\n" +
+	"\x06prefix\x18\x05 \x01(\tR\x06prefix\"a\n" +
 	"\x03Run\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x06R\x05first\x12\x1a\n" +
 	"\bfirst128\x18\x02 \x01(\fR\bfirst128\x12\x12\n" +

@@ -43,7 +43,9 @@ type Sequencer struct {
 	Created *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
 	// Error in the sequencer's record. Not set if the record is readable; otherwise only
 	// name is set as well.
-	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// Prefix of its IDs as typed text, such as "order". Empty if it has none.
+	Prefix        string `protobuf:"bytes,9,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -130,6 +132,13 @@ func (x *Sequencer) GetCreated() *timestamppb.Timestamp {
 func (x *Sequencer) GetError() string {
 	if x != nil {
 		return x.Error
+	}
+	return ""
+}
+
+func (x *Sequencer) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
 	}
 	return ""
 }
@@ -413,7 +422,9 @@ type CreateRequest struct {
 	// How long a node ID is held without renewal: in whole milliseconds, at least twice
 	// max_ahead. The default is 30 s in a directory, 10 min in Kubernetes and 60 s in other
 	// stores, or more if the layout requires it.
-	Window        *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
+	Window *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
+	// Prefix of its IDs as typed text, 1 to 63 characters of a-z and _. Empty means none.
+	Prefix        string `protobuf:"bytes,5,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -474,6 +485,13 @@ func (x *CreateRequest) GetWindow() *durationpb.Duration {
 		return x.Window
 	}
 	return nil
+}
+
+func (x *CreateRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
 }
 
 // CreateResponse has the current state of the sequencer.
@@ -802,7 +820,7 @@ var File_firn_v1_sequencers_proto protoreflect.FileDescriptor
 
 const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x02\n" +
+	"\x18firn/v1/sequencers.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbe\x02\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -811,7 +829,8 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\x06window\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12 \n" +
 	"\vincarnation\x18\x06 \x01(\x04R\vincarnation\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x14\n" +
-	"\x05error\x18\b \x01(\tR\x05error\"\xaa\x01\n" +
+	"\x05error\x18\b \x01(\tR\x05error\x12\x16\n" +
+	"\x06prefix\x18\t \x01(\tR\x06prefix\"\xaa\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x04R\x04node\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -828,12 +847,13 @@ const file_firn_v1_sequencers_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"d\n" +
 	"\vGetResponse\x120\n" +
 	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\x12#\n" +
-	"\x05nodes\x18\x02 \x03(\v2\r.firn.v1.NodeR\x05nodes\"\xa6\x01\n" +
+	"\x05nodes\x18\x02 \x03(\v2\r.firn.v1.NodeR\x05nodes\"\xbe\x01\n" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\x126\n" +
 	"\tmax_ahead\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bmaxAhead\x121\n" +
-	"\x06window\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06window\"B\n" +
+	"\x06window\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06window\x12\x16\n" +
+	"\x06prefix\x18\x05 \x01(\tR\x06prefix\"B\n" +
 	"\x0eCreateResponse\x120\n" +
 	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"#\n" +
 	"\rAttachRequest\x12\x12\n" +

@@ -1,0 +1,197 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// windowStore is a store with a default window.
+type windowStore struct{ Store }
+
+func (windowStore) Window() time.Duration { return 42 * time.Second }
+
+func ptr[T any](v T) *T { return &v }
+
+// TestDefaultConfig: the defaults for settings that are not given.
+func TestDefaultConfig(t *testing.T) {
+	layout := firn.MustParseLayout("default")
+	usual := layout.MaxAhead()
+	for _, tt := range []struct {
+		name             string
+		store            Store
+		maxAhead, window *time.Duration
+		want             Config
+	}{
+		{"nothing", nil, nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 60 * time.Second}},
+		{"a store", windowStore{}, nil, nil, Config{Layout: layout, MaxAhead: usual, Window: 42 * time.Second}},
+		{"max-ahead", windowStore{}, ptr(2 * time.Second), nil, Config{Layout: layout, MaxAhead: 2 * time.Second, Window: 42 * time.Second}},
+		{"a max-ahead that needs a longer window", windowStore{}, ptr(30 * time.Second), nil, Config{Layout: layout, MaxAhead: 30 * time.Second, Window: 60 * time.Second}},
+		{"window", windowStore{}, nil, ptr(5 * time.Second), Config{Layout: layout, MaxAhead: usual, Window: 5 * time.Second}},
+		{"both", nil, ptr(time.Second), ptr(9 * time.Second), Config{Layout: layout, MaxAhead: time.Second, Window: 9 * time.Second}},
+	} {
+		if got, err := DefaultConfig(tt.store, layout, tt.maxAhead, tt.window); got != tt.want || err != nil {
+			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, err, tt.want)
+		}
+	}
+	if _, err := DefaultConfig(nil, layout, nil, ptr(time.Millisecond)); err == nil || !strings.Contains(err.Error(), "at least") {
+		t.Errorf("a window of 1 ms: %v", err)
+	}
+	for given, want := range map[time.Duration]time.Duration{-1: defaultWindow, 0: defaultWindow, 1: NewConfig(layout, 1).minWindow(), time.Hour: time.Hour} {
+		if got := NewConfig(layout, given).Window; got != want {
+			t.Errorf("NewConfig with a usual window of %v has %v, want %v", given, got, want)
+		}
+	}
+	if err := (Config{Window: time.Minute}).Check(); err == nil || !strings.Contains(err.Error(), "no layout") {
+		t.Errorf("no layout: %v", err)
+	}
+	// The layout's MaxAhead, in whole milliseconds; and every layout that can be
+	// generated has a usable configuration.
+	for p := range firn.Presets() {
+		for _, usual := range []time.Duration{0, time.Second, time.Hour} {
+			if err := NewConfig(p.Layout, usual).Check(); err != nil && !p.Layout.ReadOnly() {
+				t.Errorf("NewConfig(%s, %v): %v", p.Name, usual, err)
+			}
+		}
+		if got, want := NewConfig(p.Layout, 0).MaxAhead, p.Layout.MaxAhead()/time.Millisecond*time.Millisecond; got != want {
+			t.Errorf("NewConfig(%s).MaxAhead = %v, want %v", p.Name, got, want)
+		}
+	}
+}
+
+// TestMinWindow: twice MaxAhead, four ticks and 100 ms, rounded up to
+// milliseconds. Check accepts it and nothing shorter.
+func TestMinWindow(t *testing.T) {
+	for _, text := range []string{
+		"bits=time:48.node:8,unit=1ms,epoch=0", "bits=time:48.node:8,unit=100ms,epoch=0", "bits=time:48.node:8,unit=10s,epoch=0",
+		"bits=time:55.node:8,unit=100us,epoch=0", "bits=time:48.node:8,unit=30300us,epoch=0", "bits=time:48.node:8,unit=30125us,epoch=0",
+	} {
+		layout, err := firn.ParseLayout(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ahead := range []time.Duration{0, time.Millisecond, 49 * time.Millisecond, 51 * time.Millisecond, time.Hour, maxWindow / 4} {
+			c := Config{Layout: layout, MaxAhead: ahead}
+			want := 2 * ahead
+			if ticks := 4 * layout.Unit(); ticks > want {
+				want = ticks
+			}
+			if want < 100*time.Millisecond {
+				want = 100 * time.Millisecond
+			}
+			for want%time.Millisecond != 0 {
+				want += time.Microsecond
+			}
+			if got := c.minWindow(); got != want {
+				t.Errorf("MinWindow of %s with max-ahead %v = %v, want %v", text, ahead, got, want)
+			}
+			c.Window = want
+			if err := c.Check(); err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+			if c.Window -= time.Millisecond; c.Check() == nil {
+				t.Errorf("%+v is fine", c)
+			}
+		}
+	}
+}
+
+// TestConfigLimits: the longest valid max-ahead and window, and the next longer
+// ones.
+func TestConfigLimits(t *testing.T) {
+	layout := firn.MustParseLayout("default")
+	for _, tt := range []struct {
+		maxAhead, window time.Duration
+		want             string
+	}{
+		{0, maxWindow, ""},
+		{0, maxWindow + time.Millisecond, "the window"},
+		{0, 100*time.Millisecond + 500*time.Microsecond, "whole milliseconds"},
+		{0, 101 * time.Millisecond, ""},
+		{maxWindow / 4, maxWindow, ""},
+		{maxWindow/4 + time.Millisecond, maxWindow, "max-ahead"},
+		{500 * time.Microsecond, maxWindow, "max-ahead"},
+		{time.Millisecond, maxWindow, ""},
+		{-time.Millisecond, maxWindow, "max-ahead"},
+		{time.Second, 2*time.Second - time.Millisecond, "at least"},
+	} {
+		err := Config{Layout: layout, MaxAhead: tt.maxAhead, Window: tt.window}.Check()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("max-ahead %v, window %v: %v, want %q", tt.maxAhead, tt.window, err, tt.want)
+		}
+	}
+}
+
+// TestWords: states and phases are words, and invalid values are reported.
+func TestWords(t *testing.T) {
+	words := strings.Fields("attached detaching detached destroying destroyed purged")
+	for s := range Purged + 3 {
+		text, err := s.MarshalText()
+		if i := int(s) - 1; i >= 0 && i < len(words) {
+			if string(text) != words[i] || err != nil || s.String() != words[i] {
+				t.Errorf("%d is %q, %v, %v", s, text, err, s)
+			}
+			var back State
+			if err := back.UnmarshalText(text); back != s || err != nil {
+				t.Errorf("%q is read as %v, %v", text, back, err)
+			}
+			continue
+		}
+		if want := fmt.Sprintf("State(%d)", uint8(s)); s.String() != want || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d is %q, %v, want %s", s, s, err, want)
+		}
+	}
+	s := Detached
+	if err := s.UnmarshalText([]byte("none")); err == nil || s != Detached || !strings.Contains(err.Error(), `"none"`) {
+		t.Errorf("a state that is none: %v, %v", s, err)
+	}
+	for p, want := range []string{"idle", "joining", "holding", "losing", "leaving", "Phase(5)", "Phase(6)"} {
+		if got := Phase(p).String(); got != want {
+			t.Errorf("phase %d is %q, want %q", p, got, want)
+		}
+	}
+	for k, is := range map[actionKind]bool{0: false, actionGet: true, actionGetMany: true, actionList: true, actionCAS: true, actionTime: true, actionBegin: false, actionSeal: false, actionAlarm: false} {
+		if got := (action{Kind: k}).isRequest(); got != is {
+			t.Errorf("action %d is a request: %t", k, got)
+		}
+	}
+}
+
+// TestErrors: each error matches its own sentinel and no other, and its text is
+// complete.
+func TestErrors(t *testing.T) {
+	at := time.Date(2026, 11, 20, 1, 2, 3, 4_000_000, time.FixedZone("", 3600))
+	sentinels := []error{ErrMismatch, ErrNodesExhausted, ErrClockBehind, ErrClockAhead}
+	for _, tt := range []struct {
+		err  error
+		is   error
+		says []string
+	}{
+		{&MismatchError{Sequencer: "s", Field: "window", Want: "1s", Have: "2s"}, ErrMismatch, []string{"sequencer s ", "window 2s, not 1s"}},
+		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9}, ErrNodesExhausted, []string{"1..9", "sequencer s "}},
+		{&ExhaustedError{Sequencer: "s", Lo: 7, Hi: 7, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
+		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
+		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "fenced"}},
+		{&clockBehindError{Sequencer: "s", Behind: time.Minute, Nodes: []uint64{3, 4}}, ErrClockBehind, []string{"sequencer s:", "1m0s behind", "[3 4]"}},
+		{&ClockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute), store: true}, ErrClockAhead,
+			[]string{"sequencer s:", "1m0s ahead of the store's", "00:02:03.004Z, not 2026-11-20T00:01:03.004Z"}},
+		{&ClockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute)}, ErrClockAhead, []string{"ahead of those of members"}},
+		{&ClockAheadError{sequencer: "s", ahead: time.Minute, Comparing: true}, ErrClockAhead, []string{"1m0s ahead of those of members"}},
+		{&ClockAheadError{sequencer: "s", Comparing: true}, ErrClockAhead, []string{"sequencer s:", "watching"}},
+	} {
+		for _, s := range sentinels {
+			if got := errors.Is(tt.err, s); got != (s == tt.is) {
+				t.Errorf("%v matches %v: %t", tt.err, s, got)
+			}
+		}
+		for _, part := range tt.says {
+			if !strings.Contains(tt.err.Error(), part) {
+				t.Errorf("%q lacks %q", tt.err, part)
+			}
+		}
+	}
+}

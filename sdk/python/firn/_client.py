@@ -1,0 +1,669 @@
+"""The client and its sequencers."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import logging
+import operator
+import os
+import queue
+import re
+import ssl
+import struct
+import sys
+import threading
+import time
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, TypeVar, cast, overload
+
+from ._health import Call, Roster, ServerStatus, View
+from ._transport import Request, Server
+from ._workers import Workers
+from .errors import (
+    AnswerError,
+    ClosedError,
+    FirnError,
+    NetworkError,
+    OptionError,
+    ServerError,
+    TLSError,
+    TokenError,
+    UnavailableError,
+    quote,
+)
+
+MAX_COUNT = 100_000
+PACKED = "application/octet-stream"
+SEGMENTS = 8  # of a block; each time one is used up, a fetch may begin
+
+T = TypeVar("T", bound="int | uuid.UUID")
+C = TypeVar("C", bound="Client")
+
+# The clock for the age of IDs also runs while the machine is suspended.
+_clock: Callable[[], float] = time.monotonic
+if sys.platform == "linux":
+    _clock = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+elif sys.platform == "darwin":
+    _clock = functools.partial(time.clock_gettime, time.CLOCK_MONOTONIC)
+
+
+class _Block(list[Any]):
+    """IDs ready for use, the next one last. pop is atomic, so it needs no lock.
+
+    The deadline is checked after pop: a child process sets it to 0, so that an
+    ID taken just before the fork is not used there.
+    """
+
+    __slots__ = ("deadline",)
+    deadline: float
+
+
+class BaseClient:
+    """What Client and AsyncClient have in common."""
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        token: str | Callable[[], str] | None = None,
+        ca: str | os.PathLike[str] | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = 5.0,
+        patience: float = 10.0,
+        validity: float = 600.0,
+        batch: int = 100,
+        max_batch: int = 10_000,
+        logger: logging.Logger | None = None,
+    ) -> None:
+        """Make a client. Times are in seconds.
+
+        servers: URLs such as http://HOST:PORT or https://HOST:PORT/PATH.
+        token: the bearer token, or a function that returns it for each request;
+            it is called in a background thread.
+        ca: a file with the certificates of the authorities to trust, read again
+            for each connection. The default is those of the system.
+        tls: an SSLContext instead, for example with a client certificate.
+        timeout: how long one request to one server may take.
+        patience: how long a call tries, over all servers and their pauses.
+        validity: how old a fetched ID may be when it is handed out.
+        batch, max_batch: how many IDs are fetched at first, and at most.
+        logger: receives a warning when a server fails; the default is "firn".
+        """
+        if isinstance(servers, str) or not servers:
+            raise OptionError('servers must be a list, such as ["http://127.0.0.1:3476"]')
+        seconds = {"timeout": timeout, "patience": patience, "validity": validity}
+        for name, value in seconds.items():
+            if not 0 < value < float("inf"):
+                raise OptionError(f"{name} is {value}: it must be a number of seconds above 0")
+        if not 1 <= batch <= max_batch <= MAX_COUNT:
+            raise OptionError(
+                f"batch is {batch} and max_batch {max_batch}: they must be from 1 to {MAX_COUNT}, "
+                "and max_batch no less than batch"
+            )
+        if ca is not None and tls is not None:
+            raise OptionError("both ca and tls are set: omit one, and load ca into tls")
+        if isinstance(token, str):
+            _check_token(token)
+        self._token = token
+        self._ca = ca
+        self._tls = tls
+        self._timeout = timeout
+        self._patience = patience
+        self._validity = validity
+        self._batch = batch
+        self._max_batch = max_batch
+        self._log = logger or logging.getLogger("firn")
+        all_servers = [Server(name, self._open_tls) for name in servers]
+        if len({(s.secure, s.host, s.port, s.path) for s in all_servers}) < len(all_servers):
+            raise OptionError("servers has an address twice")
+        if (ca is not None or tls is not None) and not any(s.secure for s in all_servers):
+            raise OptionError("ca or tls is set, but no address in servers is https://")
+        if ca is not None:
+            self._open_tls()
+        self._roster = Roster(all_servers, timeout)
+        self._sequencers: dict[str, Sequencer[Any]] = {}
+        self._closed = False
+        self._start()
+        _clients.add(self)
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._workers = Workers()
+
+    def _forked(self) -> None:
+        """Start anew in a child process."""
+        self._start()
+        self._roster.reset()
+        for server in self._roster.servers:
+            server.forked()
+        for sequencer in self._sequencers.values():
+            sequencer._forked()
+
+    def _open_tls(self) -> ssl.SSLContext:
+        if self._tls is None or self._ca is not None:
+            try:
+                context = ssl.create_default_context(cafile=self._ca)
+            except OSError as error:  # also of SSL
+                raise OptionError(f"ca: {self._ca}: {error}") from error
+            context.set_alpn_protocols(["http/1.1"])
+            self._tls = context
+        return self._tls
+
+    def _read_token(self) -> str:
+        if not callable(self._token):
+            return self._token or ""
+        try:
+            token = self._token()
+        except Exception as error:
+            raise TokenError(f"get a token: {error!r}") from error
+        return _check_token(token)
+
+    def _sequencer(self, name: str, kind: type[Any] | None) -> Sequencer[Any]:
+        _check_name(name)
+        if kind not in (None, int, uuid.UUID):
+            raise OptionError(f"kind is {kind!r}: it must be int or uuid.UUID")
+        with self._lock:
+            if self._closed:
+                raise ClosedError(name)
+            found = self._sequencers.get(name)
+            if found is None:
+                found = self._sequencers[name] = self._make(name, kind)
+            elif kind is not None and found._kind is None:
+                found._kind = kind
+            elif kind is not None and found._kind is not kind:
+                had = found._kind and found._kind.__name__
+                raise OptionError(f"the IDs of {quote(name)} are {had}, not {kind.__name__}")
+            return found
+
+    def _make(self, name: str, kind: type[Any] | None) -> Sequencer[Any]:
+        return Sequencer(self, name, kind)
+
+    def servers(self) -> list[ServerStatus]:
+        """Return the state of the servers."""
+        return self._roster.status()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            sequencers = list(self._sequencers.values())
+        for sequencer in sequencers:
+            sequencer.close()
+        for server in self._roster.servers:
+            server.close()
+        self._workers.close()
+
+
+class Client(BaseClient):
+    """Gets IDs from servers that run firn serve. It is safe for use by many threads.
+
+    A program needs only one client. It does not connect before the first ID is
+    requested, so the servers may start later.
+    """
+
+    @overload
+    def sequencer(self, name: str) -> Sequencer[int]: ...
+    @overload
+    def sequencer(self, name: str, kind: type[T]) -> Sequencer[T]: ...
+
+    def sequencer(self, name: str, kind: type[Any] | None = None) -> Sequencer[Any]:
+        """Return the sequencer of this name, the same one for each call.
+
+        Its IDs are int for layouts of 64 bits, and uuid.UUID for those of 128.
+        With a kind, int or uuid.UUID, other IDs are an error, and a type checker
+        knows them. No server is asked before the first ID.
+        """
+        return self._sequencer(name, kind)
+
+    def close(self) -> None:
+        """End all requests and connections. Fetched IDs are lost, waiting calls fail."""
+        self._close()
+
+    def __enter__(self: C) -> C:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+
+class Sequencer(Generic[T]):
+    """Hands out the IDs of one name. It is safe for use by many threads.
+
+    IDs are fetched in batches before they are needed, so that next rarely waits.
+    """
+
+    def __init__(self, client: BaseClient, name: str, kind: type[T] | None) -> None:
+        self._client = client
+        self._name = name
+        self._kind: type[Any] | None = kind
+        self._path = f"/v1/sequencers/{name}/next?count="
+        self._count = client._batch
+        self._most = MAX_COUNT  # how many IDs a server gives at a time
+        self._last: object = None  # the first ID of the last answer
+        self._closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()  # guards what follows; blocks are popped without it
+        self._block = _Block()
+        self._segments: deque[_Block] = deque()  # of the same batch, used next
+        self._ready: deque[_Block] | None = None  # the next batch
+        self._size = 0  # of the batch in use
+        self._began = 0.0  # when its use began
+        self._fetching: concurrent.futures.Future[None] | None = None
+        self._calls: set[queue.SimpleQueue[Request | None]] = set()
+        self._view: View = self._client._roster.view()
+
+    def _forked(self) -> None:
+        old = self._block
+        self._start()
+        old.deadline = 0.0
+        old.clear()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def next(self) -> T:
+        """Return the next ID.
+
+        It waits only if none has been fetched, for at most the client's patience.
+        An error says what each server said, and the next call tries again.
+        """
+        block = self._block
+        try:
+            id: T = block.pop()
+        except IndexError:
+            pass
+        else:
+            if _clock() < block.deadline:
+                return id
+        return self._wait()
+
+    __next__ = next
+
+    def __iter__(self) -> Iterator[T]:
+        """All IDs to come, without an end."""
+        return self
+
+    @overload
+    def take(self, n: int) -> list[T]: ...
+    @overload
+    def take(self, n: int, format: str) -> list[str]: ...
+
+    def take(self, n: int, format: str | None = None) -> list[T] | list[str]:
+        """Return n new IDs, 1 to 100,000, which a server makes now.
+
+        With a format of the server, such as "base62", they are texts.
+        """
+        left = _check_count(n)
+        if format is not None and not (format.isascii() and format.isalnum()):
+            raise OptionError(f"format is {quote(format)}: use one such as hex or base62")
+        if os.getpid() != self._client._pid:
+            self._client._forked()
+        found: list[Any] = []
+        while left > 0:
+            ids = self._fetch(left, format)
+            left -= len(ids)
+            found += ids
+        return found
+
+    def close(self) -> None:
+        """End the sequencer: calls fail from now on, also those that wait."""
+        client = self._client
+        with client._lock:
+            if client._sequencers.get(self._name) is self:
+                del client._sequencers[self._name]
+        with self._lock:
+            self._closed = True
+            self._block.clear()
+            self._segments.clear()
+            self._ready = None
+            for call in self._calls:
+                call.put(None)
+
+    # Fetched IDs.
+
+    def _wait(self) -> T:
+        """Return the next ID, waiting for a batch if necessary."""
+        end = time.monotonic() + self._client._patience
+        waited = False
+        while True:
+            id, fetch, began = self._take(waited)
+            if fetch is None:
+                return cast(T, id)
+            try:
+                # A fetch of this call ends in time, and says more.
+                error = fetch.exception(None if began else end - time.monotonic())
+            except concurrent.futures.TimeoutError:
+                error = UnavailableError(self._name, self._view.reasons())
+                waited = True
+            # A fetch that began before this call does not answer it.
+            if error is not None and (began or waited):
+                raise error
+            waited = True
+
+    def _take(self, waited: bool) -> tuple[Any, concurrent.futures.Future[None] | None, bool]:
+        """Return the next ID, or the fetch in progress and whether it began now.
+
+        A call that waited for a batch gets an ID from it, however short the
+        validity is.
+        """
+        if os.getpid() != self._client._pid:
+            self._client._forked()  # by a fork that Python did not notice
+        start = None
+        try:
+            with self._lock:
+                while True:
+                    if self._closed:
+                        raise ClosedError(self._name)
+                    block = self._block
+                    if not block:
+                        if self._segments:
+                            self._block = self._segments.popleft()
+                        elif self._ready:
+                            self._segments, self._ready = self._ready, None
+                            self._size = sum(map(len, self._segments))
+                            self._began = time.monotonic()
+                        else:
+                            break
+                    elif not waited and _clock() >= block.deadline:
+                        left = len(block) + sum(map(len, self._segments))
+                        if left > self._size / 2:
+                            self._count = max(self._count // 2, 1)
+                        block.clear()
+                        self._segments.clear()
+                        self._size = 0
+                    else:
+                        try:
+                            id = block.pop()
+                        except IndexError:  # next was faster
+                            continue
+                        left = len(block) + sum(map(len, self._segments))
+                        if left <= self._size / 2 and not self._ready and not self._fetching:
+                            start = self._begin(left)
+                        return id, None, False
+                if self._fetching is None:
+                    start = self._begin(0)
+                return None, self._fetching, start is not None
+        finally:
+            if start is not None:
+                self._client._workers.run(start)
+
+    def _begin(self, left: int) -> Callable[[], None]:
+        """Begin a fetch: the caller runs the result when it has released the lock."""
+        used = self._size - left
+        took = time.monotonic() - self._began
+        if used and took * self._size / used < 1:  # a batch lasts less than 1 s
+            self._count = min(self._count * 2, self._client._max_batch)
+        fetch: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._fetching = fetch
+        fetch.set_running_or_notify_cancel()  # nobody who waits can cancel it
+        return functools.partial(self._run, fetch, self._count)
+
+    def _run(self, fetch: concurrent.futures.Future[None], count: int) -> None:
+        error: BaseException | None = None
+        ready: deque[_Block] | None = None
+        try:
+            ids = self._fetch(count, None)
+            deadline = _clock() + self._client._validity
+            size = -(-len(ids) // SEGMENTS)
+            ready = deque()
+            for at in range(0, len(ids), size):
+                block = _Block(ids[at : at + size])
+                block.reverse()
+                block.deadline = deadline
+                ready.append(block)
+        except BaseException as caught:
+            error = caught
+        with self._lock:
+            if self._fetching is fetch:
+                self._fetching = None
+                if not self._closed:
+                    self._ready = ready
+        if error is not None:
+            fetch.set_exception(error)
+        else:
+            fetch.set_result(None)
+
+    # Requests.
+
+    def _fetch(self, count: int, format: str | None) -> list[Any]:
+        """Get up to count IDs from any server."""
+        results: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        call = Call(min(count, self._most))
+        pending: set[Request] = set()
+        with self._lock:
+            if self._closed:
+                raise ClosedError(self._name)
+            self._calls.add(results)
+        try:
+            return self._exchange(call, results, pending, format)
+        finally:
+            with self._lock:
+                self._calls.discard(results)
+            for request in pending:
+                self._view.late(request.server, request.start, request.late())
+                request.abort()
+
+    def _exchange(
+        self,
+        call: Call,
+        results: queue.SimpleQueue[Request | None],
+        pending: set[Request],
+        format: str | None,
+    ) -> list[Any]:
+        view, timeout = self._view, self._client._timeout
+        end = time.monotonic() + self._client._patience
+        hedge = 0.0  # when another server is asked beside the pending ones
+        while True:
+            if self._closed:
+                raise ClosedError(self._name)
+            now = time.monotonic()
+            if now >= end:
+                for late in pending:
+                    view.late(late.server, late.start, late.late())
+                raise self._give_up(call, pending)
+            wake = end
+            if not pending or now >= hedge:
+                for late in pending:
+                    view.late(late.server, late.start, late.late())
+                server, probes, pause = view.pick(call, {r.server for r in pending})
+                for suspect in probes:
+                    self._probe(suspect)
+                if server is not None:
+                    pending.add(self._send(server, call.count, format, results))
+                    hedge = now + min(view.hedge_after(), (end - now) / 2)
+                elif pending:
+                    hedge = end  # all are being asked
+                elif pause == 0 or now + pause > end:
+                    raise self._give_up(call)
+                else:
+                    wake = now + pause
+            if pending:
+                wake = min(wake, hedge, min(r.start for r in pending) + timeout)
+            try:
+                request = results.get(timeout=max(0.0, wake - now))
+            except queue.Empty:
+                now = time.monotonic()
+                for late in [r for r in pending if now - r.start >= timeout]:
+                    pending.remove(late)
+                    late.abort()
+                    self._failed(call, late.server, late.start, late.late())
+                    if len(call.tried) == len(self._client._roster.servers):
+                        call.count = max(1, call.count // 2)  # too many for all of them?
+                continue
+            if request not in pending or request is None:
+                continue
+            pending.remove(request)
+            count, answer = request.count, request.answer
+            try:
+                if isinstance(answer, BaseException):
+                    raise answer
+                ids = self._parse(request, format)
+            except TokenError:
+                raise
+            except ServerError as error:
+                if error.kind == "batch-too-large" and count > 1:
+                    self._most = call.count = count // 2
+                else:
+                    self._failed(call, request.server, request.start, error)
+            except FirnError as error:
+                self._failed(call, request.server, request.start, error)
+            else:
+                self._worked(request)
+                return ids
+            if not pending and self._is_final(call):
+                raise self._give_up(call)
+
+    def _send(
+        self,
+        server: Server,
+        count: int,
+        format: str | None,
+        results: queue.SimpleQueue[Request | None],
+    ) -> Request:
+        path, accept, most = f"{self._path}{count}", PACKED, 16 * count
+        if format is not None:
+            path, accept, most = f"{path}&format={format}", "text/plain", 1024 + 130 * count
+        client = self._client
+        request = Request(server, self._name, path, accept, client._read_token, count)
+
+        def run() -> None:
+            request.run(client._timeout, most)
+            results.put(request)
+
+        client._workers.run(run)
+        return request
+
+    def _probe(self, server: Server) -> None:
+        """Ask a suspect for one ID, which is lost."""
+        client = self._client
+        request = Request(server, self._name, self._path + "1", PACKED, client._read_token, 1)
+
+        def run() -> None:
+            request.run(client._timeout, 16)
+            if self._closed:
+                return
+            if isinstance(request.answer, bytes) and len(request.answer) in (8, 16):
+                self._worked(request, probe=True)
+            elif isinstance(request.answer, (ServerError, NetworkError)):
+                self._failed(Call(1), server, request.start, request.answer)
+
+        client._workers.run(run)
+
+    def _worked(self, request: Request, probe: bool = False) -> None:
+        if self._view.worked(request.server, request.start, probe, request.late()):
+            self._client._log.info("server answers again: %s", request.server.name)
+
+    def _failed(self, call: Call, server: Server, start: float, error: FirnError) -> None:
+        whole = True
+        call.tried.add(server)
+        if isinstance(error, ServerError):
+            whole = error.of_server
+            if not error.temporary:
+                call.refused[server] = error
+        elif isinstance(error, AnswerError):
+            whole = False  # perhaps only of this sequencer
+            call.refused[server] = error
+        elif isinstance(error, TLSError):
+            call.refused[server] = error
+        if self._view.failed(server, start, whole, error):
+            self._client._log.warning("server failed: %s", error)
+
+    def _is_final(self, call: Call) -> bool:
+        """Report whether a server refuses the request itself, and no other one helps."""
+        return len(call.tried) == len(self._client._roster.servers) and any(
+            isinstance(e, ServerError) and 400 <= e.status < 500 for e in call.refused.values()
+        )
+
+    def _give_up(self, call: Call, pending: Iterable[Request] = ()) -> FirnError:
+        refused = list(call.refused.values())
+        kinds = {e.kind if isinstance(e, ServerError) else None for e in refused}
+        all_refuse = len(refused) == len(self._client._roster.servers)
+        if all_refuse and len(kinds) == 1 and isinstance(refused[0], ServerError):
+            return refused[0]  # all say the same
+        unanswered = {r.server.name: r.late() for r in pending}
+        return UnavailableError(self._name, {**unanswered, **self._view.reasons()})
+
+    def _parse(self, request: Request, format: str | None) -> list[Any]:
+        """Return the IDs of an answer: exactly the requested number, each once."""
+        body, count = request.answer, request.count
+        assert isinstance(body, bytes)
+        ids: list[Any]
+        if format is not None:
+            ids = body.decode("ascii", "replace").split("\n")
+            if len(ids) != count + 1 or ids.pop() != "" or "" in ids:
+                raise request.unusable(f"it is not {count} lines")
+        else:
+            kind: type[Any]
+            if len(body) == 8 * count:
+                ids, kind = list(struct.unpack(f">{count}Q", body)), int
+            elif len(body) == 16 * count:
+                ids, kind = (
+                    [uuid.UUID(bytes=body[i : i + 16]) for i in range(0, len(body), 16)],
+                    uuid.UUID,
+                )
+            else:
+                has = f"it has {len(body)} bytes"
+                raise request.unusable(f"{has}, but {count} IDs have {8 * count} or {16 * count}")
+            if self._kind is None:
+                self._kind = kind
+            elif self._kind is not kind:
+                raise request.unusable(
+                    f"its IDs have {64 if kind is int else 128} bits and are {kind.__name__}, "
+                    f"not {self._kind.__name__}: is this the same sequencer, and the right kind?"
+                )
+            if kind(int=0) in ids if kind is uuid.UUID else 0 in ids:
+                raise request.unusable("it has the ID 0, which is never made")
+        if len(set(ids)) < count:
+            raise request.unusable("it contains an ID twice")
+        if ids[0] == self._last:
+            raise request.unusable("it begins as the previous one: a cache is in between")
+        self._last = ids[0]
+        return ids
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}", name):
+        raise OptionError(
+            f"{name!r} is not the name of a sequencer: it has 1 to 128 letters, digits and "
+            ". _ - :, and begins with a letter or digit"
+        )
+
+
+def _check_count(n: int) -> int:
+    count = operator.index(n)
+    if not 1 <= count <= MAX_COUNT:
+        raise OptionError(f"cannot take {n} IDs: ask for 1 to {MAX_COUNT}")
+    return count
+
+
+def _check_token(token: str) -> str:
+    if not isinstance(token, str):
+        raise TokenError(f"the token is {type(token).__name__}, not a text")
+    if not all("!" <= c <= "~" for c in token):
+        raise TokenError("the token has a character that tokens do not have, such as a newline")
+    return token
+
+
+_clients: weakref.WeakSet[BaseClient] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,131 @@
+"""The client for asyncio: the same as firn.Client, with methods to await.
+
+    async with AsyncClient(["http://127.0.0.1:3476"]) as client:
+        orders = client.sequencer("orders")
+        id = await orders.next()
+
+Requests run in background threads, so a busy event loop does not delay them,
+and a client may be used by several loops. A cancelled task does not cancel the
+request that other tasks wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+import uuid
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Generic, TypeVar, cast, overload
+
+from ._client import BaseClient, Sequencer, _clock
+from .errors import FirnError, UnavailableError
+
+T = TypeVar("T", bound="int | uuid.UUID")
+C = TypeVar("C", bound="AsyncClient")
+
+
+class AsyncSequencer(Generic[T]):
+    """A Sequencer for asyncio. All tasks share its fetched IDs."""
+
+    def __init__(self, sequencer: Sequencer[T]) -> None:
+        self._sequencer = sequencer
+
+    @property
+    def name(self) -> str:
+        return self._sequencer.name
+
+    async def next(self) -> T:
+        """Return the next ID. See Sequencer.next."""
+        block = self._sequencer._block
+        try:
+            id: T = block.pop()
+        except IndexError:
+            pass
+        else:
+            if _clock() < block.deadline:
+                return id
+        return await self._wait()
+
+    async def _wait(self) -> T:
+        sequencer = self._sequencer
+        end = time.monotonic() + sequencer._client._patience
+        waited = False
+        while True:
+            id, fetch, began = sequencer._take(waited)
+            if fetch is None:
+                return cast(T, id)
+            error: FirnError | None = None
+            try:
+                # A fetch of this call ends in time, and says more.
+                timeout = None if began else end - time.monotonic()
+                await asyncio.wait_for(asyncio.wrap_future(fetch), timeout)
+            except asyncio.TimeoutError:
+                raise UnavailableError(sequencer.name, sequencer._view.reasons()) from None
+            except FirnError as caught:
+                error = caught
+            if error is not None and (began or waited):
+                raise error
+            waited = True
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """All IDs to come, without an end."""
+        return self
+
+    async def __anext__(self) -> T:
+        return await self.next()
+
+    @overload
+    async def take(self, n: int) -> list[T]: ...
+    @overload
+    async def take(self, n: int, format: str) -> list[str]: ...
+
+    async def take(self, n: int, format: str | None = None) -> list[T] | list[str]:
+        """Return n new IDs. See Sequencer.take."""
+        result: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        result.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                found = (
+                    self._sequencer.take(n) if format is None else self._sequencer.take(n, format)
+                )
+            except BaseException as error:
+                result.set_exception(error)
+            else:
+                result.set_result(found)
+
+        self._sequencer._client._workers.run(run)
+        return cast("list[T] | list[str]", await asyncio.wrap_future(result))
+
+    def close(self) -> None:
+        self._sequencer.close()
+
+
+class AsyncClient(BaseClient):
+    """A Client for asyncio. It belongs to no event loop."""
+
+    @overload
+    def sequencer(self, name: str) -> AsyncSequencer[int]: ...
+    @overload
+    def sequencer(self, name: str, kind: type[T]) -> AsyncSequencer[T]: ...
+
+    def sequencer(self, name: str, kind: type[Any] | None = None) -> AsyncSequencer[Any]:
+        """Return the sequencer of this name. See Client.sequencer."""
+        return AsyncSequencer(self._sequencer(name, kind))
+
+    async def close(self) -> None:
+        """End all requests and connections. Waiting calls fail."""
+        self._close()
+
+    async def __aenter__(self: C) -> C:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()

@@ -1,0 +1,184 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/requestid"
+	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// TestAudit: each change of a sequencer gives one line that names the client,
+// over each protocol and in the console, and also if it was made by using the
+// name.
+func TestAudit(t *testing.T) {
+	token, hash := auth.NewToken()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(file, []byte("tokens:\n- {name: ops, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := new(lockedBuffer)
+	s, err := New(Config{Store: new(memstore.Store), Tokens: file, Log: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := nettest.Listen(t)
+	go s.Serve(Listener{Listener: l})
+	t.Cleanup(func() { _ = s.Shutdown(t.Context()) })
+	address := l.Addr().String()
+
+	web := func(method, path string) {
+		t.Helper()
+		r, _ := http.NewRequest(method, "http://"+address+path, nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("X-Request-ID", "web-1")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	admin := firnv1.NewSequencersClient(conn)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token, "x-request-id", "rpc-1")
+	call := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	visitor := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	var session []*http.Cookie
+	post := func(path string, form url.Values) {
+		t.Helper()
+		r, _ := http.NewRequest("POST", "http://"+address+path, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Accept", "text/html")
+		for _, c := range session {
+			r.AddCookie(c)
+		}
+		resp, err := visitor.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusSeeOther {
+			t.Fatalf("POST %s: %s", path, resp.Status)
+		}
+		if session == nil {
+			session = resp.Cookies()
+		}
+	}
+
+	var want []string
+	expect := func(do, sequencer, result string, act func()) {
+		t.Helper()
+		act()
+		want = append(want, fmt.Sprintf("%s %s %s by ops", do, sequencer, result))
+	}
+	expect("created", "put", "done", func() { web("PUT", "/v1/sequencers/put") })
+	expect("detached", "put", "done", func() { web("POST", "/v1/sequencers/put/detach") })
+	expect("attached", "put", "done", func() { web("POST", "/v1/sequencers/put/attach") })
+	expect("destroyed", "none", "failed", func() { web("DELETE", "/v1/sequencers/none") })
+	web("GET", "/v1/sequencers")
+	expect("created", "rpc", "done", func() { _, err := admin.Create(ctx, &firnv1.CreateRequest{Name: "rpc"}); call(err) })
+	expect("destroyed", "rpc", "done", func() { _, err := admin.Destroy(ctx, &firnv1.DestroyRequest{Name: "rpc"}); call(err) })
+	expect("created", "by-http", "done", func() { web("POST", "/v1/sequencers/by-http/next") })
+	web("POST", "/v1/sequencers/by-http/next")
+	expect("created", "by-rpc", "done", func() {
+		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "by-rpc"})
+		call(err)
+	})
+	expect("created", "by-resp", "done", func() {
+		c, err := net.Dial("tcp", address)
+		call(err)
+		defer c.Close()
+		fmt.Fprintf(c, "AUTH %s\r\nNEXT by-resp\r\nQUIT\r\n", token)
+		_, err = new(bytes.Buffer).ReadFrom(c)
+		call(err)
+	})
+	post("/sign-in", url.Values{"token": {token}})
+	expect("created", "seen", "done", func() { post("/create", url.Values{"name": {"seen"}}) })
+	expect("detached", "seen", "done", func() { post("/sequencers/seen/detach", url.Values{"confirm": {"seen"}}) })
+
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		var row struct {
+			Level, Msg, Audit, Result, Sequencer, Principal, Address string
+			ID                                                       string `json:"request_id"`
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		if row.Audit == "" {
+			continue
+		}
+		got = append(got, fmt.Sprintf("%s %s %s by %s", row.Audit, row.Sequencer, row.Result, row.Principal))
+		if host, _, err := net.SplitHostPort(row.Address); err != nil || host != "127.0.0.1" || row.Level != "INFO" || row.ID == "" && row.Sequencer != "by-resp" {
+			t.Errorf("%s: want level INFO, the client's address and the ID of the request", line)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("audit lines are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A lockedBuffer is a log that goroutines share.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
+
+// TestAuditWithoutTokens: without authentication, the line has the address.
+func TestAuditWithoutTokens(t *testing.T) {
+	log := new(lockedBuffer)
+	s, err := New(Config{Store: new(memstore.Store), Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := nettest.Listen(t)
+	go s.Serve(Listener{Listener: l})
+	t.Cleanup(func() { _ = s.Shutdown(t.Context()) })
+	resp, err := http.Post("http://"+l.Addr().String()+"/v1/sequencers/orders/next", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if want := `audit=created result=done sequencer=orders principal="" address=127.0.0.1:`; resp.StatusCode != 200 || !strings.Contains(log.String(), want) {
+		t.Errorf("%s, and the log is %s, want %s", resp.Status, log, want)
+	}
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"os/user"
+)
+
+// audit logs on stderr that this command has changed a sequencer, or has tried
+// to, with the attributes of the server's audit lines. On a terminal, where
+// nothing collects the log, the command's output is enough.
+func (a *app) audit(done, name string, err error) {
+	if a.lookOf(a.stderr).terminal || errors.As(err, new(*exitError)) { // refused before anything was written
+		return
+	}
+	who := "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	host, _ := os.Hostname()
+	attrs := []any{"audit", done, "result", "done", "sequencer", name, "principal", who, "address", host}
+	if err != nil {
+		attrs[3] = "failed"
+		attrs = append(attrs, "error", err)
+	}
+	slog.New(slog.NewTextHandler(a.stderr, nil)).Info("sequencer "+done, attrs...)
+}

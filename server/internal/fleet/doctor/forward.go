@@ -1,0 +1,156 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// Forward is how a server asks others for IDs.
+type Forward struct {
+	URLs  []string
+	Token string
+	TLS   *tls.Config
+}
+
+// forwards asks each server of --forward-to for one ID, as this server would.
+func (r *report) forwards(ctx context.Context) {
+	if r.c.Store == nil || len(r.c.Forward.URLs) == 0 {
+		return
+	}
+	name := ""
+	err := grant.Sequencers(ctx, r.c.Store, func(n string, i grant.Info, err error) bool {
+		if err == nil && i.State == grant.Attached && i.MovedTo == "" {
+			name = n
+		}
+		return name == ""
+	})
+	if err != nil {
+		return // already found
+	}
+	client := &http.Client{
+		Timeout:       5 * time.Second,
+		Transport:     &http.Transport{TLSClientConfig: r.c.Forward.TLS, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, to := range r.c.Forward.URLs {
+		if r.isOwn(ctx, to) {
+			r.add("forward", Fix, "remove it from --forward-to", "%s is this server itself", to)
+			continue
+		}
+		r.forward(ctx, client, to, name)
+	}
+}
+
+// forward asks one server for an ID of a sequencer, or whether it is ready if
+// there is no sequencer.
+func (r *report) forward(ctx context.Context, client *http.Client, to, name string) {
+	path := "/v1/sequencers/" + name + "/next?format=raw"
+	if name == "" {
+		path = "/readyz"
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, to+path, http.NoBody)
+	if err != nil {
+		r.add("forward", Fix, "write --forward-to as https://HOST:PORT", "%v", err)
+		return
+	}
+	if name == "" {
+		q.Method = http.MethodGet
+	}
+	q.Header.Set(service.ForwardedHeader, "1")
+	q.Header.Set("Accept", "application/octet-stream")
+	if r.c.Forward.Token != "" {
+		q.Header.Set("Authorization", "Bearer "+r.c.Forward.Token)
+	}
+	answer, err := client.Do(q)
+	if err != nil {
+		r.add("forward", Fix, "check the URL, its certificate, the network, and that the server runs", "cannot ask %s: %v", to, err)
+		return
+	}
+	defer answer.Body.Close()
+	var problem struct{ Detail string }
+	if answer.StatusCode != http.StatusOK {
+		_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&problem)
+	}
+	switch owner := answer.Header.Get(service.OwnerHeader); {
+	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
+		r.add("forward", Fix, "give --forward-token a token of that server with the role generate", "%s denies access: %s", to, problem.Detail)
+	case answer.StatusCode == http.StatusNotFound:
+		r.add("forward", Fix, "name servers of this store in --forward-to", "%s does not know sequencer %s: it uses another store, or is not a server of Firn", to, name)
+	case answer.StatusCode == http.StatusServiceUnavailable:
+		r.add("forward", Unknown, "", "%s has no IDs now: %s", to, problem.Detail)
+	case answer.StatusCode != http.StatusOK:
+		r.add("forward", Fix, "check the URL: it must be a server of Firn", "%s answers with status %d: %s", to, answer.StatusCode, problem.Detail)
+	case name == "":
+		r.add("forward", OK, "", "%s is ready; the store has no sequencer to ask it for", to)
+	case !r.owns(ctx, name, owner):
+		r.add("forward", Fix, "name servers of this store in --forward-to", "%s gives IDs that this store does not know: it uses another store or a static node ID", to)
+	default:
+		r.add("forward", OK, "", "%s gives IDs of this store", to)
+	}
+}
+
+// owns reports whether an owner holds a node ID of a sequencer.
+func (r *report) owns(ctx context.Context, name, owner string) (found bool) {
+	_ = grant.Nodes(ctx, r.c.Store, name, func(n grant.NodeInfo, err error) bool {
+		found = err == nil && owner != "" && n.Owner == owner
+		return !found
+	})
+	return found
+}
+
+// isOwn reports whether a URL leads to an address that this server listens on.
+func (r *report) isOwn(ctx context.Context, to string) bool {
+	u, err := url.Parse(to)
+	if err != nil {
+		return false
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	there, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+	if err != nil {
+		return false
+	}
+	mine, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, address := range r.c.Listen {
+		host, p, err := net.SplitHostPort(address)
+		if err != nil || p != port {
+			continue
+		}
+		at := net.ParseIP(host)
+		for _, ip := range there {
+			local := slices.ContainsFunc(mine, func(a net.Addr) bool {
+				n, ok := a.(*net.IPNet)
+				return ok && n.IP.Equal(net.ParseIP(ip))
+			})
+			if local && (at == nil || at.IsUnspecified() || at.Equal(net.ParseIP(ip))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unready returns why a server is not ready, from its answer to /readyz.
+func unready(body io.Reader) string {
+	var problem struct{ Detail string }
+	if json.NewDecoder(io.LimitReader(body, 1<<16)).Decode(&problem) != nil || problem.Detail == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %s", problem.Detail)
+}

@@ -1,0 +1,81 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
+)
+
+// An act is what an audit line says was done to a sequencer. docs/security.md
+// lists them.
+type act string
+
+const (
+	created   act = "created"
+	attached  act = "attached"
+	detached  act = "detached"
+	destroyed act = "destroyed"
+)
+
+// A Client is who changes a sequencer.
+type Client struct {
+	Name    string // in the token file or in a certificate; "" without authentication
+	Address string
+}
+
+// ClientOf returns the Client with accepted credentials.
+func ClientOf(c *auth.Credentials) Client { return Client{c.Name(), c.Address} }
+
+// audit logs that a client has changed a sequencer, or has tried to. The line
+// has a fixed set of attributes, so that it can be filtered. The request ID
+// comes from ctx.
+func audit(ctx context.Context, log *slog.Logger, c Client, done act, name string, err error) {
+	result := slog.String("result", "done")
+	if err != nil && ctx.Err() != nil {
+		result = slog.String("result", "pending") // other members have yet to follow
+	} else if err != nil {
+		result = slog.String("result", "failed")
+	}
+	attrs := []slog.Attr{slog.String("audit", string(done)), result, slog.String("sequencer", name), slog.String("principal", c.Name), slog.String("address", c.Address)}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	log.LogAttrs(ctx, slog.LevelInfo, "sequencer "+string(done), attrs...)
+}
+
+// By returns a for one client: each change is logged with that client.
+func By(a Administrator, c Client, log *slog.Logger) Administrator {
+	return &audited{a, c, log}
+}
+
+type audited struct {
+	Administrator
+	c   Client
+	log *slog.Logger
+}
+
+func (a *audited) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
+	info, err := a.Administrator.Create(ctx, name, config)
+	audit(ctx, a.log, a.c, created, name, err)
+	return info, err
+}
+
+func (a *audited) Attach(ctx context.Context, name string) (grant.Info, error) {
+	info, err := a.Administrator.Attach(ctx, name)
+	audit(ctx, a.log, a.c, attached, name, err)
+	return info, err
+}
+
+func (a *audited) Detach(ctx context.Context, name string) (grant.Info, error) {
+	info, err := a.Administrator.Detach(ctx, name)
+	audit(ctx, a.log, a.c, detached, name, err)
+	return info, err
+}
+
+func (a *audited) Destroy(ctx context.Context, name string) (grant.Info, error) {
+	info, err := a.Administrator.Destroy(ctx, name)
+	audit(ctx, a.log, a.c, destroyed, name, err)
+	return info, err
+}

@@ -1,0 +1,235 @@
+//go:build unix
+
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// A fakeServer answers a request for n IDs with any bytes, and closes the
+// connection.
+type fakeServer struct {
+	url    string
+	asked  atomic.Int64
+	answer func(request *http.Request, n int) []byte
+}
+
+func startFake(t *testing.T, answer func(request *http.Request, n int) []byte) *fakeServer {
+	t.Helper()
+	l := nettest.Listen(t)
+	f := &fakeServer{url: "http://" + l.Addr().String(), answer: answer}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { f.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	return f
+}
+
+func (f *fakeServer) serve(conn net.Conn) {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	request, err := http.ReadRequest(bufio.NewReader(conn))
+	if err != nil {
+		return
+	}
+	f.asked.Add(1)
+	n, _ := strconv.Atoi(request.FormValue("count"))
+	conn.Write(f.answer(request, n))
+	if c, ok := conn.(*net.TCPConn); ok { // no reset, which would take bytes along
+		c.CloseWrite()
+		io.Copy(io.Discard, conn)
+	}
+}
+
+// A counter makes the IDs of fake servers.
+type counter struct{ last atomic.Uint64 }
+
+// body returns n new IDs as the request asks for them, and their type.
+func (c *counter) body(request *http.Request, n int) (data []byte, media string) {
+	first := c.last.Add(uint64(n)) - uint64(n) + 1
+	if request.FormValue("runs") != "" {
+		return fmt.Appendf(nil, `{"runs":[{"first":"%016x","step":"1","count":%d}]}`, first, n), "application/json"
+	}
+	for i := range uint64(n) {
+		data = binary.BigEndian.AppendUint64(data, first+i)
+	}
+	return data, "application/octet-stream"
+}
+
+// whole returns a complete answer with n IDs.
+func (c *counter) whole(request *http.Request, n int) []byte {
+	data, media := c.body(request, n)
+	return answer(media, len(data), data)
+}
+
+func answer(media string, length int, data []byte) []byte {
+	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", media, length)
+	return append([]byte(head), data...)
+}
+
+// bad is where the IDs in answers that must not be used begin.
+const bad = 1 << 60
+
+// A client uses no ID of an answer that is cut, too short, too long or not one
+// at all, and gets IDs from another server. Each of these answers has a server
+// of its own, so that one call meets many of them.
+func TestAnswersThatCannotBeUsed(t *testing.T) {
+	var good, wrong counter
+	wrong.last.Store(bad)
+	servers := []*fakeServer{}
+	add := func(f func(request *http.Request, n int) []byte) {
+		servers = append(servers, startFake(t, f))
+	}
+	packed, _ := http.NewRequest(http.MethodPost, "http://fake/", nil)
+	runs, _ := http.NewRequest(http.MethodPost, "http://fake/?runs=true", nil)
+	// The lengths of the answers for the 3 IDs that are requested.
+	size := max(len(wrong.whole(packed, 3)), len(wrong.whole(runs, 3)))
+	for cut := range size {
+		add(func(request *http.Request, n int) []byte {
+			data := wrong.whole(request, n)
+			return data[:min(cut, len(data)-1)]
+		})
+	}
+	for _, by := range []int{-9, -8, -1, 1, 8, 9} {
+		add(func(request *http.Request, n int) []byte { // a length that is not that of n IDs
+			data, media := wrong.body(request, n)
+			data = append(data, make([]byte, 16)...)[:max(0, len(data)+by)]
+			return answer(media, len(data), data)
+		})
+	}
+	add(func(request *http.Request, n int) []byte { // cut in the middle, and without a length
+		data, media := wrong.body(request, 2*n)
+		return fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\n\r\n%s", media, data[:len(data)/2])
+	})
+	add(func(request *http.Request, n int) []byte { // the same ID n times
+		_, media := wrong.body(request, n)
+		data := bytes.Repeat([]byte("abcdefgh"), n)
+		return answer(media, len(data), data)
+	})
+	add(func(request *http.Request, n int) []byte { // the ID 0
+		_, media := wrong.body(request, n)
+		return answer(media, 8*n, make([]byte, 8*n))
+	})
+	add(func(request *http.Request, n int) []byte { // the answer to another request
+		data := wrong.whole(request, n)
+		return bytes.Replace(data, []byte("\r\n"), []byte("\r\nFirn-Nonce: 0\r\n"), 1)
+	})
+	for _, text := range []string{
+		"", "\x15\x03\x01\x00\x02\x02\x46", "SSH-2.0-OpenSSH_9.2p1\r\n", "-ERR unknown command 'POST'\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 24\r\n\r\n<p>abcdefghijklmnopqrstu",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nabcdefgh\r\nzz\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n18\r\nabcdefghijklmnop",
+		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 200) + "\r\n",
+		"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\noops", "HTTP/1.1 999 x\r\n\r\n", strings.Repeat("x", 1<<17),
+	} {
+		add(func(*http.Request, int) []byte { return []byte(text) })
+	}
+	eachLanguage(t, func(t *testing.T, l language) {
+		l.command(t)
+		last := startFake(t, good.whole)
+		list := []string{last.url}
+		for _, f := range servers {
+			f.asked.Store(0)
+			list = append(list, f.url)
+		}
+		d := l.start(t, list)
+		seen := make(map[uint64]bool)
+		// A client prefers servers that have not failed, so it soon has met all.
+		for calls, left := 0, len(servers); left > 0; calls++ {
+			if calls > 100*len(servers) {
+				t.Fatalf("after %d calls, %d servers were not asked", calls, left)
+			}
+			for _, id := range d.ids("take", 3) {
+				if id > bad || seen[uint64(id)] {
+					t.Fatalf("take gave the ID %v of an answer that must not be used, or twice", id)
+				}
+				seen[uint64(id)] = true
+			}
+			left = 0
+			for _, f := range servers {
+				if f.asked.Load() == 0 {
+					left++
+				}
+			}
+		}
+		for _, id := range d.ids("next", 1000) {
+			if id > bad || seen[uint64(id)] {
+				t.Fatalf("next gave the ID %v of an answer that must not be used, or twice", id)
+			}
+			seen[uint64(id)] = true
+		}
+	})
+}
+
+// A client waits as long as the only server asks for, and asks another one if
+// there is one. It fails at once if the pause is longer than its patience.
+func TestRetryAfter(t *testing.T) {
+	eachLanguage(t, func(t *testing.T, l language) {
+		l.command(t)
+		var good counter
+		busy := func(pause int) []byte {
+			const problem = `{"type":"urn:firn:problem:busy","title":"Busy","status":503,"detail":"no room"}`
+			return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: %d\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", pause, len(problem), problem)
+		}
+		var first, second atomic.Int64 // when they were asked
+		var only *fakeServer
+		only = startFake(t, func(request *http.Request, n int) []byte {
+			if only.asked.Load() == 1 {
+				first.Store(time.Now().UnixNano())
+				return busy(1)
+			}
+			second.CompareAndSwap(0, time.Now().UnixNano())
+			return good.whole(request, n)
+		})
+		l.start(t, []string{only.url}).ids("next", 1)
+		if waited := time.Duration(second.Load() - first.Load()); waited < time.Second {
+			t.Errorf("the server was asked again after %v, want 1s or more", waited)
+		}
+
+		long := startFake(t, func(*http.Request, int) []byte { return busy(3600) })
+		var full atomic.Bool
+		other := startFake(t, func(request *http.Request, n int) []byte {
+			if full.Load() {
+				return busy(3600)
+			}
+			return good.whole(request, n)
+		})
+		d := l.start(t, []string{long.url, other.url})
+		for range 50 {
+			d.ids("take", 1)
+		}
+		if n := long.asked.Load(); n > 1 {
+			t.Errorf("a server that asked for a pause of an hour was asked %d times", n)
+		}
+		full.Store(true)
+		if answer := d.ask("take 1"); !strings.HasPrefix(answer, "error ") || !strings.Contains(answer, "503") {
+			t.Errorf("with two busy servers: %s, want an error with 503", answer)
+		}
+	})
+}

@@ -1,0 +1,346 @@
+//go:build unix
+
+package conformance
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/test/nettest"
+)
+
+// buildFirn builds the command once.
+var buildFirn = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(temporary, "firn")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", file, "./cmd/firn")
+	cmd.Dir = filepath.Join(root, "server")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return file, nil
+})
+
+// A server is a process of firn serve, perhaps one after another at the same
+// address.
+type server struct {
+	t    *testing.T
+	url  string
+	args []string
+	cmd  *exec.Cmd
+	log  *nettest.Output
+}
+
+// startServers starts servers on one store in a directory.
+func startServers(t *testing.T, n int, scheme string, args ...string) []*server {
+	t.Helper()
+	store := "dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true"
+	var all []*server
+	for range n {
+		address := nettest.FreeAddress(t)
+		if scheme == "https" { // certificates name 127.0.0.1
+			l := nettest.Listen(t)
+			address = l.Addr().String()
+			l.Close()
+		}
+		s := &server{t: t, url: scheme + "://" + address, args: append([]string{"serve", "--store", store, "--listen", address}, args...)}
+		s.start()
+		t.Cleanup(func() {
+			s.cmd.Process.Kill()
+			s.cmd.Wait()
+			if t.Failed() {
+				t.Logf("%s logged:\n%s", s.url, s.log)
+			}
+		})
+		all = append(all, s)
+	}
+	return all
+}
+
+func urls(all []*server) (list []string) {
+	for _, s := range all {
+		list = append(list, s.url)
+	}
+	return list
+}
+
+// start starts the server and waits until it is ready.
+func (s *server) start() {
+	s.t.Helper()
+	firn, err := buildFirn()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.log = new(nettest.Output)
+	s.cmd = exec.Command(firn, s.args...)
+	s.cmd.Stderr = s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	// The certificate is what some tests change.
+	anyone := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	s.eventually("is ready", func() bool {
+		resp, err := (&http.Client{Transport: anyone}).Get(s.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends the server at once.
+func (s *server) kill() {
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+}
+
+// drain ends the server as its operator does.
+func (s *server) drain() {
+	s.t.Helper()
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Errorf("%s after SIGTERM: %v\n%s", s.url, err, s.log)
+	}
+}
+
+func (s *server) eventually(what string, done func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(nettest.Patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: it never %s\n%s", s.url, what, s.log)
+		}
+	}
+}
+
+// A client gives IDs without an error while one of its servers works: servers
+// are killed, stopped, drained and replaced one after the other. It continues
+// after a fork. No ID comes twice.
+func TestServersThatFail(t *testing.T) {
+	eachLanguage(t, func(t *testing.T, l language) {
+		n := 5_000
+		if os.Getenv("FIRN_ALL") != "" {
+			n = 100_000
+		}
+		l.command(t) // skips before servers are started
+		servers := startServers(t, 3, "http")
+		d := l.start(t, urls(servers))
+		all := d.ids("next", 1000)
+		if !slices.IsSorted(all) {
+			t.Errorf("next gave %v, which are not in order", all)
+		}
+		batch := d.ids("take", 100)
+		if !slices.IsSorted(batch) {
+			t.Errorf("take gave %v, which are not in order", batch)
+		}
+		all = append(all, batch...)
+		all = append(all, d.during(n, servers[0].kill)...)
+		servers[0].start()
+		all = append(all, d.during(n, func() { servers[1].cmd.Process.Signal(syscall.SIGSTOP) })...)
+		all = append(all, d.during(n, func() {
+			servers[1].cmd.Process.Signal(syscall.SIGCONT)
+			for _, s := range servers { // a rolling restart
+				s.drain()
+				s.start()
+			}
+		})...)
+		file := filepath.Join(t.TempDir(), "forked")
+		switch answer := d.ask("fork %d %s", n, file); answer {
+		case "ok":
+			ids, err := readIDs(file)
+			if err != nil || len(ids) < 2*n {
+				t.Errorf("fork: %d IDs, want %d or more: %v", len(ids), 2*n, err)
+			}
+			all = append(all, ids...)
+		case "skip":
+		default:
+			t.Errorf("fork: %s", answer)
+		}
+		for _, s := range servers {
+			s.kill()
+		}
+		if answer := d.ask("take 1"); !strings.HasPrefix(answer, "error ") || !strings.Contains(answer, strings.TrimPrefix(servers[0].url, "http://")) {
+			t.Errorf("without a server: %s, want an error that names them", answer)
+		}
+		servers[2].start()
+		all = append(all, d.ids("take", 3)...)
+		d.ok("stats")
+		d.ok("close")
+		wantDistinct(t, all)
+	})
+}
+
+// All clients draw from one sequencer at once, and no ID comes twice. With
+// FIRN_ALL=1, these are 10 million.
+func TestAllTogether(t *testing.T) {
+	var usable []language
+	for _, l := range languages {
+		t.Run(l.name, func(t *testing.T) {
+			l.command(t) // says what is missing
+			usable = append(usable, l)
+		})
+	}
+	servers := startServers(t, 3, "http")
+	var drivers []*driver
+	for _, l := range usable {
+		drivers = append(drivers, l.start(t, urls(servers)))
+	}
+	total := 200_000
+	if os.Getenv("FIRN_ALL") != "" {
+		total = 10_000_000
+	}
+	n := total / len(drivers) / 4
+	answers := make([]string, len(drivers))
+	files := make([]string, len(drivers))
+	var wait sync.WaitGroup
+	for i, d := range drivers {
+		files[i] = filepath.Join(t.TempDir(), d.name)
+		wait.Go(func() { answers[i] = d.ask("burst %d 4 %s", n, files[i]) })
+	}
+	wait.Wait()
+	var all []firn.ID
+	for i, d := range drivers {
+		if !strings.HasPrefix(answers[i], "ok ") {
+			t.Fatalf("%s: %s, want ok", d.name, answers[i])
+		}
+		ids, err := readIDs(files[i])
+		if err != nil {
+			t.Fatalf("%s: %v", d.name, err)
+		}
+		all = append(all, ids...)
+	}
+	t.Logf("%d IDs of %d clients", len(all), len(drivers))
+	if len(all) != 4*n*len(drivers) {
+		t.Errorf("%d IDs, want %d", len(all), 4*n*len(drivers))
+	}
+	wantDistinct(t, all)
+}
+
+// A client uses a new token and a new certificate while it runs.
+func TestRotation(t *testing.T) {
+	eachLanguage(t, func(t *testing.T, l language) {
+		l.command(t)
+		dir := t.TempDir()
+		file := func(name string) string { return filepath.Join(dir, name) }
+		write := func(name string, text []byte) {
+			t.Helper()
+			// As an operator should: no reader sees a part.
+			if err := os.WriteFile(file(name+".new"), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(file(name+".new"), file(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const first, second, wrong = "firn_first", "firn_second", "firn_wrong"
+		tokens := func(valid ...string) {
+			t.Helper()
+			text := "tokens:\n  - name: app\n    role: generate\n    sha256: ["
+			for i, token := range valid {
+				sum := sha256.Sum256([]byte(token))
+				if i > 0 {
+					text += ", "
+				}
+				text += hex.EncodeToString(sum[:])
+			}
+			write("tokens.yaml", []byte(text+"]\n"))
+		}
+		certificate := func(a *nettest.Authority, serial int64) {
+			t.Helper()
+			cert, key := nettest.PEM(t, a.Issue(t, "server", serial, time.Hour))
+			write("server.pem", append(cert, key...))
+		}
+		old, fresh := nettest.NewAuthority(t), nettest.NewAuthority(t)
+		tokens(first)
+		certificate(old, 2)
+		write("ca.pem", old.PEM(t))
+		write("token", []byte(first+"\n"))
+		servers := startServers(t, 2, "https", "--tls-cert", file("server.pem"), "--tls-key", file("server.pem"), "--tokens", file("tokens.yaml"))
+		d := l.start(t, urls(servers), "--token-file", file("token"), "--ca", file("ca.pem"))
+		all := d.ids("take", 10)
+
+		reload := func(what string, done func(s *server) bool) {
+			t.Helper()
+			for _, s := range servers {
+				s.cmd.Process.Signal(syscall.SIGHUP)
+				s.eventually(what, func() bool { return done(s) })
+			}
+		}
+		accepts := func(token string, status int) func(s *server) bool {
+			return func(s *server) bool {
+				req, err := http.NewRequest(http.MethodPost, s.url+"/v1/sequencers/orders/next", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Authorization", "Bearer "+token)
+				c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+				resp, err := c.Do(req)
+				if err != nil {
+					return false
+				}
+				resp.Body.Close()
+				return resp.StatusCode == status
+			}
+		}
+		tokens(first, second)
+		reload("accepts the new token", accepts(second, http.StatusOK))
+		all = append(all, d.ids("take", 10)...)
+		write("token", []byte(second+"\n"))
+		all = append(all, d.ids("take", 10)...)
+		tokens(second)
+		reload("refuses the old token", accepts(first, http.StatusUnauthorized))
+		all = append(all, d.ids("take", 10)...)
+		write("token", []byte(wrong+"\n"))
+		if answer := d.ask("take 1"); !strings.HasPrefix(answer, "error ") || !strings.Contains(answer, "401") || strings.Contains(answer, wrong) {
+			t.Errorf("with a wrong token: %s, want an error with 401, and not the token", answer)
+		}
+		write("token", []byte(second+"\n"))
+		all = append(all, d.ids("take", 10)...)
+
+		// The new certificate is of another authority, so only a new connection
+		// with the new file accepts it.
+		write("ca.pem", append(old.PEM(t), fresh.PEM(t)...))
+		certificate(fresh, 3)
+		reload("has the new certificate", func(s *server) bool { return s.issuer(fresh) })
+		all = append(all, d.ids("take", 10)...)
+		for _, s := range servers {
+			s.kill() // ends all connections
+			s.start()
+			all = append(all, d.ids("take", 10)...)
+		}
+		write("ca.pem", old.PEM(t))
+		other := l.start(t, urls(servers), "--token-file", file("token"), "--ca", file("ca.pem"))
+		if answer := other.ask("take 1"); !strings.HasPrefix(answer, "error ") {
+			t.Errorf("with another authority: %s, want an error", answer)
+		}
+		d.ok("close")
+		wantDistinct(t, all)
+	})
+}
+
+// issuer reports whether the server's certificate is of an authority.
+func (s *server) issuer(a *nettest.Authority) bool {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conn, err := tls.Dial("tcp", u.Host, &tls.Config{RootCAs: a.Pool()})
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}

@@ -1,0 +1,219 @@
+// Package typed writes IDs with the type of what they identify in front:
+// order_03887nf7a8003.
+//
+// The text is a prefix, an underscore and the ID in Crockford's base32, in
+// lower case: 13 digits for 64 bits, 26 for 128. Texts of one prefix sort like
+// their IDs. With a 128-bit ID of the layout uuidv7 the text is a TypeID,
+// version 0.3; the same rules hold for all other IDs, which are not TypeIDs.
+//
+// To bind a prefix to a Go type, declare a kind once:
+//
+//	type order struct{}
+//
+//	func (order) Prefix() string { return "order" }
+//
+//	type OrderID = typed.ID[order]
+//
+// An OrderID converts from and to a firn.ID. In JSON and as text it is typed,
+// and in SQL it is the number. Reading the ID of another kind is an error.
+package typed
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/firnid/firn"
+)
+
+// A Kind is a type of things that IDs identify. Its prefix must be valid, see
+// CheckPrefix, and must never change.
+type Kind interface{ Prefix() string }
+
+// An ID is a 64-bit ID of one kind. Its text is typed. Values compare and sort
+// like a firn.ID, and the zero ID means no ID.
+type ID[K Kind] firn.ID
+
+// An ID128 is a 128-bit ID of one kind.
+type ID128[K Kind] firn.ID128
+
+// String returns the typed text.
+func (id ID[K]) String() string    { return string(Append(nil, prefixOf[K](), firn.ID(id))) }
+func (id ID128[K]) String() string { return string(Append(nil, prefixOf[K](), firn.ID128(id))) }
+
+// IsZero reports whether id is the zero ID.
+func (id ID[K]) IsZero() bool    { return id == 0 }
+func (id ID128[K]) IsZero() bool { return id == ID128[K]{} }
+
+// MarshalText returns the typed text. The error is that of CheckPrefix.
+func (id ID[K]) MarshalText() ([]byte, error) {
+	return Append(nil, prefixOf[K](), firn.ID(id)), CheckPrefix(prefixOf[K]())
+}
+func (id ID128[K]) MarshalText() ([]byte, error) {
+	return Append(nil, prefixOf[K](), firn.ID128(id)), CheckPrefix(prefixOf[K]())
+}
+
+// UnmarshalText sets id from its typed text. On error, id is unchanged.
+func (id *ID[K]) UnmarshalText(text []byte) error {
+	v, err := Parse[firn.ID](prefixOf[K](), string(text))
+	if err == nil {
+		*id = ID[K](v)
+	}
+	return err
+}
+
+func (id *ID128[K]) UnmarshalText(text []byte) error {
+	v, err := Parse[firn.ID128](prefixOf[K](), string(text))
+	if err == nil {
+		*id = ID128[K](v)
+	}
+	return err
+}
+
+// Value returns what database/sql stores: the number, as firn.ID.Value does.
+func (id ID[K]) Value() (driver.Value, error)    { return firn.ID(id).Value() }
+func (id ID128[K]) Value() (driver.Value, error) { return firn.ID128(id).Value() }
+
+// Scan sets id from a column of numbers or UUIDs, as firn.ID.Scan does.
+func (id *ID[K]) Scan(src any) error    { return (*firn.ID)(id).Scan(src) }
+func (id *ID128[K]) Scan(src any) error { return (*firn.ID128)(id).Scan(src) }
+
+func prefixOf[K Kind]() string {
+	var kind K
+	return kind.Prefix()
+}
+
+// MaxPrefix is the maximum length of a prefix.
+const MaxPrefix = 63
+
+// CheckPrefix returns an error if prefix is not 1 to MaxPrefix characters of
+// a-z and _, beginning and ending with a letter.
+func CheckPrefix(prefix string) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("typed: prefix %.80q %s; a prefix has 1 to %d characters of a-z and _, and begins and ends with a letter",
+			prefix, fmt.Sprintf(format, args...), MaxPrefix)
+	}
+	switch {
+	case prefix == "":
+		return fail("is empty")
+	case len(prefix) > MaxPrefix:
+		return fail("has %d characters", len(prefix))
+	}
+	for i, r := range prefix {
+		if (r < 'a' || r > 'z') && r != '_' {
+			return fail("has %q at offset %d", r, i)
+		}
+	}
+	if prefix[0] == '_' || prefix[len(prefix)-1] == '_' {
+		return fail("begins or ends with an underscore")
+	}
+	return nil
+}
+
+// The numbers of digits of an ID with 64 and with 128 bits.
+const (
+	digits64  = 13
+	digits128 = 26
+)
+
+// Append appends the typed text of an ID to b. With an empty prefix, that is
+// only the digits. Append does not check the prefix.
+func Append[I firn.ID | firn.ID128](b []byte, prefix string, id I) []byte {
+	if prefix != "" {
+		b = append(append(b, prefix...), '_')
+	}
+	n := len(b)
+	switch id := any(id).(type) {
+	case firn.ID:
+		b = firn.Base32.Append(b, id)
+	case firn.ID128:
+		b = firn.Base32.Append128(b, id)
+	}
+	for i := n; i < len(b); i++ {
+		b[i] |= 0x20 // lower case; digits have this bit
+	}
+	return b
+}
+
+// Parse parses a typed text with that prefix; a text without a prefix has only
+// the digits, and is for the empty prefix. It is strict: digits are in lower
+// case, and there are exactly 13 of them for an ID of 64 bits, and 26 for one
+// of 128. The error is a *firn.ParseError.
+func Parse[I firn.ID | firn.ID128](prefix, text string) (id I, err error) {
+	got, digits, err := Cut(text)
+	fail := func(pos int, format string, args ...any) (I, error) {
+		var zero I
+		return zero, &firn.ParseError{What: "typed ID", Text: text, Pos: pos, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case err != nil:
+		return id, err
+	case got != prefix:
+		return fail(0, "its prefix is %q, not %q", got, prefix)
+	}
+	switch id := any(&id).(type) {
+	case *firn.ID:
+		if len(digits) != digits64 {
+			return fail(-1, "it has %d bits after the prefix, not 64", 128)
+		}
+		*id, err = firn.Base32.Parse(digits)
+	case *firn.ID128:
+		if len(digits) != digits128 {
+			return fail(-1, "it has %d bits after the prefix, not 128", 64)
+		}
+		*id, err = firn.Base32.Parse128(digits)
+	}
+	return id, err
+}
+
+// Cut returns the prefix and the digits of a typed text that Parse accepts with
+// this prefix: 13 digits for a firn.ID, or 26 for a firn.ID128.
+func Cut(text string) (prefix, digits string, err error) {
+	fail := func(pos int, format string, args ...any) (string, string, error) {
+		if len(text) > 200 {
+			text = strings.ToValidUTF8(text[:200], "")
+		}
+		return "", "", &firn.ParseError{What: "typed ID", Text: text, Pos: pos, Reason: fmt.Sprintf(format, args...)}
+	}
+	last := strings.LastIndexByte(text, '_')
+	if last >= 0 {
+		prefix = text[:last]
+		if err := CheckPrefix(prefix); err != nil {
+			return fail(0, "%s", strings.TrimPrefix(err.Error(), "typed: "))
+		}
+	}
+	start := last + 1
+	digits = text[start:]
+	for i, r := range digits {
+		if r < utf8.RuneSelf && strings.IndexByte(alphabet, byte(r)) >= 0 {
+			continue
+		}
+		pos := start + i
+		switch lower := r | 0x20; {
+		case r < utf8.RuneSelf && strings.IndexByte(alphabet, byte(lower)) >= 0 && r >= 'A':
+			return fail(pos, "%q at offset %d is in upper case; it may mean %q", r, pos, lower)
+		case lower == 'i' || lower == 'l':
+			return fail(pos, "%q at offset %d is not a digit; it may mean '1'", r, pos)
+		case lower == 'o':
+			return fail(pos, "%q at offset %d is not a digit; it may mean '0'", r, pos)
+		case lower == 'u':
+			return fail(pos, "%q at offset %d is not a digit; it may mean 'v'", r, pos)
+		}
+		return fail(pos, "%q at offset %d is not a digit; digits are %s", r, pos, alphabet)
+	}
+	most := byte('7')
+	switch len(digits) {
+	case digits64:
+		most = 'f'
+	case digits128:
+	default:
+		return fail(-1, "it has %d digits after the prefix; an ID of 64 bits has %d, and one of 128 has %d", len(digits), digits64, digits128)
+	}
+	if digits[0] > most {
+		return fail(start, "%q at offset %d is more than %q: the number does not fit %d bits", digits[0], start, most, 64*len(digits)/digits64)
+	}
+	return prefix, digits, nil
+}
+
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"

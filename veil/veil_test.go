@@ -1,0 +1,323 @@
+package veil
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+var update = flag.Bool("update", false, "write testdata/vectors.json")
+
+// A vector is one that docs/veil.md promises. Numbers are decimal; IDs of 122
+// bits are UUIDs.
+type vector struct {
+	Bits      int    `json:"bits"`
+	Key       string `json:"key"`
+	Number    int    `json:"number"`
+	Sequencer string `json:"sequencer"`
+	ID        string `json:"id"`
+	Veiled    string `json:"veiled"`
+	Text      string `json:"text"`
+}
+
+var layouts = map[int]firn.Layout{
+	53: firn.MustParseLayout("js53"), 63: firn.Default(), 64: firn.MustParseLayout("snowcast"), 122: firn.MustParseLayout("uuidv7"),
+}
+
+// someVectors makes the vectors: for each width IDs from small to random ones,
+// and the two that meet the number 0 when they are veiled and unveiled.
+func someVectors(t *testing.T) (all []vector) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, width := range []int{53, 63, 64, 122} {
+		for i := range 50 {
+			v := vector{Bits: width, Sequencer: []string{"orders", "eu.invoices", "x"}[i%3], Number: 1 + i%3}
+			key := make([]byte, 16+8*(i%3))
+			for j := range key {
+				key[j] = byte(r.Uint32())
+			}
+			v.Key = hex.EncodeToString(key)
+			c, err := New(key, v.Sequencer, layouts[width])
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := halves(r.Uint64(), r.Uint64(), width)
+			switch {
+			case i < 10:
+				a, b = 0, uint64(i+1)
+			case i == 10:
+				a, b = c.ff1.mod[0]-1, c.ff1.mod[1]-1
+			case i == 11:
+				a, b = c.ff1.decrypt(0, 0)
+			case i == 12:
+				a, b = c.ff1.decrypt(0, 0)
+				a, b = c.ff1.decrypt(a, b)
+			}
+			if width == 122 {
+				top, low := a>>1, a<<61|b
+				v.ID = firn.ID128FromUint64s(top>>12<<16|7<<12|top&0xfff, 2<<62|low<<2>>2).String()
+			} else {
+				v.ID = fmt.Sprint(a<<(width-width/2) | b)
+			}
+			v.Veiled, v.Text = veiledOf(t, v)
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// veiledOf veils the ID of a vector, and checks that it can be unveiled.
+func veiledOf(t *testing.T, v vector) (number, text string) {
+	key, err := hex.DecodeString(v.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(key, v.Sequencer, layouts[v.Bits])
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Keys{v.Number: key}.Text(v.Sequencer, layouts[v.Bits])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Bits == 122 {
+		id, err := firn.ParseID128(v.ID)
+		veiled, veilErr := c.Veil128(id)
+		back, backErr := c.Unveil128(veiled)
+		text, textErr := x.Append128(nil, id)
+		parsed, parseErr := x.Parse128(string(text))
+		if err := errors.Join(err, veilErr, backErr, textErr, parseErr); err != nil || back != id || parsed != id {
+			t.Errorf("%+v: unveiled %v and %v: %v", v, back, parsed, err)
+		}
+		return veiled.String(), string(text)
+	}
+	id, err := firn.ParseID(v.ID)
+	veiled, veilErr := c.Veil(id)
+	back, backErr := c.Unveil(veiled)
+	b, textErr := x.Append(nil, id)
+	parsed, parseErr := x.Parse(string(b))
+	if err := errors.Join(err, veilErr, backErr, textErr, parseErr); err != nil || back != id || parsed != id {
+		t.Errorf("%+v: unveiled %v and %v: %v", v, back, parsed, err)
+	}
+	return veiled.String(), string(b)
+}
+
+// The vectors are frozen: other implementations pass them.
+func TestVectors(t *testing.T) {
+	const file = "testdata/vectors.json"
+	if *update {
+		var b bytes.Buffer
+		b.WriteString("[\n")
+		for i, v := range someVectors(t) {
+			if i > 0 {
+				b.WriteString(",\n")
+			}
+			line, _ := json.Marshal(v)
+			b.Write(line)
+		}
+		b.WriteString("\n]\n")
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []vector
+	if err := json.Unmarshal(text, &all); err != nil || len(all) != 200 {
+		t.Fatalf("%d vectors, want 200: %v", len(all), err)
+	}
+	walked := 0
+	for _, v := range all {
+		number, text := veiledOf(t, v)
+		if number != v.Veiled || text != v.Text {
+			t.Errorf("%+v: veiled as %s and %s", v, number, text)
+		}
+		key, _ := hex.DecodeString(v.Key)
+		c, _ := New(key, v.Sequencer, layouts[v.Bits])
+		if id, err := firn.ParseID(v.ID); err == nil && v.Bits != 122 {
+			if a, b := c.ff1.encrypt(halves(0, uint64(id), v.Bits)); a|b == 0 {
+				walked++
+			}
+		}
+	}
+	if walked != 3 {
+		t.Errorf("%d vectors of numbers step over 0, want 3", walked)
+	}
+}
+
+// Which layouts can be veiled, and in how many bits.
+func TestDomain(t *testing.T) {
+	for p := range firn.Presets() {
+		want := map[string]int{
+			"js53": 53, "default": 63, "hazelcast": 63, "twitter": 63, "sonyflake": 63, "uuidv7": 122,
+			"snowcast": 64, "flake-idgen": 64, "lable": 64, "discord": 64, "instagram": 64, "mastodon": 64,
+		}[p.Name]
+		got, err := domain(p.Layout)
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("domain(%s) = %d, %v, want %d", p.Name, got, err, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	key := make([]byte, 32)
+	c, err := New(key, "orders", firn.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := New(key, "orders", layouts[122])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(l firn.Layout) *Text {
+		x, err := Keys{1: key, 3: key}.Text("orders", l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	x, wide := text(firn.Default()), text(layouts[122])
+	one := func(_ any, err error) error { return err }
+	v7 := firn.MustParseLayout("uuidv7")
+	id, err := v7.Compose128(firn.Parts{Time: time.UnixMilli(1795212007226)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range []struct {
+		err  error
+		want string
+	}{
+		{one(New(key[:15], "orders", firn.Default())), "the key has 15 bytes: use 16, 24 or 32"},
+		{one(New(key, "", firn.Default())), "name of the sequencer is empty"},
+		{one(New(key, "orders", firn.MustParseLayout("ulid"))), "must have 64 bits, or be uuidv7"},
+		{one(New(key, "orders", firn.Layout{})), "cannot be veiled"},
+		{one(c.Veil(0)), "ID 0 is outside of 1 to 9223372036854775807"},
+		{one(c.Veil(1 << 63)), "ID 9223372036854775808 is outside"},
+		{one(c.Unveil(0)), "veiled ID 0 is outside"},
+		{one(c.Veil128(id)), "has 128 bits, but IDs of this layout have 64"},
+		{one(long.Veil(1)), "has 64 bits, but IDs of this layout have 128"},
+		{one(long.Unveil128(id)), "is not a UUID of version 8"},
+		{one(long.Veil128(firn.ID128{1})), "is not a UUID of version 7"},
+		{one(long.Veil128(firn.ID128{6: 0x70, 8: 0x80})), "no bits besides version and variant"},
+		{one(x.Parse("order_03887nf7a8003")), "it is a plain ID; a veiled one begins with v, the number of a key and _"},
+		{one(x.Parse("03887nf7a8003")), "it is a plain ID"},
+		{one(x.Parse("117383499776000003")), "does not begin with v"},
+		{one(x.Parse("v03_03887nf7a8003")), "does not begin with v"},
+		{one(x.Parse("v2_03887nf7a8003")), "veiled with key 2, and this key is not known"},
+		{one(x.Parse("v3_03887Nf7a8003")), `"v3_03887Nf7a8003": 'N' at offset 8 is in upper case; it may mean 'n'`},
+		{one(x.Parse("v3_g3887nf7a8003")), "more than 'f'"},
+		{one(x.Parse("v3_f3887nf7a8003")), "is outside of 1 to 9223372036854775807"},
+		{one(x.Parse("v3_00000000000000000000000001")), "has 128 bits after the prefix, not 64"},
+		{one(wide.Parse128("v3_0000000000001")), "has 64 bits after the prefix, not 128"},
+		{one(wide.Parse128("v3_00000000000000000000000001")), "is not a UUID of version 8"},
+		{one(x.Append(nil, 0)), "ID 0 is outside"},
+		{one(wide.Append128(nil, firn.ID128{1})), "version 7"},
+		{one(Keys{}.Text("orders", firn.Default())), "there is no key"},
+		{one(Keys{0: key}.Text("orders", firn.Default())), "the number must be 1 to 9999"},
+		{one(Keys{1: nil}.Text("orders", firn.Default())), "the key has 0 bytes"},
+	} {
+		if row.err == nil || !strings.Contains(row.err.Error(), row.want) {
+			t.Errorf("%d: %v, want an error with %q", i, row.err, row.want)
+		}
+	}
+	if got, _ := x.Append(nil, 1); !strings.HasPrefix(string(got), "v3_") {
+		t.Errorf("new text %s, want one with key 3", got)
+	}
+}
+
+func TestParseKeys(t *testing.T) {
+	a, b := strings.Repeat("0a", 16), strings.Repeat("F1", 32)
+	for text, want := range map[string]Keys{
+		a:                                  {1: bytes.Repeat([]byte{10}, 16)},
+		b + "\n":                           {1: bytes.Repeat([]byte{0xf1}, 32)},
+		"# keys\n\n1:" + a + "\r\n2: " + b: {1: bytes.Repeat([]byte{10}, 16), 2: bytes.Repeat([]byte{0xf1}, 32)},
+	} {
+		if got, err := ParseKeys(text); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("ParseKeys(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":              "no key found",
+		"# only\n":      "no key found",
+		"secret":        "line 1: the key is not hexadecimal",
+		"\n1:" + a[:30]: "line 2: the key has 30 hexadecimal digits",
+		"0:" + a:        "the number before the colon must be 1 to 9999",
+		"01:" + a:       "the number before the colon",
+		"10000:" + a:    "the number before the colon",
+		a + "\n1:" + b:  "line 2: key 1 is there twice",
+	} {
+		_, err := ParseKeys(text)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("ParseKeys(%q): %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// Every number of a domain is reached by exactly one other.
+func FuzzVeil(f *testing.F) {
+	f.Add([]byte("0123456789abcdef"), "orders", uint64(1))
+	f.Fuzz(func(t *testing.T, key []byte, name string, n uint64) {
+		for _, l := range layouts {
+			c, err := New(key, name, l)
+			if err != nil {
+				continue
+			}
+			if id, err := c.Veil(firn.ID(n)); err == nil {
+				if back, err := c.Unveil(id); err != nil || back != firn.ID(n) {
+					t.Errorf("%d: veiled as %v, unveiled as %v, %v", n, id, back, err)
+				}
+			}
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("v1_03887nf7a8003")
+	f.Fuzz(func(t *testing.T, text string) {
+		x, err := Keys{1: make([]byte, 32)}.Text("orders", firn.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := x.Parse(text)
+		if err != nil {
+			return
+		}
+		if again, err := x.Append(nil, id); err != nil || string(again) != text {
+			t.Errorf("%q is read as %v, and written as %s, %v", text, id, again, err)
+		}
+	})
+}
+
+func BenchmarkVeil(b *testing.B) {
+	for _, width := range []int{53, 63, 122} {
+		c, err := New(make([]byte, 32), "orders", layouts[width])
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(width), func(b *testing.B) {
+			b.ReportAllocs()
+			id, v7 := firn.ID(1), firn.ID128{6: 0x70, 8: 0x80, 15: 1}
+			for b.Loop() {
+				if width == 122 {
+					_, err = c.Veil128(v7)
+				} else {
+					_, err = c.Veil(id)
+				}
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
