@@ -57,12 +57,8 @@ bench: ## measure the library, the server and their peers, for benchstat: less t
 bench-core: ## measure the library and its peers, for benchstat: about a minute; ARGS='-count 6'
 	@sh scripts/bench.sh core $(ARGS)
 
-.PHONY: mutate
-mutate: ## change grant and sequencer in every small way, and check that a test notices: an hour or more; ARGS='-time 10m'
-	@sh scripts/mutate.sh $(ARGS)
-
 .PHONY: soak
-soak: ## run long tests for the time SOAK: faults, load, simulator, mutants and fuzz targets; from 2h on also the whole model and race
+soak: ## run long tests for the time SOAK: faults, load, simulator and fuzz targets; from 2h on also the whole model and race
 	@sh scripts/soak.sh $(SOAK)
 
 .PHONY: vuln

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/firnid/firn/internal/freshness"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Cursor makes 64-bit IDs for one goroutine that needs many. It shares
@@ -164,8 +163,6 @@ func (l *lease) wait(ctx context.Context) (slot uint64, err error) {
 		return 0, err
 	}
 	l.t = t
-	if !mutant.On(mutant.CursorKeepsBlock) {
-		l.next, l.end = 0, 0
-	}
+	l.next, l.end = 0, 0
 	return slot, nil
 }

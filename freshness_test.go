@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/freshness"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // newWatched returns a generator with a clock and a counter of the test, whose
@@ -292,48 +290,6 @@ func lieAboutTheRate(seed uint64) error {
 		p, _ := g.layout.Decompose(id)
 		if lag := base.Add(passed).Sub(p.Time); lag > 2*time.Millisecond {
 			return fmt.Errorf("an ID lags by %v after the counter has stopped", lag)
-		}
-	}
-	return nil
-}
-
-// TestFreshnessMistakes enables one deliberate mistake in the test of freshness
-// at a time, and expects the rules of TestLyingCounter to detect it. The
-// mistakes are compiled in with a tag, so the test builds itself with that tag,
-// and also TestCursorForgetsItsBlockInLine, which has a mistake too.
-func TestFreshnessMistakes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the tests with every mistake, which takes 20 s")
-	}
-	if !mutant.Enabled {
-		const run = "-run=^(TestFreshnessMistakes|TestCursorForgetsItsBlockInLine)$"
-		out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=0", "-tags=firnmutant", run, "-v", "-count=1", ".").CombinedOutput()
-		if want := len(mutant.Fresh()) + 1; err != nil || strings.Count(string(out), "noticed: ") != want {
-			t.Errorf("%v, want %d mistakes to be noticed:\n%s", err, want, out)
-		}
-		return
-	}
-	defer mutant.Set(mutant.None)
-	for _, m := range mutant.Fresh() {
-		mutant.Set(m)
-		if noticed := lies(); noticed == nil {
-			t.Errorf("nothing is noticed of the mistake %q", m)
-		} else {
-			t.Logf("%s: noticed: %v", m, noticed)
-		}
-	}
-}
-
-// lies returns the first fault that any counter causes.
-func lies() error {
-	for seed := range uint64(3) {
-		if err := lieAboutTheRate(seed); err != nil {
-			return err
-		}
-		for _, liar := range liars() {
-			if _, _, err := lie(seed, liar.count, liar.exact); err != nil {
-				return fmt.Errorf("a counter that %s, seed %d: %w", liar.name, seed, err)
-			}
 		}
 	}
 	return nil

@@ -996,7 +996,12 @@ func TestErrorText(t *testing.T) {
 
 // longRuns returns a Sequencer with enough IDs for a test, in one batch.
 func longRuns(tb testing.TB, count int) *Sequencer {
-	s := clienttest.NewServer(tb, nil)
+	h, err := clienttest.NewHandler(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	tb.Cleanup(s.Close)
 	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")
 }
 

@@ -74,8 +74,7 @@ func ExampleConfig() {
 	// Output: true <nil>
 }
 
-// startServer starts a server with a node ID. In a test, use
-// clienttest.NewServer.
+// startServer starts a server with a node ID.
 func startServer(node uint64) (string, *clienttest.Handler, func()) {
 	h, err := clienttest.NewHandler(&clienttest.Options{Node: node})
 	if err != nil {

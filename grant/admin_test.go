@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/replicated"
 )
 
 func config(layout string) grant.Config {
@@ -387,19 +387,19 @@ func TestDestroyAfterFailover(t *testing.T) {
 // A disturbedStore is a store in which others act around an operator's first
 // list, and after its first write of a record.
 type disturbedStore struct {
-	*storetest.Replicated
+	*replicated.Store
 	before, after, closed func()
 }
 
 func (d *disturbedStore) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	once(&d.before)
-	err := d.Replicated.List(ctx, prefix, yield)
+	err := d.Store.List(ctx, prefix, yield)
 	once(&d.after)
 	return err
 }
 
 func (d *disturbedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	applied, err := d.Replicated.CAS(ctx, key, old, next)
+	applied, err := d.Store.CAS(ctx, key, old, next)
 	if strings.Contains(key, "/n/") {
 		once(&d.closed)
 	}
@@ -431,11 +431,11 @@ func TestDestroyProves(t *testing.T) {
 		}},
 		{"attached and detached meanwhile", func(d *disturbedStore, put func(string)) {
 			d.closed = func() {
-				if _, err := grant.AttachAll(context.Background(), d.Replicated, "s"); err != nil {
+				if _, err := grant.AttachAll(context.Background(), d.Store, "s"); err != nil {
 					panic(err)
 				}
 				put("held")
-				other := &disturbedStore{Replicated: d.Replicated}
+				other := &disturbedStore{Store: d.Store}
 				gone, cancel := context.WithCancel(context.Background())
 				other.before = cancel // it stops before it closes any record
 				if _, err := grant.DetachAll(gone, other, "s", nil); err == nil {
@@ -447,7 +447,7 @@ func TestDestroyProves(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
-				s := new(storetest.Replicated)
+				s := new(replicated.Store)
 				if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
 					t.Fatal(err)
 				}
@@ -464,7 +464,7 @@ func TestDestroyProves(t *testing.T) {
 					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":3,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
 				}
 				put("held")
-				d := &disturbedStore{Replicated: s}
+				d := &disturbedStore{Store: s}
 				tt.disturb(d, put)
 				info, err := grant.DetachAll(ctx, d, "s", nil)
 				if err != nil || info.State != grant.Detached {
@@ -595,7 +595,7 @@ func TestUndoneWhileWaiting(t *testing.T) {
 // that this is durable.
 func TestDestroyedOnARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := new(storetest.Replicated)
+		s := new(replicated.Store)
 		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -608,7 +608,7 @@ func TestDestroyedOnARead(t *testing.T) {
 			}
 			return err
 		}
-		d := &disturbedStore{Replicated: s, after: s.StopStandby}
+		d := &disturbedStore{Store: s, after: s.StopStandby}
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := grant.Destroy(brief, d, "s", nil); err == nil {

@@ -392,7 +392,7 @@ func TestClaimFrozen(t *testing.T) {
 		r := newRig(t, 4, nil)
 		e := to(r)
 		r.step(event{Kind: eventWentBack})
-		if r.alarm() != RolledBack || r.m.claim != nil {
+		if r.alarm() != alarmRolledBack || r.m.claim != nil {
 			t.Errorf("%s: %+v", name, r.out)
 		}
 		r.answer(e)
@@ -484,7 +484,7 @@ func TestListedAbsent(t *testing.T) {
 	r.request = &action{Kind: actionList}
 	held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+90_000, r.wall+10_001 })
 	r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, held}})
-	var behind *ClockBehindError
+	var behind *clockBehindError
 	if !errors.As(r.m.Status().Err, &behind) || behind.Behind != 10_001*time.Millisecond || !slices.Equal(behind.Nodes, []uint64{0, 1}) || r.m.notBefore != r.mono+1000 {
 		t.Errorf("%v, wait %d", r.m.Status().Err, r.m.notBefore-r.mono)
 	}

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // clocks holds what a member knows of other clocks: the store's, and those of
@@ -61,7 +59,7 @@ func (m *machine) asksTime() bool {
 	if !c.known {
 		serves = clockFail
 	}
-	return m.set.StoreClock && !(c.asked && m.mono-c.at < serves)
+	return m.set.storeClock && !(c.asked && m.mono-c.at < serves)
 }
 
 // timed records the store's time. If the store returned none, only the records
@@ -92,7 +90,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		m.fail(err, 1000)
 		return false
 	}
-	if m.set.AllowClockAhead || mutant.On(mutant.ClaimAhead) || known && store.least <= aheadMost {
+	if m.set.AllowClockAhead || known && store.least <= aheadMost {
 		m.clocks.watching = false
 		return true
 	}
@@ -108,7 +106,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		return false
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
-		m.tellClocks(StoreClockOff, store.least)
+		m.tellClocks(alarmStoreClockOff, store.least)
 		return true
 	case known && !c.listed && len(c.records) < 2:
 		// Only the store indicates it, and few of many records were read:
@@ -125,7 +123,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(&ClockAheadError{Sequencer: m.set.Name, Clock: timeOf(m.wall), Comparing: true}, watchEach)
+	m.fail(&ClockAheadError{sequencer: m.set.Name, clock: timeOf(m.wall), Comparing: true}, watchEach)
 	return false
 }
 
@@ -203,8 +201,8 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 
 func (m *machine) aheadError(by lead) *ClockAheadError {
 	return &ClockAheadError{
-		Sequencer: m.set.Name, Ahead: time.Duration(by.least) * time.Millisecond,
-		Clock: timeOf(m.wall), Other: timeOf(m.wall - by.least), Store: len(m.clocks.leads) == 0,
+		sequencer: m.set.Name, ahead: time.Duration(by.least) * time.Millisecond,
+		clock: timeOf(m.wall), other: timeOf(m.wall - by.least), store: len(m.clocks.leads) == 0,
 	}
 }
 
@@ -216,15 +214,15 @@ func (m *machine) clockBehind(l sighting) error {
 	switch {
 	case by <= behindMost:
 		if known && store.most < -aheadMost {
-			m.tellClocks(StoreClockOff, store.most)
+			m.tellClocks(alarmStoreClockOff, store.most)
 		} else if known && store.least <= aheadMost {
 			m.clocks.told = 0
 		}
 	case m.set.AllowClockBehind:
 	case known && store.most >= -behindMost:
-		m.tellClocks(MembersAhead, by)
+		m.tellClocks(alarmMembersAhead, by)
 	default:
-		return &ClockBehindError{Sequencer: m.set.Name, Behind: time.Duration(by) * time.Millisecond, Nodes: l.nodes}
+		return &clockBehindError{Sequencer: m.set.Name, Behind: time.Duration(by) * time.Millisecond, Nodes: l.nodes}
 	}
 	return nil
 }
@@ -233,6 +231,6 @@ func (m *machine) clockBehind(l sighting) error {
 func (m *machine) tellClocks(kind AlarmKind, by int64) {
 	if m.clocks.told != kind {
 		m.clocks.told = kind
-		m.alarm(AlarmInfo{Kind: kind, By: time.Duration(by) * time.Millisecond})
+		m.alarm(alarm{Kind: kind, By: time.Duration(by) * time.Millisecond})
 	}
 }

@@ -50,19 +50,19 @@ func TestClockBehindLaw(t *testing.T) {
 		} else { // for example, what it returned once
 			m.clocks.store, m.clocks.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
-		told := pickOne[AlarmKind](random, 0, StoreClockOff, MembersAhead)
+		told := pickOne[AlarmKind](random, 0, alarmStoreClockOff, alarmMembersAhead)
 		m.clocks.told = told
 		m.out = nil
 		err := m.clockBehind(others(by-5000, by, by+5000))
 		wantTold, wantBy, refused := told, int64(0), false
 		switch {
 		case by <= 10_000 && known && most < -10_000:
-			wantTold, wantBy = StoreClockOff, most
+			wantTold, wantBy = alarmStoreClockOff, most
 		case by <= 10_000 && known && least <= 10_000:
 			wantTold = 0
 		case by > 10_000 && m.set.AllowClockBehind:
 		case by > 10_000 && known && most >= -10_000:
-			wantTold, wantBy = MembersAhead, by
+			wantTold, wantBy = alarmMembersAhead, by
 		case by > 10_000:
 			refused = true
 		}
@@ -70,11 +70,11 @@ func TestClockBehindLaw(t *testing.T) {
 		if errors.Is(err, ErrClockBehind) != refused || (err != nil) != refused || m.clocks.told != wantTold {
 			t.Fatalf("%s: %v, told %d, want refused %t, told %d", what, err, m.clocks.told, refused, wantTold)
 		}
-		if behind := (*ClockBehindError)(nil); refused && (!errors.As(err, &behind) || behind.Behind.Milliseconds() != by || len(behind.Nodes) != 3 || behind.Sequencer != "s") {
+		if behind := (*clockBehindError)(nil); refused && (!errors.As(err, &behind) || behind.Behind.Milliseconds() != by || len(behind.Nodes) != 3 || behind.Sequencer != "s") {
 			t.Fatalf("%s: %+v", what, err)
 		}
 		alarmed := wantTold != told && wantTold != 0
-		if (len(m.out) == 1) != alarmed || alarmed && m.out[0].Alarm != (AlarmInfo{Kind: wantTold, By: time.Duration(wantBy) * time.Millisecond}) {
+		if (len(m.out) == 1) != alarmed || alarmed && m.out[0].Alarm != (alarm{Kind: wantTold, By: time.Duration(wantBy) * time.Millisecond}) {
 			t.Fatalf("%s: %+v", what, m.out)
 		}
 	}
@@ -188,7 +188,7 @@ func TestMayClaimLaw(t *testing.T) {
 		for _, a := range m.out {
 			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == actionList && a.Key == "v1/s/n/"
 		}
-		if lists != (want == "list") || (alarm == StoreClockOff) != (want == "the store is wrong") {
+		if lists != (want == "list") || (alarm == alarmStoreClockOff) != (want == "the store is wrong") {
 			t.Fatalf("%s: %+v", what, m.out)
 		}
 		ahead := (*ClockAheadError)(nil)
@@ -197,7 +197,7 @@ func TestMayClaimLaw(t *testing.T) {
 		}
 		switch want {
 		case "comparing":
-			if !ahead.Comparing || m.notBefore != m.mono+1000 || !ahead.Clock.Equal(timeOf(m.wall)) || ahead.Sequencer != "s" {
+			if !ahead.Comparing || m.notBefore != m.mono+1000 || !ahead.clock.Equal(timeOf(m.wall)) || ahead.sequencer != "s" {
 				t.Fatalf("%s: %+v, and waits for %d", what, ahead, m.notBefore-m.mono)
 			}
 		case "ahead":
@@ -207,8 +207,8 @@ func TestMayClaimLaw(t *testing.T) {
 				by = median
 			}
 			comparing := !byOthers && !long && alive >= 2
-			if ahead.Ahead.Milliseconds() != by || ahead.Store != (leads == 0) || ahead.Comparing != comparing ||
-				!ahead.Clock.Equal(timeOf(m.wall)) || !ahead.Other.Equal(timeOf(m.wall-by)) || m.notBefore != m.mono+1000 {
+			if ahead.ahead.Milliseconds() != by || ahead.store != (leads == 0) || ahead.Comparing != comparing ||
+				!ahead.clock.Equal(timeOf(m.wall)) || !ahead.other.Equal(timeOf(m.wall-by)) || m.notBefore != m.mono+1000 {
 				t.Fatalf("%s: %+v, want by %d, comparing %t", what, ahead, by, comparing)
 			}
 		}
@@ -265,7 +265,7 @@ func TestStoreTimeLaw(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		r := newRig(t, 4, nil)
 		r.tokens()
-		r.m.set.StoreClock = true
+		r.m.set.storeClock = true
 		if !r.m.asksTime() {
 			t.Error("it does not ask at first")
 		}
@@ -293,7 +293,7 @@ func TestStoreTimeLaw(t *testing.T) {
 				t.Errorf("fails %t: after %d ms it asks %t", fails, later, got)
 			}
 		}
-		r.m.set.StoreClock = false
+		r.m.set.storeClock = false
 		if r.m.asksTime() {
 			t.Error("it asks a store without a clock")
 		}

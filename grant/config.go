@@ -62,7 +62,7 @@ func (r *Range) check(l firn.Layout) error {
 }
 
 // DefaultWindow is the shortest Window that NewConfig chooses.
-const DefaultWindow = 60 * time.Second
+const defaultWindow = 60 * time.Second
 
 // NewConfig returns the configuration for a layout with defaults for everything
 // else: the layout's MaxAhead, and the given window, which is usually the
@@ -70,10 +70,10 @@ const DefaultWindow = 60 * time.Second
 // means DefaultWindow.
 func NewConfig(layout firn.Layout, window time.Duration) Config {
 	if window <= 0 {
-		window = DefaultWindow
+		window = defaultWindow
 	}
 	c := Config{Layout: layout, MaxAhead: layout.MaxAhead().Truncate(time.Millisecond)}
-	c.Window = max(window, c.MinWindow())
+	c.Window = max(window, c.minWindow())
 	return c
 }
 
@@ -85,7 +85,7 @@ func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration)
 	c := NewConfig(layout, windowOf(s))
 	if maxAhead != nil {
 		c.MaxAhead = *maxAhead
-		c.Window = max(c.Window, c.MinWindow())
+		c.Window = max(c.Window, c.minWindow())
 	}
 	if window != nil {
 		c.Window = *window
@@ -95,7 +95,7 @@ func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration)
 
 // MinWindow returns the shortest valid Window for MaxAhead and the layout:
 // twice MaxAhead, four ticks, and no less than 100 ms.
-func (c Config) MinWindow() time.Duration {
+func (c Config) minWindow() time.Duration {
 	least := max(2*c.MaxAhead, 4*c.Layout.Unit(), 100*time.Millisecond)
 	if r := least % time.Millisecond; r != 0 {
 		least += time.Millisecond - r
@@ -117,7 +117,7 @@ func (c Config) Check() error {
 	if c.Window%time.Millisecond != 0 || c.Window > maxWindow {
 		return fmt.Errorf("grant: the window is %v: it must be in whole milliseconds, and no more than %v", c.Window, maxWindow)
 	}
-	if least := c.MinWindow(); c.Window < least {
+	if least := c.minWindow(); c.Window < least {
 		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v (twice max-ahead, four ticks, 100ms)",
 			c.Window, c.MaxAhead, c.Layout.Unit(), least)
 	}

@@ -41,7 +41,7 @@ func TestDefaultConfig(t *testing.T) {
 	if _, err := DefaultConfig(nil, layout, nil, ptr(time.Millisecond)); err == nil || !strings.Contains(err.Error(), "at least") {
 		t.Errorf("a window of 1 ms: %v", err)
 	}
-	for given, want := range map[time.Duration]time.Duration{-1: DefaultWindow, 0: DefaultWindow, 1: NewConfig(layout, 1).MinWindow(), time.Hour: time.Hour} {
+	for given, want := range map[time.Duration]time.Duration{-1: defaultWindow, 0: defaultWindow, 1: NewConfig(layout, 1).minWindow(), time.Hour: time.Hour} {
 		if got := NewConfig(layout, given).Window; got != want {
 			t.Errorf("NewConfig with a usual window of %v has %v, want %v", given, got, want)
 		}
@@ -77,7 +77,7 @@ func TestMinWindow(t *testing.T) {
 			for want%time.Millisecond != 0 {
 				want += time.Microsecond
 			}
-			if got := c.MinWindow(); got != want {
+			if got := c.minWindow(); got != want {
 				t.Errorf("MinWindow of %s with max-ahead %v = %v, want %v", text, ahead, got, want)
 			}
 			c.Window = want
@@ -166,12 +166,12 @@ func TestErrors(t *testing.T) {
 		{&ExhaustedError{Sequencer: "s", Lo: 7, Hi: 7, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
 		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
 		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "fenced"}},
-		{&ClockBehindError{Sequencer: "s", Behind: time.Minute, Nodes: []uint64{3, 4}}, ErrClockBehind, []string{"sequencer s:", "1m0s behind", "[3 4]"}},
-		{&ClockAheadError{Sequencer: "s", Ahead: time.Minute, Clock: at, Other: at.Add(-time.Minute), Store: true}, ErrClockAhead,
+		{&clockBehindError{Sequencer: "s", Behind: time.Minute, Nodes: []uint64{3, 4}}, ErrClockBehind, []string{"sequencer s:", "1m0s behind", "[3 4]"}},
+		{&ClockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute), store: true}, ErrClockAhead,
 			[]string{"sequencer s:", "1m0s ahead of the store's", "00:02:03.004Z, not 2026-11-20T00:01:03.004Z"}},
-		{&ClockAheadError{Sequencer: "s", Ahead: time.Minute, Clock: at, Other: at.Add(-time.Minute)}, ErrClockAhead, []string{"ahead of those of members"}},
-		{&ClockAheadError{Sequencer: "s", Ahead: time.Minute, Comparing: true}, ErrClockAhead, []string{"1m0s ahead of those of members"}},
-		{&ClockAheadError{Sequencer: "s", Comparing: true}, ErrClockAhead, []string{"sequencer s:", "watching"}},
+		{&ClockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute)}, ErrClockAhead, []string{"ahead of those of members"}},
+		{&ClockAheadError{sequencer: "s", ahead: time.Minute, Comparing: true}, ErrClockAhead, []string{"1m0s ahead of those of members"}},
+		{&ClockAheadError{sequencer: "s", Comparing: true}, ErrClockAhead, []string{"sequencer s:", "watching"}},
 	} {
 		for _, s := range sentinels {
 			if got := errors.Is(tt.err, s); got != (s == tt.is) {

@@ -25,7 +25,7 @@ func newCrowd(t *testing.T, window time.Duration) *crowd {
 	random := rand.New(rand.NewPCG(1, 1))
 	return &crowd{
 		t: t, now: 1_795_132_800_000, config: c.encode(), records: make(map[string][]byte),
-		m: newMachine(Settings{Name: "s", AllNodes: true, Random: random.Uint64, StoreClock: true}),
+		m: newMachine(Settings{Name: "s", AllNodes: true, random: random.Uint64, storeClock: true}),
 	}
 }
 
@@ -153,7 +153,7 @@ func TestCrowd(t *testing.T) {
 	const runs = 100
 	for i := range runs {
 		c := newCrowd(t, time.Minute)
-		c.m.set.Random = rand.New(rand.NewPCG(uint64(i), 7)).Uint64
+		c.m.set.random = rand.New(rand.NewPCG(uint64(i), 7)).Uint64
 		for node := range uint64(1024) {
 			c.put(node, flagFree, c.now-1_000_000+int64(node))
 		}

@@ -102,29 +102,29 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhaus
 // A ClockBehindError reports that the clock is so far behind those of other
 // members that the IDs made by it would be out of order. It matches
 // ErrClockBehind.
-type ClockBehindError struct {
+type clockBehindError struct {
 	Sequencer string
 	Behind    time.Duration // the median over the records
 	Nodes     []uint64      // the node IDs of these records
 }
 
-func (e *ClockBehindError) Error() string {
+func (e *clockBehindError) Error() string {
 	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
 		e.Sequencer, e.Behind, e.Nodes)
 }
 
 // Is reports whether target is ErrClockBehind.
-func (e *ClockBehindError) Is(target error) bool { return target == ErrClockBehind }
+func (e *clockBehindError) Is(target error) bool { return target == ErrClockBehind }
 
 // A ClockAheadError reports that the clock is so far ahead that a node ID
 // claimed by it would be blocked for others. A member that already holds one
 // keeps it. It matches ErrClockAhead.
 type ClockAheadError struct {
-	Sequencer string
-	Ahead     time.Duration // at least
-	Clock     time.Time     // the reading of this machine's clock
-	Other     time.Time     // the reading of the other clock at that moment, at the latest
-	Store     bool          // the other clock is the store's, not that of members that renew
+	sequencer string
+	ahead     time.Duration // at least
+	clock     time.Time     // the reading of this machine's clock
+	other     time.Time     // the reading of the other clock at that moment, at the latest
+	store     bool          // the other clock is the store's, not that of members that renew
 
 	// Comparing means that other members are being watched, and their clocks
 	// decide: the error may disappear by itself, within half a window. If Ahead
@@ -134,15 +134,15 @@ type ClockAheadError struct {
 }
 
 func (e *ClockAheadError) Error() string {
-	if e.Comparing && e.Ahead == 0 {
-		return fmt.Sprintf("grant: sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", e.Sequencer)
+	if e.Comparing && e.ahead == 0 {
+		return fmt.Sprintf("grant: sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", e.sequencer)
 	}
 	whose := "those of members that renew their node IDs"
-	if e.Store {
+	if e.store {
 		whose = "the store's"
 	}
 	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		e.Sequencer, e.Ahead, whose, e.Clock.UTC().Format(timeFormat), e.Other.UTC().Format(timeFormat))
+		e.sequencer, e.ahead, whose, e.clock.UTC().Format(timeFormat), e.other.UTC().Format(timeFormat))
 }
 
 // Is reports whether target is ErrClockAhead.

@@ -73,7 +73,7 @@ type action struct {
 	From, Until int64
 	At          int64
 	Status      Status
-	Alarm       AlarmInfo
+	Alarm       alarm
 }
 
 // isRequest reports whether the action is a request to the store.
@@ -115,20 +115,20 @@ type AlarmKind uint8
 
 // The kinds of alarms.
 const (
-	Cloned        AlarmKind = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
-	RolledBack                         // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
-	ClockJumped                        // the clock jumped ahead by By, compared with a clock that never goes back
-	TakenOver                          // the node ID has another owner, because its window had ended by that owner's clock
-	Fenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
-	StoreClockOff                      // the store's clock differs by By from this one's, with which other members agree
-	MembersAhead                       // the clocks of other members are ahead by By of this one's, with which the store agrees
-	Overlapped                         // the store went back, or a copy gave Node back: IDs of Node in [From, Until) may exist twice
+	alarmCloned        AlarmKind = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
+	alarmRolledBack                         // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
+	alarmClockJumped                        // the clock jumped ahead by By, compared with a clock that never goes back
+	alarmTakenOver                          // the node ID has another owner, because its window had ended by that owner's clock
+	alarmFenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
+	alarmStoreClockOff                      // the store's clock differs by By from this one's, with which other members agree
+	alarmMembersAhead                       // the clocks of other members are ahead by By of this one's, with which the store agrees
+	alarmOverlapped                         // the store went back, or a copy gave Node back: IDs of Node in [From, Until) may exist twice
 	numAlarms
 )
 
 var alarmNames = [numAlarms]string{
-	Cloned: "cloned", RolledBack: "store-went-back", ClockJumped: "clock-step", TakenOver: "taken-over", Fenced: "fenced-span",
-	StoreClockOff: "store-clock-off", MembersAhead: "members-ahead", Overlapped: "windows-overlapped",
+	alarmCloned: "cloned", alarmRolledBack: "store-went-back", alarmClockJumped: "clock-step", alarmTakenOver: "taken-over", alarmFenced: "fenced-span",
+	alarmStoreClockOff: "store-clock-off", alarmMembersAhead: "members-ahead", alarmOverlapped: "windows-overlapped",
 }
 
 // String returns the name of the kind, as in the metric firn_alarms_total.
@@ -140,7 +140,7 @@ func (k AlarmKind) String() string {
 }
 
 // An AlarmInfo describes an alarm.
-type AlarmInfo struct {
+type alarm struct {
 	Kind        AlarmKind
 	Node        uint64
 	From, Until int64

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // FenceOptions configure Fence. Nil and the zero FenceOptions mean the
@@ -121,9 +119,6 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 			return report, err
 		}
 	}
-	if mutant.On(mutant.FenceShortWindow) {
-		longest = config.Window
-	}
 	report.LongestWindow = time.Duration(longest) * time.Millisecond
 	restored := opt.Restored
 	if restored.IsZero() {
@@ -167,9 +162,6 @@ func fenceAll(ctx context.Context, s Store, name string, change func(*configReco
 	}); err != nil {
 		return 0, err
 	}
-	if mutant.On(mutant.FloorOnly) {
-		return 0, nil
-	}
 	var keys []string
 	err = s.List(ctx, nodesPrefix(name), func(key string, _ []byte) bool {
 		keys = append(keys, key)
@@ -200,9 +192,6 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done
 			return nil
 		}
 		r.free(now)
-		if mutant.On(mutant.FenceLowersMark) {
-			r.Until = floor
-		}
 		r.Until = max(r.Until, floor)
 		// Windows that the backup does not contain may lie anywhere below the
 		// floor.

@@ -65,7 +65,7 @@ func (w *fleetWorld) until(end int64, done func() bool) {
 func runPlan(p plan) (report, error) {
 	w := &fleetWorld{kernel: newKernel(p.Seed, 0xf1ee7, 0), plan: p}
 	if p.Window == 0 {
-		w.plan.Window = DefaultWindow
+		w.plan.Window = defaultWindow
 	}
 	w.window = w.plan.Window.Milliseconds()
 	w.report.Plan = w.plan

@@ -15,7 +15,7 @@ func (overlapError) Is(target error) bool { return target == ErrRolledBack }
 // earlier state.
 func (m *machine) freeze() {
 	if !m.frozen {
-		m.alarm(AlarmInfo{Kind: RolledBack})
+		m.alarm(alarm{Kind: alarmRolledBack})
 	}
 	m.freezeFor(ErrRolledBack)
 }

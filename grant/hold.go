@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // due reports whether to renew the window: a write must be confirmed, or less
@@ -58,7 +57,7 @@ func (m *machine) early(from int64) bool {
 func (m *machine) newMargin() int64 {
 	third := m.window() / 3
 	fifth := third / 5
-	used := third - fifth + int64(m.set.Random()%uint64(2*fifth+1))
+	used := third - fifth + int64(m.set.random()%uint64(2*fifth+1))
 	return m.window() - used
 }
 
@@ -66,10 +65,7 @@ func (m *machine) newMargin() int64 {
 // most MaxAhead plus a window ahead of the clock, however far ahead the
 // generator is: a fence relies on that.
 func (m *machine) end(mark int64) int64 {
-	at := max(m.wall, m.used)
-	if !mutant.On(mutant.MarkUncapped) {
-		at = min(at, m.wall+m.sequencer.MaxAhead)
-	}
+	at := min(max(m.wall, m.used), m.wall+m.sequencer.MaxAhead)
 	return min(max(mark, at+m.window()), maxMark)
 }
 
@@ -91,14 +87,7 @@ func (m *machine) renew() {
 		return
 	}
 	m.probed = false
-	r := h.carried()
-	if mutant.On(mutant.FromRenewed) {
-		r.From.time = m.wall
-	}
-	h.next, h.nextTo, h.nextUsed = m.node(flagHeld, until, r), until, m.used
-	if mutant.On(mutant.BlindRenewal) {
-		old = []byte("*")
-	}
+	h.next, h.nextTo, h.nextUsed = m.node(flagHeld, until, h.carried()), until, m.used
 	m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 }
 
@@ -118,9 +107,6 @@ func (m *machine) node(state string, until int64, r nodeRecord) []byte {
 func (m *machine) leave() {
 	h := m.hold
 	if !h.sealed {
-		if mutant.On(mutant.SealLate) && !h.lost {
-			h.next = m.node(flagFree, m.mark(), h.carried())
-		}
 		h.sealing = true
 		m.do(action{Kind: actionSeal, Node: h.node})
 		return
@@ -129,7 +115,7 @@ func (m *machine) leave() {
 	case m.frozen:
 		m.forget(false, m.frozenFor)
 		return
-	case h.lost && !mutant.On(mutant.ReleaseForeign):
+	case h.lost:
 		m.forget(false, nil) // it belongs to another member
 		return
 	case h.release >= releaseTry:
@@ -137,14 +123,8 @@ func (m *machine) leave() {
 		return
 	}
 	h.release++
-	if !mutant.On(mutant.SealLate) || h.next == nil {
-		h.next = m.node(flagFree, m.mark(), h.carried())
-	}
-	old := h.record
-	if mutant.On(mutant.ReleaseForeign) {
-		old = []byte("*")
-	}
-	m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
+	h.next = m.node(flagFree, m.mark(), h.carried())
+	m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: h.record, Next: h.next})
 }
 
 // mark returns the end of what was used, for a release. It is not below the
@@ -173,9 +153,6 @@ func (m *machine) begin() {
 		limit: c.limit, over: c.over, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
 	}
 	m.prefer = int64(c.node)
-	if mutant.On(mutant.StaleMemory) {
-		from = min(c.from, m.wall)
-	}
 	m.settled()
 	m.use(from)
 }
@@ -243,7 +220,7 @@ func (m *machine) renewed(op operation, e event, v, config []byte) {
 	h := m.hold
 	if op == opRenew {
 		switch {
-		case e.Err == nil && e.Applied, e.Err != nil && mutant.On(mutant.TimeoutIsSuccess):
+		case e.Err == nil && e.Applied:
 			m.adopt(h.next, h.nextTo)
 		case errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
@@ -339,10 +316,6 @@ func (m *machine) readBack(value, config []byte) {
 	}
 	if contains(h.attempts, value) {
 		r, _ := decodeNode(h.key, value) // written by this member
-		if mutant.On(mutant.AdoptOnRead) {
-			m.adopt(value, r.Until)
-			return
-		}
 		h.seen, h.seenTo = value, r.Until
 		return
 	}
@@ -359,17 +332,13 @@ func (m *machine) readBack(value, config []byte) {
 	case r.Owner != m.owner, r.From.time < h.from, r.State == flagFree && m.predates(r.Until, r.Nonce):
 		m.displaced(r, fenced)
 	case r.State != flagFree && r.Until < h.until && r.From.time == h.from:
-		if mutant.On(mutant.ShrunkRecord) {
-			h.record = value
-			return
-		}
 		h.closing = h.closing || r.State == flagClosing
 		m.foundOld(fenced) // a window never shrinks
 	case r.State == flagClosing && r.From.time == h.from:
 		h.record, h.closing = value, true
 	default:
 		// A nonce that we never wrote: another process has our name.
-		m.alarm(AlarmInfo{Kind: Cloned, Node: h.node, From: h.renewed, Until: h.until})
+		m.alarm(alarm{Kind: alarmCloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
 		h.lost, h.closing = true, true // to be sealed, but not given back
 	}
@@ -401,30 +370,24 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 		until = m.mark() // a release with an unknown result may have lowered the mark
 	}
 	after := from >= until || until <= h.from // nothing of it was used
-	switch {
-	case mutant.On(mutant.WallForFrom):
-		after = r.Wall > until
-	case mutant.On(mutant.OverlapAsTakeover):
-		after = true
-	}
 	h.lost = true
 	if after || r.Spoiled.length() > 0 && r.Spoiled[0] <= h.from && until <= r.Spoiled[1] {
 		if r.Owner != "" && !h.sealed && !fenced {
-			m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
+			m.alarm(alarm{Kind: alarmTakenOver, Node: h.node, From: m.used, Until: h.until})
 		}
 		return
 	}
-	h.closing = !mutant.On(mutant.FreezeUnsealed)
-	i := AlarmInfo{Kind: RolledBack, Node: h.node, From: from, Until: until}
+	h.closing = true
+	i := alarm{Kind: alarmRolledBack, Node: h.node, From: from, Until: until}
 	reason := ErrRolledBack
 	switch {
 	case fenced:
-		i.Kind = Fenced
+		i.Kind = alarmFenced
 		if !h.sealed {
 			i.Until = min(until, m.seenFloor) // what is above it was reported
 		}
 	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
-		i.Kind, reason = Overlapped, overlapError{}
+		i.Kind, reason = alarmOverlapped, overlapError{}
 	}
 	if i.From < i.Until {
 		m.alarm(i)
@@ -454,13 +417,10 @@ func (m *machine) predates(mark int64, nonce string) bool {
 // floor.
 func (m *machine) fenced(floor int64) {
 	h := m.hold
-	if mutant.On(mutant.FloorOnly) {
-		return // only the store has this floor
-	}
 	h.lost = true
-	if h.until > floor && !h.sealed && !mutant.On(mutant.FenceUnheard) {
+	if h.until > floor && !h.sealed {
 		h.closing = true
-		m.alarm(AlarmInfo{Kind: Fenced, Node: h.node, From: max(floor, h.from), Until: h.until})
+		m.alarm(alarm{Kind: alarmFenced, Node: h.node, From: max(floor, h.from), Until: h.until})
 	}
 }
 

@@ -163,9 +163,9 @@ func TestAdoptLaw(t *testing.T) {
 			}
 		}
 		c.answer(event{Values: [][]byte{n.encode()}})
-		want := Cloned
+		want := alarmCloned
 		if i >= len(written)-1-oldKept {
-			want = RolledBack
+			want = alarmRolledBack
 		}
 		if got := c.alarm(); got != want {
 			t.Errorf("record %d of %d: alarm %d, want %d", i, len(written), got, want)
@@ -226,7 +226,7 @@ func TestProbe(t *testing.T) {
 		for _, storeClock := range []bool{false, true} {
 			r := newRig(t, 4, nil)
 			r.holding()
-			r.m.set.StoreClock = storeClock
+			r.m.set.storeClock = storeClock
 			r.m.clocks = clocks{}
 			r.used = never
 			r.wall, r.mono = r.wall+by, r.mono+by
@@ -478,7 +478,7 @@ func TestFencedLaw(t *testing.T) {
 			}
 			continue
 		}
-		want := AlarmInfo{Kind: Fenced, Node: h.node, From: max(c.Floor, h.from), Until: h.until}
+		want := alarm{Kind: alarmFenced, Node: h.node, From: max(c.Floor, h.from), Until: h.until}
 		if a == nil || a.Alarm != want || r.did(actionSeal) == nil {
 			t.Errorf("a floor %d in the window: %+v, want %+v", by, r.out, want)
 		}

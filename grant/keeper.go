@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Holder uses the grants that a Keeper obtains, usually for a generator. One
@@ -40,7 +39,7 @@ type Holder interface {
 // KeeperOptions configure a Keeper. Nil and the zero KeeperOptions mean the
 // defaults.
 //
-// The Keeper's goroutine calls the functions given here and the Holder; another
+// The Keeper's goroutine calls Now, the Logger and the Holder; another
 // goroutine calls the Store. A panic in any of them ends the process. A
 // function that blocks delays renewals. It must not call Attach, Release,
 // Demand, Wait or Close, nor wait for an ID of the same sequencer.
@@ -56,13 +55,6 @@ type KeeperOptions struct {
 
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
-
-	// OnStatus is called with every new status, in order, by one goroutine. It
-	// should return soon. It may be nil.
-	OnStatus func(Status)
-
-	// OnAlarm is called with every alarm, in the same way as OnStatus.
-	OnAlarm func(AlarmInfo)
 }
 
 // A Keeper keeps a node ID of a sequencer for a Holder: it drives a machine
@@ -107,7 +99,7 @@ type KeeperStats struct {
 }
 
 // NewKeeper returns a Keeper that holds nothing until Attach is called. ctx
-// ends with Close. Settings.Random and Host may be omitted.
+// ends with Close. Settings.Host may be omitted.
 func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper {
 	k := &Keeper{
 		store: store, holder: holder, name: s.Name, start: time.Now(),
@@ -122,13 +114,13 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 		k.options.Timeout = 5 * time.Second
 	}
 	k.options.Logger = cmp.Or(k.options.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.Name)
-	if s.Random == nil {
-		s.Random = random
+	if s.random == nil {
+		s.random = random
 	}
 	if s.Host == "" {
 		s.Host, _ = os.Hostname()
 	}
-	_, s.StoreClock = As[Clock](store)
+	_, s.storeClock = As[Clock](store)
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, newMachine(s))
@@ -197,11 +189,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 				case a.Kind == actionTimer:
 					timer = time.After(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 				case a.Kind == actionSeal:
-					if mutant.On(mutant.SealAsync) {
-						go k.holder.Seal()
-					} else {
-						k.holder.Seal()
-					}
+					k.holder.Seal()
 					e, again = event{Kind: eventSealed}, true
 				default:
 					k.act(m, a)
@@ -273,9 +261,6 @@ func (k *Keeper) act(m *machine, a action) {
 	case actionAlarm:
 		k.count(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
 		k.tell(a.Alarm)
-		if k.options.OnAlarm != nil {
-			k.options.OnAlarm(a.Alarm)
-		}
 	case actionReport:
 		k.mu.Lock()
 		before := k.status
@@ -301,9 +286,6 @@ func (k *Keeper) act(m *machine, a action) {
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
 			log.Debug("request failed", "phase", a.Status.Phase.String(), "error", err) // see outage
 		}
-		if k.options.OnStatus != nil {
-			k.options.OnStatus(a.Status)
-		}
 	}
 }
 
@@ -314,30 +296,30 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 }
 
 // tell logs an alarm.
-func (k *Keeper) tell(i AlarmInfo) {
+func (k *Keeper) tell(i alarm) {
 	log := k.options.Logger
 	switch i.Kind {
-	case Cloned:
+	case alarmCloned:
 		log.Error("process cloned: IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-	case RolledBack:
+	case alarmRolledBack:
 		if i.Until > i.From {
 			log = log.With("node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 		}
 		log.Error("the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)")
-	case Overlapped:
+	case alarmOverlapped:
 		log.Error("the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-	case ClockJumped:
+	case alarmClockJumped:
 		log.Warn("the clock jumped ahead", "by", i.By)
-	case Fenced:
+	case alarmFenced:
 		log.Error("sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-	case StoreClockOff:
+	case alarmStoreClockOff:
 		log.Warn("the store's clock differs from this machine's and those of other members", "by", i.By)
-	case MembersAhead:
+	case alarmMembersAhead:
 		log.Warn("clocks of other members are ahead of this machine's and the store's", "by", i.By)
-	case TakenOver:
+	case alarmTakenOver:
 		log.Warn("node ID taken over, acquiring another", "node", i.Node, "until", timeOf(i.Until))
 	}
 }
@@ -477,9 +459,6 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	}
 	identity, revision, err := s.Lineage(ctx)
 	if err != nil {
-		if mutant.On(mutant.LineageIgnored) {
-			return false, nil
-		}
 		return false, err
 	}
 	back := l.identity != "" && (identity != l.identity || revision < l.durable)
@@ -490,9 +469,6 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 		l.settled = l.durable // another server applied the write
 	default:
 		l.durable = l.settled
-	}
-	if mutant.On(mutant.RevisionOnRead) {
-		l.durable = revision
 	}
 	l.identity, l.shown, l.asked = identity, revision, time.Now()
 	return back, nil

@@ -101,8 +101,14 @@ func (f *foreignCode) Enabled(context.Context, slog.Level) bool { return true }
 func (f *foreignCode) WithAttrs([]slog.Attr) slog.Handler       { return f }
 func (f *foreignCode) WithGroup(string) slog.Handler            { return f }
 
-func (f *foreignCode) Handle(context.Context, slog.Record) error {
+func (f *foreignCode) Handle(_ context.Context, r slog.Record) error {
 	f.at("Logger")
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok {
+			f.errs = append(f.errs, err)
+		}
+		return true
+	})
 	return nil
 }
 
@@ -116,8 +122,6 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	}
 	return grant.NewKeeper(f, grant.Settings{Name: "orders", AllNodes: true}, f, &grant.KeeperOptions{
 		Now: f.now, Logger: slog.New(f),
-		OnStatus: func(s grant.Status) { f.errs = append(f.errs, s.Err); f.at("OnStatus") },
-		OnAlarm:  func(grant.AlarmInfo) { f.at("OnAlarm") },
 	})
 }
 
@@ -137,7 +141,7 @@ func TestKeeperPanics(t *testing.T) {
 	}
 	for _, site := range []string{
 		"Get", "GetMany", "CAS", "Lineage", "Watch",
-		"Begin", "Extend", "Seal", "Used", "Now", "Logger", "OnStatus", "OnAlarm", "went back",
+		"Begin", "Extend", "Seal", "Used", "Now", "Logger", "went back",
 	} {
 		t.Run(site, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -179,21 +183,11 @@ func panicAt(t *testing.T, site string) {
 		f.armed.Store(true)
 		k = f.keeper(t)
 		_ = k.Attach(ctx)
-	case "OnStatus": // the status joining, while the configuration is read
-		f.armed.Store(true)
-		f.hangs.Store(true)
-		k = f.keeper(t)
-		_ = k.Attach(ctx)
 	case "Used", "Now":
 		f.hangs.Store(true)
 		k = f.keeper(t)
 		_ = k.Attach(ctx)
 		f.armed.Store(true)
-		_ = k.Demand(ctx)
-	case "OnAlarm":
-		k = attached(f.keeper(t))
-		f.armed.Store(true)
-		f.ahead.Store(int64(time.Hour))
 		_ = k.Demand(ctx)
 	case "Extend":
 		k = attached(f.keeper(t))
@@ -258,7 +252,7 @@ func TestStoreEndsGoroutine(t *testing.T) {
 // TestCallbackEndsGoroutine: calls that wait for a Keeper learn that it has
 // ended.
 func TestCallbackEndsGoroutine(t *testing.T) {
-	for _, site := range []string{"OnStatus", "Now", "Begin"} {
+	for _, site := range []string{"Now", "Begin"} {
 		t.Run(site, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &foreignCode{site: site, fail: runtime.Goexit}
@@ -316,7 +310,7 @@ func TestDeafStore(t *testing.T) {
 // its own context, before the Keeper sees it and after.
 func TestBusyKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreignCode{site: "OnStatus"}
+		f := &foreignCode{site: "Now"}
 		free := make(chan struct{})
 		f.fail = func() { <-free }
 		k := f.keeper(t)

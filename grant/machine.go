@@ -35,7 +35,7 @@ type Settings struct {
 	AllowClockAhead bool
 
 	// StoreClock reports that the driver can answer Time.
-	StoreClock bool
+	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
 	// 64 bytes.
@@ -43,7 +43,7 @@ type Settings struct {
 
 	// Random returns random numbers that no two members share, for choices,
 	// owners and nonces.
-	Random func() uint64
+	random func() uint64
 }
 
 // A machine is the protocol of one member of one sequencer as a pure state
@@ -204,7 +204,7 @@ func cut(s string, n int) string {
 }
 
 // token returns a random text of 128 bits.
-func (m *machine) token() string { return fmt.Sprintf("%016x%016x", m.set.Random(), m.set.Random()) }
+func (m *machine) token() string { return fmt.Sprintf("%016x%016x", m.set.random(), m.set.random()) }
 
 // Status returns the current status.
 func (m *machine) Status() Status { return m.status }
@@ -246,7 +246,7 @@ func (m *machine) step(e event) []action {
 	if m.started {
 		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
 		if by > jumpMost {
-			m.alarm(AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond})
+			m.alarm(alarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond})
 		}
 		if by > stepMost || by < -stepMost {
 			m.clocks.reset()
@@ -293,7 +293,7 @@ func (m *machine) step(e event) []action {
 
 func (m *machine) do(a action) { m.out = append(m.out, a) }
 
-func (m *machine) alarm(i AlarmInfo) { m.do(action{Kind: actionAlarm, Alarm: i}) }
+func (m *machine) alarm(i alarm) { m.do(action{Kind: actionAlarm, Alarm: i}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {
@@ -331,7 +331,7 @@ func (m *machine) backoff() int64 {
 	if w := m.window(); w > 0 {
 		d = min(d, w/6)
 	}
-	return d/2 + int64(m.set.Random()%uint64(d/2+1))
+	return d/2 + int64(m.set.random()%uint64(d/2+1))
 }
 
 // advance starts the next operation, unless a request is in progress.
@@ -479,7 +479,7 @@ func (m *machine) readConfig(value []byte) bool {
 		m.freeze()
 		return false
 	}
-	m.configAt = m.mono + configEvery*9/10 - int64(m.set.Random()%uint64(configEvery/5))
+	m.configAt = m.mono + configEvery*9/10 - int64(m.set.random()%uint64(configEvery/5))
 	if m.hold != nil && r.Floor > m.seenFloor {
 		m.fenced(r.Floor)
 	}

@@ -76,7 +76,7 @@ func TestBackoffLaw(t *testing.T) {
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
 		t.Errorf("sealed: %d ms", r.m.notBefore-r.mono)
 	}
-	m := newMachine(Settings{Name: "s", Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", random: func() uint64 { return 0 }})
 	if m.fail(errNoAnswer, 0); m.notBefore != 50 {
 		t.Errorf("before the configuration is known: %d ms", m.notBefore)
 	}
@@ -203,7 +203,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
-	m := newMachine(Settings{Name: "s", AllNodes: true, Random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", AllNodes: true, random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
 	}
@@ -332,7 +332,7 @@ func TestEmptyIsNone(t *testing.T) {
 // TestPickBeginsSmall: an abandoned pick does not make the next one larger.
 func TestPickBeginsSmall(t *testing.T) {
 	r := newRig(t, 10, nil)
-	r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
+	r.m.set.random = rand.New(rand.NewPCG(1, 1)).Uint64
 	r.m.rounds = 2
 	r.step(event{Kind: eventAttach})
 	r.answer(event{Values: [][]byte{r.m.config}})
@@ -348,18 +348,18 @@ func TestClockSteps(t *testing.T) {
 	for _, by := range []int64{-20_000, -1001, -1000, 0, 1000, 1001, 10_000, 10_001, 90_000} {
 		r := newRig(t, 4, nil)
 		r.step(event{Kind: eventTick})
-		r.m.clocks = clocks{told: MembersAhead, known: true, watching: true}
+		r.m.clocks = clocks{told: alarmMembersAhead, known: true, watching: true}
 		r.wall, r.mono = r.wall+5000+by, r.mono+5000
 		r.step(event{Kind: eventTick})
 		if by > 10_000 {
-			if a := r.did(actionAlarm); a == nil || a.Alarm != (AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond}) {
+			if a := r.did(actionAlarm); a == nil || a.Alarm != (alarm{Kind: alarmClockJumped, By: time.Duration(by) * time.Millisecond}) {
 				t.Errorf("ahead by %d ms: %+v", by, r.out)
 			}
 		} else if r.did(actionAlarm) != nil {
 			t.Errorf("ahead by %d ms: %+v", by, r.out)
 		}
 		forgot := !r.m.clocks.known && !r.m.clocks.watching
-		if want := by > 1000 || by < -1000; forgot != want || r.m.clocks.told != MembersAhead {
+		if want := by > 1000 || by < -1000; forgot != want || r.m.clocks.told != alarmMembersAhead {
 			t.Errorf("a step of %d ms: forgotten %t, want %t; told %d", by, forgot, want, r.m.clocks.told)
 		}
 	}
@@ -625,7 +625,7 @@ func TestReportLaw(t *testing.T) {
 // are limited.
 func TestHost(t *testing.T) {
 	for name, want := range map[string]int{"": 0, "h": 1, strings.Repeat("a", 64): 64, strings.Repeat("a", 65): 64, strings.Repeat("ü", 40): 64, "a" + strings.Repeat("ü", 40): 63, strings.Repeat("\x80", 70): 0} {
-		m := newMachine(Settings{Host: name, Random: func() uint64 { return 7 }})
+		m := newMachine(Settings{Host: name, random: func() uint64 { return 7 }})
 		if got := m.set.Host; len(got) != want || !strings.HasPrefix(name, got) {
 			t.Errorf("%q is cut to %q", name, got)
 		}
@@ -654,7 +654,7 @@ func TestMachineClone(t *testing.T) {
 		string(r.m.hold.attempts[:2][1]) == "x" || string(r.m.hold.old[:2][1]) == "x" || string(r.m.claim.attempts[:2][1]) == "x" {
 		t.Error("a clone writes into what it was copied from")
 	}
-	n := newMachine(Settings{Random: func() uint64 { return 0 }}).clone()
+	n := newMachine(Settings{random: func() uint64 { return 0 }}).clone()
 	if n.hold != nil || n.claim != nil {
 		t.Errorf("%+v", n)
 	}
@@ -687,9 +687,9 @@ func TestFreezeLaw(t *testing.T) {
 		from, until int64
 		seals       bool
 	}{
-		{name: "claimed", value: other(2000, 8000), alarm: RolledBack, from: 2000, until: 6000, seals: true},
-		{name: "claimed before a fence", value: other(2000, 8000), floor: 9000, alarm: Fenced, from: 2000, until: 6000, seals: true},
-		{name: "taken over", value: other(6000, 12_000), alarm: TakenOver, from: 1000, until: 6000},
+		{name: "claimed", value: other(2000, 8000), alarm: alarmRolledBack, from: 2000, until: 6000, seals: true},
+		{name: "claimed before a fence", value: other(2000, 8000), floor: 9000, alarm: alarmFenced, from: 2000, until: 6000, seals: true},
+		{name: "taken over", value: other(6000, 12_000), alarm: alarmTakenOver, from: 1000, until: 6000},
 	} {
 		r := newRig(t, 4, nil)
 		r.holding()
@@ -712,7 +712,7 @@ func TestFreezeLaw(t *testing.T) {
 		}
 	}
 	r.step(event{Kind: eventWentBack})
-	if r.alarm() != RolledBack || r.m.Status().Phase != Holding {
+	if r.alarm() != alarmRolledBack || r.m.Status().Phase != Holding {
 		t.Fatalf("%+v", r.out)
 	}
 	at := r.wall
@@ -783,7 +783,7 @@ func TestThawLaw(t *testing.T) {
 			}
 			// Its node ID is lost, and it starts over, whatever the
 			// incarnation.
-			if holds && (!r.m.hold.lost || r.alarm() != Fenced && tt.floor < 6000) {
+			if holds && (!r.m.hold.lost || r.alarm() != alarmFenced && tt.floor < 6000) {
 				t.Errorf("%+v: %+v, %+v", tt, r.m.hold, r.out)
 			}
 			if r.m.failures != 0 || r.m.notBefore != 0 {

@@ -14,53 +14,29 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // TestKeeperMistakes: the behaviour of a Keeper between a machine, a store and
-// a Holder, which no simulation of machines covers. Each row passes, and fails
-// with its mistake. The latter runs in the build with the tag firnmutant, which
-// TestMutants makes.
+// a Holder, which no simulation of machines covers.
 func TestKeeperMistakes(t *testing.T) {
-	noticed := 0
 	for _, row := range []struct {
-		mistake mutant.Mutant
-		check   func(t *testing.T) string // what is wrong, or ""
+		law   string
+		check func(t *testing.T) string // what is wrong, or ""
 	}{
-		{mutant.SealAsync, checkSealed},
-		{mutant.LineageIgnored, checkLineage},
-		{mutant.ZeroIsNoTime, checkZero},
-		{mutant.RoundDown, checkRounding},
-		{mutant.ShrunkRecord, checkShrunk},
-		{mutant.FreezeUnsealed, checkOverlap},
-		{mutant.FromRenewed, checkOverlap},
-		{mutant.WallForFrom, checkOverlap},
-		{mutant.OverlapAsTakeover, checkOverlap},
+		{"a release waits for the seal", checkSealed},
+		{"a store that may have gone back is not written to", checkLineage},
+		{"zero is a time", checkZero},
+		{"the mark of a release is rounded up", checkRounding},
+		{"a shrunk record freezes", checkShrunk},
+		{"another's window freezes", checkOverlap},
 	} {
-		t.Run(row.mistake.String(), func(t *testing.T) {
-			run := func(m mutant.Mutant) (wrong string) {
-				mutant.Set(m)
-				defer mutant.Set(mutant.None)
-				synctest.Test(t, func(t *testing.T) { wrong = row.check(t) })
-				return wrong
-			}
-			if wrong := run(mutant.None); wrong != "" {
-				t.Error(wrong)
-			}
-			if !mutant.Enabled {
-				return
-			}
-			wrong := run(row.mistake)
-			if wrong == "" {
-				t.Error("with the mistake, nothing is noticed")
-				return
-			}
-			noticed++
-			t.Logf("with the mistake: %s", wrong)
+		t.Run(row.law, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if wrong := row.check(t); wrong != "" {
+					t.Error(wrong)
+				}
+			})
 		})
-	}
-	if mutant.Enabled {
-		t.Logf("report: mutants: %d mistakes of a Keeper noticed", noticed)
 	}
 }
 

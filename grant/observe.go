@@ -8,25 +8,12 @@ import (
 	"time"
 )
 
-// A Request is the name of a method of a Store, or of one of its optional
-// interfaces.
-type Request string
-
-// The requests that an Observer sees.
-const (
-	RequestGet     Request = "get"
-	RequestGetMany Request = "get many"
-	RequestCAS     Request = "cas"
-	RequestList    Request = "list"
-	RequestLineage Request = "lineage"
-	RequestTime    Request = "time"
-)
-
-// An Observer is called before every request, with its key or prefix if it has
-// one. It returns the context for the request, and a function that is called
-// with the result: whether a CAS was applied, and the error. It must be safe
-// for concurrent use by multiple goroutines.
-type Observer func(ctx context.Context, r Request, key string) (_ context.Context, end func(applied bool, err error))
+// An Observer is called before every request, which is "get", "get many",
+// "cas", "list", "lineage" or "time", with its key or prefix if it has one. It
+// returns the context for the request, and a function that is called with the
+// result: whether a CAS was applied, and the error. It must be safe for
+// concurrent use by multiple goroutines.
+type Observer func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))
 
 // Observe returns a Store that calls o for every request to s, except Watch.
 // The result has the methods of all optional interfaces, and As reports which
@@ -120,14 +107,14 @@ func (e *echo) forget(key string, own chan struct{}) {
 }
 
 func (o *observed) Get(ctx context.Context, key string) ([]byte, error) {
-	ctx, end := o.observe(ctx, RequestGet, key)
+	ctx, end := o.observe(ctx, "get", key)
 	value, err := o.Store.Get(ctx, key)
 	end(false, err)
 	return value, err
 }
 
 func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	ctx, end := o.observe(ctx, RequestCAS, key)
+	ctx, end := o.observe(ctx, "cas", key)
 	applied, err := o.Store.CAS(ctx, key, old, next)
 	end(applied, err)
 	if applied || err != nil { // the write may have been applied despite an error
@@ -137,7 +124,7 @@ func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool,
 }
 
 func (o *observed) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	ctx, end := o.observe(ctx, RequestList, prefix)
+	ctx, end := o.observe(ctx, "list", prefix)
 	err := o.Store.List(ctx, prefix, yield)
 	end(false, err)
 	return err
@@ -148,7 +135,7 @@ func (o *observed) GetMany(ctx context.Context, keys []string) ([][]byte, error)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	ctx, end := o.observe(ctx, RequestGetMany, "")
+	ctx, end := o.observe(ctx, "get many", "")
 	values, err := s.GetMany(ctx, keys)
 	end(false, err)
 	return values, err
@@ -167,7 +154,7 @@ func (o *observed) Lineage(ctx context.Context) (identity string, revision int64
 	if !ok {
 		return "", 0, errors.ErrUnsupported
 	}
-	ctx, end := o.observe(ctx, RequestLineage, "")
+	ctx, end := o.observe(ctx, "lineage", "")
 	identity, revision, err = s.Lineage(ctx)
 	end(false, err)
 	return identity, revision, err
@@ -178,7 +165,7 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 	if !ok {
 		return now, 0, errors.ErrUnsupported
 	}
-	ctx, end := o.observe(ctx, RequestTime, "")
+	ctx, end := o.observe(ctx, "time", "")
 	now, resolution, err = s.Time(ctx)
 	end(false, err)
 	return now, resolution, err

@@ -79,12 +79,12 @@ func TestObserve(t *testing.T) {
 			key := fmt.Sprint("k", i)
 			var told []string
 			outer := 0
-			s := grant.Observe(inner, func(ctx context.Context, r grant.Request, k string) (context.Context, func(bool, error)) {
+			s := grant.Observe(inner, func(ctx context.Context, r string, k string) (context.Context, func(bool, error)) {
 				return ctx, func(applied bool, err error) {
 					told = append(told, fmt.Sprintf("%s %s %t %v", r, k, applied, err))
 				}
 			})
-			s = grant.Observe(s, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+			s = grant.Observe(s, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 				return ctx, func(bool, error) { outer++ }
 			})
 			has := abilities(inner)
@@ -149,7 +149,7 @@ func TestObserve(t *testing.T) {
 // with its context, and blocks no writer.
 func TestEcho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := grant.Observe(plain{new(memstore.Store)}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+		s := grant.Observe(plain{new(memstore.Store)}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 			return ctx, func(bool, error) {}
 		})
 		w := s.(grant.Watcher)
@@ -199,7 +199,7 @@ func TestObserveSuite(t *testing.T) {
 	var mu sync.Mutex
 	requests := 0
 	storetest.Run(t, func(*testing.T) grant.Store {
-		return grant.Observe(new(memstore.Store), func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+		return grant.Observe(new(memstore.Store), func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 			return ctx, func(bool, error) { mu.Lock(); requests++; mu.Unlock() }
 		})
 	})

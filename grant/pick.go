@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // pick reads some records to choose a node ID, after the store's clock.
@@ -76,7 +74,7 @@ func (m *machine) look(keys []string, values [][]byte) sighting {
 		if err != nil || key != m.key(node) {
 			continue // belongs to a layout of another width, before a purge
 		}
-		if (node < m.lo || node > m.hi) && !mutant.On(mutant.RangeIgnored) {
+		if node < m.lo || node > m.hi {
 			continue
 		}
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
@@ -94,10 +92,7 @@ func (m *machine) look(keys []string, values [][]byte) sighting {
 			if r.held() {
 				c.rank = rankExpired
 				if m.isHeld(&l, node, key, c.old, r) {
-					if !mutant.On(mutant.TakeoverHeld) {
-						continue
-					}
-					c.mark = never
+					continue
 				}
 			}
 		}
@@ -123,7 +118,7 @@ func (m *machine) isHeld(l *sighting, node uint64, key string, value []byte, r n
 	until := r.Until
 	if until >= m.wall {
 		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
-	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff {
+	} else if lead, ok := m.storeLead(); ok && m.clocks.told != alarmStoreClockOff {
 		until += lead.most // the end, by the store's clock
 		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
 	}
@@ -148,16 +143,13 @@ func sooner(a, b int64) int64 {
 func (m *machine) place(c *candidate, r nodeRecord) {
 	c.base = c.old
 	c.from = max(m.wall, c.mark, m.sequencer.Floor)
-	if mutant.On(mutant.StartAtClock) {
-		c.from = m.wall
-	}
 	c.gap, c.spoiled, c.over = r.Gap, r.Spoiled, over{}
 	if r.Nonce != "" {
 		c.over = over{r.Until, r.Nonce}
 	}
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
-	if s := c.spoiled; s.length() > 0 && !mutant.On(mutant.GapCrossed) {
-		if max(c.from, m.used) <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
+	if s := c.spoiled; s.length() > 0 {
+		if max(c.from, m.used) <= s[0]-m.sequencer.config().minWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
 			// Too little is left before the spoiled span: begin after it.
@@ -286,7 +278,7 @@ func (m *machine) choose(best []candidate) candidate {
 	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
 		n++
 	}
-	return best[m.set.Random()%uint64(n)]
+	return best[m.set.random()%uint64(n)]
 }
 
 // listed chooses among all records: a node ID without one, otherwise one of the
@@ -320,7 +312,7 @@ func (m *machine) listed(e event) {
 			alike = len(l.best)
 		}
 		oldest := max(alike/8, min(alike, picks))
-		m.acquire(l.best[m.set.Random()%uint64(oldest)])
+		m.acquire(l.best[m.set.random()%uint64(oldest)])
 		return
 	}
 	if err := m.clockBehind(l); err != nil {
@@ -347,7 +339,7 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 		}
 	}
 	size := m.hi - m.lo
-	start := m.set.Random()
+	start := m.set.random()
 	if size+1 != 0 {
 		start %= size + 1
 	}
@@ -378,7 +370,7 @@ func (m *machine) exhausted(l sighting) {
 	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))
 	}
-	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.Random()%64)
+	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.random()%64)
 }
 
 // acquire writes a claim on a node ID.
@@ -425,7 +417,7 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 	}
 	if op == opAcquire {
 		switch {
-		case e.Err == nil && e.Applied, e.Err != nil && mutant.On(mutant.TimeoutIsSuccess):
+		case e.Err == nil && e.Applied:
 			c.applied = true
 			m.recheck()
 		case e.Err == nil && len(c.attempts) == 0:
@@ -455,9 +447,6 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 		if m.fail(e.Err, 0); !m.attached {
 			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
 		}
-	case contains(c.attempts, v) && mutant.On(mutant.AdoptOnRead):
-		c.next, c.applied = v, true
-		m.recheck()
 	case bytes.Equal(v, c.base) || contains(c.attempts, v):
 		if c.retry = true; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
 			m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
@@ -474,10 +463,6 @@ func (m *machine) acquired(op operation, e event, v []byte) {
 // server of the store that shows the claim shows everything written before it,
 // and one that was left behind in a failover does not show it.
 func (m *machine) recheck() {
-	if mutant.On(mutant.NoConfigReread) {
-		m.begin()
-		return
-	}
 	m.request(opRecheck, action{Kind: actionGetMany, Keys: []string{m.claim.key, configKey(m.set.Name)}})
 }
 
@@ -493,7 +478,7 @@ func (m *machine) rechecked(e event) {
 		}
 		return
 	}
-	if !bytes.Equal(e.Values[0], c.next) && !mutant.On(mutant.TimeoutIsSuccess) {
+	if !bytes.Equal(e.Values[0], c.next) {
 		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
 		m.drop()
 		return
@@ -510,10 +495,6 @@ var errAnswer = errors.New("grant: the store did not return a value for each key
 // isConfig reports whether the configuration is the same as when the node ID
 // was picked, byte for byte: it may have been changed and changed back.
 func (m *machine) isConfig(value []byte) bool {
-	if mutant.On(mutant.RecheckState) {
-		r, err := decodeConfig(configKey(m.set.Name), value)
-		return err == nil && r.State == m.sequencer.State
-	}
 	return bytes.Equal(value, m.claim.config)
 }
 
@@ -525,11 +506,7 @@ func (m *machine) drop() {
 	if !c.applied {
 		old = c.old
 	}
-	mark := c.from
-	if mutant.On(mutant.DropToClock) {
-		mark = m.wall
-	}
-	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.carried())})
+	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(flagFree, c.from, c.carried())})
 }
 
 // someKeys returns the keys of up to n different random node IDs of the range.
@@ -537,9 +514,6 @@ func (m *machine) drop() {
 // all.
 func (m *machine) someKeys(n int) []string {
 	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
-	if mutant.On(mutant.RangeIgnored) {
-		lo, size = 0, m.sequencer.Layout.MaxNode()
-	}
 	if size < uint64(n) {
 		keys := make([]string, 0, size+1)
 		for i := uint64(0); i <= size; i++ {
@@ -552,7 +526,7 @@ func (m *machine) someKeys(n int) []string {
 		nodes = append(nodes, uint64(m.prefer))
 	}
 	for len(nodes) < n {
-		node := m.set.Random()
+		node := m.set.random()
 		if size+1 != 0 {
 			node %= size + 1
 		}

@@ -45,7 +45,7 @@ func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off boo
 	j.from = max(now, j.mark, c.Floor)
 	gapTo := j.from
 	if b := j.spoiled[0]; j.spoiled.length() > 0 {
-		if j.from > b-c.config().MinWindow().Milliseconds() {
+		if j.from > b-c.config().minWindow().Milliseconds() {
 			j.from, gapTo, j.spoiled = max(j.from, j.spoiled[1]), min(gapTo, b), span{}
 		} else {
 			j.limit = b
@@ -86,7 +86,7 @@ func TestLookLaw(t *testing.T) {
 		if known {
 			m.clocks = clocks{known: true, store: store - 7, within: within, at: m.mono - 7} // it was asked 7 ms ago
 			if off {
-				m.clocks.told = StoreClockOff
+				m.clocks.told = alarmStoreClockOff
 			}
 		} else {
 			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it returned once
@@ -337,7 +337,7 @@ func TestSomeKeysLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		r := newRig(t, 7, nil)
-		r.m.set.Random = random.Uint64
+		r.m.set.random = random.Uint64
 		r.m.lo = random.Uint64N(128)
 		r.m.hi = r.m.lo + random.Uint64N(128-r.m.lo)
 		r.m.prefer = pickOne(random, -1, 0, 127, int64(r.m.lo), int64(r.m.hi), random.Int64N(128))
@@ -675,7 +675,7 @@ func TestRounds(t *testing.T) {
 			r.m.listFree = never
 		}
 		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+5, r.wall })
-		r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
+		r.m.set.random = rand.New(rand.NewPCG(1, 1)).Uint64
 		r.m.pick()
 		var sizes []int
 		for r.m.op == opPick {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // version is the version of records, the only one that this package reads and
@@ -67,7 +66,7 @@ func nodeOf(name, key string) (uint64, error) {
 // ms returns t in Unix milliseconds, rounded up.
 func ms(t time.Time) int64 {
 	v := t.UnixMilli()
-	if t.Sub(time.UnixMilli(v)) > 0 && !mutant.On(mutant.RoundDown) {
+	if t.Sub(time.UnixMilli(v)) > 0 {
 		v++
 	}
 	return v
@@ -75,7 +74,7 @@ func ms(t time.Time) int64 {
 
 // timeOf returns the time of Unix milliseconds; never is the zero time.
 func timeOf(v int64) time.Time {
-	if v == never || v == 0 && mutant.On(mutant.ZeroIsNoTime) {
+	if v == never {
 		return time.Time{}
 	}
 	return time.UnixMilli(v).UTC()

@@ -39,8 +39,8 @@ func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
 	}
 	r := &rig{t: t, wall: rigTime, mono: 1_000_000, used: never}
 	tokens := uint64(0)
-	r.m = newMachine(Settings{Name: "s", AllNodes: true, Host: "h", Random: func() uint64 { tokens++; return tokens }})
-	r.m.set.Random = func() uint64 { return r.random }
+	r.m = newMachine(Settings{Name: "s", AllNodes: true, Host: "h", random: func() uint64 { tokens++; return tokens }})
+	r.m.set.random = func() uint64 { return r.random }
 	r.m.wall, r.m.mono = r.wall, r.mono
 	if !r.m.readConfig(c.encode()) {
 		t.Fatal(r.m.status.Err)
@@ -136,7 +136,7 @@ func (r *rig) read(value []byte) nodeRecord {
 // tokens gives the machine distinct nonces, and r.random as the random number.
 func (r *rig) tokens() {
 	n := uint64(0)
-	r.m.set.Random = func() uint64 {
+	r.m.set.random = func() uint64 {
 		if r.random != 0 {
 			return r.random
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A simCall is a kind of call that a program or an operator makes.
@@ -362,9 +361,6 @@ func (w *world) hand(p *member, x piece) {
 	}
 	w.fault(pausedCall)
 	w.alive(p, w.upTo(200*second), func() {
-		if mutant.On(mutant.SlotAcrossTerms) && p.g != nil {
-			x.n = p.t.number
-		}
 		w.giveTaken(p, x)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A member is a process, or its successors in the same place: after a crash,
@@ -120,7 +119,7 @@ func (w *world) start(p *member) {
 		p.numbers = *p.only
 	}
 	set := Settings{
-		Name: simName, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.Rand.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
+		Name: simName, Lo: p.numbers[0], Hi: p.numbers[1], random: w.Rand.Uint64, Host: fmt.Sprint(p.id), storeClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
 	if !w.byHand && w.Chance(0.7) {
@@ -255,9 +254,9 @@ func (w *world) act(p *member, a action) {
 }
 
 // alarm does what operators do after an alarm.
-func (w *world) alarm(p *member, i AlarmInfo) {
+func (w *world) alarm(p *member, i alarm) {
 	w.res.Alarms++
-	stops := i.Kind == RolledBack || i.Kind == Overlapped
+	stops := i.Kind == alarmRolledBack || i.Kind == alarmOverlapped
 	if stops && i.Until > i.From && w.store.restored == noTime && len(w.cloned) == 0 && w.stale < w.Now {
 		w.Fail("frozen: member %d takes a takeover of node %d for a store that went back", p.id, i.Node)
 	}
@@ -278,14 +277,11 @@ func (w *world) begin(p *member, a action) {
 	w.checkBegin(p, a)
 	info, _ := p.m.Info()
 	g := a.Grant()
-	if mutant.On(mutant.TickAtUntil) {
-		g.Until = g.Until.Add(p.formatOr(w).layout.Unit())
-	}
 	var err error
 	if p.g != nil {
 		err = p.g.Switch(g)
 	} else {
-		if g.From.Before(p.mark) && !mutant.On(mutant.StaleMemory) {
+		if g.From.Before(p.mark) {
 			g.From = p.mark
 		}
 		p.f = formatFor(info.Config.Layout)
@@ -313,14 +309,7 @@ func (w *world) options(p *member) *firn.Options {
 func (w *world) extend(p *member, a action) {
 	w.res.Renewals++
 	until := a.End()
-	if mutant.On(mutant.TickAtUntil) {
-		until = until.Add(p.formatOr(w).layout.Unit())
-	}
 	if p.g == nil {
-		return
-	}
-	if mutant.On(mutant.CursorBack) {
-		p.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: time.UnixMicro(w.clock(p)), Until: until}, w.options(p))
 		return
 	}
 	if err := p.g.Extend(until); err != nil {
@@ -447,9 +436,6 @@ func (w *world) whereIsIt(p *member, a action) (e event, ok bool) {
 		p.settled = p.revision
 	default:
 		p.revision = p.settled
-	}
-	if mutant.On(mutant.RevisionOnRead) {
-		p.revision = now
 	}
 	p.shown, p.revised = now, w.Now
 	return e, !back

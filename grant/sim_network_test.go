@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A network is the set of servers, and what the store knows about them: the
@@ -112,15 +111,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 		switch {
 		case h.foreign != nil:
 			w.fault(foreignAddress)
-			if !mutant.On(mutant.OwnerUnchecked) { // no record of this store names it
-				next()
-				return
-			}
-			if b, err := h.foreign.NextBatch(done, n); err == nil {
-				for id := range b.All() {
-					w.giveTaken(p, w.pieceOf(h.of, id))
-				}
-			}
+			next() // no record of this store names it
 		case h.p == nil || h.p.life != h.life:
 			next()
 		default:

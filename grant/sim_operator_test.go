@@ -7,8 +7,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
@@ -72,7 +70,7 @@ func (w *world) setWindow() {
 	c := w.config
 	if c.Window = min(c.Window<<w.Rand.IntN(4), 10*time.Minute); w.Chance(0.5) {
 		shortest := min(w.config.Window, 30*time.Second) // idle members lose shorter windows all the time
-		c.Window = max(w.config.Window>>w.Rand.IntN(4), c.MinWindow(), shortest).Truncate(time.Millisecond)
+		c.Window = max(w.config.Window>>w.Rand.IntN(4), c.minWindow(), shortest).Truncate(time.Millisecond)
 	}
 	w.fault(windowed)
 	w.announced(c)
@@ -382,10 +380,6 @@ func (w *world) fence() {
 
 // fenceNow fences the sequencer at this moment.
 func (w *world) fenceNow() error {
-	if mutant.On(mutant.NoFence) && w.unfenced {
-		w.unfenced = false
-		return nil
-	}
 	o := &FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
 	s := operator{w, w.byHand}
 	report, err := Fence(done, s, simName, o)

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A store is the database. If it has a standby, a write counts as applied when
@@ -18,9 +16,7 @@ import (
 type store struct {
 	w        *world
 	values   map[string][]byte
-	revision int64 // of all writes, and of keys and values: only for mutant.CompareRevision
-	rev      map[string]int64
-	revOf    map[string]int64
+	revision int64 // of all writes
 
 	epoch    int   // of connections: a request of an earlier one gets no answer
 	down     int64 // it does not answer until then
@@ -45,13 +41,12 @@ type write struct {
 // A backup is an earlier state of the store.
 type backup struct {
 	values   map[string][]byte
-	rev      map[string]int64
 	revision int64
 	known    time.Duration // the longest window then
 }
 
 func newStore(w *world) *store {
-	return &store{w: w, down: noTime, restored: noTime, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
+	return &store{w: w, down: noTime, restored: noTime, values: make(map[string][]byte)}
 }
 
 // do handles a request at this moment; by is nil for an operator. There is no
@@ -102,19 +97,8 @@ func (s *store) do(a action, by *member) (e event, answered bool) {
 // cas is the store's linearization point.
 func (s *store) cas(k string, old, next []byte, by *member) bool {
 	now := s.values[k]
-	same := bytes.Equal(now, old)
-	switch {
-	case mutant.On(mutant.CompareRevision) && old != nil && now != nil:
-		same = s.revOf[string(old)] == s.rev[k]
-	case (mutant.On(mutant.BlindRenewal) || mutant.On(mutant.ReleaseForeign)) && string(old) == "*":
-		same = true // this is how these two mistakes skip the comparison
-	}
-	if !same {
+	if !bytes.Equal(now, old) {
 		return false
-	}
-	if mutant.Enabled {
-		s.rev[k]++
-		s.revOf[string(next)] = s.rev[k]
 	}
 	s.revision++
 	s.values[k] = next
@@ -196,14 +180,14 @@ func (s *store) snapshot() *backup {
 	if s.standby != nil {
 		values, revision, known = s.standby, s.durable, s.knew
 	}
-	return &backup{maps.Clone(values), maps.Clone(s.rev), revision, known}
+	return &backup{maps.Clone(values), revision, known}
 }
 
 // restore restores a backup.
 func (s *store) restore(b *backup) {
 	s.epoch++
 	s.restored = s.w.Now
-	s.values, s.rev, s.revision, s.backup = maps.Clone(b.values), maps.Clone(b.rev), b.revision, nil
+	s.values, s.revision, s.backup = maps.Clone(b.values), b.revision, nil
 	s.w.known = b.known
 	s.standby, s.lagging, s.old = nil, nil, nil
 }

@@ -5,17 +5,12 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"reflect"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "run this seed alone (TestSeed)")
@@ -54,12 +49,12 @@ func soakTime() time.Duration {
 	return d
 }
 
-// inParallel calls do for the seeds 1 to n.
-func inParallel(n uint64, do func(seed uint64)) { inTime(n, 0, do) }
+// inParallel calls do for the seeds 1 to n, until the test fails.
+func inParallel(t *testing.T, n uint64, do func(seed uint64)) { inTime(t, n, 0, do) }
 
 // inTime calls do for the seeds 1 to n, and begins none after the limit, unless
-// it is 0. It returns the number of calls.
-func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
+// it is 0, or after the test has failed. It returns the number of calls.
+func inTime(t *testing.T, n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run is small, and makes much garbage
 	seeds := make(chan uint64)
 	var workers sync.WaitGroup
@@ -70,7 +65,7 @@ func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 			}
 		})
 	}
-	for begin := time.Now(); done < n && (limit == 0 || time.Since(begin) < limit); {
+	for begin := time.Now(); done < n && !t.Failed() && (limit == 0 || time.Since(begin) < limit); {
 		done++
 		seeds <- done
 	}
@@ -86,7 +81,7 @@ func TestSimulator(t *testing.T) {
 	var mu sync.Mutex
 	var sum result
 	began := time.Now()
-	seeds = inTime(seeds, soakTime(), func(seed uint64) {
+	seeds = inTime(t, seeds, soakTime(), func(seed uint64) {
 		r := runSim(seed, hours)
 		mu.Lock()
 		defer mu.Unlock()
@@ -159,7 +154,7 @@ func TestDeterminism(t *testing.T) {
 	if fullRun() {
 		seeds = 20
 	}
-	inParallel(seeds, func(seed uint64) {
+	inParallel(t, seeds, func(seed uint64) {
 		if a, b := runSim(seed, 2), runSim(seed, 2); a != b {
 			t.Errorf("seed %d: %+v, and then %+v", seed, a, b)
 		}
@@ -179,122 +174,37 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// A mistake is one of package mutant: what it breaks, and the focus in which it
-// shows soon; without one it shows in any run. A mistake that no simulation
-// detects, because it is made outside the machine, names the test that does.
-type mistake struct {
-	breaks    string
-	focus     focus
-	elsewhere string
-}
+var rolledBack = focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500}
 
-// mistakes are those of package mutant.
-//
-// Two are made in the generator's part of the simulator. "tick at until" moves
-// the limit by a tick, like a term with the test slot's tick <= until; "slot
-// across terms" composes an earlier slot again. "owner unchecked", "lineage
-// ignored" and "revision on read" are made in the simulator's model of a server
-// and of a Keeper, the latter two also in the Keeper.
-var mistakes = map[mutant.Mutant]mistake{
-	mutant.StartAtClock:     {breaks: "lemma 2: from is the clock, not max(clock, mark, floor)"},
-	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
-	mutant.TimeoutIsSuccess: {breaks: "lemmas 1, 4: a CAS without an answer counts as applied"},
-	mutant.BlindRenewal:     {breaks: "lemma 1: a renewal overwrites what is there"},
-	mutant.StaleMemory:      {breaks: "lemma 5: a node ID held before continues where its memory ended"},
-	mutant.CompareRevision: {
-		breaks: "lemmas 5, 7: a CAS compares revisions, not contents",
-		focus:  focus{Faults: []fault{restore, crashed, released, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
-	},
-	mutant.NoFence: {
-		breaks: "lemma 7: nothing is fenced after a restore",
-		focus:  focus{Faults: []fault{restore, released, crashed}, Window: 60_000, Every: 10_000, Brief: true},
-	},
-	mutant.FloorOnly: {
-		breaks: "lemma 7: a fence sets the floor and leaves the records",
-		focus:  focus{Faults: []fault{restore, suspended, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
-	},
-	mutant.TickAtUntil: {breaks: "lemma 3: the limit's own tick is used too"},
-	mutant.CursorBack:  {breaks: "lemma 3: a renewal puts the word back to the clock"},
-	mutant.NoConfigReread: {
-		breaks: "lemma 6: a claim is used without another look at the configuration",
-		focus:  focus{Faults: []fault{detachedAll, destroyedAll, crashed, crashed, released}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
-	},
-	mutant.ReleaseForeign: {
-		breaks: "lemma 2: a release overwrites what is there",
-		focus:  focus{Faults: []fault{released, suspended, partition}, Window: 5000, Every: 20_000},
-	},
-	mutant.SlotAcrossTerms: {
-		breaks: "lemma 3: a slot of one term, the node ID of the next",
-		focus:  focus{Faults: []fault{released, partition}, Window: 5000, Every: 10_000, Paused: 0.05},
-	},
-	mutant.TakeoverHeld: {breaks: "lemma 2: a held number is taken at the clock, below its mark"},
-	mutant.RangeIgnored: {breaks: "the range of a member"},
-	mutant.AdoptOnRead: {
-		breaks: "lemma 1: an attempt that a read shows counts as applied",
-		focus:  focus{World: "standby", Faults: []fault{lag, crashed, released}, Window: 5000, Every: 5000},
-	},
-	mutant.MarkUncapped: {
-		breaks: "lemma 7: a mark grows however far it is ahead of the clock",
-		focus:  focus{Faults: []fault{restore}, Calls: []simCall{callReserve}, Window: 30_000, Every: 20_000},
-	},
-	mutant.FenceShortWindow: {
-		breaks: "lemma 7: a fence knows no window but that of the configuration it finds",
-		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Every: 20_000},
-	},
-	mutant.FenceLowersMark: {
-		breaks: "lemma 7: a fence lowers a mark that lies above its floor",
-		focus:  focus{World: "wild", Faults: []fault{fenced, clockSet, released}, Window: 5000, Every: 5000},
-	},
-	mutant.FenceUnheard: {
-		breaks: "lemma 7: a window that ends above a new floor stays in use",
-		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Calls: []simCall{callReserve}, Window: 5000, Every: 300_000, Busy: 5000},
-	},
-	mutant.ZeroIsNoTime: {
-		breaks: "lemma 2: a window that begins or ends at Unix 0 has no beginning or end",
-		focus:  focus{World: "skewed", Format: "1960", Begin: -5 * second, Window: 5000, Coarse: true},
-	},
-	mutant.DropToClock: {
-		breaks: "lemma 2: a claim that is dropped returns to the clock",
-		focus:  focus{World: "wild", Faults: []fault{released, detachedAll, clockStep}, Calls: []simCall{callReserve}, Window: 5000, Every: 1000, Busy: 500, Slow: 0.3, Delay: 800},
-	},
-	mutant.RoundDown: {
-		breaks: "lemma 2: the mark of a release is rounded down to a millisecond",
-		focus:  focus{Format: "100us", Faults: []fault{released}, Every: 20_000, Busy: 500},
-	},
-	mutant.RecheckState: {
-		breaks: "lemma 6: after a claim the state is compared and not the bytes",
-		focus:  focus{World: "skewed", Faults: []fault{fenced, released, crashed}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
-	},
-	mutant.ShrunkRecord: {breaks: "freeze: a member whose record shrank continues", elsewhere: "grant.TestKeeperMistakes"},
-	mutant.SealAsync:    {breaks: "lemma 2: a Keeper continues before the seal has returned", elsewhere: "grant.TestKeeperMistakes"},
-	mutant.GapCrossed: {
-		breaks: "lemma 8: a window reaches into a span that a repair set apart",
-		focus:  focus{World: "wild", Faults: []fault{clockSet, crashed, released}, Window: 5000, Every: 20_000},
-	},
-	mutant.LineageIgnored: {breaks: "freeze: a member writes to a store that does not return its position", elsewhere: "grant.TestKeeperMistakes"},
-	mutant.RevisionOnRead: {
-		breaks: "freeze: a revision that only a read has shown must never fall",
-		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
-	},
-	mutant.FreezeUnsealed: {
-		breaks: "freeze: a member that finds another's window in its own uses the rest",
-		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
-	},
-	mutant.FromRenewed: {
-		breaks: "freeze: a renewal writes where it begins, not where its grant began",
-		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
-	},
-	mutant.WallForFrom: {
-		breaks: "freeze: a window is another's if the clock that wrote it is past ours",
-		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
-	},
-	mutant.OverlapAsTakeover: {
-		breaks: "freeze: another's window in ours is taken for a takeover",
-		focus:  focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500},
-	},
-	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
-	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor continues with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
-	mutant.OwnerUnchecked:   {breaks: "forwarding: IDs are passed on without a look at their owner"},
+// focuses are the worlds in which mistakes show soon, by the names of the
+// mistakes; others show in any run. TestMistakes makes the mistakes. "tick at
+// until" and "slot across terms" are made in the generator's part of the
+// simulator, "owner unchecked" and "revision on read" in its model of a server
+// and of a Keeper, the latter also in the Keeper.
+var focuses = map[string]focus{
+	"seal late":           {Faults: []fault{released, lateSeal}},
+	"compare revision":    {Faults: []fault{restore, crashed, released, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+	"no fence":            {Faults: []fault{restore, released, crashed}, Window: 60_000, Every: 10_000, Brief: true},
+	"floor only":          {Faults: []fault{restore, suspended, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+	"no config re-read":   {Faults: []fault{detachedAll, destroyedAll, crashed, crashed, released}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
+	"release foreign":     {Faults: []fault{released, suspended, partition}, Window: 5000, Every: 20_000},
+	"slot across terms":   {Faults: []fault{released, partition}, Window: 5000, Every: 10_000, Paused: 0.05},
+	"adopt on read":       {World: "standby", Faults: []fault{lag, crashed, released}, Window: 5000, Every: 5000},
+	"mark uncapped":       {Faults: []fault{restore}, Calls: []simCall{callReserve}, Window: 30_000, Every: 20_000},
+	"fence short window":  {World: "skewed", Faults: []fault{changed, restore}, Every: 20_000},
+	"fence lowers mark":   {World: "wild", Faults: []fault{fenced, clockSet, released}, Window: 5000, Every: 5000},
+	"fence unheard":       {World: "skewed", Faults: []fault{changed, restore}, Calls: []simCall{callReserve}, Window: 5000, Every: 300_000, Busy: 5000},
+	"zero means no time":  {World: "skewed", Format: "1960", Begin: -5 * second, Window: 5000, Coarse: true},
+	"drop to clock":       {World: "wild", Faults: []fault{released, detachedAll, clockStep}, Calls: []simCall{callReserve}, Window: 5000, Every: 1000, Busy: 500, Slow: 0.3, Delay: 800},
+	"round down":          {Format: "100us", Faults: []fault{released}, Every: 20_000, Busy: 500},
+	"recheck state":       {World: "skewed", Faults: []fault{fenced, released, crashed}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
+	"gap crossed":         {World: "wild", Faults: []fault{clockSet, crashed, released}, Window: 5000, Every: 20_000},
+	"revision on read":    {World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
+	"freeze unsealed":     rolledBack,
+	"from renewed":        rolledBack,
+	"wall for from":       rolledBack,
+	"overlap as takeover": rolledBack,
+	"claim ahead":         {World: "besieged, clock"},
 }
 
 // TestFocuses: faults that make mistakes show sooner are not mistakes
@@ -302,6 +212,8 @@ var mistakes = map[mutant.Mutant]mistake{
 func TestFocuses(t *testing.T) {
 	seeds, hours := uint64(1), 1
 	switch {
+	case os.Getenv("FIRN_MISTAKE") != "":
+		seeds, hours = 24, 2 // until it shows
 	case soak() && soakTime() == 0:
 		seeds, hours = 600, 2
 	case fullRun():
@@ -309,132 +221,13 @@ func TestFocuses(t *testing.T) {
 	case testing.Short():
 		t.Skip("it runs a world for each mistake; TestSimulator has a few runs of all")
 	}
-	for m, mistake := range mistakes {
-		if reflect.ValueOf(mistake.focus).IsZero() {
-			continue // as in TestSimulator
-		}
-		inParallel(seeds, func(seed uint64) {
-			if r := runWith(seed, hours, mistake.focus); r.Violation != "" {
-				t.Errorf("the focus for %q, seed %d: %s", m, seed, r.Violation)
-			}
+	for name, focus := range focuses {
+		t.Run(name, func(t *testing.T) {
+			inParallel(t, seeds, func(seed uint64) {
+				if r := runWith(seed, hours, focus); r.Violation != "" {
+					t.Errorf("seed %d: %s", seed, r.Violation)
+				}
+			})
 		})
 	}
-}
-
-// TestMutants enables one deliberate mistake at a time, and expects an oracle
-// or a test to detect it. Mistakes are compiled in with a tag, so the test
-// builds itself with it. The table is in the output of go test -v. It has those
-// that show soonest, and with FIRN_ALL=1 all.
-func TestMutants(t *testing.T) {
-	if mutant.Enabled {
-		testMutants(t)
-		return
-	}
-	if testing.Short() {
-		t.Skip("it builds the tests with every mistake, which takes minutes")
-	}
-	tests := []string{"TestMutants", "TestHistoric"}
-	for _, mistake := range mistakes {
-		if _, name, ok := strings.Cut(mistake.elsewhere, "."); ok && !slices.Contains(tests, name) {
-			tests = append(tests, name)
-		}
-	}
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=0", "-tags=firnmutant", "-run=^("+strings.Join(tests, "|")+")$", "-v", "-count=1",
-		".", "github.com/firnid/firn").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
-	reports := 0
-	for line := range strings.Lines(string(out)) {
-		if _, row, ok := strings.Cut(line, "table: "); ok {
-			t.Log(strings.TrimSpace(row))
-		}
-		if _, text, ok := strings.Cut(line, "report: "); ok {
-			t.Logf("report: %s", strings.TrimSpace(text))
-			reports++
-		}
-	}
-	for _, name := range tests {
-		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
-			t.Errorf("%s did not run", name)
-		}
-	}
-	if reports < 3 {
-		t.Errorf("%d reports, of mistakes and of incidents; the output was\n%s", reports, out)
-	}
-}
-
-// soonest are mistakes that usually show in the first hour.
-var soonest = []mutant.Mutant{
-	mutant.TimeoutIsSuccess, mutant.CursorBack, mutant.NoConfigReread, mutant.SlotAcrossTerms, mutant.RangeIgnored,
-	mutant.AdoptOnRead, mutant.FenceLowersMark, mutant.RoundDown, mutant.GapCrossed, mutant.RevisionOnRead,
-}
-
-func testMutants(t *testing.T) {
-	const most = uint64(24)
-	hours := 2
-	if !fullRun() {
-		hours = 1
-	}
-	const row = "table: %-20s | %-75s | %-8s | %3v | %6v | %s"
-	t.Logf(row, "mutant", "what it breaks", "oracle", "run", "hours", "what was seen")
-	caught, elsewhere, sum := 0, 0, 0.0
-	needed := make(map[mutant.Mutant]uint64) // runs
-	for _, m := range mutant.All() {
-		mistake, ok := mistakes[m]
-		switch {
-		case !ok:
-			t.Errorf("the mutant %q is not in the table", m)
-			continue
-		case mistake.elsewhere != "":
-			t.Logf(row, m, mistake.breaks, "test", "", "", mistake.elsewhere)
-			elsewhere++
-			continue
-		case !fullRun() && !slices.Contains(soonest, m):
-			continue
-		}
-		mutant.Set(m)
-		var mu sync.Mutex
-		first := result{Seed: most + 1}
-		tried := 0.0
-		inParallel(most, func(seed uint64) {
-			mu.Lock()
-			done := first.Seed < seed
-			mu.Unlock()
-			if done {
-				return
-			}
-			r := runWith(seed, hours, mistake.focus)
-			mu.Lock()
-			defer mu.Unlock()
-			tried += r.Hours
-			if r.Violation != "" && seed < first.Seed {
-				first = r
-			}
-		})
-		mutant.Set(mutant.None)
-		if first.Violation == "" {
-			t.Errorf("the mutant %q survives %.0f hours", m, tried)
-			continue
-		}
-		caught++
-		needed[m] = first.Seed
-		seen := float64(first.Seed-1)*float64(hours) + first.Hours
-		sum += seen
-		oracle, what, _ := strings.Cut(first.Violation, ": ")
-		t.Logf(row, m, mistake.breaks, oracle, first.Seed, fmt.Sprintf("%.2f", seen), what)
-	}
-
-	// The same runs without a mistake.
-	passed := 0
-	for m, seeds := range needed {
-		inParallel(seeds, func(seed uint64) {
-			if r := runWith(seed, hours, mistakes[m].focus); r.Violation != "" {
-				t.Errorf("without a mistake, seed %d of %q: %s", seed, m, r.Violation)
-			}
-		})
-		passed += int(seeds)
-	}
-	t.Logf("report: mutants: %d of %d caught, in %.1f simulated hours, and %d by tests; without a mistake the same %d runs pass, of %d hours each",
-		caught, len(mutant.All()), sum, elsewhere, passed, hours)
 }

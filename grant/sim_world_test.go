@@ -182,7 +182,7 @@ func (w *world) choose() {
 	}
 	w.config = w.anyConfig(w.format)
 	if w.focus.Window != 0 {
-		w.config.Window = max(time.Duration(w.focus.Window)*time.Millisecond, w.config.MinWindow())
+		w.config.Window = max(time.Duration(w.focus.Window)*time.Millisecond, w.config.minWindow())
 	}
 	w.res.World = fmt.Sprintf("%s, window %v, from %v, %v", w.format.name, w.config.Window, stamp(w.begins), w.shape.words())
 }
@@ -205,7 +205,7 @@ func stamp(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02
 func (w *world) anyConfig(f *format) Config {
 	c := Config{Layout: f.layout, MaxAhead: f.ahead}
 	windows := []time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute}
-	c.Window = max(windows[w.Rand.IntN(len(windows))], c.MinWindow())
+	c.Window = max(windows[w.Rand.IntN(len(windows))], c.minWindow())
 	return c
 }
 

@@ -195,9 +195,9 @@ func (s *story) member(f []string) {
 		if len(f) > 3 && f[1] == "nodes" {
 			set.AllNodes, set.Lo, set.Hi = false, uint64(s.number(f[2])), uint64(s.number(f[3]))
 			set.AllowClockAhead = len(f) > 4 && f[4] == "ahead"
-			set.StoreClock = len(f) > 4 && f[4] == "clock"
+			set.storeClock = len(f) > 4 && f[4] == "clock"
 		}
-		set.Random = func() uint64 {
+		set.random = func() uint64 {
 			s.random += 0x9E3779B97F4A7C15
 			z := s.random
 			z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
@@ -326,7 +326,7 @@ func (s *story) step(a *actor, e event) {
 			}
 			s.print("%s: is %s", a.name, text)
 		case actionAlarm:
-			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead", Overlapped: "overlapped"}[x.Alarm.Kind]
+			what := [...]string{alarmCloned: "cloned", alarmRolledBack: "rolled back", alarmClockJumped: "clock jumped", alarmTakenOver: "taken over", alarmFenced: "fenced", alarmStoreClockOff: "store clock off", alarmMembersAhead: "members ahead", alarmOverlapped: "overlapped"}[x.Alarm.Kind]
 			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
 		if x.isRequest() {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 )
 
 // manifests are the files that operators apply.

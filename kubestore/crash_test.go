@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 )
 
 // TestCrash: writers raise counters while the API server and its etcd are

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 )
 
 // A proxy stands between a store and the API server, like a load balancer. It

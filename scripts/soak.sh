@@ -3,7 +3,7 @@
 #
 #	scripts/soak.sh [TIME]        TIME such as 10m, 90m or 8h; the default is 8h
 #
-# Faults and load on stores, servers and clients, the simulator, mutants and every fuzz target
+# Faults and load on stores, servers and clients, the simulator and every fuzz target
 # share the time. From two hours on, the whole model is checked first, followed by tests of fixed
 # length and all tests under the race detector.
 #
@@ -48,6 +48,7 @@ timed_count=10
 
 # Tests of fixed length, which is minutes.
 long='. ./grant TestFocuses
+. ./internal/mistakes TestMistakes
 . ./grant/dirstore TestCrashStates
 . ./grant TestKubernetesFleet
 . ./sequencer TestFleet
@@ -101,14 +102,6 @@ run_race() {
 	return 1
 }
 
-# A part of the mutants; the next soak continues after them.
-run_mutants() {
-	sh scripts/mutate.sh -time "$1" >build/soak.mutate.log 2>&1 && code=0 || code=$?
-	test $code = 0 || cat build/soak.mutate.log
-	grep '^report: ' build/soak.mutate.log | sed 's/^report: /report /' >>"$facts"
-	return $code
-}
-
 run_fuzz() {
 	sh scripts/fuzz.sh "$1" >build/soak.fuzz.log 2>&1 && code=0 || code=$?
 	test $code = 0 || grep -v '^fuzz: elapsed' build/soak.fuzz.log
@@ -125,9 +118,6 @@ if [ "$budget" -ge 7200 ]; then
 	each_of "$long" 1
 	step 'all under the race detector' run_race
 fi
-left=$((budget - $(date +%s) + began))
-test $left -gt 60 || left=60
-step 'mutants of grant and sequencer' run_mutants "$((left / 10))s"
 left=$((budget - $(date +%s) + began))
 test $left -gt 60 || left=60
 targets=$(grep -rhs '^func Fuzz' --include='*_test.go' . | wc -l)

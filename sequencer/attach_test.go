@@ -32,7 +32,7 @@ func (s *slowWriteStore) CAS(ctx context.Context, key string, old, next []byte) 
 func TestAttachTriesAnew(t *testing.T) {
 	for range 20 {
 		bubble(t, func(t *testing.T, s grant.Store) {
-			pinned := &sequencer.Range{Lo: 3, Hi: 3}
+			pinned := &grant.Range{Lo: 3, Hi: 3}
 			a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
 			b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, Detached: true})
 			if err := b.Attach(t.Context()); !errors.Is(err, grant.ErrNodesExhausted) {
@@ -85,12 +85,12 @@ func TestLastWord(t *testing.T) {
 			}
 			all.Wait()
 			time.Sleep(time.Minute)
-			want := []sequencer.Phase{sequencer.Attached, sequencer.Detached}[seed%2]
+			want := []grant.Phase{grant.Holding, grant.Idle}[seed%2]
 			if got := q.State().Phase; got != want {
 				t.Errorf("seed %d: State is %v, want %v", seed, got, want)
 			}
 			id, err := q.Next(t.Context())
-			if (err == nil) != (want == sequencer.Attached) {
+			if (err == nil) != (want == grant.Holding) {
 				t.Errorf("seed %d: Next: %v, %v, when %v", seed, id, err, want)
 			} else if err == nil {
 				made.add(t, id)
@@ -157,7 +157,7 @@ func TestWhatWasAwaited(t *testing.T) {
 		return err
 	}
 	bubble(t, func(t *testing.T, s grant.Store) {
-		pinned := &sequencer.Range{Lo: 3, Hi: 3}
+		pinned := &grant.Range{Lo: 3, Hi: 3}
 		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
 		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, WaitForNode: true, Detached: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

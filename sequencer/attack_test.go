@@ -132,7 +132,7 @@ func TestAttackStoreBehind(t *testing.T) {
 			for time.Since(began) < 10*time.Minute {
 				c := &sequencer.Config{WaitForNode: true}
 				if pinned {
-					c.Nodes = &sequencer.Range{Lo: node, Hi: node}
+					c.Nodes = &grant.Range{Lo: node, Hi: node}
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				done := make(chan struct{})
@@ -231,13 +231,13 @@ func TestAttackStaleMany(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		mem := new(memstore.Store)
 		create(t, mem, sixteen, time.Minute)
-		q := open(t, mem, &sequencer.Config{Layout: sixteen, Nodes: &sequencer.Range{Lo: 3, Hi: 3}})
+		q := open(t, mem, &sequencer.Config{Layout: sixteen, Nodes: &grant.Range{Lo: 3, Hi: 3}})
 		next(t, q, 1)
 		s := &staleStore{Store: mem, many: map[string][]byte{}}
 		s.on.Store(true)
 		go func() { time.Sleep(5 * time.Second); s.on.Store(false) }()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{WaitForNode: true, Nodes: &sequencer.Range{Lo: 3, Hi: 3}})
+		_, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{WaitForNode: true, Nodes: &grant.Range{Lo: 3, Hi: 3}})
 		cancel()
 		t.Log(err, s.calls.Load(), "reads")
 		if s.calls.Load() > 200 {

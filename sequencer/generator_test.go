@@ -160,7 +160,7 @@ func testOptions(t *testing.T) {
 	if err != nil || n.Host != "here" || !n.Until.Equal(q.State().Until) || n.Owner != q.State().Owner {
 		t.Errorf("%+v, %v; it is %+v", n, err, q.State())
 	}
-	if stats := q.Stats(); stats.State.Phase != Attached || stats.State.Node != n.Node || stats.Keeper.Acquired != 1 {
+	if stats := q.Stats(); stats.State.Phase != grant.Holding || stats.State.Node != n.Node || stats.Keeper.Acquired != 1 {
 		t.Errorf("%+v", stats)
 	}
 	if _, err := q.NextBatch(t.Context(), 600_000); err != nil {

@@ -109,9 +109,9 @@ func (c *handClock) freeze(stand bool) {
 }
 
 // zero is the range with the only node ID that all want.
-var zero = &sequencer.Range{Lo: 0, Hi: 0}
+var zero = &grant.Range{Lo: 0, Hi: 0}
 
-func wanting(nodes *sequencer.Range) *sequencer.Config {
+func wanting(nodes *grant.Range) *sequencer.Config {
 	return &sequencer.Config{Layout: layout, Window: 30 * time.Second, Nodes: nodes, WaitForNode: true, AllowClockBehind: true}
 }
 
@@ -293,7 +293,7 @@ func backAndRestart(t *testing.T, s grant.Store) {
 func splitBrain(t *testing.T, s grant.Store) {
 	var all ids
 	l := newLink(s)
-	nodes := &sequencer.Range{Lo: 0, Hi: 1}
+	nodes := &grant.Range{Lo: 0, Hi: 1}
 	a, b := open(t, s, wanting(nodes)), open(t, l, wanting(nodes))
 	time.Sleep(2 * time.Second)
 	l.hold(false)

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/replicated"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -179,8 +179,8 @@ func TestLineageBeforeUse(t *testing.T) {
 func TestLineageAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
-		s := new(storetest.Replicated)
-		at := &movedStore{Replicated: s}
+		s := new(replicated.Store)
+		at := &movedStore{Store: s}
 		var members []*sequencer.Sequencer
 		for range 4 {
 			members = append(members, open(t, at, &sequencer.Config{Layout: firn.Default(), Window: time.Minute}))
@@ -239,11 +239,11 @@ func TestLineageAfterFailover(t *testing.T) {
 
 // A movedStore reports that it has lost some of its writes.
 type movedStore struct {
-	*storetest.Replicated
+	*replicated.Store
 	lost atomic.Int64
 }
 
 func (s *movedStore) Lineage(ctx context.Context) (string, int64, error) {
-	identity, revision, err := s.Replicated.Lineage(ctx)
+	identity, revision, err := s.Store.Lineage(ctx)
 	return identity, revision - s.lost.Load(), err
 }

@@ -503,25 +503,17 @@ func (m *member[I]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := State{Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
+	s := State{Phase: status.Phase, Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
 	if s.Err == nil {
 		s.Err = m.unusable
 	}
 	switch {
 	case m.closed:
-		return State{Phase: Closed}
-	case status.Phase == grant.Holding:
-		s.Phase = Attached
-	case status.Phase == grant.Losing:
-		s.Phase = Losing
-	case status.Phase == grant.Leaving:
-		s.Phase = Detaching
-	case errors.Is(status.Err, grant.ErrDestroyed):
-		s = State{Phase: Destroyed, Err: status.Err}
-	case status.Phase == grant.Joining:
-		s = State{Phase: Attaching, Err: s.Err}
-	default:
-		s = State{Phase: Detached}
+		return State{Err: ErrClosed}
+	case status.Phase == grant.Joining, errors.Is(status.Err, grant.ErrDestroyed):
+		return State{Phase: status.Phase, Err: s.Err}
+	case status.Phase == grant.Idle:
+		return State{}
 	}
 	return s
 }

@@ -72,13 +72,13 @@ func TestStatesOfMembers(t *testing.T) {
 					}
 				}
 			}
-			state := func(when string, want sequencer.Phase, wantErr error) {
+			state := func(when string, want grant.Phase, wantErr error) {
 				t.Helper()
 				if got := q.at.State(); got.Phase != want || !errors.Is(got.Err, wantErr) {
 					t.Errorf("%s, %s: it is %+v, want %v, %v", name, when, got, want, wantErr)
 				}
 			}
-			state("before Attach", sequencer.Detached, nil)
+			state("before Attach", grant.Idle, nil)
 			every("before Attach", grant.ErrDetached)
 
 			s.set(true)
@@ -86,13 +86,13 @@ func TestStatesOfMembers(t *testing.T) {
 			if err := q.at.Attach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Attach without a store: %v", name, err)
 			}
-			state("attaching", sequencer.Attaching, errCut)
+			state("attaching", grant.Joining, errCut)
 			cancel()
 			s.set(false)
 			if err := q.at.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			state("attached", sequencer.Attached, nil)
+			state("attached", grant.Holding, nil)
 			every("attached", nil)
 			if got := q.at.Stats(); got.IDs != 11 {
 				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
@@ -104,13 +104,13 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Errorf("%s: Detach without a store: %v", name, err)
 			}
 			cancel()
-			state("detaching", sequencer.Detaching, errCut)
+			state("detaching", grant.Leaving, errCut)
 			every("detaching", grant.ErrDetached)
 			s.set(false)
 			if err := q.at.Detach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			state("detached", sequencer.Detached, nil)
+			state("detached", grant.Idle, nil)
 			if err := q.at.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -123,13 +123,13 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
-			state("destroyed", sequencer.Destroyed, grant.ErrDestroyed)
+			state("destroyed", grant.Idle, grant.ErrDestroyed)
 			every("destroyed", grant.ErrDestroyed)
 
 			if err := q.at.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			state("closed", sequencer.Closed, nil)
+			state("closed", grant.Idle, sequencer.ErrClosed)
 			every("closed", sequencer.ErrClosed)
 			if err := q.at.Attach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
 				t.Errorf("%s: Attach of a closed one: %v", name, err)

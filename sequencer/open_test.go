@@ -48,7 +48,7 @@ func TestOpenRetried(t *testing.T) {
 	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
 		in2026(t, func(t *testing.T) {
 			s := slowStore{new(memstore.Store), 100 * time.Millisecond}
-			nodes := &sequencer.Range{Lo: 0, Hi: 3}
+			nodes := &grant.Range{Lo: 0, Hi: 3}
 			create(t, s.Store, sixteen, time.Minute)
 			for range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), patience*time.Millisecond)

@@ -27,9 +27,6 @@ var (
 	ErrNotYet = errors.New("sequencer: no window is open at this moment")
 )
 
-// A Range is the range of node IDs from Lo to Hi, both inclusive.
-type Range = grant.Range
-
 // Config configures how a sequencer is opened. The settings in the first part
 // are the same for every process that opens it, and set when it is created.
 // If they are zero, an existing sequencer's settings apply, or defaults if it
@@ -56,7 +53,7 @@ type Config struct {
 	// Nodes is the range of node IDs that this process may take; nil means all
 	// of the layout. A range of one pins the node ID: it is acquired only while
 	// no other process holds it.
-	Nodes *Range
+	Nodes *grant.Range
 
 	// WaitForNode makes calls wait, under their contexts, if no node ID is
 	// free. Without it, they fail at once with grant.ErrNodesExhausted.
@@ -91,37 +88,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Phase is the state of a sequencer in a process.
-type Phase uint8
-
-// The phases of a process.
-const (
-	Detached  Phase = iota // no node ID, and none wanted
-	Attaching              // no node ID yet
-	Attached               // IDs can be made
-	Losing                 // IDs can be made until the window ends, and another node ID is wanted
-	Detaching              // the node ID is being given back
-	Destroyed              // the sequencer is destroyed
-	Closed                 // Close was called
-)
-
-var phaseNames = [...]string{"detached", "attaching", "attached", "losing", "detaching", "destroyed", "closed"}
-
-// String returns the phase as a word.
-func (p Phase) String() string {
-	if int(p) >= len(phaseNames) {
-		return fmt.Sprintf("Phase(%d)", uint8(p))
-	}
-	return phaseNames[p]
-}
-
 // A State describes a sequencer in a process at one moment.
 type State struct {
-	Phase Phase
-	Node  uint64    // for Attached, Losing and Detaching
+	Phase grant.Phase
+	Node  uint64    // for Holding, Losing and Leaving
 	Until time.Time // exclusive end of the window; it is renewed as long as IDs are made
-	Owner string    // for Attached and Losing: the owner in the node ID's record, see grant.NodeInfo
-	Err   error     // what prevents progress, or nil
+	Owner string    // for Holding and Losing: the owner in the node ID's record, see grant.NodeInfo
+	Err   error     // what prevents progress, such as ErrClosed or grant.ErrDestroyed, or nil
 }
 
 // Stats are statistics of a sequencer in a process.
@@ -227,12 +200,6 @@ func (c *Config) now() time.Time {
 		return c.Now()
 	}
 	return time.Now()
-}
-
-// Destroy destroys a sequencer in the whole cluster; see grant.Destroy.
-func Destroy(ctx context.Context, s grant.Store, name string) error {
-	_, err := grant.Destroy(ctx, s, name, nil)
-	return err
 }
 
 // Next returns the next ID. It waits, under the context, like

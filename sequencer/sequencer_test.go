@@ -102,8 +102,8 @@ func TestOpenCompares(t *testing.T) {
 		zero := time.Duration(0)
 		for what, c := range map[string]sequencer.Config{
 			"short window":   {Layout: layout, Window: time.Second},
-			"range":          {Layout: layout, Nodes: &sequencer.Range{Lo: 1020, Hi: 1024}},
-			"reversed range": {Layout: layout, Nodes: &sequencer.Range{Lo: 2, Hi: 1}},
+			"range":          {Layout: layout, Nodes: &grant.Range{Lo: 1020, Hi: 1024}},
+			"reversed range": {Layout: layout, Nodes: &grant.Range{Lo: 2, Hi: 1}},
 			"128 bits":       {Layout: firn.MustParseLayout("boundary")},
 			"negative lag":   {Layout: layout, MaxLag: -1},
 		} {
@@ -142,7 +142,7 @@ func TestLife(t *testing.T) {
 		ctx := t.Context()
 		var all ids
 		q := open(t, s, &sequencer.Config{Layout: layout, Detached: true})
-		if got := q.State().Phase; got != sequencer.Detached {
+		if got := q.State().Phase; got != grant.Idle {
 			t.Errorf("opened detached, and is %v", got)
 		}
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDetached) {
@@ -153,7 +153,7 @@ func TestLife(t *testing.T) {
 			if err := errors.Join(q.Attach(ctx), q.Attach(ctx)); err != nil {
 				t.Fatal(err)
 			}
-			if got := q.State(); got.Phase != sequencer.Attached || got.Err != nil {
+			if got := q.State(); got.Phase != grant.Holding || got.Err != nil {
 				t.Errorf("attached, and is %+v", got)
 			}
 			made = append(made, next(t, q, 5000)...)
@@ -188,20 +188,20 @@ func TestLife(t *testing.T) {
 
 		// Destroyed right after a burst, and created again.
 		made = append(made, next(t, q, 4096*999)...)
-		if err := sequencer.Destroy(ctx, s, "orders"); err != nil {
+		if _, err := grant.Destroy(ctx, s, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := q.Next(ctx); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Next of a destroyed one = %v", err)
 		}
-		if got := q.State().Phase; got != sequencer.Destroyed {
+		if got := q.State().Phase; got != grant.Idle {
 			t.Errorf("destroyed, and is %v", got)
 		}
 		if _, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, grant.ErrDestroyed) {
 			t.Errorf("Open of a destroyed one = %v: it must be created again on purpose", err)
 		}
 		create(t, s, layout, 0)
-		other := open(t, s, &sequencer.Config{Layout: layout, Nodes: &sequencer.Range{Lo: 0, Hi: 0}})
+		other := open(t, s, &sequencer.Config{Layout: layout, Nodes: &grant.Range{Lo: 0, Hi: 0}})
 		synctest.Wait()
 		made = append(made, next(t, q, 5000)...)
 		all.add(t, made...)
@@ -218,7 +218,7 @@ func TestLife(t *testing.T) {
 		if err := q.Attach(ctx); !errors.Is(err, sequencer.ErrClosed) {
 			t.Errorf("Attach after Close = %v", err)
 		}
-		if got := q.State().Phase; got != sequencer.Closed {
+		if got := q.State().Phase; got != grant.Idle {
 			t.Errorf("closed, and is %v", got)
 		}
 	})
@@ -235,9 +235,9 @@ func TestRecreateAtOnce(t *testing.T) {
 		}
 		for range times {
 			create(t, s, layout, 0)
-			q := open(t, s, &sequencer.Config{Layout: layout, Nodes: &sequencer.Range{Lo: 3, Hi: 3}, WaitForNode: true})
+			q := open(t, s, &sequencer.Config{Layout: layout, Nodes: &grant.Range{Lo: 3, Hi: 3}, WaitForNode: true})
 			all.add(t, next(t, q, 4096*500)...) // half a second ahead
-			if err := sequencer.Destroy(t.Context(), s, "orders"); err != nil {
+			if _, err := grant.Destroy(t.Context(), s, "orders", nil); err != nil {
 				t.Fatal(err)
 			}
 			closeIt(t, q)
@@ -247,7 +247,7 @@ func TestRecreateAtOnce(t *testing.T) {
 
 func TestExhausted(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
-		two := &sequencer.Range{Lo: 10, Hi: 11}
+		two := &grant.Range{Lo: 10, Hi: 11}
 		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: two})
 		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: two})
 		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Nodes: two})
@@ -256,7 +256,7 @@ func TestExhausted(t *testing.T) {
 			t.Errorf("Open of a third = %v", err)
 		}
 		// Another range is not affected.
-		other := open(t, s, &sequencer.Config{Nodes: &sequencer.Range{Lo: 12, Hi: 12}})
+		other := open(t, s, &sequencer.Config{Nodes: &grant.Range{Lo: 12, Hi: 12}})
 		if got := other.State().Node; got != 12 {
 			t.Errorf("pinned to 12, and has %d", got)
 		}
@@ -642,6 +642,6 @@ func ExampleOpen() {
 	_, err = sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.MustParseLayout("twitter")})
 	fmt.Println(errors.Is(err, grant.ErrMismatch))
 	// Output:
-	// true attached
+	// true holding
 	// true
 }

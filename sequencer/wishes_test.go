@@ -177,14 +177,14 @@ func TestSwitchInUse(t *testing.T) {
 		state := q.State()
 		for range 200 {
 			time.Sleep(time.Second)
-			if state = q.State(); state.Phase == sequencer.Losing {
+			if state = q.State(); state.Phase == grant.Losing {
 				break
 			}
 			if _, err := q.TryNext(); err == nil {
 				made++
 			}
 		}
-		if state.Phase != sequencer.Losing || state.Node != node || state.Until.Before(time.Now()) {
+		if state.Phase != grant.Losing || state.Node != node || state.Until.Before(time.Now()) {
 			t.Errorf("after a fence above its window it is %+v", state)
 		}
 		time.Sleep(10 * time.Minute)
@@ -272,7 +272,7 @@ func TestCreatedAnew(t *testing.T) {
 		if err := q.Detach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := sequencer.Destroy(t.Context(), s, "orders"); err != nil {
+		if _, err := grant.Destroy(t.Context(), s, "orders", nil); err != nil {
 			t.Fatal(err)
 		}
 		create(t, s, layout, 2*time.Minute)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -28,11 +28,11 @@ type Static struct {
 // A Template is how the sequencer of a name differs from Config.Sequencers. The
 // zero value of a field changes nothing.
 type Template struct {
-	Layout   firn.Layout      // of a sequencer that is created
-	MaxAhead *time.Duration   // likewise
-	Window   time.Duration    // likewise
-	Nodes    *sequencer.Range // node IDs that this server may take
-	Existing bool             // the sequencer must exist; it is not created
+	Layout   firn.Layout    // of a sequencer that is created
+	MaxAhead *time.Duration // likewise
+	Window   time.Duration  // likewise
+	Nodes    *grant.Range   // node IDs that this server may take
+	Existing bool           // the sequencer must exist; it is not created
 }
 
 // TLS has the paths of PEM files.

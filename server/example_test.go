@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/stores"
@@ -80,7 +81,7 @@ func ExampleConfig() {
 		ForwardTo:    []string{"https://a:3476", "https://b:3476"},
 		ForwardToken: "token",
 		Template: func(name string) (server.Template, error) {
-			return server.Template{Existing: true, MaxAhead: &ahead, Nodes: &sequencer.Range{Hi: 511}}, nil
+			return server.Template{Existing: true, MaxAhead: &ahead, Nodes: &grant.Range{Hi: 511}}, nil
 		},
 	}
 	_ = server.Listener{Only: []server.Protocol{server.HTTP, server.RESP}}

@@ -111,12 +111,14 @@ func (s *source) figures() (all []metrics.Sequencer) {
 		return all
 	}
 	now := time.Now()
-	s.cluster.Stats(func(name string, s sequencer.Stats) {
-		m := made(name, s.Stats)
-		k := s.Keeper
-		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
+	s.cluster.Stats(func(name string, q sequencer.Stats) {
+		m := made(name, q.Stats)
+		k := q.Keeper
+		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(q.State, now), q.State.Node, q.State.Until.Sub(now)
 		m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
 		m.Applied = k.Applied
+		counts, counted := s.cluster.NodeCounts(name, now)
+		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		m.Acquired, m.Renewed, m.Released, m.Lost, m.Expired, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Expired, k.Alarms
 		all = append(all, m)
 	})
@@ -125,7 +127,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 
 // holds reports whether the sequencer holds a node ID now.
 func holds(s sequencer.State, now time.Time) bool {
-	return (s.Phase == sequencer.Attached || s.Phase == sequencer.Losing) && s.Until.After(now)
+	return (s.Phase == grant.Holding || s.Phase == grant.Losing) && s.Until.After(now)
 }
 
 // describe returns a function that describes this server to the others of its

@@ -7,60 +7,28 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/firnid/firn"
 )
 
-// Options configure the IDs that a server makes. A nil pointer and zero fields
+// Options configure the IDs that a Handler makes. A nil pointer and zero fields
 // mean the defaults given for each field.
 type Options struct {
 	// Layout is the layout of all sequencers; the zero Layout means
 	// firn.Default.
 	Layout firn.Layout
 
-	// Node is the server's node ID. The servers of one test need different
-	// ones.
+	// Node is the Handler's node ID. Those of one test need different ones.
 	Node uint64
 
 	// Generator configures the generators; nil means that IDs may be ahead of
 	// the clock by the layout's default.
 	Generator *firn.Options
-}
-
-// A Server is a Handler that listens on a local port until the test ends.
-type Server struct {
-	*Handler
-	URL string // for client.Config.Servers
-
-	server *httptest.Server
-}
-
-// NewServer starts a server. It ends the test if the options are invalid.
-func NewServer(t testing.TB, o *Options) *Server {
-	t.Helper()
-	h, err := NewHandler(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{Handler: h, server: httptest.NewServer(h)}
-	s.URL = s.server.URL
-	t.Cleanup(s.Close)
-	return s
-}
-
-// Close stops the server before the end of the test, and closes its
-// connections. It may be called more than once.
-func (s *Server) Close() {
-	s.Handler.Close()
-	s.server.CloseClientConnections()
-	s.server.Close()
 }
 
 // A Handler answers requests for IDs of any name; each name has its own
@@ -89,7 +57,7 @@ type batch struct {
 	appendRuns func(b []byte, f firn.Format) []byte // as JSON, with a comma after each
 }
 
-// NewHandler returns a Handler, for a test that has its own server.
+// NewHandler returns a Handler. A test passes it to httptest.NewServer.
 func NewHandler(o *Options) (*Handler, error) {
 	h := &Handler{options: *cmp.Or(o, new(Options)), closed: make(chan struct{})}
 	if h.options.Layout.IsZero() {

@@ -17,9 +17,27 @@ import (
 	"github.com/firnid/firn/client/clienttest"
 )
 
+// A server is a Handler that listens.
+type server struct {
+	*clienttest.Handler
+	*httptest.Server
+}
+
+// start starts a server, which ends with the test.
+func start(t *testing.T, o *clienttest.Options) server {
+	t.Helper()
+	h, err := clienttest.NewHandler(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server{h, httptest.NewServer(h)}
+	t.Cleanup(func() { h.Close(); s.Server.Close() })
+	return s
+}
+
 // A test of a program.
 func TestServer(t *testing.T) {
-	one, two := clienttest.NewServer(t, &clienttest.Options{Node: 1}), clienttest.NewServer(t, &clienttest.Options{Node: 2})
+	one, two := start(t, &clienttest.Options{Node: 1}), start(t, &clienttest.Options{Node: 2})
 	c, err := client.New(client.Config{Servers: []string{one.URL, two.URL}})
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +68,10 @@ func TestServer(t *testing.T) {
 	if one.Requests() == 0 || two.Requests() == 0 {
 		t.Errorf("%d and %d requests, want some to each", one.Requests(), two.Requests())
 	}
-	one.Close()
-	one.Close()
+	one.Handler.Close()
+	one.Handler.Close()
+	one.CloseClientConnections()
+	one.Server.Close()
 	batches(5)
 	if taken := one.Taken() + two.Taken(); taken < uint64(len(seen)) {
 		t.Errorf("%d IDs were taken, and %d have come", taken, len(seen))
@@ -60,7 +80,7 @@ func TestServer(t *testing.T) {
 
 // The lost answer costs IDs.
 func TestDropNext(t *testing.T) {
-	s := clienttest.NewServer(t, nil)
+	s := start(t, nil)
 	s.DropNext(1)
 	c, err := client.New(client.Config{Servers: []string{s.URL}})
 	if err != nil {
@@ -73,7 +93,7 @@ func TestDropNext(t *testing.T) {
 }
 
 func TestRequireToken(t *testing.T) {
-	s := clienttest.NewServer(t, nil)
+	s := start(t, nil)
 	s.RequireToken("secret")
 	for token, want := range map[string]int{"": 401, "wrong": 401, "secret": 0} {
 		c, err := client.New(client.Config{Servers: []string{s.URL}, Token: token})
@@ -146,7 +166,7 @@ func TestClockThatPanics(t *testing.T) {
 		}
 		return time.Now()
 	}
-	s := clienttest.NewServer(t, &clienttest.Options{Generator: &firn.Options{Now: now}})
+	s := start(t, &clienttest.Options{Generator: &firn.Options{Now: now}})
 	c, err := client.New(client.Config{Servers: []string{s.URL}, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)

@@ -201,7 +201,6 @@ type simRun struct {
 	history  []*record
 	errors   []string // errors that no call should return
 	trace    []string
-	mutant   mutant
 }
 
 func (r *simRun) tick() int64 {
@@ -211,7 +210,7 @@ func (r *simRun) tick() int64 {
 
 // disk returns the disk as a process sees it.
 func (r *simRun) disk(p *simProcess) *simDisk {
-	return &simDisk{world: r.world, process: p, mutant: r.mutant, trace: func(call string) {
+	return &simDisk{world: r.world, process: p, trace: func(call string) {
 		r.trace = append(r.trace, p.name+": "+call)
 	}}
 }
@@ -458,7 +457,7 @@ func (ch *checker) recover(r *simRun, state simState, ops map[string][]history.O
 			}
 		}
 	}
-	disk := &simDisk{world: w, mutant: r.mutant, trace: failsAgain}
+	disk := &simDisk{world: w, trace: failsAgain}
 	s, err := openDisk(disk, "simulated", false)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -500,12 +499,12 @@ func (ch *checker) recover(r *simRun, state simState, ops map[string][]history.O
 }
 
 // explore visits all orders of a scenario, until one is wrong.
-func explore(t *testing.T, sc scenario, m mutant, ch *checker) (orders int, err error) {
+func explore(t *testing.T, sc scenario, ch *checker) (orders int, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(explorer)
 		for {
 			orders++
-			r := &simRun{scenario: sc, explorer: e, checker: ch, mutant: m}
+			r := &simRun{scenario: sc, explorer: e, checker: ch}
 			if err = r.run(); err != nil {
 				err = fmt.Errorf("%w\ncalls:\n\t%s", err, strings.Join(r.trace, "\n\t"))
 				// The state ends here; let all goroutines end.
@@ -541,7 +540,7 @@ func TestCrashStates(t *testing.T) {
 					sc.preempts = min(sc.preempts, 1)
 				}
 				ch := &checker{seen: make(map[string]bool)}
-				n, err := explore(t, sc, noMutant, ch)
+				n, err := explore(t, sc, ch)
 				if err != nil {
 					t.Error(err)
 				}
@@ -558,34 +557,5 @@ func TestCrashStates(t *testing.T) {
 	if !t.Failed() {
 		t.Logf("report: directory store in %d scenarios, %d orders of calls: %d moments of power loss, %d different crash states, %d recoveries, all right",
 			len(scenarios()), orders, total.moments, total.states, total.recovered)
-	}
-}
-
-// TestMutants omits one thing at a time that the store does or needs. The
-// scenarios of TestCrashStates must detect each.
-func TestMutants(t *testing.T) {
-	for m, name := range map[mutant]string{
-		noFileSync:     "one process replaces and creates",
-		noDirSync:      "one process replaces and creates",
-		syncsFirst:     "one process replaces and creates",
-		inPlace:        "one process replaces and creates",
-		ignoresErrors:  "one process replaces and creates",
-		noLocks:        "two processes replace",
-		readersTrust:   "another reads, and acts on it",
-		createdSettled: "another is refused",
-		syncsAgain:     "an fsync fails, and another process continues",
-		sharesErrors:   "an fsync fails under two threads",
-	} {
-		t.Run(string(m), func(t *testing.T) {
-			t.Parallel()
-			all := scenarios()
-			i := slices.IndexFunc(all, func(sc scenario) bool { return sc.name == name })
-			ch := &checker{seen: make(map[string]bool)}
-			n, err := explore(t, all[i], m, ch)
-			if err == nil {
-				t.Fatalf("mutant %q is not caught in %d orders of %q", m, n, name)
-			}
-			t.Logf("caught in order %d of %q after %d crash states: %v", n, name, ch.states, err)
-		})
 	}
 }

@@ -222,28 +222,9 @@ type simDisk struct {
 	world   *simWorld
 	process *simProcess
 	threads *simThreads // nil without a scheduler
-	mutant  mutant
 	trace   func(call string)
 	fault   func(call string) error // for tests of one fault
-	shared  *simDirectory           // for the mutant of that name
 }
-
-// A mutant omits something that the store does or needs from its disk.
-type mutant string
-
-const (
-	noMutant       mutant = ""
-	noFileSync     mutant = "no fsync of the file"
-	noDirSync      mutant = "no fsync of the directory"
-	inPlace        mutant = "no rename: the record is written in place"
-	noLocks        mutant = "no locks"
-	readersTrust   mutant = "readers trust what they see"
-	createdSettled mutant = "records look settled at once"
-	syncsAgain     mutant = "an unsettled record is only synced again"
-	ignoresErrors  mutant = "an fsync that fails is taken for done"
-	sharesErrors   mutant = "one opening of the directory for all"
-	syncsFirst     mutant = "fsync of the directory before the rename"
-)
 
 var errSimulated = errors.New("input/output error, simulated")
 
@@ -302,7 +283,7 @@ func (d *simDisk) read(name string) ([]byte, bool, error) {
 	if i == nil {
 		return nil, false, fs.ErrNotExist
 	}
-	return slices.Clone(i.data), i.settled || d.mutant == readersTrust, nil
+	return slices.Clone(i.data), i.settled, nil
 }
 
 func (d *simDisk) create(name string) (file, error) {
@@ -311,22 +292,10 @@ func (d *simDisk) create(name string) (file, error) {
 	}
 	d.world.mu.Lock()
 	defer d.world.mu.Unlock()
-	if d.mutant == inPlace {
-		if key, ok := strings.CutPrefix(name, tempPrefix); ok && key != "" {
-			name = recordPrefix + key
-			i := d.world.see(name)
-			if i == nil {
-				i = new(simInode)
-				d.world.put(name, i)
-			}
-			i.data, i.synced, i.settled = nil, false, false
-			return &simFile{d, name, i}, nil
-		}
-	}
 	if d.world.see(name) != nil {
 		return nil, fs.ErrExist
 	}
-	i := &simInode{settled: d.mutant == createdSettled}
+	i := new(simInode)
 	d.world.put(name, i)
 	return &simFile{d, name, i}, nil
 }
@@ -349,15 +318,9 @@ func (d *simDisk) rename(from, to string) error {
 	}
 	d.world.mu.Lock()
 	defer d.world.mu.Unlock()
-	i, was := d.world.see(from), d.world.see(to)
-	switch {
-	case d.mutant == inPlace && i == nil:
-		return nil
-	case i == nil:
+	i := d.world.see(from)
+	if i == nil {
 		return fs.ErrNotExist
-	case d.mutant == syncsAgain && was != nil && string(was.data) == string(i.data) && !was.settled:
-		d.world.put(from, nil)
-		return nil
 	}
 	d.world.put(from, nil)
 	d.world.put(to, i)
@@ -379,22 +342,8 @@ func (d *simDisk) remove(name string) error {
 
 func (d *simDisk) directory() (file, error) {
 	d.world.mu.Lock()
-	f := &simDirectory{disk: d, told: d.world.errors}
-	d.world.mu.Unlock()
-	switch d.mutant {
-	case sharesErrors:
-		if d.shared == nil {
-			d.shared = f
-		}
-		return d.shared, nil
-	case syncsFirst:
-		err := f.Sync()
-		f.deaf = true
-		return f, err
-	case noDirSync:
-		f.deaf = true
-	}
-	return f, nil
+	defer d.world.mu.Unlock()
+	return &simDirectory{disk: d, told: d.world.errors}, nil
 }
 
 func (d *simDisk) lock(name string) (lock, error) {
@@ -429,18 +378,12 @@ func (f *simFile) Write(p []byte) (int, error) {
 }
 
 func (f *simFile) Sync() error {
-	if f.disk.mutant == noFileSync {
-		return nil
-	}
 	err := f.disk.step("sync " + f.name)
 	f.disk.world.mu.Lock()
 	defer f.disk.world.mu.Unlock()
 	switch {
 	case err != nil:
 		f.i.lost = true
-		if f.disk.mutant == ignoresErrors {
-			err = nil
-		}
 	case !f.i.lost:
 		f.i.synced = true
 	}
@@ -452,8 +395,7 @@ func (f *simFile) Close() error { return nil }
 // A simDirectory is one opening of the directory.
 type simDirectory struct {
 	disk *simDisk
-	told int  // how many errors this opening has reported, or preceded it
-	deaf bool // Sync does nothing
+	told int // how many errors this opening has reported, or preceded it
 }
 
 func (*simDirectory) Write([]byte) (int, error) { return 0, fs.ErrInvalid }
@@ -461,9 +403,6 @@ func (*simDirectory) Close() error              { return nil }
 
 func (f *simDirectory) Sync() error {
 	w := f.disk.world
-	if f.deaf {
-		return nil
-	}
 	err := f.disk.step("sync directory")
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -474,9 +413,6 @@ func (f *simDirectory) Sync() error {
 		}
 		w.errors++
 		f.told = w.errors
-		if f.disk.mutant == ignoresErrors {
-			return nil
-		}
 		return err
 	}
 	for _, n := range w.files {
@@ -503,7 +439,7 @@ func (l *simLock) try() (bool, error) {
 	w := l.disk.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if holder := w.locks[l.name]; holder != nil && (l.disk.mutant != noLocks || l.name == lockPrefix) {
+	if holder := w.locks[l.name]; holder != nil {
 		if l.disk.threads != nil {
 			l.disk.threads.current().waits.set(l.name)
 		}

@@ -166,7 +166,7 @@ func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byt
 // whether the value was written, and the store has failed.
 //
 // Everything depends on the order: content, fsync, rename, fsync, mark.
-// TestCrashStates has a mutant for each omitted step.
+// TestMistakes omits each step, and TestCrashStates notices.
 func (s *Store) write(ctx context.Context, c *call, name, key string, value []byte) error {
 	temp, record := tempPrefix+name, recordPrefix+name
 	if err := s.writeFile(temp, encodeRecord(key, value)); err != nil {

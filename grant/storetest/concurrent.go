@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -15,7 +16,7 @@ import (
 
 // increment raises the number of a key by one, with as many attempts as
 // necessary. It returns false if the context is done or the test has failed.
-func increment(t tb, ctx context.Context, s grant.Store, key string) bool {
+func increment(t *testing.T, ctx context.Context, s grant.Store, key string) bool {
 	for !t.Failed() {
 		now, err := s.Get(ctx, key)
 		if err != nil {
@@ -43,7 +44,7 @@ func increment(t tb, ctx context.Context, s grant.Store, key string) bool {
 
 // incrementAll increments a counter from many goroutines, which share the
 // stores over the same data.
-func incrementAll(t tb, workers int, stores ...*subject) {
+func incrementAll(t *testing.T, workers int, stores ...*subject) {
 	t.Helper()
 	const times = 20
 	var wg sync.WaitGroup
@@ -65,9 +66,9 @@ func incrementAll(t tb, workers int, stores ...*subject) {
 	}
 }
 
-func testIncrements(t tb, su suite) { incrementAll(t, 16, su.new(t)) }
+func testIncrements(t *testing.T, su suite) { incrementAll(t, 16, su.new(t)) }
 
-func testCreators(t tb, su suite) {
+func testCreators(t *testing.T, su suite) {
 	s := su.new(t)
 	for round := range 20 {
 		key := fmt.Sprintf("created/%d", round)
@@ -98,7 +99,7 @@ func testCreators(t tb, su suite) {
 	}
 }
 
-func testContextBefore(t tb, su suite) {
+func testContextBefore(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "1", true)
 	canceled, cancel := context.WithCancel(s.ctx)
@@ -130,7 +131,7 @@ func testContextBefore(t tb, su suite) {
 
 // testContextMeanwhile lets contexts end during calls. Each key has a single
 // writer, which therefore knows its value.
-func testContextMeanwhile(t tb, su suite) {
+func testContextMeanwhile(t *testing.T, su suite) {
 	s := su.new(t)
 	var applied, notApplied, unknown atomic.Int64
 	var wg sync.WaitGroup
@@ -186,7 +187,7 @@ func testContextMeanwhile(t tb, su suite) {
 	t.Logf("CAS whose context ended at some moment: %d applied, %d not sent, %d unknown", applied.Load(), notApplied.Load(), unknown.Load())
 }
 
-func testClose(t tb, su suite) {
+func testClose(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "0", true)
 	s.cas("a", "0", "1", true)
@@ -235,7 +236,7 @@ func (s *subject) wantClosed(soon time.Duration) {
 
 // testCloseMeanwhile closes the store during calls. All must return, and their
 // results must agree with what is found when the store is opened again.
-func testCloseMeanwhile(t tb, su suite) {
+func testCloseMeanwhile(t *testing.T, su suite) {
 	s := su.new(t)
 	var acknowledged, unknown atomic.Int64
 	var wg sync.WaitGroup
@@ -291,7 +292,7 @@ func testCloseMeanwhile(t tb, su suite) {
 	}
 }
 
-func testReopen(t tb, su suite) {
+func testReopen(t *testing.T, su suite) {
 	if su.reopen == nil {
 		t.Skip("the store's data cannot be opened again: no Options.Reopen")
 	}
@@ -339,7 +340,7 @@ func testReopen(t tb, su suite) {
 }
 
 // testTwoAtOnce uses two stores over the same data.
-func testTwoAtOnce(t tb, su suite) {
+func testTwoAtOnce(t *testing.T, su suite) {
 	if su.reopen == nil {
 		t.Skip("the store's data cannot be opened again: no Options.Reopen")
 	}

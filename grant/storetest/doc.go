@@ -10,6 +10,5 @@
 //
 // The suite cannot check whether a value survives a loss of power, a failover
 // or a partition. That needs a separate test for each store, and the uniqueness
-// of IDs depends on it. Replicated is the counterpart: a store for testing
-// users of stores, which in a failover loses values that only a read has shown.
+// of IDs depends on it.
 package storetest

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/firnid/firn/grant"
 )
@@ -21,7 +22,7 @@ func oddKeys() []string {
 	}
 }
 
-func testKeys(t tb, su suite) {
+func testKeys(t *testing.T, su suite) {
 	s := su.new(t)
 	keys := oddKeys()
 	for _, key := range keys {
@@ -47,7 +48,7 @@ func testKeys(t tb, su suite) {
 	}
 }
 
-func testBadKeys(t tb, su suite) {
+func testBadKeys(t *testing.T, su suite) {
 	s := su.new(t)
 	for _, key := range []string{
 		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".a", "-a", "_a", ":a", "a/-b", "a/.b",

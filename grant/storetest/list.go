@@ -10,10 +10,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 )
 
-func testListPrefix(t tb, su suite) {
+func testListPrefix(t *testing.T, su suite) {
 	s := su.new(t)
 	s.wantEmpty()
 	keys := oddKeys()
@@ -70,7 +71,7 @@ func numbered(format string, n int) []string {
 
 // testListLong has more keys than a page of common databases: 1,000. Most begin
 // with the previous one, so that a page ends between such keys.
-func testListLong(t tb, su suite) {
+func testListLong(t *testing.T, su suite) {
 	s := su.new(t)
 	var want []string
 	for _, key := range numbered("long/%03d", 401) {
@@ -83,7 +84,7 @@ func testListLong(t tb, su suite) {
 	sameKeys(t, `List("long/400")`, got, want[1200:])
 }
 
-func testListStops(t tb, su suite) {
+func testListStops(t *testing.T, su suite) {
 	s := su.new(t)
 	keys := numbered("k/%d", 10)
 	s.fill(keys)
@@ -100,7 +101,7 @@ func testListStops(t tb, su suite) {
 	}
 }
 
-func testListYield(t tb, su suite) {
+func testListYield(t *testing.T, su suite) {
 	s := su.new(t)
 	s.fill(numbered("k/%d", 10))
 	n := 0
@@ -134,7 +135,7 @@ func testListYield(t tb, su suite) {
 
 // testListChanges calls List while other goroutines raise the numbers of all
 // keys and create new ones.
-func testListChanges(t tb, su suite) {
+func testListChanges(t *testing.T, su suite) {
 	s := su.new(t)
 	keys := numbered("k/%02d", 30)
 	s.fill(keys)
@@ -215,7 +216,7 @@ func testListChanges(t tb, su suite) {
 	wg.Wait()
 }
 
-func testContextInList(t tb, su suite) {
+func testContextInList(t *testing.T, su suite) {
 	s := su.new(t)
 	keys := numbered("k/%03d", 100)
 	s.fill(keys)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -25,7 +26,7 @@ func optional[T any](s *subject) T {
 	return t
 }
 
-func testGetMany(t tb, su suite) {
+func testGetMany(t *testing.T, su suite) {
 	s := su.new(t)
 	m := optional[grant.MultiGetter](s)
 	got, err := m.GetMany(s.ctx, nil)
@@ -64,7 +65,7 @@ func testGetMany(t tb, su suite) {
 
 // testGetManyInOrder reads keys together while a goroutine writes each of them
 // after the keys that follow it.
-func testGetManyInOrder(t tb, su suite) {
+func testGetManyInOrder(t *testing.T, su suite) {
 	s := su.new(t)
 	m := optional[grant.MultiGetter](s)
 	keys := numbered("order/%d", 8)
@@ -114,7 +115,7 @@ func testGetManyInOrder(t tb, su suite) {
 	wg.Wait()
 }
 
-func testWatch(t tb, su suite) {
+func testWatch(t *testing.T, su suite) {
 	s := su.new(t)
 	w := optional[grant.Watcher](s)
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -153,7 +154,7 @@ func testWatch(t tb, su suite) {
 }
 
 // wantDone fails the test unless the channel is closed soon.
-func (su suite) wantDone(t tb, what string, c <-chan struct{}) {
+func (su suite) wantDone(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	timeout := time.After(su.soon)
 	for {
@@ -169,7 +170,7 @@ func (su suite) wantDone(t tb, what string, c <-chan struct{}) {
 	}
 }
 
-func testLineage(t tb, su suite) {
+func testLineage(t *testing.T, su suite) {
 	s := su.new(t)
 	l := optional[grant.Lineage](s)
 	identity, revision, err := l.Lineage(s.ctx)
@@ -204,7 +205,7 @@ func testLineage(t tb, su suite) {
 	}
 }
 
-func testClock(t tb, su suite) {
+func testClock(t *testing.T, su suite) {
 	s := su.new(t)
 	c := optional[grant.Clock](s)
 	first, resolution, err := c.Time(s.ctx)

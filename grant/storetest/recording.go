@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -16,7 +17,7 @@ import (
 
 // testHistories runs a few goroutines that read and write a few keys, and
 // checks whether their results are consistent with one register per key.
-func testHistories(t tb, su suite) {
+func testHistories(t *testing.T, su suite) {
 	s := su.new(t)
 	const (
 		workers = 4
@@ -111,7 +112,7 @@ func (r *recorder) add(key string, op history.Operation) {
 	}
 }
 
-func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, keys, initial []string, times, values int) {
+func (r *recorder) work(t *testing.T, ctx context.Context, by string, rng *rand.Rand, keys, initial []string, times, values int) {
 	last := make([]string, len(keys)) // what the worker believes to be stored
 	copy(last, initial)
 	for range times {

@@ -34,13 +34,13 @@ func RunWith(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
 	t.Helper()
 	o = cmp.Or(o, new(Options))
 	su := suite{
-		open: func(t tb) grant.Store { return open(t.(*testing.T)) },
+		open: open,
 		time: cmp.Or(o.Time, time.Second),
 		busy: 300 * time.Millisecond,
 		soon: 5 * time.Minute,
 	}
 	if o.Reopen != nil {
-		su.reopen = func(t tb, first grant.Store) grant.Store { return o.Reopen(t.(*testing.T), first) }
+		su.reopen = o.Reopen
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { c.run(t, su) })
@@ -50,11 +50,11 @@ func RunWith(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
 // A testCase is one test of the suite.
 type testCase struct {
 	name string
-	run  func(t tb, su suite)
+	run  func(t *testing.T, su suite)
 }
 
-// cases returns all tests of the suite. TestBrokenStores shows for each that
-// some broken store fails it.
+// cases returns all tests of the suite. TestMistakes shows for each that some
+// broken store fails it.
 func cases() []testCase {
 	return []testCase{
 		{"absent", testAbsent},
@@ -92,25 +92,12 @@ func cases() []testCase {
 	}
 }
 
-// A tb is the part of testing.T that the tests use, so that the suite's own
-// tests can run them on stores that must fail.
-type tb interface {
-	Helper()
-	Context() context.Context
-	Cleanup(func())
-	Skip(args ...any)
-	Logf(format string, args ...any)
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Failed() bool
-}
-
 // A suite holds the store and the settings for a test.
 type suite struct {
-	open   func(t tb) grant.Store
-	reopen func(t tb, first grant.Store) grant.Store // or nil
-	time   time.Duration                             // as in Options
-	busy   time.Duration                             // how long other tests keep the store busy
+	open   func(t *testing.T) grant.Store
+	reopen func(t *testing.T, first grant.Store) grant.Store // or nil
+	time   time.Duration                                     // as in Options
+	busy   time.Duration                                     // how long other tests keep the store busy
 
 	// soon is how long a call may take after its context is done or its store
 	// is closed. It is long, so that a busy machine fails no test.
@@ -118,18 +105,18 @@ type suite struct {
 }
 
 // new opens an empty store, and closes it at the end of the test.
-func (su suite) new(t tb) *subject {
+func (su suite) new(t *testing.T) *subject {
 	t.Helper()
 	return su.subject(t, su.open(t))
 }
 
 // again opens another store over the data of first.
-func (su suite) again(t tb, first *subject) *subject {
+func (su suite) again(t *testing.T, first *subject) *subject {
 	t.Helper()
 	return su.subject(t, su.reopen(t, first.Store))
 }
 
-func (su suite) subject(t tb, s grant.Store) *subject {
+func (su suite) subject(t *testing.T, s grant.Store) *subject {
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close = %v", err)

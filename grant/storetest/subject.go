@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/firnid/firn/grant"
 )
@@ -14,7 +15,7 @@ import (
 // A subject is a store under test, with calls that fail the test if the store
 // does not do what is wanted.
 type subject struct {
-	t tb
+	t *testing.T
 	grant.Store
 	ctx context.Context // of calls for which the context does not matter
 }
@@ -77,7 +78,7 @@ func (s *subject) wantEmpty() {
 
 // notSent fails the test unless err matches grant.ErrNotSent and, unless it is
 // nil, cause.
-func notSent(t tb, what string, err, cause error) {
+func notSent(t *testing.T, what string, err, cause error) {
 	t.Helper()
 	if !errors.Is(err, grant.ErrNotSent) {
 		t.Errorf("%s = %v, want an error that matches grant.ErrNotSent", what, err)
@@ -107,7 +108,7 @@ func bytesOf(n int) string {
 }
 
 // sameKeys fails the test unless the keys are those wanted, in that order.
-func sameKeys(t tb, what string, got, want []string) {
+func sameKeys(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	if slices.Equal(got, want) {
 		return

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/firnid/firn/grant"
 )
 
-func testAbsent(t tb, su suite) {
+func testAbsent(t *testing.T, su suite) {
 	s := su.new(t)
 	s.want("a", "")
 	s.want("v1/orders/n/00042", "")
@@ -18,7 +19,7 @@ func testAbsent(t tb, su suite) {
 	s.want("a", "")
 }
 
-func testCreate(t tb, su suite) {
+func testCreate(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "1", true)
 	s.want("a", "1")
@@ -36,7 +37,7 @@ func testCreate(t tb, su suite) {
 	s.want("b", "1")
 }
 
-func testReplace(t tb, su suite) {
+func testReplace(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "0", true)
 	s.cas("b", "", "0", true)
@@ -57,7 +58,7 @@ func testReplace(t tb, su suite) {
 	}
 }
 
-func testRefused(t tb, su suite) {
+func testRefused(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "x", "1", false) // absent
 	s.want("a", "")
@@ -95,7 +96,7 @@ func near(value string) []string {
 	return slices.DeleteFunc(all, func(v string) bool { return v == value || v == "" })
 }
 
-func testCompareBytes(t tb, su suite) {
+func testCompareBytes(t *testing.T, su suite) {
 	s := su.new(t)
 	for i, value := range []string{"Value", "ab ", "a\x00", "\x00\x00", "\xff\xfe", "é", "e\u0301", "1", "01", "1.0", "\n", bytesOf(64), bytesOf(4000)} {
 		key := fmt.Sprintf("n/%d", i)
@@ -107,7 +108,7 @@ func testCompareBytes(t tb, su suite) {
 	}
 }
 
-func testCompareValue(t tb, su suite) {
+func testCompareValue(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "A", true)
 	s.cas("a", "A", "B", true)
@@ -116,7 +117,7 @@ func testCompareValue(t tb, su suite) {
 	s.want("a", "C")
 }
 
-func testValues(t tb, su suite) {
+func testValues(t *testing.T, su suite) {
 	s := su.new(t)
 	all := make([]byte, 256)
 	for i := range all {
@@ -144,7 +145,7 @@ func testValues(t tb, su suite) {
 	}
 }
 
-func testBadValues(t tb, su suite) {
+func testBadValues(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "1", true)
 	for _, value := range [][]byte{nil, {}, make([]byte, grant.MaxValue+1), make([]byte, 1<<20)} {
@@ -167,7 +168,7 @@ func scribble(b []byte) {
 	}
 }
 
-func testArguments(t tb, su suite) {
+func testArguments(t *testing.T, su suite) {
 	s := su.new(t)
 	old, next := []byte(nil), []byte("first")
 	for i := range 5 {
@@ -206,7 +207,7 @@ func testArguments(t tb, su suite) {
 	s.want("b", "abc")
 }
 
-func testResults(t tb, su suite) {
+func testResults(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "first", true)
 	s.cas("b", "", "second", true)

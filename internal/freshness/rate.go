@@ -3,8 +3,6 @@ package freshness
 import (
 	"runtime"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // A sample is the counter just before and just after a reading of the clock,
@@ -40,9 +38,6 @@ const fastest = 16
 // observe takes a sample and returns the minimum that the counter counts in the
 // given time, or 0 if that is unknown.
 func (r *rate) observe(s sample, span time.Duration) uint64 {
-	if mutant.On(mutant.RateBelieved) && r.sure {
-		return r.span
-	}
 	passed := s.at - r.from.at
 	back := s.lo < r.from.hi || s.hi < s.lo
 	if !r.begun || back || passed < 0 {

@@ -3,8 +3,6 @@ package freshness
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // Span is how long a reading is fresh by default.
@@ -93,9 +91,6 @@ func (w *Watch) End(l Look, now time.Time) Look {
 func (w *Watch) Open(v *Window, l Look, end uint64) {
 	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
 		return
-	}
-	if mutant.On(mutant.EndForgotten) {
-		end = 1 << 62
 	}
 	o := v.opening(w)
 	span := w.rate.observe(l.sample, w.span)
@@ -187,24 +182,5 @@ func (r *Reading) FreshBy(w *Watch) bool {
 
 // fresh is the test; see the package documentation.
 func fresh(c, stamp, span uint64) bool {
-	if mutant.Enabled {
-		return mistaken(c, stamp, span)
-	}
 	return c-stamp-1 < span
-}
-
-// mistaken is fresh with deliberate mistakes.
-func mistaken(c, stamp, span uint64) bool {
-	passed := c - stamp
-	switch {
-	case span == 0: // closed
-		return false
-	case mutant.On(mutant.AlwaysFresh):
-		return true
-	case mutant.On(mutant.StillIsFresh):
-		return passed < span
-	case mutant.On(mutant.BackIsFresh):
-		return int64(passed) < int64(span) && passed != 0
-	}
-	return passed-1 < span
 }

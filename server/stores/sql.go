@@ -272,7 +272,7 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	case errors.Is(err, sqlstore.ErrNoTable):
 		return nil, fault("check the database name; to create the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
-		return nil, fault("do not drop the table: IDs would repeat; see docs/operations.md for what Firn needs of a database", "%s: %w", u.scheme, err)
+		return nil, fault("do not drop the table: IDs would repeat; see docs/stores.md for what Firn needs of a database", "%s: %w", u.scheme, err)
 	}
 	return nil, err
 }

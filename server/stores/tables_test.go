@@ -420,9 +420,9 @@ func schemaOfEach(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// documented: the statements of docs/operations.md make the table.
+// documented: the statements of docs/stores.md make the table.
 func documented(t *testing.T, kind string, server *sqltest.Server) {
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/stores.md")
 	if err != nil {
 		t.Skip("the module stands alone, without the docs")
 	}
@@ -430,7 +430,7 @@ func documented(t *testing.T, kind string, server *sqltest.Server) {
 	text, _, _ = strings.Cut(text, "```")
 	postgres, mysql, ok := strings.Cut(text, "-- MySQL\n")
 	if !ok {
-		t.Fatal("docs/operations.md has no statements for both databases")
+		t.Fatal("docs/stores.md has no statements for both databases")
 	}
 	script := "\\c ids\n" + postgres
 	if kind == "mysql" {

@@ -23,7 +23,7 @@ require (
 	github.com/docker/go-connections v0.4.0 // indirect
 	github.com/docker/go-units v0.5.0 // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
-	github.com/firnid/firn/kubestore v0.0.0
+	github.com/firnid/firn v0.0.0
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
@@ -87,5 +87,3 @@ require (
 )
 
 replace github.com/firnid/firn => ../../
-
-replace github.com/firnid/firn/kubestore => ../../kubestore

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/config"
@@ -325,7 +325,7 @@ func (s *serving) template(name string) (server.Template, error) {
 	}
 	t.Layout, t.MaxAhead, t.Window = found.Layout, found.MaxAhead, found.Window
 	if found.HasNodes {
-		t.Nodes = &sequencer.Range{Lo: found.Lo, Hi: found.Hi}
+		t.Nodes = &grant.Range{Lo: found.Lo, Hi: found.Hi}
 	}
 	return t, nil
 }

@@ -22,7 +22,7 @@ func newNodeFence(a *app) *cobra.Command {
 		Short: "Make node IDs safe after restoring the store",
 		Long: `Fence makes node IDs safe after the store was restored from a backup, or lost writes in
 a failover. Run it before any member can reach the store: until then, let the store listen
-on another port, socket or path (docs/operations.md has the commands).
+on another port, socket or path (docs/restore.md has the commands).
 
   firn node fence --all --apply
 

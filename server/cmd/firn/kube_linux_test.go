@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"

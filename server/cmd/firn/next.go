@@ -27,7 +27,7 @@ type nexting struct {
 	allowLocal bool
 	store      string
 	name       string
-	nodes      *sequencer.Range
+	nodes      *grant.Range
 	allow      allowClock
 	noCreate   bool
 	format     form.Form
@@ -162,12 +162,12 @@ func (n *nexting) record() (record, error) {
 
 // resolve returns the record, and the node IDs that may be acquired; nil means
 // all.
-func (n *nexting) resolve() (r record, nodes *sequencer.Range, err error) {
+func (n *nexting) resolve() (r record, nodes *grant.Range, err error) {
 	if r, err = n.record(); err != nil || n.node == "" {
 		return r, n.nodes, err
 	}
 	node, err := readNode(n.layout, n.node, n.allowLocal)
-	return r, &sequencer.Range{Lo: node, Hi: node}, err
+	return r, &grant.Range{Lo: node, Hi: node}, err
 }
 
 // fromStore writes IDs of a sequencer in the store.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/noderun"
 )
 
@@ -19,7 +18,7 @@ type nodeRunning struct {
 	logging logging
 	store   string
 	name    string
-	nodes   *sequencer.Range
+	nodes   *grant.Range
 	window  time.Duration
 	margin  time.Duration
 	grace   time.Duration
@@ -77,7 +76,7 @@ apply: 128 plus the number of the signal if one interrupts it.
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.name, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
 	n.a.completeSequencer(cmd, &n.store)
-	f.Var(&value[*sequencer.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
+	f.Var(&value[*grant.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")
 	f.DurationVar(&n.margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")

@@ -23,7 +23,7 @@ import (
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
 
-// A restoring is a way in which docs/operations.md restores a store. Its scripts
+// A restoring is a way in which docs/restore.md restores a store. Its scripts
 // are run by bash in $DIR, with $PORT; see restorePrelude for what they call.
 type restoring struct {
 	name    string
@@ -178,21 +178,19 @@ systemctl() {
 	},
 }
 
-// TestRestore: a store is restored by the commands of docs/operations.md, while
+// TestRestore: a store is restored by the commands of docs/restore.md, while
 // servers run that the backup does not know, and another is killed and started
 // again before the fence. No ID repeats, and all servers make IDs in the end.
 func TestRestore(t *testing.T) {
 	inFull(t)
-	page, err := os.ReadFile("../../../docs/operations.md")
+	page, err := os.ReadFile("../../../docs/restore.md")
 	if err != nil {
 		t.Skip("the module stands alone, without the docs")
 	}
-	_, text, _ := strings.Cut(string(page), "\n## Backup and restore\n")
-	text, _, _ = strings.Cut(text, "\n## ")
 	for _, r := range restorings {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			r.run(t, text)
+			r.run(t, string(page))
 		})
 	}
 }

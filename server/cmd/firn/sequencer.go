@@ -15,7 +15,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -114,7 +113,7 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window time.Duration
-	var nodes *sequencer.Range
+	var nodes *grant.Range
 	var prefix string
 	var cmd *cobra.Command
 	given := func(flag string, d *time.Duration) *time.Duration {
@@ -150,7 +149,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
-	cmd.Flags().Var(&value[*sequencer.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
+	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
@@ -340,7 +339,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 }
 
 func newSequencerNodes(a *app) *cobra.Command {
-	var nodes *sequencer.Range
+	var nodes *grant.Range
 	cmd := newSequencerChange(a, "nodes", "Change which node IDs members may take",
 		`Nodes changes the node IDs that members of this store may take. Give two stores whose IDs
 meet in one database ranges that do not overlap.

@@ -56,7 +56,7 @@ type serving struct {
 	anyLayout      bool // the given layout could not be read
 	store          string
 	node           string
-	nodes          *sequencer.Range
+	nodes          *grant.Range
 	allowLocal     bool
 	allowClock     allowClock
 	maxAhead       time.Duration
@@ -281,7 +281,7 @@ func (s *serving) static(node uint64) *service.StaticConfig {
 func (s *serving) usual(node uint64) sequencer.Config {
 	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
-		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
+		c.Nodes = &grant.Range{Lo: node, Hi: node}
 	}
 	if s.givenAhead {
 		c.MaxAhead = &s.maxAhead

@@ -47,7 +47,20 @@ func serveApp(t *testing.T) (a *app, stdout, stderr *nettest.Output) {
 
 // testStore is the URL of a store of the test's own.
 func testStore(t *testing.T) string {
-	return "dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true"
+	t.Helper()
+	dir, err := os.MkdirTemp("", "firn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// A command that was interrupted may still be creating its store.
+		for begin := time.Now(); os.RemoveAll(dir) != nil; time.Sleep(time.Millisecond) {
+			if time.Since(begin) > nettest.Patience {
+				t.Fatalf("%s cannot be removed", dir)
+			}
+		}
+	})
+	return "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true"
 }
 
 // urlIn finds the address in the lines of a log in JSON.

@@ -138,14 +138,14 @@ func nameOf(l firn.Layout) string {
 }
 
 // parseNodes reads --nodes.
-func parseNodes(s string) (*sequencer.Range, error) {
+func parseNodes(s string) (*grant.Range, error) {
 	lo, hi, err := config.ParseNodes(s)
-	return &sequencer.Range{Lo: lo, Hi: hi}, err
+	return &grant.Range{Lo: lo, Hi: hi}, err
 }
 
 // nodesVar adds --nodes.
-func nodesVar(cmd *cobra.Command, r **sequencer.Range) {
-	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
+func nodesVar(cmd *cobra.Command, r **grant.Range) {
+	cmd.Flags().Var(&value[*grant.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
 }
 
 // closing bounds how long a command takes to give its node ID back.
@@ -186,17 +186,17 @@ func storeError(err error) error {
 	case errors.Is(err, grant.ErrClockAhead):
 		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
-		return failed("run firn node fence NAME to see the changes, and again with --apply to make them; see docs/operations.md", "%w", err)
+		return failed("run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md", "%w", err)
 	case errors.Is(err, grant.ErrNewerVersion):
 		return failed("use a newer firn; nothing was changed", "%w", err)
 	case errors.Is(err, grant.ErrDamaged):
-		return failed("nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/operations.md", "%w", err)
+		return failed("nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/restore.md", "%w", err)
 	case errors.Is(err, dirstore.ErrFailed):
 		return failed("check the system's log for errors of the disk, and start firn again when the disk works", "%w", err)
 	case errors.Is(err, syscall.ENOSPC):
 		return failed("free some space on that disk; nothing was changed", "%w", err)
 	case errors.Is(err, fs.ErrPermission):
-		return failed("it belongs to another user: run firn as that user, or share the directory with a group (see docs/operations.md)", "%w", err)
+		return failed("it belongs to another user: run firn as that user, or share the directory with a group (see docs/stores.md)", "%w", err)
 	case errors.Is(err, sequencer.ErrUnavailable):
 		return failed("check that it is running and that the URL is right; firn sequencer list contacts it too", "%w", err)
 	}

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
-	"github.com/firnid/firn/sequencer"
 )
 
 // The test binary plays both sides: the supervisor, and the command that writes
@@ -81,7 +81,7 @@ func supervise(dir string, now func() time.Time) int {
 	}
 	value, _ := ParseTemplate("{node}")
 	code, err := Run(context.Background(), Config{
-		Store: store, Nodes: &sequencer.Range{Lo: 0, Hi: 3}, Window: shortWindow, Margin: shortMargin, Grace: shortMargin / 4,
+		Store: store, Nodes: &grant.Range{Lo: 0, Hi: 3}, Window: shortWindow, Margin: shortMargin, Grace: shortMargin / 4,
 		Command: command, Env: []Variable{{"NODE_ID", value}}, Environ: append(os.Environ(), modeVar+"=command"),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Now: now,
 	})

@@ -23,7 +23,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -56,11 +55,11 @@ const beyond = time.Second
 // A Config configures Run.
 type Config struct {
 	Store     grant.Store
-	Sequencer string           // whose node IDs to use; empty means DefaultSequencer
-	Nodes     *sequencer.Range // node IDs to choose from; nil means 0 to defaultLastNode
-	Window    time.Duration    // if the sequencer is created; 0 means DefaultWindow
-	Margin    time.Duration    // how long before the end of the window to stop the command; 0 means a fifth of the window, up to 2 min
-	Grace     time.Duration    // between SIGTERM and SIGKILL; 0 means half the margin, up to 10 s
+	Sequencer string        // whose node IDs to use; empty means DefaultSequencer
+	Nodes     *grant.Range  // node IDs to choose from; nil means 0 to defaultLastNode
+	Window    time.Duration // if the sequencer is created; 0 means DefaultWindow
+	Margin    time.Duration // how long before the end of the window to stop the command; 0 means a fifth of the window, up to 2 min
+	Grace     time.Duration // between SIGTERM and SIGKILL; 0 means half the margin, up to 10 s
 
 	AllowClockBehind, AllowClockAhead bool // see sequencer.Config
 
@@ -87,7 +86,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		c.Now = time.Now
 	}
 	if c.Nodes == nil {
-		c.Nodes = &sequencer.Range{Hi: defaultLastNode}
+		c.Nodes = &grant.Range{Hi: defaultLastNode}
 	}
 	c.Sequencer = cmp.Or(c.Sequencer, DefaultSequencer)
 	c.Window = cmp.Or(c.Window, DefaultWindow)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/sequencer"
 )
 
 func TestMain(m *testing.M) {
@@ -124,7 +123,7 @@ func newTrial(t *testing.T, command ...string) *trial {
 	}
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
-		Store: r.store, Nodes: &sequencer.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
+		Store: r.store, Nodes: &grant.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
 		Signals: r.signals, Log: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now,
 		Grace: 20 * time.Second, Margin: 2 * time.Minute,
 	}
@@ -390,7 +389,7 @@ func TestRefused(t *testing.T) {
 		change func(*Config)
 		text   string
 	}{
-		{func(c *Config) { c.Nodes = &sequencer.Range{Lo: 1, Hi: 1 << 22} }, "has only 0..4194303"},
+		{func(c *Config) { c.Nodes = &grant.Range{Lo: 1, Hi: 1 << 22} }, "has only 0..4194303"},
 		{func(c *Config) { c.Margin = 6 * time.Minute }, "at most half"},
 		{func(c *Config) { c.Grace = 3 * time.Minute }, "must not exceed the margin"},
 		{func(c *Config) { c.Sequencer = "no/such name" }, "name"},

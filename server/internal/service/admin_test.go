@@ -19,7 +19,7 @@ type mute struct{ grant.Store }
 
 // newMute makes a Cluster over a store that is observed, as a server's is.
 func newMute(t *testing.T, store grant.Store) *service.Cluster {
-	s := grant.Observe(mute{store}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+	s := grant.Observe(mute{store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
 	c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(s, nil), Config: sequencer.Config{Window: time.Minute}})

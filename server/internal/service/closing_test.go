@@ -22,7 +22,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			m := &sluggish{each: 100 * time.Millisecond}
-			config := ClusterConfig{Fleet: NewFleet(m, nil), Config: sequencer.Config{Nodes: &sequencer.Range{}}}
+			config := ClusterConfig{Fleet: NewFleet(m, nil), Config: sequencer.Config{Nodes: &grant.Range{}}}
 			c := NewCluster(config)
 			asked := make(chan struct{})
 			go func() {

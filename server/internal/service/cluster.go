@@ -37,6 +37,7 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
+	census  census
 	created pace // sequencers created by use
 	missed  pace // reads of the store for names that it does not have
 
@@ -82,11 +83,11 @@ type ClusterConfig struct {
 // A Template overrides parts of ClusterConfig.Config. The zero value overrides
 // nothing.
 type Template struct {
-	Layout   firn.Layout      // of a sequencer that is created
-	MaxAhead *time.Duration   // likewise
-	Window   time.Duration    // likewise
-	Nodes    *sequencer.Range // node IDs that this server may take
-	Existing bool             // the sequencer must exist; it is not created
+	Layout   firn.Layout    // of a sequencer that is created
+	MaxAhead *time.Duration // likewise
+	Window   time.Duration  // likewise
+	Nodes    *grant.Range   // node IDs that this server may take
+	Existing bool           // the sequencer must exist; it is not created
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -475,7 +476,7 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 // record; "" if it holds none.
 func (c *Cluster) Owner(name string) string {
 	s, ok := c.State(name)
-	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {
+	if !ok || s.Phase != grant.Holding && s.Phase != grant.Losing {
 		return ""
 	}
 	return s.Owner
@@ -535,7 +536,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	isOpen := false
 	for name, o := range all { // not under the lock: statistics read the clock
 		s := o.stats().State
-		if s.Phase == sequencer.Attached && s.Until.After(now) {
+		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}
 		if l := lackOf(name, s.Err); l != nil {
@@ -602,7 +603,7 @@ func (c *Cluster) checkConfigs(ctx context.Context) error {
 		c.sound = true
 		return nil
 	case errors.Is(first, grant.ErrDamaged):
-		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/operations.md)", first)
+		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/restore.md)", first)
 	}
 	return first
 }

@@ -66,7 +66,7 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, ClusterConfig{Config: sequencer.Config{Nodes: &sequencer.Range{}}}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, ClusterConfig{Config: sequencer.Config{Nodes: &grant.Range{}}}, store, func(t *testing.T, c *Cluster) {
 		idle, err := c.Sequencer(t.Context(), "idle", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func (*asked) CanHelp() bool { return true }
 // servers, but not for a request that was forwarded to it.
 func TestLostNodeID(t *testing.T) {
 	store, peers := &nettest.Store{Store: new(memstore.Store)}, new(asked)
-	config := ClusterConfig{Config: sequencer.Config{Nodes: &sequencer.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
+	config := ClusterConfig{Config: sequencer.Config{Nodes: &grant.Range{}, Window: 30 * time.Second, AllowClockAhead: true}, Peers: peers}
 	inCluster(t, config, store, func(t *testing.T, c *Cluster) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)

@@ -93,5 +93,5 @@ func (r *reopener) seen(err error) error {
 // lapsed reports whether no window is open.
 func (o *opening) lapsed() bool {
 	s := o.state()
-	return s.Phase != sequencer.Attached && s.Phase != sequencer.Losing || !s.Until.After(time.Now())
+	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
 }

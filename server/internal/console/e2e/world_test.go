@@ -57,7 +57,7 @@ func start(t *testing.T, o options) *server {
 			now := time.Now()
 			all = append(all, metrics.Sequencer{
 				Name: name, IDs: q.IDs, Batches: q.Batches, Waits: q.Waits, Waited: q.TotalWait, Lead: q.Lead, Stored: true,
-				Attached: q.State.Phase == sequencer.Attached && q.State.Until.After(now), Node: q.State.Node, WindowLeft: q.State.Until.Sub(now),
+				Attached: q.State.Phase == grant.Holding && q.State.Until.After(now), Node: q.State.Node, WindowLeft: q.State.Until.Sub(now),
 				Renewed: q.Keeper.Renewed, Acquired: q.Keeper.Acquired,
 			})
 		})
@@ -69,7 +69,7 @@ func start(t *testing.T, o options) *server {
 		m := members.Member{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
-			if q.State.Phase == sequencer.Attached {
+			if q.State.Phase == grant.Holding {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until, IDs: q.IDs})
 			}
 		})

@@ -226,7 +226,7 @@ func (r *report) store(ctx context.Context) {
 			r.add("store", Unknown, "", "cannot check the store: %v", err)
 		}
 		for _, d := range dangers {
-			r.add("store", Fix, "see docs/operations.md for what each store needs", "%s", d)
+			r.add("store", Fix, "see docs/stores.md for what each store needs", "%s", d)
 		}
 	}
 	r.storeClock(ctx)
@@ -236,7 +236,7 @@ func (r *report) store(ctx context.Context) {
 
 // records reads all records of sequencers.
 func (r *report) records(ctx context.Context) {
-	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/operations.md"
+	const damaged = "do not delete it: its IDs would be handed out again; see \"Damaged and newer records\" in docs/runbooks.md"
 	fine := 0
 	found := func(what string, err error) {
 		hint := damaged

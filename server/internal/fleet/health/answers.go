@@ -34,13 +34,13 @@ type silence struct {
 
 // Observe is a grant.Observer. It ignores calls that their caller has
 // cancelled, and calls of Time: a Store may be up and not report its time.
-func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (context.Context, func(bool, error)) {
-	if what == grant.RequestTime {
+func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.Context, func(bool, error)) {
+	if what == "time" {
 		return ctx, func(bool, error) {}
 	}
 	begin := time.Now()
 	s := &a.reads
-	if what == grant.RequestCAS {
+	if what == "cas" {
 		s = &a.writes
 	}
 	a.mu.Lock()

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/firnid/firn/grant"
 )
 
 // TestAnswers: what counts is the last call that was not given up.
@@ -28,17 +26,17 @@ func TestAnswers(t *testing.T) {
 		{t.Context(), nil, true, true}, {cancelled, context.Canceled, true, true}, {t.Context(), fail, false, true},
 		{cancelled, context.Canceled, false, true}, {t.Context(), nil, true, true}, {late, context.DeadlineExceeded, false, true}, {cancelled, nil, true, true},
 	} {
-		_, end := a.Observe(step.ctx, grant.RequestGet, "k")
+		_, end := a.Observe(step.ctx, "get", "k")
 		end(false, step.err)
 		if up, known := a.Up(); up != step.up || known != step.known {
 			t.Errorf("step %d: up %t, known %t", i, up, known)
 		}
 	}
 	for i, step := range []struct {
-		what grant.Request
+		what string
 		err  error
 		up   bool
-	}{{grant.RequestCAS, fail, false}, {grant.RequestGet, nil, false}, {grant.RequestCAS, nil, true}, {grant.RequestGet, fail, false}, {grant.RequestCAS, nil, true}} {
+	}{{"cas", fail, false}, {"get", nil, false}, {"cas", nil, true}, {"get", fail, false}, {"cas", nil, true}} {
 		_, end := a.Observe(t.Context(), step.what, "k")
 		end(false, step.err)
 		if up, _ := a.Up(); up != step.up {
@@ -53,7 +51,7 @@ func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Answers
 		fail := errors.New("away")
-		call := func(what grant.Request, took time.Duration, err error) {
+		call := func(what string, took time.Duration, err error) {
 			_, end := a.Observe(t.Context(), what, "k")
 			time.Sleep(took)
 			end(false, err)
@@ -65,30 +63,30 @@ func TestSilent(t *testing.T) {
 			}
 		}
 		want("no call", 0, 0)
-		call(grant.RequestGet, time.Second, nil)
+		call("get", time.Second, nil)
 		want("one that was answered", 0, 0)
-		call(grant.RequestList, 5*time.Second, fail)
+		call("list", 5*time.Second, fail)
 		want("one that was not", 5*time.Second, 0)
-		call(grant.RequestCAS, 2*time.Second, fail)
-		call(grant.RequestLineage, time.Second, fail)
+		call("cas", 2*time.Second, fail)
+		call("lineage", time.Second, fail)
 		want("three", 8*time.Second, 2*time.Second)
 		if _, _, why := a.Silent(); why != fail {
 			t.Errorf("it refuses calls because of %v, want %v", why, fail)
 		}
-		call(grant.RequestGet, time.Second, context.DeadlineExceeded)
-		call(grant.RequestCAS, time.Second, fmt.Errorf("no answer: %w", context.DeadlineExceeded))
+		call("get", time.Second, context.DeadlineExceeded)
+		call("cas", time.Second, fmt.Errorf("no answer: %w", context.DeadlineExceeded))
 		if _, _, why := a.Silent(); why != nil {
 			t.Errorf("a silent store refuses calls because of %v", why)
 		}
-		call(grant.RequestGet, 0, nil)
+		call("get", 0, nil)
 		want("it is there again, and may take writes", 0, 0)
-		call(grant.RequestCAS, 2*time.Second, fail)
-		call(grant.RequestGet, 0, nil)
+		call("cas", 2*time.Second, fail)
+		call("get", 0, nil)
 		want("it takes none", 0, 2*time.Second)
-		_, end := a.Observe(t.Context(), grant.RequestGetMany, "")
+		_, end := a.Observe(t.Context(), "get many", "")
 		time.Sleep(3 * time.Second)
 		want("one is under way", 3*time.Second, 2*time.Second)
-		call(grant.RequestGet, 0, nil)
+		call("get", 0, nil)
 		want("another was answered meanwhile", 0, 2*time.Second)
 		time.Sleep(2 * time.Second)
 		want("none since", 2*time.Second, 2*time.Second)
@@ -99,19 +97,19 @@ func TestSilent(t *testing.T) {
 		time.Sleep(time.Second)
 		want("nor of reads", 0, 0)
 		gone, cancel := context.WithCancel(t.Context())
-		_, end = a.Observe(gone, grant.RequestCAS, "k")
+		_, end = a.Observe(gone, "cas", "k")
 		time.Sleep(time.Second)
 		cancel()
 		end(false, fail)
 		want("one that was given up", 0, 0)
-		call(grant.RequestCAS, time.Second, nil)
+		call("cas", time.Second, nil)
 		want("all well", 0, 0)
-		call(grant.RequestGet, time.Second, fail)
-		call(grant.RequestCAS, 0, nil)
+		call("get", time.Second, fail)
+		call("cas", 0, nil)
 		want("what it writes it can read", 0, 0)
-		call(grant.RequestGet, time.Second, fail)
+		call("get", time.Second, fail)
 		time.Sleep(time.Minute)
-		call(grant.RequestGet, time.Second, fail)
+		call("get", time.Second, fail)
 		want("what failed long ago does not count", time.Second, 0)
 	})
 }

@@ -45,9 +45,9 @@ type teller struct {
 	last   time.Time  // when a silence was last logged
 }
 
-func (t *teller) observe(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
+func (t *teller) observe(ctx context.Context, what string, key string) (context.Context, func(bool, error)) {
 	call, end := t.next(ctx, what, key)
-	if what == grant.RequestTime {
+	if what == "time" {
 		return call, end
 	}
 	begin := time.Now()
@@ -65,14 +65,14 @@ func (t *teller) observe(ctx context.Context, what grant.Request, key string) (c
 }
 
 // silent records a call that failed.
-func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
+func (t *teller) silent(begin, now time.Time, what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
 		t.since, t.failed, t.write = begin, 0, false
 	}
 	t.failed++
-	t.write = t.write || what == grant.RequestCAS
+	t.write = t.write || what == "cas"
 	level := slog.LevelDebug
 	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
 		t.said, t.last, level = true, now, slog.LevelWarn
@@ -81,10 +81,10 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 }
 
 // answered records a call that did not fail.
-func (t *teller) answered(now time.Time, what grant.Request) {
+func (t *teller) answered(now time.Time, what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.since.IsZero() || t.write && what != grant.RequestCAS {
+	if t.since.IsZero() || t.write && what != "cas" {
 		return
 	}
 	if t.said {

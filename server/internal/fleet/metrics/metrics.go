@@ -40,7 +40,12 @@ type Sequencer struct {
 	Lost       uint64        // node IDs taken over by another process
 	Expired    uint64        // windows that could not be renewed in time
 	Alarms     AlarmCounts
+	Counted    bool // Nodes is known
+	Nodes      Nodes
 }
+
+// Nodes are the node IDs of a sequencer in the store by state.
+type Nodes struct{ Held, Blocked, Free uint64 }
 
 // AlarmCounts are numbers of alarms by grant.AlarmKind.
 type AlarmCounts = [len(grant.KeeperStats{}.Alarms)]uint64
@@ -126,6 +131,11 @@ func All() []Metric {
 		{"firn_nodes_lost_total", Counter, "node IDs", ofSequencer, "Node IDs that another process has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
 		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewal failed, so that no more IDs are made. Unused windows, which end on purpose, do not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
 		{"firn_alarms_total", Counter, "alarms", []string{"sequencer", "kind"}, "Alarms by kind. After cloned, store-went-back, windows-overlapped and fenced-span, IDs may exist twice: see the log.", nil, ofAlarms()},
+		{"firn_nodes", Gauge, "node IDs", []string{"sequencer", "state"}, "Node IDs in the store by state: held, blocked (by a fence, or by a clock far ahead) or free. Counted once a minute.", nil, []series{
+			{"held", func(s *Sequencer) (float64, bool) { return float64(s.Nodes.Held), s.Counted }},
+			{"blocked", func(s *Sequencer) (float64, bool) { return float64(s.Nodes.Blocked), s.Counted }},
+			{"free", func(s *Sequencer) (float64, bool) { return float64(s.Nodes.Free), s.Counted }},
+		}},
 		{"firn_ready", Gauge, "", nil, "1 if the server can give IDs, as /readyz reports, also while it is idle; otherwise 0.", nil, nil},
 		{"firn_certificate_expiry_timestamp_seconds", Gauge, "seconds", nil, "When the server's certificate expires, since 1970. Absent without TLS.", nil, nil},
 		{"firn_store_up", Gauge, "", nil, "1 if the last read from the store and the last write to it succeeded, otherwise 0. Absent with a static node ID.", nil, nil},

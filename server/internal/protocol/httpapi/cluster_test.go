@@ -72,7 +72,7 @@ func TestClusterLayouts(t *testing.T) {
 		}
 	}
 	ahead := 77 * time.Millisecond
-	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &sequencer.Range{Lo: 5, Hi: 900}}
+	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &grant.Range{Lo: 5, Hi: 900}}
 	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), MaxNames: 3, Config: config})
 	h := NewHandler(Config{Backend: c})
 	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
@@ -183,7 +183,7 @@ func (w *writes) Write(p []byte) (int, error) {
 // can be asked has one. It logs each change once.
 func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
-	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 	attached := false
 	c.Stats(func(name string, s sequencer.Stats) {
-		attached = name == "orders" && s.State.Phase == sequencer.Attached
+		attached = name == "orders" && s.State.Phase == grant.Holding
 	})
 	if !attached {
 		t.Error("orders is not attached: /readyz has not looked for a number")
@@ -261,7 +261,7 @@ func (h helping) CanHelp() bool { return h.can.Load() }
 // is gone.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
-	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestTemplates(t *testing.T) {
 	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Template: func(name string) (service.Template, error) {
 		switch name {
 		case "wide":
-			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &sequencer.Range{Lo: 7, Hi: 7}}, nil
+			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &grant.Range{Lo: 7, Hi: 7}}, nil
 		case "torn":
 			return service.Template{}, errors.New("two patterns")
 		case "orders":

@@ -40,7 +40,7 @@ type server struct {
 type setup struct {
 	store  grant.Store
 	layout string
-	nodes  sequencer.Range // the node ID 0 by default
+	nodes  grant.Range // the node ID 0 by default
 	at     net.Listener
 	guard  auth.Authorizer
 	to     []string // URLs
@@ -263,9 +263,9 @@ func TestReusedAddress(t *testing.T) {
 			switch who {
 			case "a copy of the store":
 				_ = a.Close(t.Context())
-				o.store, o.nodes = copied, sequencer.Range{Lo: 0, Hi: 1} // 0 is still held
+				o.store, o.nodes = copied, grant.Range{Lo: 0, Hi: 1} // 0 is still held
 			case "another node ID of a copy":
-				o.store, o.nodes = copied, sequencer.Range{Lo: 1, Hi: 1}
+				o.store, o.nodes = copied, grant.Range{Lo: 1, Hi: 1}
 			case "static":
 				s, err := service.NewStatic(service.StaticConfig{Layout: firn.Default()})
 				if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/server/stores"
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/kubestore/kubetest"
+	"github.com/firnid/firn/internal/kubetest"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/stores"

@@ -1,0 +1,258 @@
+package com.github.firnid.client;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * One request for IDs, sent to one server after the other until one answers. If an answer takes long, the
+ * request is sent to another server too; the first answer ends the others, whose IDs are lost.
+ */
+final class Call<T> {
+    private final Remote remote;
+    private final Transport.Format<T> format;
+    private final long start;
+    private final long deadline;
+    private final CompletableFuture<T> result = new CompletableFuture<>();
+
+    // The fields below are guarded by this.
+    private final Roster.Tried tried;
+    private final FirnException[] errors; // by server
+    private final List<Future<?>> open = new ArrayList<>(); // requests and timers
+    private int count;
+    private int timeouts;
+    private boolean waiting; // for a server's pause to end
+    private FirnException refusal; // for a reason of the request
+    private boolean ended;
+    private boolean published;
+    private T ids;
+    private FirnException failure;
+
+    Call(Remote remote, int count, Transport.Format<T> format) {
+        this.remote = remote;
+        this.format = format;
+        this.count = count;
+        int n = remote.core.options.servers.size();
+        tried = new Roster.Tried(n);
+        errors = new FirnException[n];
+        start = remote.core.clock.nanos();
+        deadline = start + remote.core.options.patience.toNanos();
+    }
+
+    CompletableFuture<T> start() {
+        synchronized (this) {
+            open.add(remote.core.after(deadline - start, () -> {
+                synchronized (this) {
+                    if (!ended) {
+                        end(null, giveUp());
+                    }
+                }
+                publish();
+            }));
+        }
+        advance();
+        return result;
+    }
+
+    /** Ends the call. */
+    void cancel(FirnException e) {
+        synchronized (this) {
+            if (!ended) {
+                end(null, e);
+            }
+        }
+        publish();
+    }
+
+    /** Sends the request to another server, or waits for one, or gives up. */
+    private void advance() {
+        int i;
+        synchronized (this) {
+            i = ended ? -1 : step();
+            if (i >= 0) {
+                tried.pending[i] = true;
+            }
+        }
+        if (i >= 0) {
+            send(i);
+        }
+        publish();
+    }
+
+    /** Returns the server to ask, or -1. The caller holds the lock. */
+    private int step() {
+        Roster.Pick pick = remote.view.pick(tried);
+        pick.probes().forEach(remote::probe);
+        if (refusal != null && !pick.good()) {
+            // All servers that work have refused the request, unless one is about to answer.
+            if (!remote.view.anyGood(tried.pending)) {
+                end(null, refusal);
+            }
+            return -1;
+        }
+        if (pick.server() >= 0) {
+            return pick.server();
+        }
+        if (pick.pause() > 0 && remote.core.clock.nanos() + pick.pause() < deadline) {
+            if (!waiting) {
+                waiting = true;
+                open.add(remote.core.after(pick.pause(), () -> {
+                    synchronized (this) {
+                        waiting = false;
+                    }
+                    advance();
+                }));
+            }
+        } else if (!waiting && !isPending()) {
+            end(null, giveUp());
+        }
+        return -1;
+    }
+
+    private boolean isPending() {
+        for (boolean p : tried.pending) {
+            if (p) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void send(int i) {
+        long sent = remote.core.clock.nanos();
+        int n;
+        synchronized (this) {
+            n = count = Math.min(count, remote.most);
+        }
+        // Leave half of the call's time for another server.
+        long hedge = Math.min(remote.view.hedgeAfter(), (deadline - sent) / 2);
+        Future<?> timer = remote.core.after(hedge, () -> {
+            boolean late;
+            synchronized (this) {
+                late = !ended && tried.pending[i];
+            }
+            if (late) {
+                remote.view.late(i, sent, remote.noAnswer(i, sent));
+                advance();
+            }
+        });
+        CompletableFuture<T> request = remote.transport.request(i, remote.name, n, format);
+        synchronized (this) {
+            open.add(timer);
+            open.add(request);
+            if (published) { // meanwhile
+                timer.cancel(false);
+                request.cancel(true);
+            }
+        }
+        request.whenComplete((answer, e) -> {
+            timer.cancel(false);
+            boolean more;
+            synchronized (this) {
+                open.remove(timer);
+                open.remove(request);
+                tried.pending[i] = false;
+                more = settle(i, sent, n, answer, e) && !ended;
+            }
+            if (more) {
+                advance();
+            }
+            publish();
+        });
+    }
+
+    /** Records the result of a request, and returns whether to ask another server. */
+    private boolean settle(int i, long sent, int n, T answer, Throwable error) {
+        if (error == null) {
+            remote.worked(i, sent, false);
+            for (int j = 0; j < errors.length && !ended; j++) {
+                if (isOfRequest(errors[j])) {
+                    remote.failed(j, start, errors[j]); // the fault is the server's after all
+                }
+            }
+            if (!ended) {
+                end(answer, null);
+            }
+            return false;
+        }
+        if (error instanceof CancellationException) {
+            remote.view.late(i, sent, remote.noAnswer(i, sent));
+            return false;
+        }
+        FirnException e = errors[i] = Core.asFirn(error);
+        if (e instanceof Transport.TokenException) {
+            if (!ended) {
+                end(null, e);
+            }
+            return false;
+        }
+        if (e instanceof ServerException s && s.kind().equals("batch-too-large") && n > 1) {
+            remote.most = Math.min(remote.most, n / 2);
+        } else {
+            tried.once[i] = true;
+            if (isOfRequest(e)) {
+                refusal = e;
+                tried.refused[i] = true;
+                return true;
+            }
+            if (!(e instanceof ServerException) && !(e instanceof AnswerException) && e.getCause() == null
+                    && ++timeouts >= errors.length) {
+                count = Math.max(1, count / 2); // perhaps it is too much for all of them
+            }
+            tried.refused[i] = remote.failed(i, sent, e);
+        }
+        return true;
+    }
+
+    private static boolean isOfRequest(FirnException e) {
+        return e instanceof ServerException s && s.isOfRequest();
+    }
+
+    private void end(T answer, FirnException e) {
+        ended = true;
+        ids = answer;
+        failure = e;
+    }
+
+    /** Completes the result, without the lock, because others act on it. */
+    private void publish() {
+        List<Future<?>> rest;
+        synchronized (this) {
+            if (!ended || published) {
+                return;
+            }
+            published = true;
+            rest = List.copyOf(open);
+        }
+        rest.forEach(f -> f.cancel(true));
+        if (failure == null) {
+            result.complete(ids);
+        } else {
+            result.completeExceptionally(failure);
+        }
+    }
+
+    /** Returns the exception of a call that no server answered. */
+    private FirnException giveUp() {
+        boolean same = true; // all have refused for the same reason, such as the token
+        String kind = null;
+        for (int i = 0; i < errors.length; i++) {
+            if (tried.pending[i] && errors[i] == null) {
+                errors[i] = remote.noAnswer(i, start);
+            }
+            if (errors[i] instanceof ServerException s && tried.refused[i] && (kind == null || kind.equals(s.kind()))) {
+                kind = s.kind();
+            } else {
+                same = false;
+            }
+        }
+        return same ? errors[0] : remote.giveUp(errors, null);
+    }
+
+    static long millis(long nanos) {
+        return TimeUnit.NANOSECONDS.toMillis(nanos);
+    }
+}

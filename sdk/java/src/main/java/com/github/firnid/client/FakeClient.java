@@ -1,0 +1,194 @@
+package com.github.firnid.client;
+
+import java.time.Clock;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+
+/**
+ * A client for tests of programs that use this package. It needs no server: the test gives the clock and the
+ * node ID. IDs of one sequencer increase, even if the clock stands still or goes back. Those of two names can be
+ * equal, as those of servers can.
+ *
+ * <p>IDs have 64 bits in the layout {@code default}: 41 bits of milliseconds since 2026-01-01, 10 bits of node
+ * ID, and 12 bits of sequence. IDs with 128 bits are UUIDs of version 7 with the sequence and the node ID in
+ * place of random bits.
+ */
+public final class FakeClient extends Client {
+    private static final long EPOCH = 1_767_225_600_000L; // 2026-01-01
+    private static final int SEQ = 12; // bits
+
+    private final Clock clock;
+    private final int node;
+    private final Map<String, Fake> sequencers = new ConcurrentHashMap<>();
+    private final Map<String, Fake128> sequencers128 = new ConcurrentHashMap<>();
+
+    /**
+     * Makes a client.
+     *
+     * @param clock the time of the IDs
+     * @param node the node ID: 0 to 1023
+     */
+    public FakeClient(Clock clock, int node) {
+        if (node < 0 || node > 1023) {
+            throw new IllegalArgumentException("node is " + node + ": it must be from 0 to 1023");
+        }
+        this.clock = clock;
+        this.node = node;
+    }
+
+    @Override
+    public Sequencer sequencer(String name) {
+        return sequencers.computeIfAbsent(checkName(name), Fake::new);
+    }
+
+    @Override
+    public Sequencer128 sequencer128(String name) {
+        return sequencers128.computeIfAbsent(checkName(name), Fake128::new);
+    }
+
+    /** Returns no servers. */
+    @Override
+    public List<ServerStatus> servers() {
+        return List.of();
+    }
+
+    @Override
+    public void close() {
+        sequencers.values().forEach(Fake::close);
+        sequencers128.values().forEach(Fake128::close);
+    }
+
+    /** Counts slots, which are the time and the sequence of an ID. */
+    private final class Slots {
+        final String name;
+        private final AtomicLong last = new AtomicLong(-1);
+        private volatile boolean closed;
+
+        Slots(String name) {
+            this.name = name;
+        }
+
+        long next() {
+            if (closed) {
+                throw new ClosedException("sequencer \"" + name + "\" is closed", null);
+            }
+            long now = clock.millis() - EPOCH;
+            if (now < 0) {
+                throw new IllegalStateException("the clock is before 2026-01-01, the epoch of the layout: " + clock.instant());
+            }
+            return last.updateAndGet(slot -> Math.max(slot + 1, now << SEQ));
+        }
+    }
+
+    private static UnsupportedOperationException format(String format) {
+        return new UnsupportedOperationException("a fake does not write the format " + format);
+    }
+
+    private final class Fake implements Sequencer {
+        private final Slots slots;
+
+        Fake(String name) {
+            slots = new Slots(name);
+        }
+
+        @Override
+        public String name() {
+            return slots.name;
+        }
+
+        @Override
+        public long next() {
+            long slot = slots.next();
+            return slot >>> SEQ << 22 | (long) node << SEQ | slot & (1 << SEQ) - 1;
+        }
+
+        @Override
+        public CompletableFuture<Long> nextAsync() {
+            return CompletableFuture.completedFuture(next());
+        }
+
+        @Override
+        public long[] take(int count) {
+            return LongStream.generate(this).limit(Options.count(count)).toArray();
+        }
+
+        @Override
+        public CompletableFuture<long[]> takeAsync(int count) {
+            return CompletableFuture.completedFuture(take(count));
+        }
+
+        @Override
+        public List<String> takeText(int count, String format) {
+            return Arrays.stream(take(count))
+                    .mapToObj(id -> switch (format) {
+                        case "dec" -> Long.toString(id);
+                        case "hex" -> HexFormat.of().toHexDigits(id);
+                        default -> throw format(format);
+                    })
+                    .toList();
+        }
+
+        @Override
+        public void close() {
+            slots.closed = true;
+            sequencers.remove(name(), this);
+        }
+    }
+
+    private final class Fake128 implements Sequencer128 {
+        private final Slots slots;
+
+        Fake128(String name) {
+            slots = new Slots(name);
+        }
+
+        @Override
+        public String name() {
+            return slots.name;
+        }
+
+        @Override
+        public UUID next() {
+            long slot = slots.next();
+            long time = (slot >>> SEQ) + EPOCH;
+            return new UUID(time << 16 | 7 << 12 | slot & (1 << SEQ) - 1, 2L << 62 | node);
+        }
+
+        @Override
+        public CompletableFuture<UUID> nextAsync() {
+            return CompletableFuture.completedFuture(next());
+        }
+
+        @Override
+        public UUID[] take(int count) {
+            return Stream.generate(this).limit(Options.count(count)).toArray(UUID[]::new);
+        }
+
+        @Override
+        public CompletableFuture<UUID[]> takeAsync(int count) {
+            return CompletableFuture.completedFuture(take(count));
+        }
+
+        @Override
+        public List<String> takeText(int count, String format) {
+            if (!format.equals("uuid")) {
+                throw format(format);
+            }
+            return Arrays.stream(take(count)).map(UUID::toString).toList();
+        }
+
+        @Override
+        public void close() {
+            slots.closed = true;
+            sequencers128.remove(name(), this);
+        }
+    }
+}

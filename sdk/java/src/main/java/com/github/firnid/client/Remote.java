@@ -1,0 +1,181 @@
+package com.github.firnid.client;
+
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.function.BinaryOperator;
+import java.util.function.ToIntFunction;
+
+/** A sequencer on the servers: what sequencers of both widths have in common. */
+final class Remote {
+    final Core core;
+    final Transport transport;
+    final Roster.View view;
+    final String name;
+    final Prefetch prefetch;
+    volatile int most = Options.MAX_COUNT; // how many IDs can be requested at a time
+
+    private final Transport.Format<long[]> packed;
+    private final int width;
+    private final Runnable forget;
+    private final Set<Call<?>> calls = ConcurrentHashMap.newKeySet();
+    private volatile boolean closed;
+    private long[] last = {}; // the first ID of the last answer
+
+    /**
+     * @param width the number of longs per ID
+     * @param forget is called when the sequencer is closed
+     */
+    Remote(Core core, Transport transport, Roster.View view, String name, int width, Runnable forget) {
+        this.core = core;
+        this.transport = transport;
+        this.view = view;
+        this.name = name;
+        this.width = width;
+        this.forget = forget;
+        this.packed = Formats.packed(width, this::isRepeat);
+        this.prefetch = new Prefetch(core, name, width, n -> call(n, packed), this::giveUp);
+    }
+
+    /** Requests up to count IDs. */
+    private <T> CompletableFuture<T> call(int count, Transport.Format<T> format) {
+        Call<T> call = new Call<>(this, count, format);
+        calls.add(call);
+        CompletableFuture<T> result = call.start();
+        result.whenComplete((ids, e) -> calls.remove(call));
+        if (closed) {
+            call.cancel(closedException());
+        }
+        return result;
+    }
+
+    private FirnException closedException() {
+        return new ClosedException("sequencer \"" + name + "\" is closed", null);
+    }
+
+    /** Requests exactly count IDs, with several requests if servers give fewer at a time. */
+    private <T> CompletableFuture<T> all(
+            int count, Transport.Format<T> format, ToIntFunction<T> size, BinaryOperator<T> join) {
+        return call(count, format).thenCompose(part -> {
+            int got = size.applyAsInt(part);
+            return got == count
+                    ? CompletableFuture.completedFuture(part)
+                    : all(count - got, format, size, join).thenApply(rest -> join.apply(part, rest));
+        });
+    }
+
+    CompletableFuture<long[]> take(int count) {
+        return all(Options.count(count), packed, ids -> ids.length / width, (a, b) -> {
+            long[] joined = Arrays.copyOf(a, a.length + b.length);
+            System.arraycopy(b, 0, joined, a.length, b.length);
+            return joined;
+        });
+    }
+
+    CompletableFuture<java.util.List<String>> takeText(int count, String format) {
+        return all(Options.count(count), Formats.text(format), java.util.List::size, (a, b) -> {
+            var joined = new java.util.ArrayList<>(a);
+            joined.addAll(b);
+            return joined;
+        });
+    }
+
+    /** Waits for a result. Calls end by themselves after the option patience. */
+    <T> T await(CompletableFuture<T> result) {
+        try {
+            return result.get();
+        } catch (ExecutionException e) {
+            throw Core.asFirn(e.getCause()).again();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new FirnException(null, "\"" + name + "\": interrupted while waiting for a server", e);
+        }
+    }
+
+    /** Asks a suspect for one ID, which is lost, while calls use other servers. */
+    void probe(int i) {
+        long sent = core.clock.nanos();
+        transport.request(i, name, 1, packed).whenComplete((ids, e) -> {
+            if (e == null) {
+                worked(i, sent, true);
+            } else if (!closed) {
+                failed(i, sent, Core.asFirn(e));
+            }
+        });
+    }
+
+    void worked(int i, long sent, boolean probe) {
+        if (view.worked(i, sent, probe, noAnswer(i, sent))) {
+            core.options.log.log(System.Logger.Level.INFO, "{0} answers again", core.options.servers.get(i));
+        }
+    }
+
+    /** Records the failure of a request, and returns whether the same call must not ask the server again. */
+    boolean failed(int i, long sent, FirnException e) {
+        boolean whole = true;
+        boolean refused = false;
+        long wish = 0;
+        if (e instanceof ServerException s) {
+            whole = s.isOfServer();
+            refused = !s.isTemporary();
+            wish = s.retryAfter().toNanos();
+        } else if (e instanceof AnswerException) {
+            whole = false; // IDs of one sequencer may have the other width
+            refused = true;
+        } else if (e instanceof Transport.TlsException) {
+            refused = true;
+        } else if (e.getCause() == null) {
+            view.late(i, sent, e);
+        }
+        if (view.failed(i, sent, whole, wish, e)) {
+            core.options.log.log(System.Logger.Level.WARNING, "server failed: {0}", e.getMessage());
+        }
+        return refused;
+    }
+
+    FirnException noAnswer(int i, long sent) {
+        String at = core.options.servers.get(i);
+        long took = Call.millis(core.clock.nanos() - sent);
+        return new FirnException(at, "\"" + name + "\" at " + at + ": no answer after " + took + " ms", null);
+    }
+
+    private FirnException giveUp(Throwable cause) {
+        return giveUp(new FirnException[core.options.servers.size()], cause);
+    }
+
+    /** Returns the exception of a call that no server answered, with the failures of that call, if any. */
+    FirnException giveUp(FirnException[] errors, Throwable cause) {
+        UnavailableException all = new UnavailableException(null, cause);
+        StringBuilder text = new StringBuilder("no server gives IDs of \"" + name + "\"");
+        for (int i = 0; i < errors.length; i++) {
+            FirnException e = errors[i] != null ? errors[i] : view.error(i);
+            if (e != null) {
+                text.append(text.indexOf(": ") < 0 ? ": " : "; ").append(e.getMessage());
+                all.addSuppressed(e);
+            }
+        }
+        if (all.reasons().isEmpty()) {
+            text.append(": no answer within ").append(Transport.text(core.options.patience)).append(", the option patience");
+        }
+        UnavailableException named = new UnavailableException(text.toString(), cause);
+        all.reasons().forEach(named::addSuppressed);
+        return named;
+    }
+
+    /** Whether an answer begins like the previous one. That detects a cache that drops the nonce. */
+    private synchronized boolean isRepeat(long[] ids) {
+        long[] first = Arrays.copyOf(ids, width);
+        boolean repeat = Arrays.equals(first, last);
+        last = first;
+        return repeat;
+    }
+
+    void close() {
+        closed = true;
+        prefetch.close();
+        calls.forEach(c -> c.cancel(closedException()));
+        forget.run();
+    }
+}

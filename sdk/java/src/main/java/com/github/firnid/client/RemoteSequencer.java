@@ -1,0 +1,64 @@
+package com.github.firnid.client;
+
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/** The 64-bit IDs of a sequencer on the servers. */
+final class RemoteSequencer implements Sequencer {
+    private final Remote remote;
+    private final Prefetch prefetch;
+
+    RemoteSequencer(Remote remote) {
+        this.remote = remote;
+        this.prefetch = remote.prefetch;
+    }
+
+    Prefetch prefetch() {
+        return prefetch;
+    }
+
+    @Override
+    public String name() {
+        return remote.name;
+    }
+
+    @Override
+    public long next() {
+        Block b = prefetch.block;
+        long i = b.used.getAndIncrement();
+        return i < b.limit ? b.ids[(int) i] : slowly(b, i);
+    }
+
+    private long slowly(Block b, long i) {
+        return prefetch.check(b, i) ? b.ids[(int) i] : id(prefetch.take());
+    }
+
+    private static long id(Prefetch.Slot slot) {
+        return slot.block().ids[slot.index()];
+    }
+
+    @Override
+    public CompletableFuture<Long> nextAsync() {
+        return prefetch.takeAsync(RemoteSequencer::id);
+    }
+
+    @Override
+    public long[] take(int count) {
+        return remote.await(remote.take(count));
+    }
+
+    @Override
+    public CompletableFuture<long[]> takeAsync(int count) {
+        return remote.take(count).thenApplyAsync(ids -> ids); // not in a thread of the client
+    }
+
+    @Override
+    public List<String> takeText(int count, String format) {
+        return remote.await(remote.takeText(count, format));
+    }
+
+    @Override
+    public void close() {
+        remote.close();
+    }
+}

@@ -1,0 +1,65 @@
+package com.github.firnid.client;
+
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+
+/** The 128-bit IDs of a sequencer on the servers. */
+final class RemoteSequencer128 implements Sequencer128 {
+    private final Remote remote;
+
+    RemoteSequencer128(Remote remote) {
+        this.remote = remote;
+    }
+
+    @Override
+    public String name() {
+        return remote.name;
+    }
+
+    @Override
+    public UUID next() {
+        return id(remote.prefetch.take());
+    }
+
+    private static UUID id(Prefetch.Slot slot) {
+        return id(slot.block().ids, slot.index());
+    }
+
+    private static UUID id(long[] ids, int i) {
+        return new UUID(ids[2 * i], ids[2 * i + 1]);
+    }
+
+    private static UUID[] all(long[] ids) {
+        UUID[] all = new UUID[ids.length / 2];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = id(ids, i);
+        }
+        return all;
+    }
+
+    @Override
+    public CompletableFuture<UUID> nextAsync() {
+        return remote.prefetch.takeAsync(RemoteSequencer128::id);
+    }
+
+    @Override
+    public UUID[] take(int count) {
+        return all(remote.await(remote.take(count)));
+    }
+
+    @Override
+    public CompletableFuture<UUID[]> takeAsync(int count) {
+        return remote.take(count).thenApplyAsync(RemoteSequencer128::all); // not in a thread of the client
+    }
+
+    @Override
+    public List<String> takeText(int count, String format) {
+        return remote.await(remote.takeText(count, format));
+    }
+
+    @Override
+    public void close() {
+        remote.close();
+    }
+}

@@ -1,0 +1,354 @@
+package com.github.firnid.client;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.ProtocolException;
+import java.net.URI;
+import java.net.UnknownHostException;
+import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpHeaders;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
+import java.nio.channels.UnresolvedAddressException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZonedDateTime;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeParseException;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Flow;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
+
+/** Sends single requests over HTTP, and checks the answers. */
+final class Transport {
+    /** How much of a problem is read. */
+    private static final int PROBLEM = 16 << 10;
+
+    private static final String AGENT = "firn-client-java/" + version();
+
+    /**
+     * How IDs are requested and read.
+     *
+     * @param query what follows the count in the URL
+     * @param accept the media type of the answer
+     * @param most the maximum size of an ID in the answer, in bytes
+     */
+    interface Format<T> {
+        String query();
+
+        String accept();
+
+        int most();
+
+        /** Reads an answer that should have this many IDs; the message of the exception says what is wrong. */
+        T read(byte[] answer, int count) throws ProtocolException;
+    }
+
+    private final Core core;
+
+    Transport(Core core) {
+        this.core = core;
+    }
+
+    private static String version() {
+        String v = Transport.class.getPackage().getImplementationVersion();
+        return v == null ? "dev" : v;
+    }
+
+    /** Requests IDs from a server. The future fails with a FirnException; cancelling it ends the request. */
+    <T> CompletableFuture<T> request(int server, String name, int count, Format<T> format) {
+        String at = core.options.servers.get(server);
+        String place = "\"" + name + "\" at " + at + ": ";
+        CompletableFuture<T> result = new CompletableFuture<>();
+        FutureTask<T> task = new FutureTask<>(() -> send(server, at, place, name, count, format)) {
+            @Override
+            protected void done() {
+                try {
+                    result.complete(get());
+                } catch (ExecutionException e) {
+                    result.completeExceptionally(e.getCause());
+                } catch (CancellationException | InterruptedException e) {
+                    result.cancel(false);
+                }
+            }
+        };
+        Future<?> timer = core.after(core.options.timeout.toNanos(), () -> result.completeExceptionally(
+                new FirnException(at, place + "no answer after " + text(core.options.timeout) + ", the option timeout", null)));
+        result.whenComplete((ids, e) -> {
+            timer.cancel(false);
+            task.cancel(true);
+        });
+        // HttpClient.send takes half as long as sendAsync, which changes threads more often.
+        core.pool.execute(task);
+        return result;
+    }
+
+    private <T> T send(int server, String at, String place, String name, int count, Format<T> format) {
+        String nonce = HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong())
+                + HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextLong());
+        HttpRequest.Builder b = HttpRequest.newBuilder(URI.create(core.options.bases.get(server)
+                        + "/v1/sequencers/" + name + "/next?count=" + count + format.query()))
+                .POST(HttpRequest.BodyPublishers.noBody())
+                .header("Accept", format.accept())
+                .header("User-Agent", AGENT)
+                .header("Firn-Nonce", nonce);
+        String token = token();
+        if (token != null) {
+            b.header("Authorization", "Bearer " + token);
+        }
+        long millis = core.clock.millis();
+        HttpResponse<byte[]> r;
+        try {
+            r = core.http.send(b.build(), info -> new Body(info, count, format.most()));
+        } catch (IOException e) {
+            throw explain(e, at, place);
+        } catch (InterruptedException e) {
+            throw new CancellationException();
+        }
+        long took = core.clock.millis() - millis;
+        if (took >= Math.max(core.options.timeout.toMillis(), core.options.validity.toMillis())) {
+            throw new FirnException(at, place + "the answer arrived too late: the machine was suspended", null);
+        }
+        return read(r, at, place, name, nonce, count, format);
+    }
+
+    /** Returns the token, or null. */
+    private String token() {
+        String token;
+        try {
+            token = core.options.token.get();
+        } catch (RuntimeException e) {
+            throw new TokenException("get the token: " + e.getMessage(), e);
+        }
+        if (token == null || token.isEmpty()) {
+            return null;
+        }
+        if (token.chars().anyMatch(c -> c <= ' ' || c >= 0x7f)) {
+            throw new TokenException("the option token has a character that no token has, such as a space or a newline", null);
+        }
+        return token;
+    }
+
+    /** The failure of the option token, which ends a call: it concerns no server. */
+    static final class TokenException extends FirnException {
+        private static final long serialVersionUID = 1;
+
+        TokenException(String message, Throwable cause) {
+            super(null, message, cause);
+        }
+    }
+
+    /** A mismatch of certificates or protocols, which a retry does not change. */
+    static final class TlsException extends FirnException {
+        private static final long serialVersionUID = 1;
+
+        TlsException(String server, String message, Throwable cause) {
+            super(server, message, cause);
+        }
+    }
+
+    private static <T> T read(
+            HttpResponse<byte[]> r, String at, String place, String name, String nonce, int count, Format<T> format) {
+        if (r.statusCode() != 200) {
+            throw problem(r, at, place, name);
+        }
+        String wrong;
+        HttpHeaders h = r.headers();
+        String media = media(h);
+        // An older server, or one behind a proxy that drops the header, answers without it.
+        List<String> nonces = h.allValues("Firn-Nonce");
+        if (!nonces.isEmpty() && !nonces.equals(List.of(nonce))) {
+            wrong = "it answers another request: something between this program and the server caches answers or mixes them up";
+        } else if (!media.equals(format.accept())) {
+            wrong = "it is " + quote(media) + ", not " + format.accept() + ": is this a Firn server? Check the option servers";
+        } else {
+            try {
+                return format.read(r.body(), count);
+            } catch (ProtocolException e) {
+                wrong = e.getMessage();
+            }
+        }
+        throw new AnswerException(at, place + "the answer cannot be used: " + wrong, null);
+    }
+
+    private static String media(HttpHeaders h) {
+        return h.firstValue("Content-Type").orElse("").replaceFirst(";.*", "").strip();
+    }
+
+    private static ServerException problem(HttpResponse<byte[]> r, String at, String place, String name) {
+        String body = new String(r.body(), StandardCharsets.UTF_8);
+        String kind = "";
+        String detail = "";
+        String location = r.headers().firstValue("Location").orElse("");
+        if (media(r.headers()).equals("application/problem+json")) {
+            String type = printable(member(body, "type"));
+            kind = type.startsWith("urn:firn:problem:") ? type.substring("urn:firn:problem:".length()) : "";
+            detail = printable(member(body, "detail"));
+            if (detail.isEmpty()) {
+                detail = printable(member(body, "title"));
+            }
+        } else if (!location.isEmpty()) {
+            detail = "a redirect to " + quote(location);
+        } else if (!body.isBlank()) {
+            detail = "the answer begins with " + quote(body.strip());
+        }
+        StringBuilder message = new StringBuilder(place).append(r.statusCode());
+        String hint = ServerException.hint(kind, r.statusCode(), name);
+        message.append(kind.isEmpty() ? "" : " " + kind);
+        message.append(detail.isEmpty() ? "" : ": " + detail);
+        message.append(hint.isEmpty() ? "" : "; " + hint);
+        Duration wish = retryAfter(r.headers().firstValue("Retry-After").orElse(""));
+        return new ServerException(at, message.toString(), r.statusCode(), kind, detail, wish, null);
+    }
+
+    /** Returns a string member of a problem, or "". Members of problems are not nested. */
+    private static String member(String json, String name) {
+        Matcher m = Pattern.compile("\"" + name + "\"\\s*:\\s*\"((?:[^\"\\\\]|\\\\.)*+)\"").matcher(json);
+        if (!m.find()) {
+            return "";
+        }
+        return Pattern.compile("\\\\(?:u([0-9a-fA-F]{4})|(.))").matcher(m.group(1)).replaceAll(e -> {
+            String c = e.group(1) != null
+                    ? String.valueOf((char) Integer.parseInt(e.group(1), 16))
+                    : "bfnrt".contains(e.group(2)) ? " " : e.group(2);
+            return Matcher.quoteReplacement(c);
+        });
+    }
+
+    /** Parses seconds or a date. Returns zero for anything else. */
+    private static Duration retryAfter(String text) {
+        try {
+            if (text.matches("[0-9]{1,9}")) {
+                return Duration.ofSeconds(Long.parseLong(text));
+            }
+            Instant at = ZonedDateTime.parse(text, DateTimeFormatter.RFC_1123_DATE_TIME).toInstant();
+            Duration wait = Duration.between(Instant.now(), at);
+            return wait.isNegative() ? Duration.ZERO : wait;
+        } catch (DateTimeParseException e) {
+            return Duration.ZERO;
+        }
+    }
+
+    /** Explains the failure of a connection. */
+    private static FirnException explain(IOException e, String at, String place) {
+        String why = e.getMessage() == null || e.getMessage().isEmpty() ? e.getClass().getSimpleName() : e.getMessage();
+        if (e instanceof Oversize || e instanceof ProtocolException || why.contains("status line")) {
+            String what = printable(why) + ": is this a Firn server? Check the option servers";
+            return new AnswerException(at, place + "the answer cannot be used: " + what, e);
+        } else if (e instanceof HttpConnectTimeoutException) {
+            why = "the connection took longer than the option timeout";
+        } else if (e instanceof ConnectException) {
+            Throwable cause = e.getCause() != null && e.getCause().getCause() != null ? e.getCause().getCause() : e.getCause();
+            why = cause instanceof UnresolvedAddressException || cause instanceof UnknownHostException
+                    ? "unknown host: check the option servers"
+                    : "connection refused"
+                            + (e.getMessage() == null || e.getMessage().contains("refused") ? "" : ": " + e.getMessage());
+        } else if (e instanceof SSLException) {
+            boolean lasting = true;
+            if (why.contains("Unsupported or unrecognized SSL message") || why.contains("plaintext")) {
+                why = "the server does not speak TLS: use http:// in the option servers";
+            } else if (why.contains("PKIX") || why.contains("No trusted certificate")) {
+                why = "the server's certificate is not trusted: set the option ca to its authority (" + why + ")";
+            } else if (why.contains("No subject alternative") || why.contains("No name matching")) {
+                why = "the server's certificate is for another name: check the option servers (" + why + ")";
+            } else {
+                why = "TLS: " + why + ": check the options ca and tls";
+                lasting = false;
+            }
+            if (lasting) {
+                return new TlsException(at, place + why, e);
+            }
+        }
+        return new FirnException(at, place + printable(why), e);
+    }
+
+    /** Replaces what a terminal might interpret. */
+    private static String printable(String text) {
+        return text.replaceAll("[\\p{Cntrl}\\p{Cn}\\p{Cf}]", "\uFFFD");
+    }
+
+    /** Quotes a text from a server, truncated to fit a log line. */
+    static String quote(String text) {
+        int most = 80;
+        String shown = text.length() > most ? text.substring(0, most) : text;
+        return "\"" + printable(shown) + "\"" + (text.length() > most ? "…" : "");
+    }
+
+    static String text(Duration d) {
+        return d.toMillis() % 1000 == 0 ? d.toSeconds() + " s" : d.toMillis() + " ms";
+    }
+
+    /** Thrown for a body with more bytes than the requested IDs have. */
+    private static final class Oversize extends IOException {
+        private static final long serialVersionUID = 1;
+
+        Oversize(long most) {
+            super("it has more than " + most + " bytes, the maximum for the requested IDs");
+        }
+    }
+
+    /** Reads a body up to a maximum size. */
+    private static final class Body implements HttpResponse.BodySubscriber<byte[]> {
+        private final CompletableFuture<byte[]> result = new CompletableFuture<>();
+        private final ByteArrayOutputStream data = new ByteArrayOutputStream();
+        private final boolean whole; // whether the rest of a longer body is an error
+        private final long most;
+        private Flow.Subscription subscription;
+
+        Body(HttpResponse.ResponseInfo info, int count, int perId) {
+            whole = info.statusCode() == 200;
+            most = whole ? (long) count * perId : PROBLEM;
+        }
+
+        @Override
+        public CompletionStage<byte[]> getBody() {
+            return result;
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription s) {
+            subscription = s;
+            s.request(Long.MAX_VALUE);
+        }
+
+        @Override
+        public void onNext(List<ByteBuffer> buffers) {
+            for (ByteBuffer b : buffers) {
+                byte[] part = new byte[(int) Math.min(b.remaining(), most - data.size())];
+                b.get(part);
+                data.writeBytes(part);
+                if (b.hasRemaining()) {
+                    subscription.cancel();
+                    if (whole) {
+                        result.completeExceptionally(new Oversize(most));
+                    }
+                    onComplete();
+                    return;
+                }
+            }
+        }
+
+        @Override
+        public void onError(Throwable t) {
+            result.completeExceptionally(t);
+        }
+
+        @Override
+        public void onComplete() {
+            result.complete(data.toByteArray());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** The alphabets with a name of their own. */
+const named: Record<string, string> = {
+  dec: digits.slice(0, 10),
+  hex: "0123456789abcdef",
+  bin: "01",
+  base32: "0123456789ABCDEFGHJKMNPQRSTVWXYZ", // Crockford's
+  base58: "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", // Bitcoin's
+};
+
+/** The formats with a fixed width: with leading zeros, so that texts sort like the IDs. */
+const fixed = ["hex", "bin", "base32"];
+
+/**
+ * Writes an ID as a text in one of the server's formats: dec, hex, bin, base32, base36, base58,
+ * base62, base2 to base62, or uuid. The suffixes -fixed and -short select whether leading zeros pad
+ * the text to the width of the greatest ID. An ID of 64 bits is a bigint, one of 128 bits a string
+ * in the form 8-4-4-4-12.
+ */
+export function format(id: bigint | string, format: string): string {
+  const wide = typeof id === "string";
+  if (wide && !/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/i.test(id)) throw new TypeError(`${JSON.stringify(id)} is not an ID of 128 bits in the form 8-4-4-4-12`);
+  if (!wide && BigInt.asUintN(64, id) !== id) throw new RangeError(`${id} is not an ID of 64 bits`);
+  if (wide && format === "uuid") return id.toLowerCase();
+  const [, name = "", suffix] = /^(.*?)(-fixed|-short)?$/.exec(format) ?? [];
+  const base = Number(/^base([1-9]\d?)$/.exec(name)?.[1]);
+  const alphabet = named[name] ?? (base >= 2 && base <= 62 ? digits.slice(0, base) : undefined);
+  if (alphabet === undefined)
+    throw new TypeError(`${JSON.stringify(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, base58, base62, base2 to base62${wide ? " or uuid" : ""}`);
+  const n = BigInt(alphabet.length);
+  let text = "";
+  for (let rest = wide ? BigInt("0x" + id.replaceAll("-", "")) : id; rest > 0n; rest /= n) text = alphabet.charAt(Number(rest % n)) + text;
+  const pad = suffix === "-fixed" || (suffix === undefined && fixed.includes(name));
+  const width = pad ? Math.ceil((wide ? 128 : 64) / Math.log2(alphabet.length)) : 1;
+  return text.padStart(width, alphabet.charAt(0));
+}

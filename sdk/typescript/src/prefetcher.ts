@@ -1,0 +1,256 @@
+import type { Batch, Width } from "./answer.js";
+import { Call, closed, type Source } from "./call.js";
+import type { Core } from "./core.js";
+import type { Exchange } from "./exchange.js";
+import { now, slowAfter, View } from "./servers.js";
+import { checkTake, maxTake, type CallOptions, type Sequencer } from "./sequencer.js";
+
+/** How many IDs are handed out in one turn of the event loop without reading the clock. */
+const unchecked = 64;
+
+/** A validity below this many milliseconds is checked for each ID. */
+const shortValidity = 1000;
+
+/** A batch that is used up within this many milliseconds was too small. */
+const soon = 1000;
+
+interface Waiter<ID> {
+  /** The number of fetches that had begun before the call. */
+  round: number;
+  resolve(id: ID): void;
+  reject(error: Error): void;
+}
+
+const empty: Batch<never> = {
+  count: 0,
+  at: () => {
+    throw new RangeError("an empty batch has no IDs");
+  },
+};
+
+/** A Prefetcher is the Sequencer of a Client: it fetches IDs before they are needed. */
+export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
+  readonly view: View;
+  readonly probes = new Set<Exchange<ID>>();
+  most = maxTake;
+
+  // IDs are taken from #batch at #next, without further checks as long as #next is below #limit.
+  #batch: Batch<ID> = empty;
+  #next = 0;
+  #limit = 0;
+  #low = 0; // from here on, the next batch is fetched
+  #arrived = { wall: 0, mono: 0 };
+  #begun = 0; // time of the batch's first use
+
+  #ready: { batch: Batch<ID>; arrived: { wall: number; mono: number } } | undefined;
+  #size: number; // IDs to ask for
+  #isSlow = false; // the last fetch took long: larger ones would take longer
+  #fetch: Call<ID> | undefined;
+  #rounds = 0;
+  readonly #waiters = new Set<Waiter<ID>>();
+  readonly #takes = new Set<Call<ID>>();
+  #last: ID | undefined;
+  #closed = false;
+  #turn = false; // #endTurn will be called
+
+  constructor(
+    readonly core: Core,
+    readonly name: string,
+    readonly width: Width<ID>,
+    private readonly forget: () => void,
+  ) {
+    this.view = new View(core.servers, core.timeout);
+    this.#size = core.batch;
+  }
+
+  readonly isRepeat = (first: ID): boolean => {
+    if (first === this.#last) return true;
+    this.#last = first;
+    return false;
+  };
+
+  next(options?: CallOptions): Promise<ID> {
+    if (this.#next < this.#limit || this.#renew()) return Promise.resolve(this.#batch.at(this.#next++));
+    return this.#wait(options?.signal);
+  }
+
+  tryNext(): ID | undefined {
+    if (this.#next < this.#limit || this.#renew()) return this.#batch.at(this.#next++);
+    if (this.#closed) throw closed(this.name);
+    this.#begin();
+    return undefined;
+  }
+
+  async take(n: number, options?: CallOptions): Promise<ID[]> {
+    checkTake(n);
+    const ids: ID[] = [];
+    while (ids.length < n) {
+      const batch = await this.#direct(n - ids.length, options?.signal);
+      for (let i = 0; i < batch.count; i++) ids.push(batch.at(i));
+    }
+    return ids;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<ID, never> {
+    return { next: async () => ({ value: await this.next() }) };
+  }
+
+  close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.forget();
+      this.#batch = empty;
+      this.#ready = undefined;
+      this.#next = this.#limit = 0;
+      for (const x of this.probes) x.cancel();
+      for (const call of this.#takes) call.finish(closed(this.name));
+      this.#fetch?.finish(closed(this.name));
+    }
+    return Promise.resolve();
+  }
+
+  /**
+   * renew makes IDs available from #next to #limit, as far as they have been fetched and are not
+   * too old, and reports whether there are any.
+   */
+  #renew(): boolean {
+    for (;;) {
+      const { count } = this.#batch;
+      if (this.#next < count) {
+        const { wall, mono } = this.#arrived;
+        // The wall clock goes on during a suspend, and the other one is never set.
+        const age = Math.max(Date.now() - wall, now() - mono);
+        if (age < this.core.validity) {
+          if (this.#next >= this.#low && !this.#ready) {
+            this.#low = count;
+            this.#begin();
+          }
+          const most = this.core.validity < shortValidity ? 1 : unchecked;
+          this.#limit = Math.min(this.#next + most, this.#next < this.#low ? this.#low : count);
+          this.#endTurnLater();
+          return true;
+        }
+        if (count - this.#next > count / 2) this.#size = Math.max(1, this.#size >> 1);
+      } else if (count > 0 && !this.#isSlow && count >= this.#size && now() - this.#begun < soon) {
+        this.#size = Math.min(2 * this.#size, this.core.maxBatch);
+      }
+      this.#batch = empty;
+      this.#next = this.#limit = 0;
+      if (!this.#ready) return false;
+      this.#put(this.#ready);
+      this.#ready = undefined;
+    }
+  }
+
+  /** put makes a batch the current one. */
+  #put(ready: { batch: Batch<ID>; arrived: { wall: number; mono: number } }): void {
+    this.#batch = ready.batch;
+    this.#arrived = ready.arrived;
+    this.#next = this.#limit = 0;
+    this.#low = ready.batch.count >> 1;
+    this.#begun = now();
+  }
+
+  /** endTurnLater has the clock read again in the next turn of the event loop, before which the process may be suspended. */
+  #endTurnLater(): void {
+    if (this.#turn) return;
+    this.#turn = true;
+    setImmediate(this.#endTurn);
+  }
+
+  readonly #endTurn = (): void => {
+    this.#turn = false;
+    this.#limit = Math.min(this.#limit, this.#next);
+  };
+
+  /** begin begins a fetch, unless one is in progress. */
+  #begin(): void {
+    if (this.#fetch || this.#closed) return;
+    const start = now();
+    const count = Math.min(this.core.maxBatch, Math.max(this.#size, this.#isSlow ? 0 : this.#waiters.size));
+    this.#rounds++;
+    this.#fetch = new Call<ID>(this, count, (result) => {
+      this.#fetch = undefined;
+      this.#arrive(result, now() - start);
+    });
+  }
+
+  /** arrive hands the IDs of a fetch to the calls that wait, or its error to those for which it began. */
+  #arrive(result: Batch<ID> | Error, took: number): void {
+    if (result instanceof Error) {
+      for (const w of this.#waiters) if (this.#closed || w.round < this.#rounds) w.reject(result);
+      // Fetch again when half of the rest is used.
+      this.#low = this.#next + ((this.#batch.count - this.#next + 1) >> 1);
+      this.#limit = Math.min(this.#limit, this.#low);
+    } else {
+      this.#isSlow = took >= slowAfter;
+      this.#ready = { batch: result, arrived: { wall: Date.now(), mono: now() } };
+      if (this.#waiters.size > 0) {
+        // They get these IDs however short the validity is.
+        this.#put(this.#ready);
+        this.#ready = undefined;
+        for (const w of this.#waiters) {
+          if (this.#next === result.count) break;
+          w.resolve(result.at(this.#next++));
+        }
+        this.#limit = this.#next;
+      }
+    }
+    if (this.#waiters.size > 0 && !this.#renew()) this.#begin();
+  }
+
+  /** wait returns the next ID once it has arrived. */
+  #wait(signal: AbortSignal | undefined): Promise<ID> {
+    if (this.#closed) return Promise.reject(closed(this.name));
+    return this.#hold<ID>(signal, (resolve, reject) => {
+      const waiter = { round: this.#rounds, resolve, reject };
+      this.#waiters.add(waiter);
+      this.#begin();
+      return () => this.#waiters.delete(waiter);
+    });
+  }
+
+  /** direct requests up to n IDs for one caller. */
+  #direct(n: number, signal: AbortSignal | undefined): Promise<Batch<ID>> {
+    if (this.#closed) return Promise.reject(closed(this.name));
+    return this.#hold<Batch<ID>>(signal, (resolve, reject) => {
+      const call = new Call<ID>(this, n, (result) => {
+        if (result instanceof Error) reject(result);
+        else resolve(result);
+      });
+      this.#takes.add(call);
+      return () => {
+        this.#takes.delete(call);
+        call.finish(closed(this.name)); // unless it has finished
+      };
+    });
+  }
+
+  /**
+   * hold returns the result of a wait that begin begins, and keeps the program alive until then. An
+   * abort ends it. The function that begin returns is called at the end.
+   */
+  #hold<T>(
+    signal: AbortSignal | undefined,
+    begin: (resolve: (value: T) => void, reject: (error: Error) => void) => () => void,
+  ): Promise<T> {
+    if (signal?.aborted) return Promise.reject(signal.reason as Error);
+    const { core } = this;
+    core.hold();
+    return new Promise<T>((resolve, reject) => {
+      let over = false;
+      const leave = (settle: () => void): void => {
+        if (over) return;
+        over = true;
+        core.release();
+        signal?.removeEventListener("abort", abort);
+        settle();
+        end();
+      };
+      const fail = (error: Error): void => leave(() => reject(error));
+      const abort = (): void => fail(signal?.reason as Error);
+      signal?.addEventListener("abort", abort);
+      const end = begin((value) => leave(() => resolve(value)), fail);
+    });
+  }
+}

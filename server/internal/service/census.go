@@ -1,0 +1,104 @@
+package service
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// NodeCounts are the node IDs of a sequencer by state, of those that members of
+// this store may take.
+type NodeCounts struct {
+	Held    uint64 // by a member
+	Blocked uint64 // by a fence, or by a clock far ahead
+	Free    uint64
+}
+
+// countEvery is how old counts may be. Each count lists all records of a
+// sequencer.
+const countEvery = time.Minute
+
+// countMost is how long a count may take.
+const countMost = 10 * time.Second
+
+// A census has the counts of sequencers by name. The zero value is empty.
+type census struct {
+	mu     sync.Mutex
+	counts map[string]tallied
+	busy   bool
+}
+
+type tallied struct {
+	NodeCounts
+	at time.Time
+}
+
+// NodeCounts returns the last counts of an open sequencer, and counts again in
+// the background if they are old. ok is false if it was not tallied yet.
+func (c *Cluster) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
+	s := &c.census
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, ok := s.counts[name]
+	if !s.busy && now.Sub(last.at) >= countEvery {
+		c.mu.Lock()
+		if !c.closed {
+			s.busy = true
+			c.openings.Go(func() { c.count(name) })
+		}
+		c.mu.Unlock()
+	}
+	return last.NodeCounts, ok
+}
+
+// count counts the node IDs of a sequencer.
+func (c *Cluster) count(name string) {
+	ctx, cancel := context.WithTimeout(c.opens, countMost)
+	defer cancel()
+	now := time.Now()
+	n, err := countNodes(ctx, c.store, name, now)
+	s := &c.census
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if err != nil {
+		n = s.counts[name].NodeCounts // firn_store_up shows the failure
+	}
+	maps.DeleteFunc(s.counts, func(_ string, old tallied) bool { return now.Sub(old.at) > 10*countEvery }) // closed ones
+	if s.counts == nil {
+		s.counts = make(map[string]tallied)
+	}
+	s.counts[name] = tallied{n, now}
+}
+
+func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) (n NodeCounts, err error) {
+	info, err := grant.Lookup(ctx, s, name)
+	if err != nil {
+		return n, err
+	}
+	lo, hi := uint64(0), info.Config.Layout.MaxNode()
+	if r := info.Config.Nodes; r != nil {
+		lo, hi = r.Lo, r.Hi
+	}
+	usable := now.Add(info.Config.MaxAhead)
+	err = grant.Nodes(ctx, s, name, func(one grant.NodeInfo, err error) bool {
+		switch {
+		case one.Node < lo || one.Node > hi:
+		case err != nil: // a damaged record
+			n.Blocked++
+		case one.Held && one.Until.After(now):
+			n.Held++
+		case one.Until.After(usable):
+			n.Blocked++
+		}
+		return true
+	})
+	n.Free = hi - lo + 1 - n.Held - n.Blocked
+	if info.Floor.After(usable) {
+		n.Blocked, n.Free = n.Blocked+n.Free, 0
+	}
+	return n, err
+}
