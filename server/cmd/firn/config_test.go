@@ -26,7 +26,7 @@ func TestConfigDocs(t *testing.T) {
 	if err != nil {
 		t.Skip("the module stands alone, without the repository's docs")
 	}
-	_, flags := servingFlags()
+	_, flags := serveFlags()
 	var b strings.Builder
 	b.WriteString("| key | flag | default | meaning |\n|---|---|---|---|\n")
 	keyOf := make(map[string]bool)
@@ -104,7 +104,7 @@ func TestListenAlone(t *testing.T) {
 			}
 			return ""
 		}
-		s, flags := servingFlags()
+		s, flags := serveFlags()
 		if err := flags.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,7 @@ func TestReloadFaults(t *testing.T) {
 	}
 	write("max-ahead: 1s")
 	a, _, _ := serveApp(t)
-	s, flags := servingFlags()
+	s, flags := serveFlags()
 	s.args = []string{"--layout", "hazelcast"}
 	if err := flags.Parse(s.args); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A limiting has the limits of requests and connections of serve.
-type limiting struct {
+// limitFlags are the limits of requests and connections of serve.
+type limitFlags struct {
 	maxCount   uint64
 	maxBody    int
 	maxHeader  int
@@ -31,9 +31,9 @@ const (
 	refuseUnsafe  = "refuse-unsafe"
 )
 
-// newLimiting returns the defaults.
-func newLimiting() limiting {
-	return limiting{
+// newLimitFlags returns the defaults.
+func newLimitFlags() limitFlags {
+	return limitFlags{
 		maxCount: service.MaxCount, maxBody: service.DefaultBody, maxHeader: service.DefaultHeader,
 		read: service.DefaultRead, write: service.DefaultWrite, idle: service.DefaultIdle,
 		integersOfRESP: allowIntegers,
@@ -41,7 +41,7 @@ func newLimiting() limiting {
 }
 
 // flags adds the flags of limits.
-func (l *limiting) flags(cmd *cobra.Command) {
+func (l *limitFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
 	sizeVar(cmd, &l.maxBody, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
@@ -65,7 +65,7 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
 
 // checkLimits validates the flags of limits.
-func (l *limiting) checkLimits() (all faults) {
+func (l *limitFlags) checkLimits() (all faults) {
 	if l.maxCount < 1 || l.maxCount > service.MaxCount {
 		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it must be a number from 1 to %d", service.MaxCount)
 	}
@@ -108,6 +108,6 @@ func shortDuration(d time.Duration) string {
 }
 
 // limits returns the limits of HTTP and gRPC.
-func (l *limiting) limits() server.Limits {
+func (l *limitFlags) limits() server.Limits {
 	return server.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
 }

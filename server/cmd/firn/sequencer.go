@@ -83,6 +83,9 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 		})
 	}
 	storeVar(cmd, &store)
+	if !create && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "[SEQUENCER]") {
+		cmd.ValidArgsFunction = a.names(&store)
+	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
