@@ -134,6 +134,15 @@ func listPresets(w io.Writer, l look, asJSON bool) {
 	if asJSON {
 		return
 	}
+	switch {
+	case l.width == 0 || l.width >= 150:
+	case l.width >= 115:
+		t.keep(0, 1, 2, 3, 4, 5, 6)
+	case l.width >= 90:
+		t.keep(0, 2, 4, 5, 6)
+	default:
+		t.keep(0, 2, 5, 6)
+	}
 	t.print(w, l)
 	if l.terminal {
 		fmt.Fprintf(w, "\n%s\n", l.dim("IDs/s is the sustained rate of one node; firn layout NAME shows more"))

@@ -146,6 +146,7 @@ until they have the new one.`,
 		},
 	}
 	tokenFileVar(cmd, &file)
+	completeEntries(cmd, &file)
 	return cmd
 }
 
@@ -176,6 +177,7 @@ rotate has replaced.`,
 	}
 	tokenFileVar(cmd, &file)
 	cmd.Flags().BoolVar(&old, "old", false, "remove only the replaced token")
+	completeEntries(cmd, &file)
 	return cmd
 }
 
@@ -188,6 +190,16 @@ func oneEntry(cmd *cobra.Command, args []string) error {
 		return misuse("", "only one entry is allowed: %q is too many", args[1])
 	}
 	return nil
+}
+
+// completeEntries offers the names of entries to the shell.
+func completeEntries(cmd *cobra.Command, file *string) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			names = entryNames(*file)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // entryNames returns the names of the entries of a file, or nil if it cannot be
