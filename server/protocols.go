@@ -61,7 +61,7 @@ func (s *Server) newConsole() *console.Console {
 
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
-		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
+		Backend: s.source.backend(), Veil: s.c.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
 		AnyHost: s.c.AnyHost || s.c.Tokens != "", Auth: s.authorizer(), TLS: tlsState,
 		Trace: s.tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,

@@ -32,6 +32,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/respapi"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Server. Exactly one of Store and Static is
@@ -47,6 +48,9 @@ type Config struct {
 	// Sequencers is how the sequencers of the Store are created and opened. If it
 	// has no Logger, Log is used.
 	Sequencers sequencer.Config
+
+	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.
+	VeilKeys veil.Keys
 
 	// MaxNames is how many sequencers are in use at once; 0 means DefaultMaxNames.
 	MaxNames int

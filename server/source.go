@@ -35,7 +35,7 @@ type source struct {
 // newSource makes the source of a complete Config.
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
-		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames})
+		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames, Veil: c.VeilKeys})
 		return s, err
 	}
 	s.answers = new(health.Answers)
@@ -44,7 +44,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
 		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
-		Acquired: s.announcer.Update,
+		Acquired: s.announcer.Update, Veil: c.VeilKeys,
 	}
 	if c.Template != nil {
 		cluster.Template = func(name string) (service.Template, error) {

@@ -65,12 +65,12 @@ var imports = []importLine{
 	// another. Package server assembles them.
 	{
 		pattern: "server/internal/service",
-		imports: []string{".", "grant", "sequencer", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members"},
+		imports: []string{".", "grant", "sequencer", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members"},
 		tests:   []string{"grant/memstore", "server/internal/fleet/health", "server/internal/test/nettest"},
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
@@ -142,7 +142,7 @@ var imports = []importLine{
 	{
 		pattern: "server",
 		imports: []string{
-			".", "grant", "sequencer", "server/internal/access/auth", "server/internal/console", "server/internal/service/forwarding", "server/internal/protocol/httpapi", "server/internal/protocol/listen", "server/internal/fleet/members",
+			".", "grant", "sequencer", "veil", "server/internal/access/auth", "server/internal/console", "server/internal/service/forwarding", "server/internal/protocol/httpapi", "server/internal/protocol/listen", "server/internal/fleet/members",
 			"server/internal/fleet/metrics", "server/internal/protocol/respapi", "server/internal/protocol/rpcapi", "server/internal/service", "server/internal/fleet/health", "server/internal/access/tlsconf", "server/internal/fleet/tracing",
 		},
 		tests: []string{"client", "grant/memstore", "server/internal/protocol/requestid", "server/internal/protocol/rpcapi/firnv1", "server/internal/test/nettest", "server/stores"},
@@ -155,7 +155,7 @@ var imports = []importLine{
 	{pattern: "server/internal/test/conformance", tests: []string{".", "client", "server/internal/test/nettest"}},
 	{
 		pattern: "server/cmd/firn",
-		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "server/..."},
+		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "veil", "server/..."},
 		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},

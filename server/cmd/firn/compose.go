@@ -77,6 +77,9 @@ continues, and exits with 1.`,
 			if err := format.Fits(layout.Bits()); err != nil {
 				return misuse("", "--format %s: %w", &format, inspect.Plain(err))
 			}
+			if format.IsVeiled() {
+				return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
+			}
 			if err := usePrefix(&format, "format", prefix); err != nil {
 				return err
 			}

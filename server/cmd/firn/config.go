@@ -48,6 +48,7 @@ var configKeys = []struct{ key, flag string }{
 	{"tokens", "tokens"},
 	{"forward-to", "forward-to"},
 	{"forward-token", "forward-token"},
+	{"veil-keys", "veil-keys"},
 	{"insecure", "insecure"},
 	{"limits.connections", "max-connections"},
 	{"limits.sequencers", "max-sequencers"},

@@ -20,6 +20,8 @@ func newConvert(a *app) *cobra.Command {
 		from   inspect.Encoding
 		to     form.Form
 		prefix string
+		veiled veilFlags
+		layout firn.Layout
 		size   string
 		groups uint64
 		csv    string
@@ -50,7 +52,9 @@ base62, base2 to base62, flake32 and flake58 (0-9A-Za-z), uuid and raw. Append
 
 The format typed writes a prefix in front, and reads only texts with that prefix:
 
-  firn convert --from dec --to typed --prefix order 117383499776000003`,
+  firn convert --from dec --to typed --prefix order 117383499776000003
+
+` + veilHelp,
 		Example: `  firn convert --to base62 7130316800004390912
   firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1
@@ -70,6 +74,20 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 				if err := usePrefix(&c.to, "to", prefix); err != nil {
 					return err
 				}
+			}
+			if to.IsVeiled() || from.IsVeiled() {
+				v, err := veiled.veil(layout)
+				if err != nil {
+					return err
+				}
+				if from.IsVeiled() {
+					c.from = inspect.Veiled(v)
+				}
+				if to.IsVeiled() {
+					c.to = form.VeiledBy(v)
+				}
+			} else if err := noVeil(cmd); err != nil {
+				return err
 			}
 			if err := c.check(cmd, args); err != nil {
 				return err
@@ -92,6 +110,8 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 	encodingVar(cmd, &from)
 	formVar(cmd, &to, "to", "", "output format (default dec)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
+	veiled.flags(cmd)
+	layoutVar(cmd, &layout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
 	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
@@ -182,11 +202,15 @@ func (c *converter) text(text string) error {
 	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
-	c.append(b)
-	return nil
+	return c.append(b)
 }
 
-func (c *converter) append(n inspect.ID) {
+func (c *converter) append(n inspect.ID) error {
+	if c.to.IsVeiled() {
+		if err := c.to.Check(n.Append(nil, firn.Raw)); err != nil {
+			return err
+		}
+	}
 	c.begin()
 	if c.groups > 0 {
 		c.buf = appendGroups(c.buf, n.Append(nil, firn.Binary), c.groups)
@@ -194,6 +218,7 @@ func (c *converter) append(n inspect.ID) {
 		c.buf = n.Append(c.buf, &c.to)
 	}
 	c.end(8 * len(n))
+	return nil
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -243,7 +268,9 @@ func (c *converter) bytes(out *records.Writer, r io.Reader) error {
 	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		c.append(b)
+		if err := c.append(b); err != nil {
+			return err
+		}
 		_, err := out.Write(c.buf)
 		return err
 	})

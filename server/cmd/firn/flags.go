@@ -199,7 +199,7 @@ func presetNames() []string {
 }
 
 func formatNames() []string {
-	return []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "base2 to base62", "flake32", "flake58", "uuid", "raw", "typed"}
+	return []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "base2 to base62", "flake32", "flake58", "uuid", "raw", "typed", "veiled"}
 }
 
 // complete offers words for a flag's value to the shell.

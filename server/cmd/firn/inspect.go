@@ -27,6 +27,7 @@ func newInspect(a *app) *cobra.Command {
 		summary bool
 		csv     string
 		diagram = "auto"
+		veiled  veilFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
@@ -41,7 +42,8 @@ the same bits. An ID that is more probably a random number has no known layout.
 
 Inspect detects the encoding. Digits are decimal; hexadecimal begins with 0x or has the
 full width of 16, 24, 32 or 40 digits (with a leading zero, if all of them could be
-decimal). Name the encoding with --from if that is wrong.
+decimal). Name the encoding with --from if that is wrong. Veiled IDs need
+--veil-key-file, and the --sequencer and --layout that they were made with.
 
 For files with a column of IDs, and for the standard input (-), it prints one line per ID.
 ` + columnHelp + `
@@ -67,6 +69,13 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			}
 			if err := cmp.Or(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err
+			}
+			if veiled.file != "" || from.IsVeiled() {
+				v, err := veiled.veil(layout)
+				if err != nil {
+					return err
+				}
+				from = inspect.Veiled(v)
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
@@ -110,6 +119,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	}
 	layoutVar(cmd, &layout, "layout of the IDs (default all known layouts)")
 	encodingVar(cmd, &from)
+	veiled.flags(cmd)
 	csvVar(cmd, &csv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")

@@ -33,6 +33,7 @@ type nextCmd struct {
 	format     form.Form
 	ownFormat  bool // no flag names another one than the layout's
 	asJSON     bool
+	veiled     string // file with keys
 }
 
 func newNext(a *app) *cobra.Command {
@@ -82,6 +83,7 @@ it.`,
 	clockVars(cmd, &n.allow)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
+	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
 }
@@ -112,8 +114,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n.format.IsTyped() {
-			return misuse("use --store, and a sequencer that was created with --prefix", "--format typed needs a sequencer with a prefix, but --node without --store is a static node ID")
+		if n.format.IsTyped() || n.format.IsVeiled() {
+			return misuse("use --store, or convert the IDs with firn convert", "--format %s needs a sequencer, but --node without --store is a static node ID", &n.format)
 		}
 		node, err := readNode(n.layout, n.node, n.allowLocal)
 		if err != nil {
@@ -185,6 +187,13 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
 			return notFound(ctx, s, n.name, err)
 		}
+	}
+	if n.format.IsVeiled() {
+		v, err := (&veilFlags{n.veiled, n.name}).veil(n.layout)
+		if err != nil {
+			return err
+		}
+		n.format = form.VeiledBy(v)
 	}
 	if n.format.IsTyped() {
 		info, err := grant.Lookup(ctx, s, n.name)

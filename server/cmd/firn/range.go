@@ -55,6 +55,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			if err := format.Fits(layout.Bits()); err != nil {
 				return misuse("", "--format %s: %w", &format, inspect.Plain(err))
 			}
+			if format.IsVeiled() {
+				return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
+			}
 			if err := usePrefix(&format, "format", prefix); err != nil {
 				return err
 			}

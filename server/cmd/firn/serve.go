@@ -52,6 +52,7 @@ type serveCmd struct {
 	create         bool
 	forwardTo      []string
 	forwardToken   string // path of the file
+	veilKeys       string // likewise
 	layout         firn.Layout
 	anyLayout      bool // the given layout could not be read
 	store          string
@@ -188,6 +189,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
 	f.StringSliceVar(&s.forwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
 	f.StringVar(&s.forwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
+	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
 }
@@ -297,6 +299,9 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken,
+	}
+	if c.VeilKeys, err = readVeilKeys(s.veilKeys); err != nil {
+		return c, err
 	}
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = (*server.TLS)(&s.tls)

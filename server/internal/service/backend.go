@@ -1,10 +1,15 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"sync"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/veil"
 )
 
 // A Backend finds sequencers by name. This package knows nothing more about
@@ -43,6 +48,9 @@ type Sequencer struct {
 	Layout firn.Layout
 	Prefix string // of typed text; "" if it has none
 
+	// Veil returns what writes its veiled IDs; nil if this server has no keys.
+	Veil func() (form.Veil, error)
+
 	try  func(n int) (Batch, error) // nil if it cannot
 	wait func(ctx context.Context, n int, refusal error) (Batch, error)
 }
@@ -57,6 +65,25 @@ func NewSequencer[I firn.AnyID[I]](l firn.Layout, source firn.SourceOf[I]) *Sequ
 	m := makerOf(&s.Layout, source)
 	s.try, s.wait = m.try, m.wait
 	return s
+}
+
+// Complete makes a Form ready for the IDs of the sequencer. It is an error if
+// the Form does not suit them.
+func (s *Sequencer) Complete(f *form.Form) error {
+	return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix), f.SetVeil(func() (form.Veil, error) {
+		if s.Veil == nil {
+			return form.Veil{}, errors.New("this server has no keys for veiled IDs: start it with --veil-keys")
+		}
+		return s.Veil()
+	}))
+}
+
+// veilOf returns Sequencer.Veil.
+func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error) {
+	if len(keys) == 0 {
+		return nil
+	}
+	return sync.OnceValues(func() (form.Veil, error) { return form.NewVeil(keys, name, l) })
 }
 
 // Try takes n IDs that are available and that no earlier call waits for.

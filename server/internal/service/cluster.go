@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/veil"
 )
 
 // A Cluster is a Backend that keeps its node IDs in a store, so that any number
@@ -70,6 +71,9 @@ type ClusterConfig struct {
 	// ones. Creating one more closes only sequencers that have been unused for a
 	// while.
 	MaxNames int
+
+	// Veil has the keys of veiled IDs; nil gives none.
+	Veil veil.Keys
 
 	// Template returns how the sequencer of a name is created and used; nil means
 	// as in Config. It is called when a name is first used.

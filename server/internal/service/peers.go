@@ -106,7 +106,7 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Seque
 // ofPeers returns a sequencer that takes its IDs from other servers.
 func (c *Cluster) ofPeers(name string, a absence) *Sequencer {
 	name = strings.Clone(name)
-	return &Sequencer{Layout: a.layout, Prefix: a.prefix, wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+	return &Sequencer{Layout: a.layout, Prefix: a.prefix, Veil: veilOf(c.c.Veil, name, a.layout), wait: func(ctx context.Context, n int, _ error) (Batch, error) {
 		return c.c.Peers.Take(ctx, name, a.layout, n, a.lacks)
 	}}
 }

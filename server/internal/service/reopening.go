@@ -35,7 +35,7 @@ type member[I firn.AnyID[I]] interface {
 // opens sets the fields of o for an opened sequencer.
 func opens[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I]) {
 	o.attach, o.close, o.stats, o.state = q.Attach, q.Close, q.Stats, q.State
-	s := &Sequencer{Layout: q.Config().Layout, Prefix: q.Config().Prefix}
+	s := &Sequencer{Layout: q.Config().Layout, Prefix: q.Config().Prefix, Veil: veilOf(c.c.Veil, name, q.Config().Layout)}
 	r := &reopener{m: makerOf(&s.Layout, q), c: c, name: name, o: o}
 	s.try, s.wait = r.try, r.wait
 	o.q = s

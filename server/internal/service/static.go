@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/veil"
 )
 
 // A Static is a Backend for one layout and one node ID that the operator keeps
@@ -41,6 +42,9 @@ type StaticConfig struct {
 
 	// Options are those of every generator; nil means the defaults.
 	Options *firn.Options
+
+	// Veil has the keys of veiled IDs; nil gives none.
+	Veil veil.Keys
 
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A
 	// generator is small, but clients choose the names.
@@ -102,7 +106,9 @@ func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Seque
 	if err != nil {
 		return nil, err
 	}
-	s.byName[strings.Clone(name)] = q
+	name = strings.Clone(name)
+	q.Veil = veilOf(s.c.Veil, name, s.c.Layout)
+	s.byName[name] = q
 	return q.Sequencer, nil
 }
 

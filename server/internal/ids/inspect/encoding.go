@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/typed"
+	"github.com/firnid/firn/veil"
 )
 
 // An Encoding is a way to write an ID as text: a firn.Format, or a format that
@@ -23,6 +25,7 @@ type Encoding struct {
 	name   string // xid, ksuid, objectid or typed; "" for a format
 	format firn.Format
 	prefix string // of typed text; "" allows any
+	veil   form.Veil
 	isSet  bool
 }
 
@@ -33,13 +36,18 @@ func As(f firn.Format) Encoding { return Encoding{format: f, isSet: true} }
 // it is empty.
 func Typed(prefix string) Encoding { return Encoding{name: "typed", prefix: prefix, isSet: true} }
 
+// Veiled returns the Encoding of veiled text.
+func Veiled(v form.Veil) Encoding { return Encoding{name: "veiled", veil: v, isSet: true} }
+
 // ParseEncoding parses the name of an encoding: auto, the name of a format (see
-// firn.ParseFormat), or typed, xid, ksuid or objectid. ulid is another name of
-// base32.
+// firn.ParseFormat), or typed, veiled, xid, ksuid or objectid. ulid is another
+// name of base32. Veiled text cannot be read without a key; see Veiled.
 func ParseEncoding(name string) (Encoding, error) {
 	switch name {
 	case "auto":
 		return Encoding{}, nil
+	case "veiled":
+		return Veiled(form.Veil{}), nil
 	case "typed", "xid", "ksuid", "objectid":
 		return Encoding{name: name, isSet: true}, nil
 	case "ulid":
@@ -47,13 +55,16 @@ func ParseEncoding(name string) (Encoding, error) {
 	}
 	f, err := firn.ParseFormat(name)
 	if err != nil {
-		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, ulid, xid, ksuid, objectid", err)
+		return Encoding{}, fmt.Errorf("%w, or one of auto, typed, veiled, ulid, xid, ksuid, objectid", err)
 	}
 	return As(f), nil
 }
 
 // IsTyped reports whether e is typed text.
 func (e Encoding) IsTyped() bool { return e.name == "typed" }
+
+// IsVeiled reports whether e is veiled text.
+func (e Encoding) IsVeiled() bool { return e.name == "veiled" }
 
 // IsAuto reports whether e is the zero Encoding.
 func (e Encoding) IsAuto() bool { return !e.isSet }
@@ -88,9 +99,9 @@ func (n *number) bits() int { return 8 * len(n.bytes) }
 // uint64 returns a number of 64 bits.
 func (n *number) uint64() uint64 { return binary.BigEndian.Uint64(n.bytes) }
 
-// A form is a way in which texts of some lengths are read when the encoding is
+// A shape is a way in which texts of some lengths are read when the encoding is
 // unknown.
-type form struct {
+type shape struct {
 	encoding Encoding
 	lengths  []int // nil for any
 	bits     int   // 0: as many as the number needs
@@ -98,10 +109,10 @@ type form struct {
 	about    string
 }
 
-// forms are what guess tries: first the encodings whose texts hardly look like
+// shapes are what guess tries: first the encodings whose texts hardly look like
 // anything else, then those whose texts are often a word, a name or a hash.
 // Without 0x, only the full width distinguishes hexadecimal from other texts.
-var forms = []form{
+var shapes = []shape{
 	{As(firn.Decimal), nil, 0, false, ""},
 	{As(firn.Hex), []int{16}, 64, false, ""},
 	{As(firn.Hex), []int{32}, 128, false, ""},
@@ -121,13 +132,13 @@ var forms = []form{
 	{As(firn.Base62), []int{18, 19, 20, 21, 22}, 128, true, "digits of base 62"},
 }
 
-// encodingNames are the names of the encodings of forms.
+// encodingNames are the names of the encodings of shapes.
 const encodingNames = "dec, hex, objectid, uuid, xid, ksuid, bin, base32, base36, base58, base62"
 
 // guess reads text in every encoding that it fits. bits is the size of the IDs,
 // or 0 if it is unknown.
 func guess(text string, bits int) (found []*number) {
-	add := func(f form, bits int) {
+	add := func(f shape, bits int) {
 		b, err := f.encoding.decode(text, bits)
 		if err != nil || bits != 0 && bits != 8*len(b) {
 			return
@@ -139,23 +150,23 @@ func guess(text string, bits int) (found []*number) {
 		found = append(found, n)
 	}
 	if strings.Contains(text, "_") {
-		if add(form{encoding: Typed("")}, bits); len(found) > 0 {
+		if add(shape{encoding: Typed("")}, bits); len(found) > 0 {
 			prefix, _, _ := typed.Cut(text)
 			found[0].about = "it has the prefix " + prefix
 		}
 		return found
 	}
 	if strings.HasPrefix(text, "0x") {
-		if add(form{encoding: As(firn.Hex)}, bits); len(found) > 0 {
+		if add(shape{encoding: As(firn.Hex)}, bits); len(found) > 0 {
 			return found // 0x leaves no other encoding
 		}
 	}
 	if len(text) > 16 && text[0] != '0' && (bits == 0 || bits == 64) && isDigits(text) {
-		if add(forms[0], 64); len(found) > 0 {
+		if add(shapes[0], 64); len(found) > 0 {
 			return found // so many digits are a decimal number
 		}
 	}
-	for _, f := range forms {
+	for _, f := range shapes {
 		if (f.lengths == nil || slices.Contains(f.lengths, len(text))) && (bits == 0 || f.bits == 0 || bits == f.bits) {
 			add(f, max(bits, f.bits))
 		}
@@ -169,6 +180,9 @@ func guess(text string, bits int) (found []*number) {
 func (e Encoding) decode(text string, bits int) ([]byte, error) {
 	if e.IsTyped() {
 		return e.decodeTyped(text, bits)
+	}
+	if e.IsVeiled() {
+		return e.decodeVeiled(text, bits)
 	}
 	if e.name != "" || e.format == firn.Hex && bits != 64 && bits != 128 {
 		b := e.decodeLong(strings.TrimPrefix(text, "0x"))
@@ -201,8 +215,35 @@ func (e Encoding) decode(text string, bits int) ([]byte, error) {
 	return parse(e.format, text, 128)
 }
 
+// decodeVeiled reads veiled text.
+func (e Encoding) decodeVeiled(text string, bits int) (id ID, err error) {
+	_, digits, _ := strings.Cut(text, "_")
+	switch v := e.veil; {
+	case v == form.Veil{}:
+		return nil, fmt.Errorf("firn: %s cannot be read without the key of veiled IDs", Quote(text))
+	case v.Of128 != nil && (v.Of64 == nil || len(digits) > 13):
+		var wide firn.ID128
+		wide, err = v.Of128.Parse128(text)
+		id = wide[:]
+	default:
+		var narrow firn.ID
+		narrow, err = v.Of64.Parse(text)
+		id = firn.Raw.Append(nil, narrow)
+	}
+	if err != nil {
+		return nil, form.Plain(err)
+	}
+	if bits != 0 && bits != 8*len(id) {
+		return nil, fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
+	}
+	return id, nil
+}
+
 // decodeTyped reads typed text.
 func (e Encoding) decodeTyped(text string, bits int) (ID, error) {
+	if k, ok := veil.Number(text); ok {
+		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key", Quote(text), k)
+	}
 	prefix, digits, err := typed.Cut(text)
 	if err != nil {
 		return nil, err

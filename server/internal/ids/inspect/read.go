@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // Options say what is known about an ID. The zero Options know nothing. Read
@@ -203,7 +204,11 @@ func (o *Options) numbers(text string) ([]*number, error) {
 	if n := 8 * len(b); bits != 0 && n != bits {
 		return nil, fmt.Errorf("%s has %d bits, but IDs of layout %s have %d", Quote(text), n, o.Layout, bits)
 	}
-	return []*number{{text: text, encoding: o.From, bytes: b}}, nil
+	n := &number{text: text, encoding: o.From, bytes: b}
+	if n.encoding.IsVeiled() {
+		n.encoding, n.about = Veiled(form.Veil{}), "it was veiled; with another key, it would be another ID"
+	}
+	return []*number{n}, nil
 }
 
 // rank sorts the readings by weight, and turns the weights into shares. If the

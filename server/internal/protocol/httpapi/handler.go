@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Handler. Only the Backend is required; the
@@ -24,6 +25,9 @@ import (
 type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
+
+	// Veil has the keys of veiled IDs; nil gives none.
+	Veil veil.Keys
 
 	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
@@ -85,6 +89,7 @@ type Console interface {
 // made by NewHandler.
 type Handler struct {
 	backend  service.Backend
+	veil     veil.Keys
 	take     service.Taker
 	limit    time.Duration
 	limits   service.Limits
@@ -134,7 +139,7 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, veil: c.Veil, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	h.limit = cmp.Or(h.limit, service.DefaultLimit)
 	h.take = service.Taker{Backend: h.backend, Auth: h.auth, Limit: h.limit}
 	h.ready = service.NewReadiness(h.backend, h.limit)

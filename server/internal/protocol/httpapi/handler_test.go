@@ -159,7 +159,7 @@ func TestInspect(t *testing.T) {
 		{"/v1/inspect/12?from=uuid", service.BadID, ""},
 		{"/v1/inspect/12?layout=nothing", service.BadParameter, "there is no preset"},
 		{"/v1/inspect/12?from=octal", service.BadParameter, "octal"},
-		{"/v1/inspect/12?format=dec", service.BadParameter, "layout and from"},
+		{"/v1/inspect/12?format=dec", service.BadParameter, "layout, from and sequencer"},
 		{"/v1/inspect/12?layout=", service.BadParameter, "layout has no value"},
 	} {
 		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -58,6 +57,9 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 
 	if q.runs && q.hasFormat && q.format.Is(firn.Raw) {
 		faults.add("runs=true cannot be combined with format=raw: leave one of them out")
+	}
+	if q.runs && q.hasFormat && q.format.IsVeiled() {
+		faults.add("runs=true cannot be combined with format=veiled: veiled IDs do not form runs")
 	}
 	if p := faults.problem(); p != nil {
 		return q, p
@@ -207,7 +209,7 @@ func (q *nextRequest) fit(s *service.Sequencer) error {
 	case !q.hasFormat:
 		q.format = form.Of(l.Format())
 	}
-	if err := cmp.Or(q.format.Fits(l.Bits()), q.format.SetPrefix(s.Prefix)); err != nil {
+	if err := s.Complete(&q.format); err != nil {
 		return problemf(service.BadParameter, "%s", service.Detail(err))
 	}
 	if q.runs && !l.HasRuns() {

@@ -20,6 +20,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/veil"
 )
 
 // idsOf parses the IDs in a JSON answer.
@@ -561,4 +562,45 @@ func TestTyped(t *testing.T) {
 	wantProblem(t, do(h, "GET", "/v1/sequencers/plain/next?format=typed"), service.BadParameter, "the sequencer has no prefix for typed text")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/new/next?format=typed"), service.BadParameter, "no prefix")
 	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
+}
+
+// Veiled IDs are those of package veil, and inspect unveils them with the
+// server's key.
+func TestVeiled(t *testing.T) {
+	keys := veil.Keys{7: make([]byte, 32)}
+	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Veil: keys})
+	h := NewHandler(Config{Backend: backend, Veil: keys, Limit: 2 * time.Second})
+	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
+		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
+			t.Fatal(w.Body)
+		}
+	}
+	for _, name := range []string{"orders", "long"} {
+		w := do(h, "GET", "/v1/sequencers/"+name+"/next?format=veiled&count=300")
+		var got struct{ IDs []string }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.IDs) != 300 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+		for _, id := range got.IDs[:3] {
+			if !strings.HasPrefix(id, "v7_") {
+				t.Errorf("%s: %s does not name key 7", name, id)
+			}
+			w := do(h, "GET", "/v1/inspect/"+id+"?sequencer="+name)
+			var read struct {
+				Layout, From string
+				Time         time.Time
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &read); err != nil || read.From != "veiled" || time.Since(read.Time).Abs() > time.Hour {
+				t.Errorf("%s: %s is read as %s", name, id, w.Body)
+			}
+		}
+	}
+	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "do not form runs")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001"), service.BadID, "is veiled with key 7")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v6_0000000000001?sequencer=orders"), service.BadID, "key 6, and this key is not known")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?sequencer=none"), service.NoSequencer, "sequencer none not found")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?sequencer=a/b"), service.BadName, "a/b")
 }

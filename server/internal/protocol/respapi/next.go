@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -276,7 +275,7 @@ func (c *conn) fit(q *request) func(*service.Sequencer) error {
 		}
 		if !q.hasFormat {
 			q.format = form.Of(l.Format())
-		} else if err := cmp.Or(q.format.Fits(l.Bits()), q.format.SetPrefix(s.Prefix)); err != nil {
+		} else if err := s.Complete(&q.format); err != nil {
 			return requestError(service.Detail(err))
 		}
 		return nil

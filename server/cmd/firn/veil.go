@@ -1,0 +1,77 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/readfile"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/veil"
+)
+
+// readVeilKeys reads a file of keys; "" has none.
+func readVeilKeys(path string) (veil.Keys, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readfile.ReadTrusted(path)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := veil.ParseKeys(string(text))
+	return keys, form.Plain(err)
+}
+
+// veilHelp explains the flags of veilFlags.
+const veilHelp = `The format veiled hides the time and the order of IDs. It needs a key:
+
+  openssl rand -hex 32 > keys
+  firn convert --from dec --to veiled --veil-key-file keys 117383499776000003
+
+The IDs are those of the sequencer --sequencer with the layout --layout: another name or
+layout gives another text. Every line of FILE is a key in hexadecimal; a line 2:KEY is the
+key number 2, and the highest number writes.`
+
+// veilFlags are the flags of commands that write or read veiled IDs.
+type veilFlags struct{ file, sequencer string }
+
+func (f *veilFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().Var(&value[string]{&f.file, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys of veiled IDs")
+	f.sequencer = "default"
+	name := func(s string) (string, error) { return s, grant.CheckName(s) }
+	cmd.Flags().Var(&value[string]{&f.sequencer, name, asIs, "NAME"}, "sequencer", "sequencer of veiled IDs")
+}
+
+// veil returns the Veil for a layout. Without one, it is for the layout default,
+// and for uuidv7 if an ID has 128 bits.
+func (f *veilFlags) veil(l firn.Layout) (v form.Veil, err error) {
+	if f.file == "" {
+		return v, misuse("make a key with openssl rand -hex 32 > keys, and add --veil-key-file keys", "veiled IDs need --veil-key-file")
+	}
+	keys, err := readVeilKeys(f.file)
+	switch {
+	case err != nil:
+		return v, failed("every line of the file must be a key of 32, 48 or 64 hexadecimal digits", "--veil-key-file: %w", err)
+	case !l.IsZero():
+		v, err = form.NewVeil(keys, f.sequencer, l)
+	default:
+		if v.Of64, err = keys.Text(f.sequencer, firn.Default()); err == nil {
+			v.Of128, err = keys.Text(f.sequencer, firn.MustParseLayout("uuidv7"))
+		}
+	}
+	if err != nil {
+		return v, misuse("", "%w", err)
+	}
+	return v, nil
+}
+
+// noVeil rejects the flags of veiled IDs if there are none.
+func noVeil(cmd *cobra.Command) error {
+	for _, name := range []string{"veil-key-file", "sequencer", "layout"} {
+		if cmd.Flags().Changed(name) {
+			return misuse("", "--%s needs --from veiled or --to veiled", name)
+		}
+	}
+	return nil
+}
