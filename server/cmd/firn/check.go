@@ -25,7 +25,7 @@ func newCheck(a *app) *cobra.Command {
 	var (
 		layout firn.Layout
 		from   inspect.Encoding
-		size   string
+		bits   int
 		memory = uint64(1 << 30)
 		csv    string
 		asJSON bool
@@ -60,10 +60,7 @@ Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
   firn check --from raw --bits 64 ids.bin`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checkCmd{a: a, layout: layout, asJSON: asJSON}
-			bits, err := bitsOf(size)
 			switch {
-			case err != nil:
-				return err
 			case layout.IsZero():
 			case bits != 0 && layout.Bits() != bits:
 				return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
@@ -99,7 +96,7 @@ Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
-	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
+	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)
 	sizeVar(cmd, &memory, "memory", "maximum memory for the IDs")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -376,12 +376,8 @@ func (s *serveCmd) checkValues() (all faults) {
 			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
 		}
 	}
-	if s.maxConns < 1 || s.maxConns > 1_000_000 {
-		all.add("max-connections", strconv.FormatUint(s.maxConns, 10), "", "it must be a number from 1 to 1000000")
-	}
-	if s.maxNames < 1 || s.maxNames > 1<<30 {
-		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it must be a number from 1 to %d", 1<<30)
-	}
+	within(&all, "max-connections", s.maxConns, 1, 1_000_000, asNumber)
+	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, asNumber)
 	if s.node != "" && s.store == "" && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}

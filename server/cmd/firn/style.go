@@ -175,6 +175,33 @@ func (t *table) print(w io.Writer, l look) {
 	}
 }
 
+// A listing prints records: each as JSON, or all as a table.
+type listing struct {
+	table
+	a      *app
+	asJSON bool
+}
+
+// add adds a record, as v in JSON.
+func (l *listing) add(v any, cells ...string) error {
+	if l.asJSON {
+		return l.a.printJSON(v)
+	}
+	l.table.add(cells...)
+	return nil
+}
+
+// end prints the table, or a note if it is empty.
+func (l *listing) end(empty string) {
+	switch {
+	case l.asJSON:
+	case len(l.rows) > 0:
+		l.print(l.a.stdout, l.a.lookOf(l.a.stdout))
+	case empty != "":
+		l.a.note("%s", empty)
+	}
+}
+
 // group formats a count with spaces between groups of three digits.
 func group(n uint64) string {
 	s := fmt.Sprint(n)

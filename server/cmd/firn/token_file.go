@@ -67,7 +67,7 @@ type tokenJSON struct {
 
 // printTokens prints entries.
 func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
-	t := table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}}
+	l := listing{table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}}, a, asJSON}
 	for _, e := range all {
 		v := tokenJSON{
 			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: !e.NoCreate,
@@ -77,12 +77,6 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 		if !e.Expires.IsZero() {
 			expires = e.Expires.UTC().Format(time.RFC3339)
 			v.Expires = expires
-		}
-		if asJSON {
-			if err := a.printJSON(v); err != nil {
-				return err
-			}
-			continue
 		}
 		if v.Expired {
 			expires += " (expired)"
@@ -99,15 +93,11 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 		if len(e.Sequencers) > 0 {
 			names = strings.Join(e.Sequencers, ",")
 		}
-		t.add(e.Name, string(e.Role), credential, names, strconv.FormatBool(!e.NoCreate), expires)
+		if err := l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(!e.NoCreate), expires); err != nil {
+			return err
+		}
 	}
-	switch {
-	case asJSON:
-	case len(t.rows) == 0:
-		a.note("the file has no entries; firn token new adds one")
-	default:
-		t.print(a.stdout, a.lookOf(a.stdout))
-	}
+	l.end("the file has no entries; firn token new adds one")
 	return nil
 }
 
