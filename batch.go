@@ -42,10 +42,7 @@ type Batch128 = BatchOf[ID128]
 // A Run is Count IDs: First, First+Step, First+2*Step and so on.
 type Run = RunOf[ID]
 
-// A Run128 is a Run of 128-bit IDs.
-type Run128 = RunOf[ID128]
-
-// A RunOf is a Run or a Run128.
+// A RunOf is a Run of 64-bit or 128-bit IDs.
 type RunOf[I AnyID[I]] struct {
 	First I
 	Step  uint64 // 1 if Count is 1 and the layout has no step

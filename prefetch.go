@@ -16,10 +16,7 @@ import (
 // the latest. It must be safe for concurrent use by multiple goroutines.
 type Source = SourceOf[ID]
 
-// A Source128 is a Source of 128-bit IDs.
-type Source128 = SourceOf[ID128]
-
-// A SourceOf is a Source or a Source128.
+// A SourceOf is a Source of 64-bit or 128-bit IDs.
 type SourceOf[I AnyID[I]] interface {
 	NextBatch(ctx context.Context, n int) (BatchOf[I], error)
 }
@@ -29,10 +26,7 @@ type SourceOf[I AnyID[I]] interface {
 // or StartPrefetcher.
 type Prefetcher = PrefetcherOf[ID]
 
-// A Prefetcher128 is a Prefetcher of 128-bit IDs.
-type Prefetcher128 = PrefetcherOf[ID128]
-
-// A PrefetcherOf is a Prefetcher or a Prefetcher128.
+// A PrefetcherOf is a Prefetcher of 64-bit or 128-bit IDs.
 type PrefetcherOf[I AnyID[I]] struct {
 	source      SourceOf[I]
 	validity    time.Duration   // 0 or less: IDs may have any age

@@ -47,8 +47,8 @@ type SequencerOf[I firn.AnyID[I]] struct {
 }
 
 var (
-	_ firn.Source    = (*Sequencer)(nil)
-	_ firn.Source128 = (*Sequencer128)(nil)
+	_ firn.Source               = (*Sequencer)(nil)
+	_ firn.SourceOf[firn.ID128] = (*Sequencer128)(nil)
 )
 
 // sequencerOf finds or makes a sequencer.

@@ -16,7 +16,7 @@ import (
 
 func TestStore(t *testing.T) {
 	e := sharedEtcd(t)
-	storetest.RunWith(t, func(t *testing.T) grant.Store {
+	storetest.Run(t, func(t *testing.T) grant.Store {
 		return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
 	}, &storetest.Options{
 		Reopen: func(t *testing.T, first grant.Store) grant.Store {

@@ -25,7 +25,7 @@ func newCrowd(t *testing.T, window time.Duration) *crowd {
 	random := rand.New(rand.NewPCG(1, 1))
 	return &crowd{
 		t: t, now: 1_795_132_800_000, config: c.encode(), records: make(map[string][]byte),
-		m: newMachine(Settings{Name: "s", AllNodes: true, random: random.Uint64, storeClock: true}),
+		m: newMachine(Settings{Name: "s", random: random.Uint64, storeClock: true}),
 	}
 }
 

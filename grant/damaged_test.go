@@ -96,7 +96,7 @@ func TestDamagedValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := grant.NewKeeper(s, grant.Settings{Name: "s", AllNodes: true}, new(greedyHolder), nil)
+		m := grant.NewKeeper(s, grant.Settings{Name: "s"}, new(greedyHolder), nil)
 		if err := errors.Join(m.Attach(t.Context()), m.Wait(t.Context(), phase(grant.Holding))); err != nil {
 			t.Fatal(err)
 		}

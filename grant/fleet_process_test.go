@@ -54,7 +54,7 @@ func (w *fleetWorld) mono() int64 { return w.Now/1000 + 1 }
 func (w *fleetWorld) start(place int, first func()) {
 	p := &fleetProcess{place: place, since: -1, asked: -fleetLineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
-	p.m = newMachine(Settings{Name: fleetName, AllNodes: true, random: w.Rand.Uint64, Host: "host", storeClock: true})
+	p.m = newMachine(Settings{Name: fleetName, random: w.Rand.Uint64, Host: "host", storeClock: true})
 	w.running[place] = p
 	w.toCome--
 	w.stand(p)

@@ -394,7 +394,7 @@ func TestNewKeeperLaw(t *testing.T) {
 		c := newConfigRecord(Config{Layout: firn.MustParseLayout("default,epoch=0"), MaxAhead: time.Second, Window: time.Minute})
 		c.Nonce = "n"
 		s := &recordStore{config: c.encode(), written: make(chan []byte, 1)}
-		k := NewKeeper(s, Settings{Name: "s", AllNodes: true, Host: host, random: random}, countingHolder{}, nil)
+		k := NewKeeper(s, Settings{Name: "s", Host: host, random: random}, countingHolder{}, nil)
 		defer func() {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()

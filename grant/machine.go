@@ -17,14 +17,11 @@ type Settings struct {
 	// with; nil accepts any.
 	Config *Config
 
-	// Lo and Hi are the range of node IDs that the member may take, both
-	// inclusive: for example, one of two ranges for two clusters that share a
-	// database. If both are equal, the node ID is pinned. If Hi exceeds the
-	// layout's greatest node ID, attaching fails.
-	Lo, Hi uint64
-
-	// AllNodes allows the member to take any node ID of the layout.
-	AllNodes bool
+	// Nodes are the node IDs that the member may take: for example, one of two
+	// ranges for two clusters that share a database. If Lo and Hi are equal, the
+	// node ID is pinned. If Hi exceeds the layout's greatest node ID, attaching
+	// fails. Nil means all of the layout.
+	Nodes *Range
 
 	// AllowClockBehind allows claims even if the clock is far behind those of
 	// other members.
@@ -497,9 +494,9 @@ func (m *machine) readConfig(value []byte) bool {
 		return false
 	}
 	m.sequencer, m.config = r, value
-	m.lo, m.hi = m.set.Lo, m.set.Hi
-	if m.set.AllNodes {
-		m.lo, m.hi = 0, r.Layout.MaxNode()
+	m.lo, m.hi = 0, r.Layout.MaxNode()
+	if n := m.set.Nodes; n != nil {
+		m.lo, m.hi = n.Lo, n.Hi
 	}
 	if m.lo > m.hi || m.hi > r.Layout.MaxNode() {
 		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))

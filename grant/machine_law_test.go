@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -162,11 +163,10 @@ func TestReadConfigLaw(t *testing.T) {
 		}, err: ErrMismatch, says: "7s"},
 		{name: "detaching", change: func(c *configRecord) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
 		{name: "destroyed", change: func(c *configRecord) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
-		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 0, 15 }},
-		{name: "all of the numbers, whatever else is said", change: func(c *configRecord) {}, set: func(s *Settings) { s.Lo, s.Hi = 5, 7 }},
-		{name: "one number", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 15, 15 }},
-		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 15, 16 }, says: "15..16 do not fit"},
-		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 5, 4 }, says: "5..4 do not fit"},
+		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 0, Hi: 15} }},
+		{name: "one number", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 15, Hi: 15} }},
+		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
+		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4 do not fit"},
 	} {
 		r := newRig(t, 4, func(c *configRecord) { c.Floor, c.Incarnation = 100, 5 })
 		if tt.set != nil {
@@ -181,7 +181,8 @@ func TestReadConfigLaw(t *testing.T) {
 			if !ok || r.m.frozen || string(r.m.config) != string(c.encode()) || r.m.sequencer != c {
 				t.Errorf("%s: %t, %v", tt.name, ok, err)
 			}
-			if lo, hi := r.m.lo, r.m.hi; r.m.set.AllNodes && (lo != 0 || hi != 15) || !r.m.set.AllNodes && (lo != r.m.set.Lo || hi != r.m.set.Hi) {
+			n := cmp.Or(r.m.set.Nodes, &Range{Lo: 0, Hi: 15})
+			if lo, hi := r.m.lo, r.m.hi; lo != n.Lo || hi != n.Hi {
 				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
 			}
 			if r.m.seenFloor != max(c.Floor, 100) || r.m.seenInc != max(c.Incarnation, 5) {
@@ -203,7 +204,7 @@ func TestReadConfigLaw(t *testing.T) {
 
 	// The first read may return any number of records; an empty result is not
 	// an error of the store.
-	m := newMachine(Settings{Name: "s", AllNodes: true, random: func() uint64 { return 0 }})
+	m := newMachine(Settings{Name: "s", random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
 	}

@@ -202,7 +202,7 @@ func TestObserveSuite(t *testing.T) {
 		return grant.Observe(new(memstore.Store), func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 			return ctx, func(bool, error) { mu.Lock(); requests++; mu.Unlock() }
 		})
-	})
+	}, nil)
 	if requests == 0 {
 		t.Error("no request was told")
 	}

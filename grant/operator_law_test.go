@@ -407,7 +407,7 @@ func TestExtrasAreKept(t *testing.T) {
 		{lo: 0, hi: 15, moved: "etcd://other", says: "s was moved to etcd://other"},
 	} {
 		r := newRig(t, 4, nil)
-		r.m.set.AllNodes, r.m.set.Lo, r.m.set.Hi = false, tt.lo, tt.hi
+		r.m.set.Nodes = &Range{tt.lo, tt.hi}
 		c := r.m.sequencer
 		c.Nodes, c.MovedTo, c.Nonce = nodeRange{5, 7, true}, tt.moved, "limited"
 		r.tokens()

@@ -17,13 +17,13 @@ import (
 // writes. It does not touch records of a newer version.
 const version = 3
 
-// MaxName is the maximum length of a sequencer's name, in characters.
-const MaxName = 128
+// maxName is the maximum length of a sequencer's name, in characters.
+const maxName = 128
 
 // CheckName returns an error if name is not a valid name of a sequencer.
 func CheckName(name string) error {
-	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("grant: the name of a sequencer must have 1 to %d characters, not %d", MaxName, len(name))
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("grant: the name of a sequencer must have 1 to %d characters, not %d", maxName, len(name))
 	}
 	for i := range len(name) {
 		c := name[i]

@@ -41,8 +41,8 @@ func TestConfigRecordLaw(t *testing.T) {
 		if got, err := decodeConfig("k", []byte(text)); err != nil || got != want {
 			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
 		}
-		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > MaxValue {
-			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, MaxValue)
+		if !strings.HasPrefix(text, `{"v":3,`) || !strings.Contains(text, floor) || len(text) > maxValue {
+			t.Errorf("%s lacks its version or %s, or has more than %d bytes", text, floor, maxValue)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func TestNodeOf(t *testing.T) {
 // TestCheckName: exactly the documented characters are valid, and
 // errors contain the position.
 func TestCheckName(t *testing.T) {
-	for n, good := range map[int]bool{0: false, 1: true, MaxName: true, MaxName + 1: false} {
+	for n, good := range map[int]bool{0: false, 1: true, maxName: true, maxName + 1: false} {
 		name := strings.Repeat("x", n)
 		if err := CheckName(name); (err == nil) != good || good && CheckKey(nodeKey(name, 1<<48-1, 1<<48-1)) != nil {
 			t.Errorf("CheckName of %d characters = %v", n, err)

@@ -103,8 +103,8 @@ func checkConstants(t *testing.T, page string) {
 		"jumpMost":   fmt.Sprint(jumpMost, " ms"),
 		"backoffMin": fmt.Sprint(backoffMin, " ms"), "backoffMax": fmt.Sprint(backoffMax, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
 		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
-		"DefaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),
-		"MaxName":       fmt.Sprint(MaxName), "MaxKey": fmt.Sprint(MaxKey), "MaxValue": fmt.Sprint(MaxValue),
+		"defaultWindow": fmt.Sprint(defaultWindow.Milliseconds(), " ms"),
+		"maxName":       fmt.Sprint(maxName), "maxKey": fmt.Sprint(maxKey), "maxValue": fmt.Sprint(maxValue),
 	}
 	_, table, _ := strings.Cut(page, "\n## Constants\n")
 	table, _, _ = strings.Cut(table, "\n## ")

@@ -128,17 +128,17 @@ type Clock interface {
 	Time(ctx context.Context) (now time.Time, resolution time.Duration, err error)
 }
 
-// MaxKey and MaxValue are the maximum lengths of a key and a value, in bytes.
+// maxKey and maxValue are the maximum lengths of a key and a value, in bytes.
 const (
-	MaxKey   = 256
-	MaxValue = 4096
+	maxKey   = 256
+	maxValue = 4096
 )
 
 // CheckKey returns nil if key is valid for a Store, and otherwise an error that
 // describes the fault and matches ErrNotSent.
 func CheckKey(key string) error {
-	if key == "" || len(key) > MaxKey {
-		return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, MaxKey, len(key))
+	if key == "" || len(key) > maxKey {
+		return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, maxKey, len(key))
 	}
 	first := true // of its part
 	for i := range len(key) {
@@ -158,8 +158,8 @@ func CheckKey(key string) error {
 // CheckValue returns nil if value is valid for a Store, and otherwise an error
 // that matches ErrNotSent.
 func CheckValue(value []byte) error {
-	if len(value) == 0 || len(value) > MaxValue {
-		return fmt.Errorf("%w: a value must have 1 to %d bytes, not %d", ErrNotSent, MaxValue, len(value))
+	if len(value) == 0 || len(value) > maxValue {
+		return fmt.Errorf("%w: a value must have 1 to %d bytes, not %d", ErrNotSent, maxValue, len(value))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ var keyForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za
 func TestCheckKey(t *testing.T) {
 	for _, key := range []string{
 		"a", "0", "Z", "a.", "a-_.:", "v1/orders/n/00042", "a/b/c", "A/b", "con", "nul.txt", "a..b", "a/0.",
-		strings.Repeat("a", MaxKey), strings.Repeat("a/", MaxKey/2-1) + "ab",
+		strings.Repeat("a", maxKey), strings.Repeat("a/", maxKey/2-1) + "ab",
 	} {
 		if err := CheckKey(key); err != nil {
 			t.Errorf("CheckKey(%q) = %v, want nil", key, err)
@@ -25,7 +25,7 @@ func TestCheckKey(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"":                            "1 to 256 bytes, not 0",
-		strings.Repeat("a", MaxKey+1): "1 to 256 bytes, not 257",
+		strings.Repeat("a", maxKey+1): "1 to 256 bytes, not 257",
 		"/":                           `"/" at offset 0`,
 		"/a":                          `"/" at offset 0`,
 		"a/":                          `"/" at offset 1`,
@@ -50,7 +50,7 @@ func TestCheckKey(t *testing.T) {
 		if !errors.Is(err, ErrNotSent) || !strings.Contains(err.Error(), want) {
 			t.Errorf("CheckKey(%q) = %v, want ErrNotSent that has %q", key, err, want)
 		}
-		if len(key) <= MaxKey && keyForm.MatchString(key) {
+		if len(key) <= maxKey && keyForm.MatchString(key) {
 			t.Errorf("the expression takes %q", key)
 		}
 	}
@@ -62,7 +62,7 @@ func FuzzCheckKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		err := CheckKey(key)
-		if want := len(key) <= MaxKey && keyForm.MatchString(key); (err == nil) != want {
+		if want := len(key) <= maxKey && keyForm.MatchString(key); (err == nil) != want {
 			t.Errorf("CheckKey(%q) = %v, want taken: %v", key, err, want)
 		}
 		if err != nil && !errors.Is(err, ErrNotSent) {
@@ -72,7 +72,7 @@ func FuzzCheckKey(f *testing.F) {
 }
 
 func TestCheckValue(t *testing.T) {
-	for n, want := range map[int]bool{0: false, 1: true, MaxValue: true, MaxValue + 1: false} {
+	for n, want := range map[int]bool{0: false, 1: true, maxValue: true, maxValue + 1: false} {
 		err := CheckValue(make([]byte, n))
 		if (err == nil) != want || err != nil && !errors.Is(err, ErrNotSent) {
 			t.Errorf("CheckValue of %d bytes = %v, want taken: %v", n, err, want)

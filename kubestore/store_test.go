@@ -100,7 +100,7 @@ func open(t testing.TB, o Options) *store {
 
 func TestStore(t *testing.T) {
 	c := sharedCluster(t)
-	storetest.RunWith(t, func(t *testing.T) grant.Store {
+	storetest.Run(t, func(t *testing.T) grant.Store {
 		namespace := newNamespace(t, c)
 		return open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
 	}, &storetest.Options{

@@ -83,10 +83,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
 	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
-	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
-	if c.Nodes != nil {
-		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
-	}
+	set := grant.Settings{Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
 	m.keeper = grant.NewKeeper(s, set, holder[I]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
 	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var background context.Context

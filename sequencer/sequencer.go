@@ -109,8 +109,8 @@ type Stats struct {
 type Sequencer struct{ member[firn.ID] }
 
 var (
-	_ firn.Source    = (*Sequencer)(nil)
-	_ firn.Source128 = (*Sequencer128)(nil)
+	_ firn.Source               = (*Sequencer)(nil)
+	_ firn.SourceOf[firn.ID128] = (*Sequencer128)(nil)
 )
 
 // Open opens a sequencer and acquires a node ID of it. With a nil Config, it

@@ -13,7 +13,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) })
+	storetest.Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) }, nil)
 }
 
 // Properties of this Store that the contract does not require: Watch reports

@@ -23,7 +23,7 @@ func TestStore(t *testing.T) {
 		databases[s] = f
 		return s
 	}
-	storetest.RunWith(t, func(t *testing.T) grant.Store { return open(t, newFake()) }, &storetest.Options{
+	storetest.Run(t, func(t *testing.T) grant.Store { return open(t, newFake()) }, &storetest.Options{
 		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, databases[first]) },
 	})
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/firnid/firn/grant"
 )
 
 // open finds the table, creates it if requested, and checks that it keeps what
@@ -136,10 +134,10 @@ func (s *store) probeOnce(ctx context.Context) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	prefix := "!probe/" + rand.Text() + "/"
-	keys := []string{prefix + "A", prefix + "a", prefix + strings.Repeat("b", grant.MaxKey-len(prefix))} // in order
+	keys := []string{prefix + "A", prefix + "a", prefix + strings.Repeat("b", 256-len(prefix))} // in order
 
 	// Every byte, and bytes at the end that are easily lost.
-	value := make([]byte, grant.MaxValue)
+	value := make([]byte, 4096)
 	for i := range value {
 		value[i] = byte(i)
 	}

@@ -306,13 +306,13 @@ func testReopen(t *testing.T, su suite) {
 		s.cas(key, "other", "refused", false)
 	}
 	want, wantValues := s.list("")
-	s.cas("last", "", bytesOf(grant.MaxValue), true)
+	s.cas("last", "", bytesOf(4096), true)
 	if err := s.Close(); err != nil {
 		t.Fatalf("Close = %v", err)
 	}
 	for range 2 {
 		s = su.again(t, s)
-		s.want("last", bytesOf(grant.MaxValue))
+		s.want("last", bytesOf(4096))
 		for i, key := range keys {
 			value := "first"
 			if i%2 == 0 {
@@ -335,7 +335,7 @@ func testReopen(t *testing.T, su suite) {
 	}
 	s = su.again(t, s)
 	s.cas("last", "", "new", false)
-	s.cas("last", bytesOf(grant.MaxValue), "new", true)
+	s.cas("last", bytesOf(4096), "new", true)
 	s.want("last", "new")
 }
 

@@ -1,7 +1,7 @@
 // Package storetest contains the tests that every grant.Store must pass:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) })
+//		storetest.Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) }, nil)
 //	}
 //
 // It tests what is visible from outside: the guarantees of Get, CAS and List,

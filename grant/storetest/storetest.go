@@ -9,7 +9,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Options configure RunWith. Nil and the zero Options mean the defaults.
+// Options configure Run. Nil and the zero Options mean the defaults.
 type Options struct {
 	// Reopen opens another Store over the data of first, which may still be
 	// open or may be closed already. It lets the tests check that values
@@ -23,14 +23,8 @@ type Options struct {
 }
 
 // Run tests the stores that open returns. Each call of open must return an
-// empty Store that shares its data with no other.
-func Run(t *testing.T, open func(t *testing.T) grant.Store) {
-	t.Helper()
-	RunWith(t, open, nil)
-}
-
-// RunWith is Run with options.
-func RunWith(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
+// empty Store that shares its data with no other. Nil Options mean the defaults.
+func Run(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
 	t.Helper()
 	o = cmp.Or(o, new(Options))
 	su := suite{

@@ -8,5 +8,5 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) })
+	Run(t, func(t *testing.T) grant.Store { return new(memstore.Store) }, nil)
 }

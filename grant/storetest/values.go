@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/firnid/firn/grant"
 )
 
 func testAbsent(t *testing.T, su suite) {
@@ -73,8 +71,8 @@ func testRefused(t *testing.T, su suite) {
 	s.cas("a", "2", "1", true)
 	s.want("a", "1")
 	// An old value that no key can have.
-	if ok, err := s.CAS(s.ctx, "a", bytes.Repeat([]byte("1"), grant.MaxValue+1), []byte("4")); ok {
-		t.Errorf("CAS from a value of %d bytes = %v, %v, want it not applied", grant.MaxValue+1, ok, err)
+	if ok, err := s.CAS(s.ctx, "a", bytes.Repeat([]byte("1"), 4096+1), []byte("4")); ok {
+		t.Errorf("CAS from a value of %d bytes = %v, %v, want it not applied", 4096+1, ok, err)
 	}
 	s.want("a", "1")
 }
@@ -125,8 +123,8 @@ func testValues(t *testing.T, su suite) {
 	}
 	values := []string{
 		string(all), "\x00", "\x00\x01\x02", "\xff", "\xc3\x28", "a\x00b", "it's", `"`, `\`, `\x00`, "'; --", "%s%d", "{}", "null", "NULL", "\r\n", " ", "  a  ",
-		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(grant.MaxValue - 1), bytesOf(grant.MaxValue),
-		strings.Repeat("\x00", grant.MaxValue), strings.Repeat("\xff", grant.MaxValue),
+		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(4096 - 1), bytesOf(4096),
+		strings.Repeat("\x00", 4096), strings.Repeat("\xff", 4096),
 	}
 	last := ""
 	for i, value := range values {
@@ -148,7 +146,7 @@ func testValues(t *testing.T, su suite) {
 func testBadValues(t *testing.T, su suite) {
 	s := su.new(t)
 	s.cas("a", "", "1", true)
-	for _, value := range [][]byte{nil, {}, make([]byte, grant.MaxValue+1), make([]byte, 1<<20)} {
+	for _, value := range [][]byte{nil, {}, make([]byte, 4096+1), make([]byte, 1<<20)} {
 		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
 			ok, err := s.CAS(s.ctx, key, old, value)
 			if ok {

@@ -13,7 +13,7 @@ import (
 
 // TestStore: while its standby follows, it is a store like any other.
 func TestStore(t *testing.T) {
-	storetest.RunWith(t, func(*testing.T) grant.Store { return new(Store) }, &storetest.Options{Time: 100 * time.Millisecond})
+	storetest.Run(t, func(*testing.T) grant.Store { return new(Store) }, &storetest.Options{Time: 100 * time.Millisecond})
 }
 
 // TestStoreLoses: what was read is lost, what an applied CAS has settled

@@ -76,7 +76,7 @@ func contract(t *testing.T, server *sqltest.Server, prefix string, lasts time.Du
 		tables[s] = table
 		return s
 	}
-	storetest.RunWith(t, func(t *testing.T) grant.Store {
+	storetest.Run(t, func(t *testing.T) grant.Store {
 		return openTable(t, fmt.Sprintf("%s%d", prefix, len(tables)))
 	}, &storetest.Options{
 		Time:   lasts,

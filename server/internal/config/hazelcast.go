@@ -270,8 +270,8 @@ func templateName(name string) (string, error) {
 	switch {
 	case text == "":
 		return "", fmt.Errorf("generator %q: a name needs an ASCII letter or digit", name)
-	case len(text) > grant.MaxName:
-		return "", fmt.Errorf("generator %q: a name has up to %d characters", name, grant.MaxName)
+	case len(text) > 128:
+		return "", fmt.Errorf("generator %q: a name has up to 128 characters", name)
 	case !IsPattern(text):
 		return "", fmt.Errorf("generator %q cannot be converted to a sequencer name or pattern", name)
 	case text == DefaultTemplate && name != text:

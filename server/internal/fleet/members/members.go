@@ -258,7 +258,7 @@ func (a *Announcer) write(ctx context.Context, m Member, long time.Duration) err
 		m.Rate = float64(m.IDs-a.ids) / passed.Seconds()
 	}
 	value, err := json.Marshal(m)
-	for err == nil && len(value) > grant.MaxValue && len(m.Holds) > 0 {
+	for err == nil && grant.CheckValue(value) != nil && len(m.Holds) > 0 {
 		m.Holds = m.Holds[:len(m.Holds)*3/4] // the names are too long
 		value, err = json.Marshal(m)
 	}

@@ -49,7 +49,7 @@ type wideTally struct{ s *tally }
 
 func (w wideTally) NextBatch(_ context.Context, n int) (firn.Batch128, error) {
 	w.s.given += uint64(n)
-	return firn.BatchFromRuns(firn.Run128{First: firn.ID128FromUint64s(0, w.s.given-uint64(n)+1), Step: 1, Count: n}), nil
+	return firn.BatchFromRuns(firn.RunOf[firn.ID128]{First: firn.ID128FromUint64s(0, w.s.given-uint64(n)+1), Step: 1, Count: n}), nil
 }
 
 // idsOf are the IDs of an answer, in whatever form they are.
