@@ -10,7 +10,8 @@ import { ids, nobody, serve } from "./servers.mjs";
 
 const root = process.env.FIRN_ROOT;
 const skip = root ? false : "FIRN_ROOT is not set";
-const { NODE_TEST_CONTEXT: _, ...env } = process.env; // a run of tests of their own
+const env = { ...process.env };
+delete env.NODE_TEST_CONTEXT; // a run of tests of their own
 const run = (/** @type {string[]} */ ...args) => promisify(execFile)(process.execPath, args, { env });
 
 /** Copies the examples to a directory where the package is installed. */
