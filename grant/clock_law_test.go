@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 )
 
 // around returns a number at or next to one of some limits.
@@ -29,55 +28,6 @@ func others(ahead ...int64) sighting {
 		l.ahead, l.nodes = append(l.ahead, by), append(l.nodes, uint64(i))
 	}
 	return l
-}
-
-// TestClockBehindLaw: a clock more than 10 s behind the median of the others is
-// rejected, unless that is allowed or the store agrees with it within 10 s. A
-// difference is reported once.
-func TestClockBehindLaw(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 5000 {
-		r := newRig(t, 4, nil)
-		m := r.m
-		by := around(random, 0, 10_000)
-		m.set.AllowClockBehind = random.IntN(4) == 0
-		known := random.IntN(3) > 0
-		var least, most int64
-		if known {
-			least = around(random, -20_000, -10_000, 0, 10_000)
-			most = least + pickOne[int64](random, 0, 1, 5000)
-			r.storeSays(least, most)
-		} else { // for example, what it returned once
-			m.clocks.store, m.clocks.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
-		}
-		told := pickOne[AlarmKind](random, 0, alarmStoreClockOff, alarmMembersAhead)
-		m.clocks.told = told
-		m.out = nil
-		err := m.clockBehind(others(by-5000, by, by+5000))
-		wantTold, wantBy, refused := told, int64(0), false
-		switch {
-		case by <= 10_000 && known && most < -10_000:
-			wantTold, wantBy = alarmStoreClockOff, most
-		case by <= 10_000 && known && least <= 10_000:
-			wantTold = 0
-		case by > 10_000 && m.set.AllowClockBehind:
-		case by > 10_000 && known && most >= -10_000:
-			wantTold, wantBy = alarmMembersAhead, by
-		case by > 10_000:
-			refused = true
-		}
-		what := fmt.Sprintf("others %d ahead, store %t %d to %d, told %d", by, known, least, most, told)
-		if errors.Is(err, ErrClockBehind) != refused || (err != nil) != refused || m.clocks.told != wantTold {
-			t.Fatalf("%s: %v, told %d, want refused %t, told %d", what, err, m.clocks.told, refused, wantTold)
-		}
-		if behind := (*clockBehindError)(nil); refused && (!errors.As(err, &behind) || behind.Behind.Milliseconds() != by || len(behind.Nodes) != 3 || behind.Sequencer != "s") {
-			t.Fatalf("%s: %+v", what, err)
-		}
-		alarmed := wantTold != told && wantTold != 0
-		if (len(m.out) == 1) != alarmed || alarmed && m.out[0].Alarm != (alarm{Kind: wantTold, By: time.Duration(wantBy) * time.Millisecond}) {
-			t.Fatalf("%s: %+v", what, m.out)
-		}
-	}
 }
 
 // TestMayClaimLaw: whether a clock permits a claim, by the table of
@@ -216,86 +166,6 @@ func TestMayClaimLaw(t *testing.T) {
 	for _, want := range []string{"fit", "ahead", "the store is wrong", "list", "comparing"} {
 		if seen[want] < 100 {
 			t.Errorf("%q: %d cases", want, seen[want])
-		}
-	}
-}
-
-// TestWatchLaw: a record that changes between two reads shows its writer's
-// clock, within the time between them. At most 32 are watched, preferring those
-// whose clocks may agree with ours.
-func TestWatchLaw(t *testing.T) {
-	r := newRig(t, 4, nil)
-	m, c := r.m, &r.m.clocks
-	var l sighting
-	for i := range int64(40) {
-		away := 1000 * i
-		if i%2 == 0 {
-			away = -away
-		}
-		l.others = append(l.others, other{key: fmt.Sprintf("k%02d", i), value: []byte("1"), wall: m.wall + away})
-	}
-	rand.New(rand.NewPCG(1, 1)).Shuffle(40, func(i, j int) { l.others[i], l.others[j] = l.others[j], l.others[i] })
-	if m.watched() != nil {
-		t.Error("it watches before it has begun")
-	}
-	m.watch(l)
-	if keys := m.watched(); len(keys) != 32 || keys[31] != "k31" || len(c.leads) != 0 || c.since != m.mono {
-		t.Errorf("it watches %v, since %d", keys, m.mono-c.since)
-	}
-	for _, passed := range []int64{700, 1100} {
-		m.wall, m.mono = m.wall+passed, m.mono+passed
-		since := c.since
-		m.watch(sighting{others: []other{
-			{key: "k05", value: fmt.Append(nil, passed), wall: m.wall - 200},
-			{key: "k06", value: []byte("1"), wall: m.wall - 200},
-			{key: "k39", value: fmt.Append(nil, passed), wall: m.wall - 200},
-		}})
-		if want := (lead{200 - passed, 200}); len(c.leads) != 1 || c.leads["k05"] != want || c.since != since {
-			t.Errorf("after %d ms: leads %v, want k05 %v", passed, c.leads, want)
-		}
-		if len(c.records) != 32 {
-			t.Errorf("%d are watched", len(c.records))
-		}
-	}
-}
-
-// TestStoreTimeLaw: the store's time is used for a minute. A store that did not
-// return it is asked again after 5 s. In between, our lead follows both clocks.
-func TestStoreTimeLaw(t *testing.T) {
-	for _, fails := range []bool{false, true} {
-		r := newRig(t, 4, nil)
-		r.tokens()
-		r.m.set.storeClock = true
-		if !r.m.asksTime() {
-			t.Error("it does not ask at first")
-		}
-		r.step(event{Kind: eventAttach})
-		r.answer(event{Values: [][]byte{r.m.config}})
-		r.asks(actionTime)
-		e := event{Time: r.wall - 70, Within: 7}
-		serves := int64(60_000)
-		if fails {
-			e.Err, serves = errNoAnswer, 5000
-		}
-		r.answer(e)
-		r.asks(actionGetMany)
-		at := r.m.mono
-		if l, known := r.m.storeLead(); known == fails || known && l != (lead{63, 70}) {
-			t.Errorf("lead %+v, %t", l, known)
-		}
-		r.m.wall, r.m.mono = r.m.wall+500, r.m.mono+400
-		if l, known := r.m.storeLead(); known && l != (lead{163, 170}) {
-			t.Errorf("after a step of 100 ms: lead %+v", l)
-		}
-		for _, later := range []int64{serves - 1, serves} {
-			r.m.mono = at + later
-			if got := r.m.asksTime(); got != (later >= serves) {
-				t.Errorf("fails %t: after %d ms it asks %t", fails, later, got)
-			}
-		}
-		r.m.set.storeClock = false
-		if r.m.asksTime() {
-			t.Error("it asks a store without a clock")
 		}
 	}
 }

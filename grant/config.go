@@ -61,13 +61,13 @@ func (r *Range) check(l firn.Layout) error {
 	return nil
 }
 
-// DefaultWindow is the shortest Window that NewConfig chooses.
+// defaultWindow is the shortest Window that NewConfig chooses.
 const defaultWindow = 60 * time.Second
 
 // NewConfig returns the configuration for a layout with defaults for everything
 // else: the layout's MaxAhead, and the given window, which is usually the
 // store's default, or a longer one if the layout requires it. A window of 0
-// means DefaultWindow.
+// means 60 seconds.
 func NewConfig(layout firn.Layout, window time.Duration) Config {
 	if window <= 0 {
 		window = defaultWindow

@@ -2,38 +2,13 @@ package grant
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-// TestCausesLaw: each cause of an outage is logged once, whatever its text, and
-// all errors of the store are one cause.
-func TestCausesLaw(t *testing.T) {
-	causes := []error{
-		ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrNodesExhausted, ErrClockBehind, &ClockAheadError{}, ErrRolledBack,
-		ErrDamaged, ErrNewerVersion, errors.New("any of the store"), &ClockAheadError{Comparing: true},
-	}
-	for first := range causes {
-		o := outage{log: slog.New(slog.DiscardHandler)}
-		for i := range causes {
-			cause := causes[(first+i)%len(causes)]
-			for time := range 2 {
-				if got := o.isNew(fmt.Errorf("port %d: %w", time, cause)); got != (time == 0) {
-					t.Fatalf("cause %d after %d others, time %d: new %t", (first+i)%len(causes), i, time+1, got)
-				}
-			}
-		}
-		if o.isNew(errors.New("another of the store")) {
-			t.Error("another text is another cause")
-		}
-	}
-}
 
 // TestOutageLaw: what is logged about a member that cannot renew, depending on
 // its state, on earlier messages and on the rest of its window.
@@ -124,42 +99,5 @@ func TestDriverTimes(t *testing.T) {
 	}
 	if e := (event{}).at(wall, 0, time.Time{}); e.Used != never || e.Mono != 1 {
 		t.Errorf("nothing was used: %+v", e)
-	}
-}
-
-// TestErrorIsUnknown: an error of a write means an unknown result, even if the
-// driver reports it as applied.
-func TestErrorIsUnknown(t *testing.T) {
-	for name, request := range map[string]func(r *rig){
-		"claim":   func(r *rig) { r.claiming() },
-		"renewal": func(r *rig) { r.holding(); r.renewing() },
-		"release": func(r *rig) { r.holding(); r.step(event{Kind: eventRelease}); r.step(event{Kind: eventSealed}) },
-	} {
-		r := newRig(t, 4, nil)
-		request(r)
-		key := r.asks(actionCAS).Key
-		r.answer(event{Applied: true, Err: errNoAnswer})
-		if get := r.request; get == nil || get.Key != key && !slices.Contains(get.Keys, key) || r.did(actionBegin) != nil || r.did(actionExtend) != nil {
-			t.Errorf("%s: %+v", name, r.out)
-		}
-	}
-}
-
-// TestReleaseWaits: a release that was not applied is not repeated as fast as
-// the store answers.
-func TestReleaseWaits(t *testing.T) {
-	r := newRig(t, 4, nil)
-	r.holding()
-	r.step(event{Kind: eventRelease})
-	r.step(event{Kind: eventSealed})
-	for range 3 {
-		r.asks(actionCAS)
-		r.answer(event{Err: errNoAnswer})
-		r.asks(actionGetMany)
-		r.answer(event{Values: [][]byte{r.m.hold.record}})
-		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil {
-			t.Errorf("it asks for %+v at once, and is %+v", r.request, r.m.Status())
-		}
-		r.later(6000)
 	}
 }

@@ -290,96 +290,6 @@ func TestListedLaw(t *testing.T) {
 	}
 }
 
-// TestAbsentLaw: every node ID of the range without a record may be chosen, and
-// no other.
-func TestAbsentLaw(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 300 {
-		r := newRig(t, 4, nil)
-		r.m.lo = random.Uint64N(16)
-		r.m.hi = r.m.lo + random.Uint64N(16-r.m.lo)
-		keys := []string{"v1/s/config", "v1/s/n/3", "v1/s/n/x"}
-		var want []uint64
-		share := random.IntN(4)
-		for node := range uint64(16) {
-			if random.IntN(4) < share {
-				keys = append(keys, r.key(node))
-			} else if node >= r.m.lo && node <= r.m.hi {
-				want = append(want, node)
-			}
-		}
-		found := true
-		got := r.chosen(func() uint64 {
-			node, ok := r.m.absent(keys)
-			found = found && ok
-			return node
-		})
-		if len(want) == 0 {
-			if found {
-				t.Fatalf("%d..%d, %v: it finds %v", r.m.lo, r.m.hi, keys, got)
-			}
-			continue
-		}
-		if !found || !slices.Equal(got, want) {
-			t.Fatalf("%d..%d, %v: any of %v (%t), want %v", r.m.lo, r.m.hi, keys, got, found, want)
-		}
-	}
-	// The size of a range of all 64-bit numbers does not fit a uint64.
-	r := newRig(t, 4, nil)
-	r.m.lo, r.m.hi = 0, 1<<64-1
-	for _, r.random = range []uint64{0, 7, 1<<64 - 1} {
-		if node, ok := r.m.absent([]string{"v1/s/config"}); !ok || node != r.random {
-			t.Errorf("of all numbers: %d, %t, want %d", node, ok, r.random)
-		}
-	}
-}
-
-// TestSomeKeysLaw: n different node IDs of the range, including the one held
-// before; or all, if there are no more.
-func TestSomeKeysLaw(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 500 {
-		r := newRig(t, 7, nil)
-		r.m.set.random = random.Uint64
-		r.m.lo = random.Uint64N(128)
-		r.m.hi = r.m.lo + random.Uint64N(128-r.m.lo)
-		r.m.prefer = pickOne(random, -1, 0, 127, int64(r.m.lo), int64(r.m.hi), random.Int64N(128))
-		n := random.IntN(40) + 1
-		size := int(r.m.hi-r.m.lo) + 1
-		keys := r.m.someKeys(n)
-		var nodes []uint64
-		for _, key := range keys {
-			node, err := nodeOf("s", key)
-			if err != nil || key != r.key(node) || node < r.m.lo || node > r.m.hi {
-				t.Fatalf("%d of %d..%d: %v", n, r.m.lo, r.m.hi, keys)
-			}
-			nodes = append(nodes, node)
-		}
-		preferred := r.m.prefer >= int64(r.m.lo) && r.m.prefer <= int64(r.m.hi)
-		if preferred && !slices.Contains(nodes, uint64(r.m.prefer)) {
-			t.Fatalf("%d of %d..%d: %v, want %d among them", n, r.m.lo, r.m.hi, nodes, r.m.prefer)
-		}
-		slices.Sort(nodes)
-		if len(slices.Compact(nodes)) != min(n, size) {
-			t.Fatalf("%d of %d..%d: %v", n, r.m.lo, r.m.hi, nodes)
-		}
-	}
-	// Every node ID of a range may come first.
-	r := newRig(t, 7, nil)
-	r.m.lo, r.m.hi = 100, 109
-	if got := r.chosen(func() uint64 { node, _ := nodeOf("s", r.m.someKeys(1)[0]); return node }); len(got) != 10 || got[0] != 100 {
-		t.Errorf("of 100..109: any of %v", got)
-	}
-	r.m.lo, r.m.hi, r.random, r.m.prefer = 0, 1<<64-1, 7, -1
-	if got := r.m.someKeys(1); len(got) != 1 || got[0] != r.key(7) {
-		t.Errorf("of all numbers, and none was held: %v", got)
-	}
-	r.random = 1<<64 - 1
-	if got := r.m.someKeys(1); len(got) != 1 || got[0] != r.key(r.random) {
-		t.Errorf("of all numbers: %v", got)
-	}
-}
-
 // TestExhaustedLaw: how long a member waits if no node ID is free, and the text
 // of the error.
 func TestExhaustedLaw(t *testing.T) {
@@ -445,25 +355,6 @@ func TestDisputed(t *testing.T) {
 	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
 	if r.request == nil || r.request.Kind != actionGetMany {
 		t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
-	}
-}
-
-// TestListedUnfit: after a list of all records, an unsuitable clock claims
-// nothing, and the error describes the clock.
-func TestListedUnfit(t *testing.T) {
-	for _, state := range []string{flagFree, flagHeld} {
-		r := newRig(t, 1, nil)
-		r.tokens()
-		r.m.attached, r.m.op = true, opList
-		r.request = &action{Kind: actionList}
-		r.storeSays(20_000, 20_000)
-		r.m.clocks.watching, r.m.clocks.listed, r.m.clocks.since = true, true, r.m.mono
-		r.m.clocks.records, r.m.clocks.leads = make(map[string][]byte), make(map[string]lead)
-		value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = state, r.wall-1000, r.wall-7000 })
-		r.answer(event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{value, value}})
-		if err := r.m.Status().Err; r.request != nil || !errors.Is(err, ErrClockAhead) || r.m.droughts != 0 || r.m.claim != nil {
-			t.Errorf("all are %s: %+v, %v", state, r.request, err)
-		}
 	}
 }
 
@@ -553,6 +444,84 @@ func TestRounds(t *testing.T) {
 		r.m.picked(event{})
 		if r.m.op == opNone {
 			t.Errorf("%d of %d were read, and it stops", want, want+1)
+		}
+	}
+}
+
+// begins answers the second read of the configuration, and expects the claim to
+// be used.
+func (r *rig) begins(claim action) {
+	r.t.Helper()
+	r.asks(actionGetMany)
+	r.answer(event{Values: [][]byte{claim.Next, r.m.config}})
+	n := r.read(claim.Next)
+	if b := r.did(actionBegin); b == nil || b.Until != n.Until || r.m.Status().Phase != Holding {
+		r.t.Fatalf("it does not begin: %+v", r.out)
+	}
+}
+
+// TestClaimWrites: what a claim writes, and which record it replaces.
+func TestClaimWrites(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		mark, used int64 // since now; a mark of never means no record
+		spoiled    span
+		from, to   int64
+	}{
+		{"a new number", never, never, span{}, 0, 6000},
+		{"one given back long ago", -50_000, never, span{}, 0, 6000},
+		{"one given back ahead of the clock", 40, never, span{}, 40, 6040},
+		{"after much was used", never, 30, span{}, 0, 6030},
+		{"after more was used than may be", never, 5000, span{}, 0, 6050},
+		{"one with a span that was used", -10, never, span{5999, 7000}, 0, 5999},
+		{"one with a span that was used just now", -10, never, span{99, 100}, 100, 6100},
+		{"one with a span that this process has used to", -10, 900, span{999, 1000}, 1000, 7000},
+	} {
+		r := newRig(t, 1, nil)
+		r.used = never
+		if tt.used != never {
+			r.used = r.wall + tt.used
+		}
+		r.m.sequencer.MaxAhead, r.m.hi = 50, 0
+		var record []byte
+		if tt.mark != never {
+			record = r.record(func(n *nodeRecord) {
+				n.Until = r.wall + tt.mark
+				if tt.spoiled != (span{}) {
+					n.Spoiled = span{r.wall + tt.spoiled[0], r.wall + tt.spoiled[1]}
+				}
+			})
+		}
+		read := r.pickable()
+		e := event{Keys: read.Keys}
+		for range read.Keys {
+			e.Values = append(e.Values, record)
+		}
+		if tt.from > 50 { // not yet ahead, so chance decides nothing
+			r.answer(e)
+			if r.m.claim != nil {
+				t.Errorf("%s: it is claimed", tt.name)
+			}
+			continue
+		}
+		r.answer(e)
+		a := r.asks(actionCAS)
+		n := r.read(a.Next)
+		if string(a.Old) != string(record) || n.Until != r.wall+tt.to || n.State != flagHeld || n.Owner != "us" || n.Wall != r.wall || n.Host != "h" || len(n.Nonce) != 32 {
+			t.Errorf("%s: %+v over %s, want until %d", tt.name, n, a.Old, tt.to)
+		}
+		r.answer(event{Applied: true})
+		r.begins(a)
+		if b := r.did(actionBegin); b.From != max(r.wall+tt.from, r.used) {
+			t.Errorf("%s: it begins at %d, want %d, and not before what was used", tt.name, b.From-r.wall, tt.from)
+		}
+		// The node ID in use takes over the record and the limit of the claim.
+		h := r.m.hold
+		if h.gap != n.Gap || h.spoiled != n.Spoiled || h.from != r.wall+tt.from || h.renewed != max(r.used, h.from) || r.m.prefer != int64(h.node) {
+			t.Errorf("%s: %+v", tt.name, h)
+		}
+		if limit := tt.spoiled[0]; limit != 0 && h.limit != r.wall+limit {
+			t.Errorf("%s: it may go until %d", tt.name, h.limit-r.wall)
 		}
 	}
 }

@@ -7,97 +7,6 @@ import (
 	"testing"
 )
 
-// TestRenewal: what a renewal writes, and which record it replaces.
-func TestRenewal(t *testing.T) {
-	r := newRig(t, 4, nil)
-	first := r.holding()
-	r.m.hold.over, r.m.hold.gap, r.m.hold.spoiled = over{5, "before"}, span{1, 2}, span{maxTime - 2, maxTime - 1}
-	a := r.renewing()
-	n := r.read(a.Next)
-	want := nodeRecord{
-		Nonce: n.Nonce, Owner: "us", Until: r.wall + 6000, Wall: r.wall, State: flagHeld, Host: "h",
-		From: maybe{rigTime, true}, Over: over{5, "before"}, Gap: span{1, 2}, Spoiled: span{maxTime - 2, maxTime - 1},
-	}
-	if n != want || string(a.Old) != string(first) || n.Nonce == r.read(first).Nonce || len(n.Nonce) != 32 {
-		t.Errorf("it writes %+v over %s, want %+v over %s", n, a.Old, want, first)
-	}
-	r.answer(event{Applied: true})
-	if e := r.did(actionExtend); e == nil || e.Until != n.Until || e.Node != r.m.hold.node || r.m.Status().Until != n.Until || r.did(actionBegin) != nil {
-		t.Errorf("applied: %+v", r.out)
-	}
-	if next := r.renewing(); string(next.Old) != string(a.Next) {
-		t.Errorf("the next one is over %s, want %s", next.Old, a.Next)
-	}
-
-	// The window ends where a span begins that may already be used.
-	r = newRig(t, 4, nil)
-	r.holding()
-	r.m.hold.limit = r.m.hold.until + 700
-	if n := r.read(r.renewing().Next); n.Until != r.m.hold.until+700 {
-		t.Errorf("until %d, want 700 more", n.Until-r.m.hold.until)
-	}
-}
-
-// TestUnknownRenewal: an attempt that a read shows is replaced by a window that
-// is no shorter, and counts once that is applied.
-func TestUnknownRenewal(t *testing.T) {
-	for _, back := range []int64{0, 1500, 5000} { // how far the clock goes back meanwhile
-		r := newRig(t, 4, nil)
-		first := r.holding()
-		attempt := r.renewing()
-		until := r.m.Status().Until
-		r.answer(event{Err: errNoAnswer})
-		if a := r.asks(actionGetMany); a.Keys[0] != r.m.hold.key {
-			t.Fatalf("it reads %q", a.Keys)
-		}
-		if r.m.status.Err == nil || r.did(actionExtend) != nil {
-			t.Errorf("unknown: %+v", r.out)
-		}
-		r.answer(event{Values: [][]byte{attempt.Next}})
-		if r.request != nil || r.did(actionExtend) != nil || r.m.Status().Until != until {
-			t.Errorf("a read makes the window longer, or it does not wait: %+v, %+v", r.out, r.request)
-		}
-		r.wall -= back
-		r.later(6000)
-		a := r.asks(actionCAS)
-		if n := r.read(a.Next); string(a.Old) != string(attempt.Next) || n.Until < r.read(attempt.Next).Until {
-			t.Errorf("the clock goes back by %d: it writes until %d over %s", back, n.Until-until, a.Old)
-		}
-		// After a refusal, a read shows the current record.
-		r.answer(event{})
-		r.asks(actionGetMany)
-		switch back {
-		case 0: // the attempt that was read was lost in a failover
-			r.answer(event{Values: [][]byte{first}})
-			if a := r.asks(actionCAS); string(a.Old) != string(first) {
-				t.Errorf("what was seen has gone, and it writes over %s, want %s", a.Old, first)
-			}
-		default:
-			r.answer(event{Values: [][]byte{attempt.Next}})
-			r.later(1000)
-			r.asks(actionCAS)
-			r.answer(event{Applied: true})
-			if r.did(actionExtend) == nil {
-				t.Errorf("applied: %+v", r.out)
-			}
-			if r.request != nil {
-				r.answer(event{Values: [][]byte{r.m.config}})
-			}
-			// Earlier writes are remembered: seeing one proves that the store
-			// went back.
-			for i, old := range [][]byte{first, attempt.Next} {
-				c := &rig{t: t, m: r.m.clone(), wall: r.wall, mono: r.mono, used: r.used}
-				c.renewing()
-				c.answer(event{})
-				c.answer(event{Values: [][]byte{old}})
-				if c.alarm() != alarmRolledBack {
-					t.Errorf("old record %d is back: %+v", i, c.out)
-				}
-			}
-		}
-	}
-}
-
 // TestReadBackLaw: how a member evaluates each record that can be in place of
 // its own, after a refused renewal, and what it reports. Another owner's window
 // that begins below the end of its own proves that the store went back, or that
@@ -282,120 +191,25 @@ func TestReadBackLaw(t *testing.T) {
 	}
 }
 
-// TestStaleReads: a store that refuses a write but shows the record that the
-// write should have replaced is not asked as fast as it answers.
-func TestStaleReads(t *testing.T) {
-	for _, known := range []bool{true, false} {
-		r := newRig(t, 4, nil)
-		shows := r.holding()
-		attempt := r.renewing()
-		if !known {
-			shows = attempt.Next
-			r.answer(event{Err: errNoAnswer})
-			r.answer(event{Values: [][]byte{shows}})
-			r.later(1000)
-			r.asks(actionCAS)
+// TestFencedSealsAtOnce: a member that learns of a fence below the end of its
+// window stops, however long it has to wait for another node ID, and whatever
+// else was read.
+func TestFencedSealsAtOnce(t *testing.T) {
+	for _, lost := range []bool{false, true} { // and wants another number
+		for _, state := range []State{Attached, Detaching, Destroyed} {
+			r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
+			r.holding()
+			r.m.hold.lost = lost
+			r.later(configEvery)
+			if a := r.asks(actionGet); a.Key != configKey("s") {
+				t.Fatalf("it reads %s", a.Key)
+			}
+			c := r.m.sequencer
+			c.State, c.Floor, c.Incarnation, c.Nonce = state, r.wall, c.Incarnation+1, "fenced"
+			r.answer(event{Values: [][]byte{c.encode()}})
+			if r.did(actionSeal) == nil {
+				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)
+			}
 		}
-		r.answer(event{})
-		r.answer(event{Values: [][]byte{shows}})
-		if r.request != nil || r.m.Status().Err == nil || r.m.notBefore <= r.mono || r.m.Status().Phase != Holding {
-			t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
-		}
-		r.later(1000)
-		if a := r.asks(actionCAS); string(a.Old) != string(shows) {
-			t.Errorf("it writes over %s, want %s", a.Old, shows)
-		}
-	}
-	// At the end of the wait, to the millisecond. Until then the store's error
-	// stays.
-	for _, in := range []int64{0, 1} {
-		r := newRig(t, 4, nil)
-		shows := r.holding()
-		r.renewing()
-		r.answer(event{})
-		r.m.notBefore, r.m.status.Err = r.mono+in, errNoAnswer
-		r.answer(event{Values: [][]byte{shows}})
-		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
-			t.Errorf("a renewal, to wait %d ms: %v", in, r.m.Status().Err)
-		}
-		r = newRig(t, 4, nil)
-		r.claiming()
-		r.answer(event{Err: errNoAnswer})
-		r.m.notBefore = r.mono + in
-		r.answer(event{})
-		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
-			t.Errorf("a claim, to wait %d ms: %v", in, r.m.Status().Err)
-		}
-	}
-	// A read without an answer also counts as a failure.
-	r := newRig(t, 4, nil)
-	r.holding()
-	r.renewing()
-	r.answer(event{})
-	r.answer(event{Err: errNoAnswer})
-	if s := r.m.Status(); r.request != nil || s.Err != errNoAnswer || r.m.notBefore <= r.mono || !r.m.renewFailed {
-		t.Errorf("no answer: it asks for %+v, and is %+v", r.request, s)
-	}
-	// The same with a claim.
-	r = newRig(t, 4, nil)
-	r.claiming()
-	r.answer(event{Err: errNoAnswer})
-	r.answer(event{})
-	r.later(1000)
-	r.asks(actionCAS)
-	r.answer(event{})
-	r.answer(event{})
-	if r.request != nil || r.m.Status().Err == nil || r.m.notBefore <= r.mono {
-		t.Errorf("a claim: it asks for %+v, and is %+v", r.request, r.m.Status())
-	}
-}
-
-// TestReadBackForgives: reading a record ends a wait for the store, because it
-// has answered.
-func TestReadBackForgives(t *testing.T) {
-	r := newRig(t, 4, nil)
-	first := r.holding()
-	r.renewing()
-	for range 5 {
-		r.answer(event{Err: errNoAnswer})
-		r.answer(event{Values: [][]byte{first}})
-		r.later(1000)
-		r.asks(actionCAS)
-	}
-	if r.m.failures < 5 {
-		t.Fatalf("%d failures", r.m.failures)
-	}
-	r.answer(event{Err: errNoAnswer})
-	n := r.read(first)
-	n.Owner, n.From.time, n.Until, n.Nonce = "them", r.m.hold.until, r.m.hold.until, "another"
-	r.answer(event{Values: [][]byte{n.encode()}})
-	if r.m.failures != 0 || r.request == nil {
-		t.Errorf("%d failures in a row, and it asks for %+v", r.m.failures, r.request)
-	}
-}
-
-// TestReadBackAlone: if the record and the configuration cannot be read
-// together, the record alone shows that another's window overlaps.
-func TestReadBackAlone(t *testing.T) {
-	r := newRig(t, 4, nil)
-	n := r.read(r.holding())
-	r.renewing()
-	for range checkTry {
-		r.answer(event{})
-		if keys := r.asks(actionGetMany).Keys; len(keys) != 2 {
-			t.Fatalf("it reads %v", keys)
-		}
-		r.answer(event{Err: errNoAnswer})
-		r.later(1000)
-		r.asks(actionCAS)
-	}
-	r.answer(event{})
-	if keys := r.asks(actionGetMany).Keys; !slices.Equal(keys, []string{r.m.hold.key}) {
-		t.Fatalf("it reads %v", keys)
-	}
-	n.Owner, n.From.time, n.Nonce = "them", n.Until-1, "another"
-	r.answer(event{Values: [][]byte{n.encode()}})
-	if r.did(actionSeal) == nil || r.alarm() != alarmRolledBack || !r.m.frozen {
-		t.Errorf("%+v, frozen %t", r.out, r.m.frozen)
 	}
 }

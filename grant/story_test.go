@@ -31,9 +31,11 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //	NAME answer                 the store handles the request, and answers
 //	NAME answer lost            the store handles it, but the answer is lost
 //	NAME answer drop            the store does not handle it, and no answer comes
+//	NAME answer unsent          the same, and the driver knows
+//	NAME answer refused         the store refuses a write for no reason that a read shows
 //	NAME answer late            no answer comes; "NAME late" handles it
 //	NAME answer shown           its write is visible but not durable, and no answer comes
-//	NAME run                    answers until there are no more requests
+//	NAME run [drop]             answers until there are no more requests
 //	NAME clone OTHER            OTHER continues with NAME's memory
 //	detach|attach|destroy|fence|repair
 //	                            the operations on the whole sequencer
@@ -230,7 +232,7 @@ func (s *story) member(f []string) {
 			if a.request == nil {
 				return
 			}
-			s.answer(a, "")
+			s.answer(a, strings.Join(f[2:], ""))
 		}
 		s.t.Fatalf("%s never comes to an end", a.name)
 	case "clone":
@@ -259,6 +261,9 @@ func (s *story) answer(a *actor, how string) {
 	switch {
 	case how == "drop":
 		e.Err = errNoAnswer
+	case how == "unsent":
+		e.Err = ErrNotSent
+	case how == "refused":
 	case how == "late":
 		a.late, e.Err = r, errNoAnswer
 	case r.Kind == actionGet:

@@ -79,10 +79,8 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
+			p.diagram = drawn(diagram, p.look)
 			var err error
-			if p.diagram, err = drawn(diagram, p.look); err != nil {
-				return err
-			}
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := records.NewWriter(a.stdout)
 			var t tally
@@ -124,8 +122,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&all, "all", false, "also show unlikely readings")
-	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
-	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
+	diagramVar(cmd, &diagram)
 	return cmd
 }
 
