@@ -77,11 +77,17 @@ func TestHints(t *testing.T) {
 		}
 		close(inner.hints)
 		expect("the end of the Store's Watch", 0)
+		other := s.Watch(ctx, "other")
 		write(true, nil)
 		expect("a write after that", 1)
 
 		stop()
 		synctest.Wait()
+		for name, c := range map[string]<-chan struct{}{"first": one, "other key's": other} {
+			if change, open := <-c; open {
+				t.Errorf("the %s Watch reports %v after its context has ended, want that it is closed", name, change)
+			}
+		}
 		if n := len(s.own.watchers["k"]); n != 1 {
 			t.Errorf("%d watchers after one of two has ended, want 1", n)
 		}

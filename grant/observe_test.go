@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -143,55 +142,6 @@ func TestObserve(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestEcho: a Watcher of Observe reports only writes made through it; it ends
-// with its context, and blocks no writer.
-func TestEcho(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := grant.Observe(plain{new(memstore.Store)}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
-			return ctx, func(bool, error) {}
-		})
-		w := s.(grant.Watcher)
-		ctx, stop := context.WithCancel(t.Context())
-		one, two, other := w.Watch(ctx, "a"), w.Watch(t.Context(), "a"), w.Watch(ctx, "b")
-		count := func(c <-chan struct{}) (n int) {
-			for {
-				synctest.Wait()
-				select {
-				case _, ok := <-c:
-					if !ok {
-						return -1
-					}
-					n++
-				default:
-					return n
-				}
-			}
-		}
-		value := []byte(nil)
-		for i := range 100 { // without a receiver
-			next := []byte{byte(i)}
-			if applied, err := s.CAS(ctx, "a", value, next); err != nil || !applied {
-				t.Fatal(applied, err)
-			}
-			value = next
-		}
-		if _, err := s.CAS(ctx, "a", nil, value); err != nil { // not applied
-			t.Fatal(err)
-		}
-		if a, b, c := count(one), count(two), count(other); a < 1 || a > 2 || b < 1 || b > 2 || c != 0 {
-			t.Errorf("told %d, %d and %d times", a, b, c)
-		}
-		stop()
-		if a, c := count(one), count(other); a != -1 || c != -1 {
-			t.Errorf("after the end: %d and %d, want closed channels", a, c)
-		}
-		_, _ = s.CAS(t.Context(), "a", value, []byte("end"))
-		if b := count(two); b != 1 {
-			t.Errorf("the other was told %d times, want once", b)
-		}
-	})
 }
 
 // TestObserveSuite runs the conformance suite of stores.
