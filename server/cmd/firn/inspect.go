@@ -393,22 +393,6 @@ func (p *idPrinter) list(w io.Writer, x *inspect.Reading) {
 	t.print(w, p.look)
 }
 
-// reason says briefly why a reading is not the best one.
-func (p *idPrinter) reason(x *inspect.Reading) string {
-	var reasons []string
-	if age := inspect.Age(x.Time, p.o.Now); x.HasParts && age >= 0 {
-		reasons = append(reasons, inspect.Span(age)+" ago")
-	} else if x.HasParts {
-		reasons = append(reasons, inspect.Span(-age)+" in the future")
-	}
-	for _, reason := range x.Against() {
-		if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
-			return strings.Join(append(reasons, reason), "; ")
-		}
-	}
-	return strings.Join(reasons, "; ")
-}
-
 // others shows the other readings, one per line.
 func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspect.Reading) {
 	t := table{head: []string{"other", "", "time", ""}}
@@ -427,7 +411,7 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 		if x.HasParts {
 			stamp = x.Stamp()
 		}
-		t.add(name, x.Likelihood().String(), stamp, p.reason(x))
+		t.add(name, x.Likelihood().String(), stamp, x.Reason())
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)
