@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,23 +252,4 @@ func TestDefectsOfHazelcast(t *testing.T) {
 			<-done
 		}),
 	}})
-}
-
-// A slowSource takes a second for a batch, and fails at first.
-type slowSource struct {
-	fail    int64
-	fetches atomic.Int64
-}
-
-func (s *slowSource) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	i := s.fetches.Add(1)
-	select {
-	case <-time.After(time.Second):
-	case <-ctx.Done():
-		return firn.Batch{}, ctx.Err()
-	}
-	if i <= s.fail {
-		return firn.Batch{}, errors.New("the network is down")
-	}
-	return firn.BatchFromRuns(firn.Run{First: firn.ID(i) << 32, Step: 1, Count: n}), nil
 }

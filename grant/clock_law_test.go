@@ -20,16 +20,6 @@ func (r *rig) storeSays(least, most int64) {
 	r.m.clocks.store, r.m.clocks.within = r.m.wall-most, most-least
 }
 
-// others returns a sighting of held records whose writers' clocks were ahead of
-// ours.
-func others(ahead ...int64) sighting {
-	l := sighting{free: never, pending: never}
-	for i, by := range ahead {
-		l.ahead, l.nodes = append(l.ahead, by), append(l.nodes, uint64(i))
-	}
-	return l
-}
-
 // TestMayClaimLaw: whether a clock permits a claim, by the table of
 // docs/protocol.md, from the store's clock and the clocks of members that write
 // records meanwhile.

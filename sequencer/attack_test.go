@@ -71,27 +71,3 @@ func TestAttackCreateFar(t *testing.T) {
 		t.Error("created, and damaged for good")
 	}
 }
-
-// A staleStore is the store of a member whose reads of several keys are stale.
-type staleStore struct {
-	grant.Store
-	many  map[string][]byte
-	on    atomic.Bool
-	calls atomic.Int64
-}
-
-func (s *staleStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if s.calls.Add(1) > 20000 {
-		panic("20000 reads")
-	}
-	time.Sleep(time.Millisecond)
-	values := make([][]byte, len(keys))
-	for i, k := range keys {
-		if s.on.Load() {
-			values[i] = s.many[k]
-			continue
-		}
-		values[i], _ = s.Store.Get(ctx, k)
-	}
-	return values, nil
-}

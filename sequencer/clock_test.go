@@ -13,16 +13,6 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// timedStore is a store that returns its time, which may be wrong.
-type timedStore struct {
-	grant.Store
-	offset time.Duration
-}
-
-func (s timedStore) Time(context.Context) (time.Time, time.Duration, error) {
-	return time.Now().Add(s.offset), time.Millisecond, nil
-}
-
 // in2026 runs f in a bubble whose clock shows a day in 2026.
 func in2026(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {

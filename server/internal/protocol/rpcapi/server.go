@@ -295,7 +295,7 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 // sentIn returns the credentials of a client, with its address.
 func sentIn(ctx context.Context, header []string) *auth.Credentials {
 	c := auth.FromHeader(header, callerOf(ctx).state())
-	if p, ok := peer.FromContext(ctx); ok {
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		c.Address = p.Addr.String()
 	}
 	return c
