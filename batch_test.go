@@ -100,36 +100,6 @@ func testAppendRaw[I AnyID[I]](t *testing.T, name string, b BatchOf[I], appendID
 	}
 }
 
-// A batch of IDs with random bits reads the same every time, and two batches
-// differ.
-func TestBatchOfRandomLayout(t *testing.T) {
-	for _, layout := range []string{"uuidv7", "bits=time:34.rand:30.node:4.const:48=7.seq:12,unit=1s"} {
-		g, err := NewGenerator128(MustParseLayout(layout), Grant{Node: 7, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, _, err := g.Reserve(5000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, second := slices.Collect(b.All()), slices.Collect(b.All())
-		if !slices.Equal(first, second) || !slices.Equal(first, b.appendTo(nil)) {
-			t.Errorf("%s: the same batch gave other IDs the second time", layout)
-		}
-		random := make(map[wide]bool)
-		for i, id := range first {
-			if i > 0 && layout == "uuidv7" && id.Compare(first[i-1]) <= 0 {
-				t.Fatalf("%s: ID %d: %v after %v", layout, i, id, first[i-1])
-			}
-			hi, lo := id.Uint64s()
-			random[wide{hi, lo}.and(newComposer(&g.layout, 7).random)] = true
-		}
-		if len(random) < len(first)*99/100 { // with 30 bits, two may be equal
-			t.Errorf("%s: %d different random parts in %d IDs", layout, len(random), len(first))
-		}
-	}
-}
-
 // counter is a Source of consecutive integers that fails on request.
 type counter struct {
 	mu      sync.Mutex
@@ -156,40 +126,6 @@ func (c *counter) NextBatch(ctx context.Context, n int) (Batch, error) {
 	first := c.next
 	c.next += ID(n)
 	return BatchFromRuns(Run{first, 1, n}), nil
-}
-
-func TestPrefetcherManyCallers(t *testing.T) {
-	source := &counter{next: 1}
-	p := NewPrefetcher(source, 1000, 10*time.Minute)
-	const callers, each = 8, 20_000
-	ids := make([][]ID, callers)
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() {
-			for range each {
-				id, err := p.Next(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				ids[i] = append(ids[i], id)
-			}
-			if !slices.IsSorted(ids[i]) {
-				t.Error("a caller's IDs are not in order")
-			}
-		})
-	}
-	wg.Wait()
-	all := slices.Concat(ids...)
-	slices.Sort(all)
-	for i, id := range all { // no gap, no duplicate
-		if id != ID(i+1) {
-			t.Fatalf("ID %d is %v", i, id)
-		}
-	}
-	if s := p.Stats(); s.Fetches != callers*each/1000 || s.Discarded != 0 {
-		t.Errorf("Stats = %+v, want %d fetches", s, callers*each/1000)
-	}
 }
 
 func TestPrefetcherDiscardsOldIDs(t *testing.T) {
@@ -324,41 +260,6 @@ func TestPrefetcherOfAnEmptySource(t *testing.T) {
 		}
 	}()
 	NewPrefetcher(emptySource{}, 0, 0)
-}
-
-// Fill writes the same IDs that All yields, for runs of any length and step.
-func TestBatchWrite(t *testing.T) {
-	for _, layout := range []string{"default", "lable", "hazelcast", "bits=seq:3.node:20.time:41", "bits=time:42.rand:4.node:6.seq:12"} {
-		for n := range 40 {
-			g, _ := newAtNoon(t, layout, Options{MaxAhead: time.Minute})
-			b, _, err := g.Reserve(n + 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := make([]ID, b.Len())
-			b.write(got)
-			if want := slices.Collect(b.All()); !slices.Equal(got, want) {
-				t.Errorf("%s: %d IDs are written as %v, want %v", layout, b.Len(), got, want)
-			}
-		}
-	}
-	for _, layout := range []string{"boundary", "uuidv7", "ulid", "bits=rand:20.time:50.seq:10.node:8.rand:40"} {
-		for n := range 40 {
-			g, err := NewGenerator128(MustParseLayout(layout), Grant{Node: 5, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, _, err := g.Reserve(n + 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := make([]ID128, b.Len())
-			b.write(got)
-			if want := slices.Collect(b.All()); !slices.Equal(got, want) {
-				t.Errorf("%s: %d IDs are written as %v, want %v", layout, b.Len(), got, want)
-			}
-		}
-	}
 }
 
 // TryNextBatch takes a whole batch at once or nothing, and does not wait.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type core struct {
 	maxAhead time.Duration
 	maxLag   time.Duration
 	lastTick uint64 // exclusive: the first tick that the layout, or the word, cannot hold
+	even     uint64 // see Options.EvenLowBits: 2^K, or 0
 
 	// maxAhead in whole ticks and nanoseconds
 	aheadTicks, aheadRest uint64
@@ -73,6 +75,14 @@ type Options struct {
 	// with a *ClockError, as TryNext does for any step back beyond MaxAhead. 0
 	// means 10 seconds.
 	MaxLag time.Duration
+
+	// EvenLowBits is the number K of low bits of IDs that are evenly
+	// distributed even if few IDs are made: the first IDs of a tick begin at a
+	// random sequence number below 2^K, and not at 0, unless the tick would then
+	// be too short for the IDs of the call. The numbers below are skipped. 0
+	// means off. It is an error if the lowest bits of the layout are not the
+	// sequence, or if the sequence has less than K+2 bits.
+	EvenLowBits int
 }
 
 // defaultMaxLag is used if Options.MaxLag is 0. NTP steps of a running machine
@@ -115,6 +125,12 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		c.clock.now = time.Now
 		// Half a tick, so that no ID is more than a tick old.
 		c.watch.Init(layout.unit / 2)
+	}
+	if o.EvenLowBits != 0 {
+		if err := layout.checkEven(o.EvenLowBits); err != nil {
+			return err
+		}
+		c.even = 1 << o.EvenLowBits
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
@@ -348,12 +364,26 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 			}
 			return nil, 0, 0, c.notYet(v, max(v.slot, held), 1)
 		}
-		n := min(want, end-v.slot)
-		if v.term.swap(v.word, v.slot, n) {
-			c.open(&v, min(end, v.slot+n+freshness.Most))
-			return v.term, v.slot, n, nil
+		slot := c.evenly(&v, v.slot, want)
+		n := min(want, end-slot)
+		if v.term.swap(v.word, slot, n) {
+			c.open(&v, min(end, slot+n+freshness.Most))
+			return v.term, slot, n, nil
 		}
 	}
+}
+
+// evenly returns where n slots begin that could begin at slot. If that is a new
+// tick, it is a random slot among the tick's first c.even, provided that the n
+// slots end in the same tick; see Options.EvenLowBits.
+func (c *core) evenly(v *view, slot, n uint64) uint64 {
+	if c.even == 0 || slot&(1<<c.layout.seqBits-1) != 0 || slot == v.word && v.word > max(v.term.first, v.term.start.Load()) {
+		return slot
+	}
+	if skip := rand.Uint64N(c.even); n <= 1<<c.layout.seqBits-skip {
+		return slot + skip
+	}
+	return slot
 }
 
 // open opens the window of the term from which slots were taken, for the slots
@@ -378,6 +408,7 @@ func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
 			}
 			return nil, 0, err
 		}
+		slot = c.evenly(&v, slot, w.want)
 		if v.term.swap(v.word, slot, w.want) {
 			return v.term, slot, nil
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,53 +38,6 @@ func TestDefectsOfSnowcast(t *testing.T) {
 			}
 		},
 	}, {
-		name: "node count",
-		they: "accepts 128 to 8192 nodes and throws otherwise, but of 128 only 127 can be used",
-		firn: "accepts the same counts, and all nodes can be used",
-		test: func(t *testing.T) {
-			wantBadTexts(t, "ParseLayout", firn.ParseLayout, "snowcast,nodes=127", "snowcast,nodes=8193", "snowcast,nodes=1", "snowcast,nodes=0", "snowcast,nodes=-1")
-			for text, last := range map[string]uint64{"snowcast,nodes=128": 127, "snowcast": 8191} {
-				generate(t, text, firn.StaticGrant(last), nil, 0)
-				_, err := firn.NewGenerator(firn.MustParseLayout(text), firn.StaticGrant(last+1), nil)
-				wantRangeError(t, fmt.Sprintf("%s, node %d", text, last+1), err, "node")
-			}
-		},
-	}, {
-		name: "counter zero",
-		they: "begins every millisecond with 1",
-		firn: "begins with 0, and has 1024 IDs for each of 8192 nodes",
-		test: func(t *testing.T) {
-			g := generate(t, "snowcast,epoch=0", granted(5), clockAt(atMilli(7)).now, 0)
-			ids, _ := drain64(g, 2000)
-			wantSequences(t, firn.MustParseLayout("snowcast,epoch=0"), ids, 5, 1024)
-		},
-	}, {
-		name: "hundred retries",
-		they: "gives up after a hundred retries, about a tenth of a second, also if the clock is behind",
-		firn: "waits as long as the context allows, also for a clock that is up to MaxLag behind",
-		test: inBubble(func(t *testing.T) {
-			clock := clockAt(atMilli(midday))
-			g := generate(t, "snowcast,epoch=0", granted(5), clock.now, 0)
-			drain64(g, 1024)
-			time.AfterFunc(2*time.Second, func() { clock.add(time.Millisecond) })
-			start := time.Now()
-			if _, err := g.Next(t.Context()); err != nil {
-				t.Errorf("Next() on a clock that stood for 2 s: %v", err)
-			}
-			if took := time.Since(start); took < 2*time.Second || took > 2*time.Second+5*time.Millisecond {
-				t.Errorf("Next() on a clock that stood for 2 s took %v", took)
-			}
-			back := new(shiftedClock)
-			g = generate(t, "snowcast,epoch=0", granted(5), back.now, 0)
-			g.TryNext()
-			back.shift(-time.Second)
-			start = time.Now()
-			if _, err := g.Next(t.Context()); err != nil {
-				t.Errorf("Next() on a clock a second behind: %v", err)
-			}
-			wantElapsed(t, "Next", start, time.Second)
-		}),
-	}, {
 		name: "end of time",
 		they: "makes negative IDs after 34.8 years, and after 69.7 answers that a hundred retries failed",
 		firn: "compares IDs as unsigned numbers, so they stay in order, and returns ErrTimeOver at the end",
@@ -102,31 +53,6 @@ func TestDefectsOfSnowcast(t *testing.T) {
 			clock.set(atMilli(1 << 41))
 			if id, err := g.TryNext(); !errors.Is(err, firn.ErrTimeOver) {
 				t.Errorf("TryNext() at 2^41 ms = %v, %v, want ErrTimeOver", id, err)
-			}
-		},
-	}, {
-		name: "unchecked parts",
-		they: "puts any time and node into an ID",
-		firn: "names the part that does not fit",
-		test: func(t *testing.T) {
-			l := firn.MustParseLayout("snowcast,nodes=300,epoch=0")
-			for name, p := range map[string]firn.Parts{
-				"time":     {Time: atMilli(1 << 41)},
-				"node":     {Time: atMilli(1), Node: 512},
-				"sequence": {Time: atMilli(1), Seq: 1 << 14},
-			} {
-				_, err := l.Compose(p)
-				wantRangeError(t, fmt.Sprintf("Compose(%+v)", p), err, name)
-			}
-		},
-	}, {
-		name: "epoch in the future",
-		they: "looped forever",
-		firn: "returns an error at once",
-		test: func(t *testing.T) {
-			g := generate(t, fmt.Sprintf("snowcast,epoch=%d", int64(midday)), firn.StaticGrant(5), clockAt(atMilli(midday-1)).now, 0)
-			if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrBeforeEpoch) {
-				t.Errorf("Next() = %v, %v, want ErrBeforeEpoch", id, err)
 			}
 		},
 	}})
@@ -180,69 +106,6 @@ func TestDefectsOfHazelcast(t *testing.T) {
 				}
 				_, err := firn.NewGenerator(l, firn.StaticGrant(1<<bits), nil)
 				wantRangeError(t, text, err, "node")
-			}
-		},
-	}, {
-		name: "node that does not fit",
-		they: "adds an offset modulo 2^32, and puts a node of 65536 over the sequence",
-		firn: "refuses it",
-		test: func(t *testing.T) {
-			for _, node := range []uint64{65536, 4294967296, 4294967295 + 1 + 7, math.MaxUint64} {
-				_, err := l.ParseNode(fmt.Sprint(node))
-				wantRangeError(t, fmt.Sprintf("ParseNode(%d)", node), err, "node")
-				_, err = firn.NewGenerator(l, firn.StaticGrant(node), nil)
-				wantRangeError(t, fmt.Sprintf("NewGenerator for node %d", node), err, "node")
-				g := generate(t, "hazelcast", firn.StaticGrant(1), nil, 0)
-				wantRangeError(t, fmt.Sprintf("Switch to node %d", node), g.Switch(firn.StaticGrant(node)), "node")
-			}
-		},
-	}, {
-		name: "sum of the bits",
-		they: "accepts 63 bits, which leaves no time, and more, which fails at the first use; 0 and 0 always fails",
-		firn: "requires at least one bit of time, and reports how many bits to remove; 0 and 0 works",
-		test: func(t *testing.T) {
-			for bits, away := range map[string]string{
-				"node-bits=57,seq-bits=6": "remove 1", "node-bits=16,seq-bits=62": "remove 16",
-				"node-bits=63,seq-bits=0": "node-bits", "node-bits=64": "node-bits", "seq-bits=-1": "seq-bits",
-			} {
-				if got, err := firn.ParseLayout("hazelcast," + bits); err == nil || !strings.Contains(err.Error(), away) {
-					t.Errorf("ParseLayout(hazelcast,%s) = %v, %v, want an error that says %q", bits, got, err, away)
-				}
-			}
-			g := generate(t, "hazelcast,node-bits=0,seq-bits=0", granted(0), clockAt(l.Epoch().Add(time.Hour)).now, 0)
-			if id, err := g.TryNext(); err != nil || id != 3_600_000 {
-				t.Errorf("TryNext() with no node and no sequence bits = %v, %v, want 3600000", id, err)
-			}
-		},
-	}, {
-		name: "before the epoch",
-		they: "makes negative IDs for times before the epoch",
-		firn: "makes none",
-		test: func(t *testing.T) {
-			at := l.Epoch().Add(-time.Millisecond)
-			_, err := l.Compose(firn.Parts{Time: at, Node: 1234})
-			wantRangeError(t, "Compose a millisecond before the epoch", err, "time")
-			g := generate(t, "hazelcast", granted(1234), clockAt(at).now, 15*time.Second)
-			if b, _, err := g.Reserve(10); !errors.Is(err, firn.ErrBeforeEpoch) || b.Len() != 0 {
-				t.Errorf("Reserve(10) a millisecond before the epoch = %d IDs, %v, want ErrBeforeEpoch", b.Len(), err)
-			}
-		},
-	}, {
-		name: "zero ID",
-		they: "makes the ID 0 for node 0 at the epoch",
-		firn: "never makes it, in any layout",
-		test: func(t *testing.T) {
-			for _, text := range []string{"hazelcast", "default", "snowcast", "twitter", "lable", "bits=time:1", "bits=time~:40.seq:2.rand:4", "ulid", "boundary"} {
-				l := firn.MustParseLayout(text)
-				o := &firn.Options{Now: clockAt(l.Epoch()).now}
-				g := mustAny(t, l, firn.Grant{From: l.Epoch().Add(-1)}, o)
-				if id, err := g.tryNext(); id == (wideID{}) && err == nil {
-					t.Errorf("%s: TryNext() = 0", text)
-				}
-				g = mustAny(t, l, firn.Grant{From: l.Epoch().Add(-1)}, o)
-				if b, _, err := g.reserve(1); err == nil && b.ids[0] == (wideID{}) {
-					t.Errorf("%s: Reserve(1) gives 0", text)
-				}
 			}
 		},
 	}, {
@@ -388,57 +251,6 @@ func TestDefectsOfHazelcast(t *testing.T) {
 			g.Stats()
 			wantElapsed(t, "TryNext", start, 0)
 			<-done
-		}),
-	}, {
-		name: "herd of fetches",
-		they: "has clients in which each waiting caller fetches a batch of its own, and one in which a failed fetch fails all waiting callers",
-		firn: "lets one caller fetch for all, and a failure affects only that caller",
-		test: inBubble(func(t *testing.T) {
-			source := &slowSource{fail: 1}
-			p := firn.NewPrefetcher(source, 100, time.Hour)
-			var mu sync.Mutex
-			var ids []wideID
-			failed := 0
-			var all sync.WaitGroup
-			for range 101 {
-				all.Go(func() {
-					id, err := p.Next(t.Context())
-					mu.Lock()
-					defer mu.Unlock()
-					if err != nil {
-						failed++
-						return
-					}
-					ids = append(ids, wideOf(id))
-				})
-			}
-			all.Wait()
-			if failed != 1 || len(ids) != 100 || source.fetches.Load() != 2 {
-				t.Errorf("%d calls failed and %d did not, with %d fetches, want 1, 100 and 2", failed, len(ids), source.fetches.Load())
-			}
-			unique(t, l, ids)
-		}),
-	}, {
-		name: "patience of another",
-		they: "has a client that waits for another caller's fetch until that caller's context ends",
-		firn: "lets each caller wait by its own context",
-		test: inBubble(func(t *testing.T) {
-			p := firn.NewPrefetcher(&slowSource{}, 100, time.Hour)
-			var all sync.WaitGroup
-			all.Go(func() {
-				if _, err := p.Next(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			start := time.Now()
-			if _, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Next with 1 ms of patience: %v, want DeadlineExceeded", err)
-			}
-			wantElapsed(t, "Next with 1 ms of patience", start, time.Millisecond)
-			all.Wait()
 		}),
 	}})
 }

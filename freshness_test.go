@@ -505,49 +505,6 @@ func TestWindowEnds(t *testing.T) {
 	}
 }
 
-// TestSystemClockUnderLiars does the same with the system's clock, many
-// callers, and counters that return anything.
-func TestSystemClockUnderLiars(t *testing.T) {
-	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
-		for name, counter := range map[string]func() uint64{
-			"anything": rand.Uint64,
-			"anything near": func() uint64 {
-				return uint64(time.Now().UnixNano()) + rand.Uint64N(50_000)
-			},
-			"the same": func() uint64 { return 7 },
-		} {
-			ahead := time.Millisecond
-			g, err := newWatched(layout, Grant{Node: 1, From: time.Unix(1, 0)}, Options{MaxAhead: ahead}, time.Now, counter)
-			if err != nil {
-				t.Fatal(err)
-			}
-			const callers, each = 4, 5000
-			ids := make([]ID, callers*each)
-			var all sync.WaitGroup
-			for mine := range slices.Chunk(ids, each) {
-				all.Go(func() {
-					for i := range mine {
-						id, err := g.Next(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if p, _ := g.layout.Decompose(id); time.Until(p.Time) > ahead {
-							t.Errorf("%s: an ID leads the clock by %v", name, time.Until(p.Time))
-						}
-						mine[i] = id
-					}
-				})
-			}
-			all.Wait()
-			slices.Sort(ids)
-			if n := len(slices.Compact(ids)); n != callers*each {
-				t.Errorf("%s: %d different IDs, want %d", name, n, callers*each)
-			}
-		}
-	}
-}
-
 // TestNoWindows: an injected clock is called every time, and in a bubble, where
 // time is fake, the counter is not used.
 func TestNoWindows(t *testing.T) {

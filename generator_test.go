@@ -277,81 +277,6 @@ func TestSwitchStartsAboveTheLastTick(t *testing.T) {
 	}
 }
 
-func TestClockThatJumpsTo2050HarmsNothing(t *testing.T) {
-	clock := &handClock{t: noon}
-	g, err := NewGenerator(Default(), Grant{5, noon, noon.Add(time.Minute)}, &Options{Now: clock.Now, MaxAhead: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustNext(t, g)
-	clock.Set(time.Date(2050, 1, 1, 0, 0, 0, 0, time.UTC))
-	for _, call := range []func() error{
-		func() error { _, err := g.TryNext(); return err },
-		func() error { _, err := g.Next(t.Context()); return err },
-		func() error { _, _, err := g.Reserve(10); return err },
-	} {
-		if err := call(); !errors.Is(err, ErrGrantOver) {
-			t.Errorf("in 2050: got %v, want ErrGrantOver", err)
-		}
-	}
-	clock.Set(noon)
-	_, p := mustNext(t, g)
-	wantParts(t, p, noon, 5, 1)
-}
-
-func TestGrantBounds(t *testing.T) {
-	// From rounds up to a tick and Until down.
-	clock := &handClock{t: noon}
-	g, err := NewGenerator(Default(), Grant{5, noon.Add(time.Microsecond), noon.Add(2999 * time.Microsecond)}, &Options{Now: clock.Now, MaxAhead: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, p := mustNext(t, g)
-	wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
-	for range 4095 {
-		mustNext(t, g)
-	}
-	if _, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
-		t.Fatalf("got %v, want ErrGrantOver", err)
-	}
-	if err := g.Extend(noon); err == nil {
-		t.Error("Extend made the window shrink")
-	}
-	if err := g.Extend(noon.Add(3 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	_, p = mustNext(t, g)
-	wantParts(t, p, noon.Add(2*time.Millisecond), 5, 0)
-	if err := g.Extend(time.Time{}); err != nil { // no end
-		t.Fatal(err)
-	}
-	clock.Add(time.Hour)
-	_, p = mustNext(t, g)
-	wantParts(t, p, noon.Add(time.Hour), 5, 0)
-
-	for _, grant := range []Grant{
-		{Node: 1024},
-		{Node: 1, From: noon, Until: noon},
-		{Node: 1, From: noon, Until: noon.Add(-1)},
-	} {
-		if _, err := NewGenerator(Default(), grant, nil); err == nil {
-			t.Errorf("NewGenerator(%v) succeeded", grant)
-		}
-	}
-}
-
-func TestGrantThatBeginsLaterIsAWait(t *testing.T) {
-	clock := &handClock{t: noon}
-	g, err := NewGenerator(Default(), Grant{Node: 5, From: noon.Add(time.Hour)}, &Options{Now: clock.Now, MaxAhead: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var w *WaitError
-	if _, err := g.TryNext(); !errors.As(err, &w) || w.Wait != time.Hour-time.Second {
-		t.Errorf("got %v, want a WaitError of 59m59s", err)
-	}
-}
-
 func TestWordHas63Bits(t *testing.T) {
 	for _, test := range []struct{ layout, want string }{
 		{"bits=time:48.node:48.seq:32", "31 for ticks of 1ms, which end in 1970"},
@@ -513,21 +438,6 @@ func TestNoIDIsZero(t *testing.T) {
 	g, _ := NewGenerator(Default().WithEpoch(noon), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { return noon }})
 	_, p := mustNext(t, g)
 	wantParts(t, p, noon, 1, 0)
-}
-
-func TestSequenceCarriesIntoTheTick(t *testing.T) {
-	for _, layout := range []string{"default", "hazelcast", "snowcast,nodes=128", "lable", "bits=seq:3.node:20.time:41"} {
-		g, _ := newAtNoon(t, layout, Options{MaxAhead: time.Minute})
-		l := g.layout
-		size := l.MaxSeq() + 1
-		for i := range 2*size + 1 {
-			_, p := mustNext(t, g)
-			wantParts(t, p, noon.Add(time.Duration(i/size)*time.Millisecond), 5, i%size)
-			if t.Failed() {
-				t.Fatalf("%s: ID %d", layout, i)
-			}
-		}
-	}
 }
 
 // A process that is restarted immediately repeats nothing, even after a burst.
@@ -734,29 +644,6 @@ func TestBackwardClock(t *testing.T) {
 	})
 }
 
-// A reservation may run ahead: a wait caused by it is not a clock error.
-func TestReserveThenNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		synctestNow()
-		g, err := NewGenerator(MustParseLayout("hazelcast"), Grant{Node: 1, From: noon}, &Options{MaxAhead: 15 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, hold, err := g.Reserve(10_000_000)
-		if err != nil || hold != 141250*time.Millisecond || b.Len() != 10_000_000 {
-			t.Fatalf("Reserve: %d IDs, hold %v, %v", b.Len(), hold, err)
-		}
-		var w *WaitError
-		if _, err := g.TryNext(); !errors.As(err, &w) || w.Wait != hold {
-			t.Errorf("TryNext: got %v, want a WaitError of %v", err, hold)
-		}
-		before := time.Now()
-		if _, err := g.Next(t.Context()); err != nil || time.Since(before) != hold {
-			t.Errorf("Next: %v after %v, want %v", err, time.Since(before), hold)
-		}
-	})
-}
-
 // The reason why the next tick is not yet allowed survives a Switch.
 func TestSwitchRemembersWhy(t *testing.T) {
 	for name, want := range map[string]any{
@@ -787,34 +674,6 @@ func TestSwitchRemembersWhy(t *testing.T) {
 				t.Errorf("%s: got %v (%T), want a %T", name, err, err, want)
 			}
 		}
-	}
-}
-
-func TestReserveTakesNothingPastUntil(t *testing.T) {
-	clock := &handClock{t: noon}
-	g, err := NewGenerator(Default(), Grant{5, noon, noon.Add(10 * time.Millisecond)}, &Options{Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := g.Reserve(10*4096 + 1); !errors.Is(err, ErrGrantOver) {
-		t.Errorf("one too many: got %v, want ErrGrantOver", err)
-	}
-	for _, n := range []int{0, -1} {
-		if _, _, err := g.Reserve(n); err == nil {
-			t.Errorf("Reserve(%d) succeeded", n)
-		}
-	}
-	b, hold, err := g.Reserve(10 * 4096)
-	if err != nil || hold != 10*time.Millisecond {
-		t.Fatalf("the whole window: hold %v, %v", hold, err)
-	}
-	ids := slices.Collect(b.All())
-	first, _ := g.layout.Decompose(ids[0])
-	last, _ := g.layout.Decompose(ids[len(ids)-1])
-	wantParts(t, first, noon, 5, 0)
-	wantParts(t, last, noon.Add(9*time.Millisecond), 5, 4095)
-	if got := g.Seal(); !got.Equal(noon.Add(10 * time.Millisecond)) {
-		t.Errorf("Seal = %v, want the window's end", got)
 	}
 }
 
@@ -916,32 +775,6 @@ func TestSealAgainstNext(t *testing.T) {
 	}
 }
 
-// A call in a long wait learns at once that there is nothing more to wait for,
-// or that there is another grant.
-func TestWaitersLearnOfSealAndSwitch(t *testing.T) {
-	for want, change := range map[error]func(*Generator) error{
-		ErrSealed: func(g *Generator) error { g.Seal(); return nil },
-		nil:       func(g *Generator) error { return g.Switch(Grant{Node: 6, From: noon}) },
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			synctestNow()
-			g, err := NewGenerator(Default(), Grant{Node: 5, From: noon.Add(time.Hour)}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan error)
-			go func() { _, err := g.Next(t.Context()); done <- err }()
-			synctest.Wait()
-			if err := change(g); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-done; !errors.Is(err, want) || time.Since(noon) != 0 {
-				t.Errorf("a waiting Next got %v after %v, want %v at once", err, time.Since(noon), want)
-			}
-		})
-	}
-}
-
 // MaxAhead and the clock may end within a tick; their sum counts.
 func TestMaxAheadInsideATick(t *testing.T) {
 	g, clock := newAtNoon(t, "bits=time:44.node:10.seq:0,epoch=2026-01-01T00:00:00Z", Options{MaxAhead: 1500 * time.Microsecond})
@@ -960,30 +793,6 @@ func TestMaxAheadInsideATick(t *testing.T) {
 			t.Errorf("%v later: got %d IDs, want %d", step.after, n, step.want)
 		}
 	}
-}
-
-// A batch is held by the clock of its IDs, not by elapsed time.
-func TestHoldOfAStoppedClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, clock := newAtNoon(t, "default", Options{})
-		go func() {
-			time.Sleep(time.Minute)
-			clock.Add(99 * time.Millisecond)
-		}()
-		start := time.Now()
-		if _, err := g.NextBatch(t.Context(), 100*4096); err != nil || time.Since(start) < time.Minute {
-			t.Errorf("a stopped clock: %v after %v, want it held until the clock continues", err, time.Since(start))
-		}
-		clock.Add(time.Second)
-		go func() {
-			time.Sleep(10 * time.Millisecond)
-			clock.Add(-time.Hour)
-		}()
-		var c *ClockError
-		if _, err := g.NextBatch(t.Context(), 100*4096); !errors.As(err, &c) {
-			t.Errorf("a clock that goes back meanwhile: got %v, want a ClockError", err)
-		}
-	})
 }
 
 // If the clock goes back while a batch waits, and no ID is ahead of the new
@@ -1063,58 +872,6 @@ func TestStatsOverManySwitches(t *testing.T) {
 	wg.Wait()
 	if got := g.Stats().IDs; got != made {
 		t.Errorf("Stats().IDs = %d, want %d", got, made)
-	}
-}
-
-// Times beyond a layout count as before or after it, and not as anything else.
-func TestExtremeTimes(t *testing.T) {
-	least, most := time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64-62135596800, 0)
-	for _, epoch := range []string{"1", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"} {
-		l := MustParseLayout("default,epoch=" + epoch)
-		for now, want := range map[time.Time]error{least: ErrBeforeEpoch, most: ErrTimeOver} {
-			g, err := NewGenerator(l, Grant{Node: 1, From: least}, &Options{Now: func() time.Time { return now }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := g.TryNext(); !errors.Is(err, want) {
-				t.Errorf("%s at %v: got %v, want %v", l, now.Unix(), err, want)
-			}
-		}
-		if lo, hi, err := l.Range(least, most); err != nil || lo != 0 || hi != 1<<63-1 {
-			t.Errorf("%s: Range of all times = %v, %v, %v", l, lo, hi, err)
-		}
-	}
-}
-
-// Each of many callers gets its own IDs: where they add to the word, and, with
-// ticks of a microsecond, where they pull it to the clock.
-func TestManyCallers(t *testing.T) {
-	const callers, each = 8, 20_000
-	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
-		g, err := NewGenerator(MustParseLayout(layout), Grant{Node: 5, From: time.Unix(1, 0)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids := make([]ID, callers*each)
-		var wg sync.WaitGroup
-		for mine := range slices.Chunk(ids, each) {
-			wg.Go(func() {
-				for i := range mine {
-					mine[i], _ = g.Next(t.Context())
-				}
-				if !slices.IsSorted(mine) {
-					t.Errorf("%s: a caller's IDs are not in order", layout)
-				}
-			})
-		}
-		wg.Wait()
-		slices.Sort(ids)
-		if n := len(slices.Compact(slices.Clone(ids))); n != callers*each || ids[0] == 0 {
-			t.Errorf("%s: %d different IDs, want %d", layout, n, callers*each)
-		}
-		if got := g.Stats().IDs; got != callers*each {
-			t.Errorf("%s: Stats().IDs = %d, want %d", layout, got, callers*each)
-		}
 	}
 }
 
@@ -1319,47 +1076,6 @@ func TestGrantChangesUnderABatch(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestFillAcrossWaitsAndGrants(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		synctestNow()
-		g, err := NewGenerator(Default(), Grant{Node: 1, From: noon, Until: noon.Add(100 * time.Millisecond)}, &Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			time.Sleep(10 * time.Millisecond)
-			if err := g.Extend(noon.Add(time.Second)); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(10 * time.Millisecond)
-			if err := g.Switch(Grant{Node: 2, From: noon, Until: noon.Add(time.Second)}); err != nil {
-				t.Error(err)
-			}
-		}()
-		ids := make([]ID, 200*4096)
-		if err := g.Fill(t.Context(), ids); err != nil {
-			t.Fatal(err)
-		}
-		nodes := map[uint64]int{}
-		for i, id := range ids {
-			if i > 0 && id <= ids[i-1] {
-				t.Fatalf("ID %d is %v, after %v", i, id, ids[i-1])
-			}
-			p, err := g.layout.Decompose(id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			nodes[p.Node]++
-		}
-		if nodes[1] == 0 || nodes[2] == 0 || len(nodes) != 2 {
-			t.Errorf("IDs by node: %v, want some of 1 and of 2", nodes)
-		}
-		if err := g.Fill(t.Context(), make([]ID, 1000*4096)); !errors.Is(err, ErrGrantOver) {
-			t.Errorf("Fill past the end: got %v, want ErrGrantOver", err)
-		}
-	})
 }
 
 func TestStats(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -631,18 +630,6 @@ func TestGeneratorsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestGeneratorsUnderLoadInFakeTime is the same with free waits, so that calls
-// wait a lot.
-func TestGeneratorsUnderLoadInFakeTime(t *testing.T) {
-	r := seeded(t)
-	for _, text := range fewer(loadLayouts) {
-		seed := r.Uint64()
-		t.Run(text, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { loadGenerator(t, firn.MustParseLayout(text), seed, true) })
-		})
-	}
-}
-
 func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 	const goroutines = 16
 	calls := 1000
@@ -999,90 +986,6 @@ func TestChangesInsideACall(t *testing.T) {
 				unique(t, l, every)
 			}
 		}
-	}
-}
-
-// hammerLayouts have a tick for every ID or two, so that an ID that slips past
-// a Seal or a Switch is detected.
-var hammerLayouts = []string{"bits=time:50.node:10,epoch=0", "bits=time~:50.seq:1.node:10,epoch=0", "uuidv7"}
-
-// hammer calls change repeatedly while goroutines take IDs as fast as they can,
-// each from the generator that current returns. It returns their IDs,
-// separately for each goroutine.
-func hammer(t *testing.T, current func() anyGenerator, changes int, change func()) [][]wideID {
-	t.Helper()
-	var done atomic.Bool
-	ids := make([][]wideID, 4)
-	var began, all sync.WaitGroup
-	for i := range ids {
-		began.Add(1)
-		all.Go(func() {
-			for first := true; !done.Load(); first = false {
-				g := current()
-				id, err := g.tryNext()
-				if err == nil {
-					ids[i] = append(ids[i], id)
-				} else if !errors.Is(err, firn.ErrSealed) {
-					t.Errorf("TryNext: %v", err)
-					done.Store(true)
-				}
-				if first {
-					began.Done()
-				}
-				if len(ids[i]) >= 100_000 {
-					return
-				}
-			}
-		})
-	}
-	began.Wait()
-	for range changes {
-		change()
-		runtime.Gosched()
-	}
-	done.Store(true)
-	all.Wait()
-	return ids
-}
-
-// TestSwitchHammer: IDs of all terms are unique and each goroutine's IDs
-// increase, however often the grant changes.
-func TestSwitchHammer(t *testing.T) {
-	for _, text := range hammerLayouts {
-		l := firn.MustParseLayout(text)
-		from := time.UnixMilli(1 << 40)
-		g := mustAny(t, l, firn.Grant{Node: 1, From: from}, &firn.Options{Now: func() time.Time { return from }, MaxAhead: 24 * time.Hour})
-		node := uint64(0)
-		ids := hammer(t, func() anyGenerator { return g }, 4000, func() {
-			node++
-			if err := g.Switch(firn.Grant{Node: node % 3, From: from}); err != nil {
-				t.Errorf("Switch: %v", err)
-			}
-		})
-		for _, mine := range ids {
-			if l.Ordered() && !slices.IsSortedFunc(mine, wideID.compare) {
-				t.Errorf("%s: the IDs of one goroutine do not increase", l)
-			}
-		}
-		unique(t, l, slices.Concat(ids...))
-	}
-}
-
-// TestSealHammer: a generator that begins at the end that Seal returned for the
-// previous one repeats nothing, however busy that one was.
-func TestSealHammer(t *testing.T) {
-	for _, text := range hammerLayouts {
-		l := firn.MustParseLayout(text)
-		from := time.UnixMilli(1 << 40)
-		o := &firn.Options{Now: func() time.Time { return from }, MaxAhead: 24 * time.Hour}
-		type holder struct{ anyGenerator }
-		var current atomic.Pointer[holder]
-		current.Store(&holder{mustAny(t, l, firn.Grant{Node: 1, From: from}, o)})
-		ids := hammer(t, func() anyGenerator { return current.Load() }, 4000, func() {
-			end := current.Load().Seal()
-			current.Store(&holder{mustAny(t, l, firn.Grant{Node: 1, From: end}, o)})
-		})
-		unique(t, l, slices.Concat(ids...))
 	}
 }
 

@@ -447,6 +447,23 @@ func (l *Layout) noTick(from, to time.Time) error {
 	return fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, stamp(from), stamp(to))
 }
 
+// checkEven returns an error if k cannot be Options.EvenLowBits.
+func (l *Layout) checkEven(k int) error {
+	for _, p := range l.pieces[:l.n] {
+		if p.pos != 0 || p.width == 0 {
+			continue
+		}
+		if p.field != fieldSeq || p.low != 0 || k > int(p.width) {
+			return fmt.Errorf("firn: the %d lowest bits of layout %s cannot be made even: bits %d..0 are %v, and they must be those of the sequence", k, *l, p.width-1, p.field)
+		}
+		break
+	}
+	if k < 1 || k > int(l.seqBits)-2 {
+		return &RangeError{Field: "number of even low bits", Value: strconv.Itoa(k), Min: "1", Max: strconv.Itoa(max(0, int(l.seqBits)-2))}
+	}
+	return nil
+}
+
 // stamp formats a time for an error message.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }
 

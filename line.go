@@ -154,6 +154,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 		}
 		return false, err
 	}
+	slot = c.evenly(&v, slot, first.want)
 	next, end := slot, min(v.limit, v.ahead)
 	for e := l.q.Front(); e != nil && next < end; e = e.Next() {
 		w := e.Value.(*waiter)

@@ -122,26 +122,6 @@ func TestLeavingTheLine(t *testing.T) {
 	})
 }
 
-// TestLineHearsOfTheEnd: all waiting calls learn that there is nothing to wait
-// for.
-func TestLineHearsOfTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, _ := oneATick(t)
-		errs := make(chan error, 100)
-		for range cap(errs) {
-			go func() { _, err := g.Next(t.Context()); errs <- err }()
-		}
-		synctest.Wait()
-		start := time.Now()
-		g.Seal()
-		for range cap(errs) {
-			if err := <-errs; !errors.Is(err, ErrSealed) || time.Since(start) != 0 {
-				t.Fatalf("a waiting call ends with %v after %v, want ErrSealed at once", err, time.Since(start))
-			}
-		}
-	})
-}
-
 // inABubble returns a generator with four IDs per millisecond and a MaxAhead of
 // 100 ms, with the bubble's clock.
 func inABubble(t *testing.T, grant Grant) *Generator {

@@ -832,23 +832,6 @@ func (s *flakySource) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return b, err
 }
 
-func TestStartPrefetcher128(t *testing.T) {
-	g, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 7, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := StartPrefetcher(g, nil)
-	defer p.Close(context.Background())
-	seen := make(map[ID128]bool)
-	for range 1000 {
-		id, err := p.Next(t.Context())
-		if err != nil || seen[id] {
-			t.Fatalf("Next() = %v, %v, a repeat: %v", id, err, seen[id])
-		}
-		seen[id] = true
-	}
-}
-
 func TestPrefetcherAllocs(t *testing.T) {
 	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
 	defer closePrefetcher(t, p)

@@ -2,7 +2,7 @@
 # Makes the release VERSION of the commit that is checked out, in
 # build/release/VERSION. See docs/release.md.
 #
-#	scripts/release.sh v1.2.3
+#	[TARGETS=linux/amd64,…] [KEY=FILE] scripts/release.sh v1.2.3
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${1:-}" ]; then
@@ -11,4 +11,4 @@ if [ -z "${1:-}" ]; then
 fi
 mkdir -p bin
 (cd tools/release && GOWORK=off go build -buildvcs=false -o ../../bin/release .)
-exec bin/release -version "$1"
+exec bin/release -version "$1" -targets "${TARGETS:-}" -key "${KEY:-}"

@@ -134,6 +134,16 @@ check_bench() {
 	sh scripts/bench.sh check
 }
 
+# The packages for other languages, each with its language's own tools. They are
+# skipped, with a line, if the language is not installed.
+check_sdk() {
+	sh "$1/test.sh" >"build/${1#sdk/}.log" 2>&1 && code=0 || code=$?
+	test $code = 0 || cat "build/${1#sdk/}.log"
+	sed -n 's/^skipped /skipped /p' "build/${1#sdk/}.log" | tee -a $facts
+	sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed.*/count \1 \2 0/p' "build/${1#sdk/}.log" | tail -1 >>$facts
+	return $code
+}
+
 # The etcd that tests start. They are skipped without it.
 build_etcd() {
 	test -n "$FIRN_ALL" || return 0 # tests use it if it is built
@@ -186,6 +196,9 @@ lane_server() {
 lane_rest() {
 	for module in $modules; do
 		case $module in . | server) ;; *) step "go test $module" run_tests "$module" ;; esac
+	done
+	for sdk in sdk/*; do
+		step "test $sdk" check_sdk "$sdk"
 	done
 	test -n "$FIRN_ALL" || return 0
 	step 'check releases' check_side tools/release

@@ -153,26 +153,6 @@ func (b *lockedBuffer) take() string {
 	return b.text.String()
 }
 
-// TestLineageBeforeUse: a store is asked for its lineage before a claim is read
-// again with the configuration, if the claim took longer than an answer is
-// valid.
-func TestLineageBeforeUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
-		s := &lineageStore{Store: new(memstore.Store), identity: "one"}
-		create(t, s, layout, time.Minute)
-		for takes, want := range map[time.Duration]int{0: 1, 2 * time.Second: 2} {
-			s.is("one", 0, takes)
-			q := open(t, s, nil)
-			if asked := s.is("one", 0, 0); asked != want {
-				t.Errorf("a claim that takes %v: it was asked %d times, want %d", takes, asked, want)
-			}
-			closeIt(t, q)
-			time.Sleep(time.Minute)
-		}
-	})
-}
-
 // TestLineageAfterFailover: a store that fails over loses writes that were
 // never durable, though it has counted them. Its members continue without a
 // fence. They still detect the loss of an applied write.

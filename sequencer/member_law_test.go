@@ -171,26 +171,3 @@ func TestWindowChanges(t *testing.T) {
 		}
 	})
 }
-
-// TestMismatchNames: an Open with other settings returns which one differs, the
-// requested value, and that of the sequencer.
-func TestMismatchNames(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		create(t, s, layout, time.Minute)
-		have, other := grant.NewConfig(layout, time.Minute), firn.MustParseLayout("snowcast,epoch=0")
-		ahead := have.MaxAhead + time.Millisecond
-		for field, tt := range map[string]struct {
-			config     sequencer.Config
-			want, have string
-		}{
-			"layout":    {sequencer.Config{Layout: other}, other.String(), layout.String()},
-			"max-ahead": {sequencer.Config{MaxAhead: &ahead}, ahead.String(), have.MaxAhead.String()},
-		} {
-			_, err := sequencer.Open(t.Context(), s, "orders", &tt.config)
-			want := grant.MismatchError{Sequencer: "orders", Field: field, Want: tt.want, Have: tt.have}
-			if m := (*grant.MismatchError)(nil); !errors.As(err, &m) || *m != want {
-				t.Errorf("%s: %v, want %v", field, err, &want)
-			}
-		}
-	})
-}

@@ -77,7 +77,7 @@ func load(fsys fs.FS) (*repo, error) {
 			switch {
 			case name == ".", base == ".ci", base == ".github":
 				return nil
-			case strings.HasPrefix(base, "."), strings.HasPrefix(base, "_"), base == "bin", base == "build":
+			case strings.HasPrefix(base, "."), strings.HasPrefix(base, "_"), base == "bin", base == "build", base == "target", base == "node_modules":
 				return fs.SkipDir
 			}
 			return nil

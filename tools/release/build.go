@@ -16,6 +16,7 @@ const program = "./cmd/firn"
 // modules of the release: the same as go install …, without symbols.
 func (r *release) makeBinaries(ctx context.Context) error {
 	for _, t := range r.targets {
+		r.log("       %s", t)
 		path, err := r.build(ctx, t)
 		if err != nil {
 			return err

@@ -37,6 +37,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.out, "out", "", "`DIR` to write to (default build/release/VERSION in the repository)")
 	flags.BoolVar(&o.worktree, "worktree", false, "release the working tree instead of the commit, for tests")
 	targets := flags.String("targets", "", "`OS/ARCH,…` to build for (default all)")
+	flags.BoolVar(&o.packages, "languages", true, "make the packages for other languages too, as far as their tools are installed")
+	flags.StringVar(&o.key, "key", "", "secret key `FILE` of minisign, to sign the checksums")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type options struct {
 	out      string
 	worktree bool
 	targets  []target
+	packages bool   // those of other languages too
+	key      string // a secret key of minisign, or ""
 	log      func(format string, a ...any)
 }
 
@@ -96,10 +98,11 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.MkdirAll(r.work, 0o755); err != nil {
 		return err
 	}
-	for _, step := range []struct {
+	type step struct {
 		name string
 		do   func(context.Context) error
-	}{
+	}
+	steps := []step{
 		{"commit and modules", r.makeModules},
 		{"binaries", r.makeBinaries},
 		{"manual pages and completions", r.makeDocs},
@@ -108,14 +111,22 @@ func (r *release) make(ctx context.Context) error {
 		{"image", r.makeImage},
 		{"bills of materials", r.makeSBOMs},
 		{"deployment files", r.makeDeploy},
-		{"checksums", r.makeChecksums},
-	} {
-		begin := time.Now()
+	}
+	if r.packages {
+		steps = append(steps, step{"packages for other languages", r.makeLanguages})
+	}
+	steps = append(steps, step{"checksums", r.makeChecksums})
+	if r.key != "" {
+		steps = append(steps, step{"signature", r.sign})
+	}
+	begin := time.Now()
+	for i, step := range steps {
+		r.log("%2d/%d  %s", i+1, len(steps), step.name)
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
-		r.log("%s: %.1f s", step.name, time.Since(begin).Seconds())
 	}
+	r.log("done in %v", time.Since(begin).Round(time.Second))
 	return removeAll(r.work)
 }
 

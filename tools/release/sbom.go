@@ -43,8 +43,9 @@ func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
 	purl := "pkg:golang/" + info.Main.Path + "@" + r.version + "?goos=" + t.os + "&goarch=" + t.arch + "#cmd/firn"
 	main := cdx.Component{
 		BOMRef: purl, Type: cdx.ComponentTypeApplication, Name: "firn", Version: r.version, PackageURL: purl,
-		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
-		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: sum}},
+		Licenses:           &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
+		Hashes:             &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: sum}},
+		ExternalReferences: &[]cdx.ExternalReference{{Type: cdx.ERTypeVCS, URL: "git+https://github.com/firnid/firn@" + r.commit}},
 	}
 	toolchain := "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")
 	components := []cdx.Component{{BOMRef: toolchain, Type: cdx.ComponentTypeLibrary, Name: "std", Version: info.GoVersion, PackageURL: toolchain}}
@@ -59,7 +60,11 @@ func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
 		refs = append(refs, c.BOMRef)
 	}
 	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &main}
+	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &main, Properties: &[]cdx.Property{ // how to build the same file
+		{Name: "firn:build:commit", Value: r.commit},
+		{Name: "firn:build:go", Value: info.GoVersion},
+		{Name: "firn:build:command", Value: "TARGETS=" + t.String() + " make release VERSION=" + r.version},
+	}}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: &refs}}
 	return bom, nil

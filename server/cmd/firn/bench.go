@@ -21,8 +21,8 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A bencher has the flags of the command bench.
-type bencher struct {
+// A benchCmd has the flags of the command bench.
+type benchCmd struct {
 	servers     []string
 	sequencer   string
 	token       string
@@ -36,7 +36,7 @@ type bencher struct {
 }
 
 func newBench(a *app) *cobra.Command {
-	b := bencher{servers: []string{"http://" + defaultListen}, sequencer: "bench", connections: 8, count: 1, duration: 10 * time.Second}
+	b := benchCmd{servers: []string{"http://" + defaultListen}, sequencer: "bench", connections: 8, count: 1, duration: 10 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "bench [--server URL] [--connections N] [--count N]",
 		Short: "Check throughput and uniqueness of a server",
@@ -68,7 +68,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 }
 
 // check validates the flags.
-func (b *bencher) check() ([]*url.URL, error) {
+func (b *benchCmd) check() ([]*url.URL, error) {
 	switch {
 	case b.connections < 1 || b.connections > 10_000:
 		return nil, misuse("", "--connections %d: it must be a number from 1 to 10000", b.connections)
@@ -101,7 +101,7 @@ func (b *bencher) check() ([]*url.URL, error) {
 }
 
 // credentials reads the files for TLS and the token.
-func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
+func (b *benchCmd) credentials(servers []*url.URL) (*tls.Config, error) {
 	secure := slices.ContainsFunc(servers, func(u *url.URL) bool { return u.Scheme == "https" || u.Scheme == "firns" })
 	switch {
 	case b.token != "" && b.tokenFile != "":
@@ -126,7 +126,7 @@ func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
 }
 
 // run puts load on the servers, and shows progress every second.
-func (b *bencher) run(ctx context.Context, a *app) error {
+func (b *benchCmd) run(ctx context.Context, a *app) error {
 	servers, err := b.check()
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 }
 
 // hint says what to do if no IDs arrived.
-func (b *bencher) hint(server *url.URL, err error) string {
+func (b *benchCmd) hint(server *url.URL, err error) string {
 	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
 		return hint
 	}
@@ -207,7 +207,7 @@ func speaksTLS(address string) bool {
 }
 
 // report prints the result.
-func (b *bencher) report(a *app, l load.Result) error {
+func (b *benchCmd) report(a *app, l load.Result) error {
 	if b.asJSON {
 		v := struct {
 			Connections uint64  `json:"connections"`

@@ -25,7 +25,7 @@ func newCheck(a *app) *cobra.Command {
 	var (
 		layout firn.Layout
 		from   inspect.Encoding
-		size   string
+		bits   int
 		memory = uint64(1 << 30)
 		csv    string
 		asJSON bool
@@ -59,11 +59,8 @@ Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
   psql -Atc 'select id from orders' | firn check --layout default --json
   firn check --from raw --bits 64 ids.bin`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := checking{a: a, layout: layout, asJSON: asJSON}
-			bits, err := bitsOf(size)
+			c := checkCmd{a: a, layout: layout, asJSON: asJSON}
 			switch {
-			case err != nil:
-				return err
 			case layout.IsZero():
 			case bits != 0 && layout.Bits() != bits:
 				return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
@@ -99,15 +96,15 @@ Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
-	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
+	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128; --from raw needs it")
 	csvVar(cmd, &csv)
 	sizeVar(cmd, &memory, "memory", "maximum memory for the IDs")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-// A checking is a run of the command check.
-type checking struct {
+// A checkCmd is a run of the command check.
+type checkCmd struct {
 	a *app
 	*check.Checker
 	layout firn.Layout
@@ -133,7 +130,7 @@ type part struct {
 // maxParts bounds the memory for finding the lines again.
 const maxParts = 100_000
 
-func (c *checking) run(ctx context.Context, args []string) error {
+func (c *checkCmd) run(ctx context.Context, args []string) error {
 	c.began = time.Now()
 	for _, name := range args {
 		if err := c.file(ctx, name); err != nil {
@@ -174,7 +171,7 @@ func checkError(err error) error {
 }
 
 // file reads one file, or the standard input.
-func (c *checking) file(ctx context.Context, name string) error {
+func (c *checkCmd) file(ctx context.Context, name string) error {
 	var r io.Reader = c.a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -219,7 +216,7 @@ func (c *checking) file(ctx context.Context, name string) error {
 }
 
 // bytes reads packed IDs; the number of an ID takes the place of its line.
-func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
+func (c *checkCmd) bytes(ctx context.Context, r io.Reader, name string) error {
 	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
 	return records.EachRaw(r, c.raw, func(n int, b []byte) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
@@ -230,7 +227,7 @@ func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 }
 
 // where names the place of an ID in the stream.
-func (c *checking) where(n uint64) string {
+func (c *checkCmd) where(n uint64) string {
 	i := len(c.parts) - 1
 	for i >= 0 && c.parts[i].first > n {
 		i--
@@ -242,7 +239,7 @@ func (c *checking) where(n uint64) string {
 	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
-func (c *checking) report(w io.Writer, f check.Report) {
+func (c *checkCmd) report(w io.Writer, f check.Report) {
 	l := c.a.lookOf(c.a.stdout)
 	n := f.Count
 	seconds := time.Since(c.began).Seconds()
@@ -307,7 +304,7 @@ func (c *checking) report(w io.Writer, f check.Report) {
 }
 
 // moreRepeats reports whether some duplicates are not shown.
-func (c *checking) moreRepeats(f check.Report) bool {
+func (c *checkCmd) moreRepeats(f check.Report) bool {
 	shown := uint64(0)
 	for _, x := range f.Duplicated {
 		shown += x.Times - 1
@@ -316,7 +313,7 @@ func (c *checking) moreRepeats(f check.Report) bool {
 }
 
 // places names the places of a duplicate.
-func (c *checking) places(x check.Duplicate) (at []string) {
+func (c *checkCmd) places(x check.Duplicate) (at []string) {
 	for _, p := range x.Places {
 		at = append(at, c.where(p))
 	}
@@ -324,7 +321,7 @@ func (c *checking) places(x check.Duplicate) (at []string) {
 }
 
 // repeatText describes a duplicate: where it occurs, and its parts.
-func (c *checking) repeatText(x check.Duplicate) string {
+func (c *checkCmd) repeatText(x check.Duplicate) string {
 	at := c.places(x)
 	if x.Times > uint64(len(x.Places)) {
 		at = append(at, "…")
@@ -337,7 +334,7 @@ func (c *checking) repeatText(x check.Duplicate) string {
 }
 
 // foreignText describes an ID that does not fit the layout, and why.
-func (c *checking) foreignText(x *check.ForeignID) string {
+func (c *checkCmd) foreignText(x *check.ForeignID) string {
 	text := c.where(x.Place) + ": " + x.ID
 	if x.Err != nil {
 		text += ": " + strings.TrimPrefix(x.Err.Error(), "firn: ")
@@ -353,7 +350,7 @@ func number(l look, n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-func (c *checking) appendJSON(b []byte, f check.Report) []byte {
+func (c *checkCmd) appendJSON(b []byte, f check.Report) []byte {
 	num := func(key string, n uint64) {
 		b = append(inspect.AppendString(b, key), ':')
 		b = append(inspect.AppendNumber(b, n), ',')

@@ -219,7 +219,7 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 
 // load sets flags that were not given from the environment and the file at
 // path; "" means none.
-func (s *serving) load(flags *pflag.FlagSet, path string, getenv func(string) string) (all faults, err error) {
+func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) string) (all faults, err error) {
 	var f *config.File
 	s.config, s.getenv = path, getenv
 	if path != "" {
@@ -241,13 +241,13 @@ func (s *serving) load(flags *pflag.FlagSet, path string, getenv func(string) st
 // reload reads the file again and applies what can change while the server
 // runs: the templates, and the level of the log. It returns the keys that need
 // a restart.
-func (s *serving) reload() (changed bool, restart []string, err error) {
+func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 	old := s.file.Load()
 	if old == nil {
 		return false, nil, nil
 	}
 	// All values must be valid, or nothing of the file is applied.
-	to, flags := servingFlags()
+	to, flags := serveFlags()
 	if err := flags.Parse(s.args); err != nil {
 		return false, nil, err
 	}
@@ -278,7 +278,7 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 }
 
 // template returns the template of a name.
-func (s *serving) template(name string) (server.Template, error) {
+func (s *serveCmd) template(name string) (server.Template, error) {
 	t := server.Template{Existing: !s.create}
 	f := s.file.Load()
 	if f == nil {
@@ -312,7 +312,7 @@ func newConfigCheck(a *app) *cobra.Command {
 		Example: "  firn config check /etc/firn/firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, flags := servingFlags()
+			s, flags := serveFlags()
 			all, err := s.load(flags, args[0], func(string) string { return "" })
 			exit := new(exitError)
 			switch {
@@ -341,9 +341,9 @@ func howMany(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// servingFlags returns a serve command that is not run.
-func servingFlags() (*serving, *pflag.FlagSet) {
-	s := newServing()
+// serveFlags returns a serve command that is not run.
+func serveFlags() (*serveCmd, *pflag.FlagSet) {
+	s := newServeCmd()
 	cmd := &cobra.Command{Use: "serve"}
 	s.flags(cmd)
 	return s, cmd.Flags()
@@ -351,8 +351,8 @@ func servingFlags() (*serving, *pflag.FlagSet) {
 
 // configured returns the settings of a serve command with this file, this store
 // and the variables; "" leaves them out.
-func (a *app) configured(file, store string) (*serving, error) {
-	s, flags := servingFlags()
+func (a *app) configured(file, store string) (*serveCmd, error) {
+	s, flags := serveFlags()
 	if store != "" {
 		if err := flags.Set("store", store); err != nil {
 			return nil, misuse("", "--store: %w", err)
@@ -382,7 +382,7 @@ func newConfigPrint(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, flags := servingFlags()
+			s, flags := serveFlags()
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
 			if err := cmp.Or(err, all.error(s.from)); err != nil {
 				return err

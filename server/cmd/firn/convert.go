@@ -22,7 +22,7 @@ func newConvert(a *app) *cobra.Command {
 		prefix string
 		veiled veilFlags
 		layout firn.Layout
-		size   string
+		bits   int
 		groups uint64
 		csv    string
 		asJSON bool
@@ -62,11 +62,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
   firn next -n 3 | firn convert --from dec --to hex -`,
 		Args: needArgs("ID", "firn convert --to hex 7130316800004390912, or firn convert --to hex - for lines on the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := converter{a: a, from: from, to: to, groups: int(groups), asJSON: asJSON}
-			var err error
-			if c.bits, err = bitsOf(size); err != nil {
-				return err
-			}
+			c := converter{a: a, from: from, to: to, bits: bits, groups: int(groups), asJSON: asJSON}
 			if from.IsTyped() {
 				c.from = inspect.Typed(prefix)
 			}
@@ -93,6 +89,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 				return err
 			}
 			out := records.NewWriter(a.stdout)
+			var err error
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
 			} else {
@@ -112,7 +109,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	veiled.flags(cmd)
 	layoutVar(cmd, &layout, "layout of veiled IDs (default default, or uuidv7 for 128 bits)")
-	bitsVar(cmd, &size, "`SIZE` of the IDs: auto, 64 or 128")
+	bitsVar(cmd, &bits, "size of the IDs: auto, 64 or 128")
 	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "with --to bin: insert a space after every N bits, from the right")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…","format":"…","bits":…} per line`)

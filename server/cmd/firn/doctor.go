@@ -68,7 +68,7 @@ nothing. If something needs fixing, it prints what to do and exits with 1.`,
 const examination = time.Minute
 
 // doctor runs the checks of a server and prints the findings.
-func (a *app) doctor(ctx context.Context, s *serving, other string, asJSON bool) error {
+func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, examination)
 	defer cancel()
 	given := func(texts ...string) []string {

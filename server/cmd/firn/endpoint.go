@@ -27,7 +27,7 @@ type endpoint struct {
 
 // endpoints resolves the addresses. It runs before listening, so that no wrong
 // address is ever open.
-func (s *serving) endpoints() (all []*endpoint, wrong faults) {
+func (s *serveCmd) endpoints() (all []*endpoint, wrong faults) {
 	add := func(flag, text string, only ...server.Protocol) {
 		p := &endpoint{flag: flag, text: text, only: only}
 		all = append(all, p)
@@ -51,12 +51,12 @@ func (s *serving) endpoints() (all []*endpoint, wrong faults) {
 
 // guarded reports whether other machines may connect: clients are
 // authenticated, and connections are encrypted.
-func (s *serving) guarded() bool {
+func (s *serveCmd) guarded() bool {
 	return s.tls.Cert != "" && (s.tokens != "" || s.tls.Require)
 }
 
 // resolve parses the text.
-func (p *endpoint) resolve(s *serving) error {
+func (p *endpoint) resolve(s *serveCmd) error {
 	if path, ok := strings.CutPrefix(p.text, "unix:"); ok {
 		if path == "" {
 			return misuse("write unix:PATH, such as unix:/run/firn/socket", "--%s %s: the path is missing", p.flag, p.text)

@@ -16,7 +16,7 @@ func newNodeFence(a *app) *cobra.Command {
 	skew := 10 * time.Second
 	var longest time.Duration
 	var restored time.Time
-	m := &mending{verb: "fence", done: "fenced"}
+	m := &mendCmd{verb: "fence", done: "fenced"}
 	cmd := m.command(a, &cobra.Command{
 		Use:   "fence SEQUENCER | --all [--longest-window D] [--apply]",
 		Short: "Make node IDs safe after restoring the store",
@@ -115,7 +115,7 @@ func longestKnown(r grant.FenceReport, given bool) string {
 	return fmt.Sprintf("%v, the longest known to this store; run again with --longest-window if it was ever longer", r.LongestWindow)
 }
 
-func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mending) error {
+func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mendCmd) error {
 	if m.asJSON {
 		return a.printJSON(struct {
 			Sequencer string `json:"sequencer"`

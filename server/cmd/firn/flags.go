@@ -160,22 +160,28 @@ func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
 	complete(cmd, "from", func() []string { return append([]string{"auto"}, formatNames()...) })
 }
 
-// bitsVar adds --bits, which bitsOf reads.
-func bitsVar(cmd *cobra.Command, size *string, usage string) {
-	*size = "auto"
-	cmd.Flags().StringVar(size, "bits", *size, usage)
+// bitsVar adds --bits, the size of IDs; 0 means auto.
+func bitsVar(cmd *cobra.Command, bits *int, usage string) {
+	sizes := map[string]int{"auto": 0, "64": 64, "128": 128}
+	parse := func(s string) (int, error) {
+		n, ok := sizes[s]
+		if !ok {
+			return 0, errors.New("it must be auto, 64 or 128")
+		}
+		return n, nil
+	}
+	cmd.Flags().Var(&value[int]{bits, parse, func(int) string { return "auto" }, "SIZE"}, "bits", usage)
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
 }
 
-// bitsOf returns the size of IDs that --bits gives, or 0 for auto.
-func bitsOf(size string) (int, error) {
-	switch size {
-	case "auto":
-		return 0, nil
-	case "64", "128":
-		return strconv.Atoi(size)
-	}
-	return 0, misuse("", "--bits %q: it must be auto, 64 or 128", size)
+// diagramVar adds --diagram, which drawn reads.
+func diagramVar(cmd *cobra.Command, diagram *string) {
+	wordVar(cmd, diagram, "diagram", "WHEN", "draw the bits: auto (on a terminal), always or never", "auto", "always", "never")
+}
+
+// drawn reports whether to draw the bits.
+func drawn(diagram string, l look) bool {
+	return diagram == "always" || diagram == "auto" && l.terminal
 }
 
 // timeVar adds a flag for a point in time.

@@ -10,7 +10,7 @@ import (
 
 // checkFiles reads the token and certificate files, and returns their faults.
 // warn gets a sentence about anything usable but dangerous; it may be nil.
-func (s *serving) checkFiles(warn func(string)) (all faults) {
+func (s *serveCmd) checkFiles(warn func(string)) (all faults) {
 	if s.tls != (tlsconf.Files{}) {
 		if _, err := tlsconf.Load(s.tls, warn); err != nil {
 			flag := "tls-cert"
@@ -45,7 +45,7 @@ func (s *serving) checkFiles(warn func(string)) (all faults) {
 }
 
 // reloadAll reloads the configuration and logs the result.
-func (s *serving) reloadAll(log *slog.Logger) {
+func (s *serveCmd) reloadAll(log *slog.Logger) {
 	switch changed, restart, err := s.reload(); {
 	case err != nil:
 		log.Error("invalid configuration: keeping the previous one", "error", err)

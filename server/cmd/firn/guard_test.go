@@ -197,7 +197,7 @@ func TestEmptiedTokens(t *testing.T) {
 	token, hash := auth.NewToken()
 	write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
 	a, _, stderr := serveApp(t)
-	s := newServing()
+	s := newServeCmd()
 	s.tokens = path
 	log := s.logger(a)
 	defer a.log.Close()

@@ -21,7 +21,7 @@ func TestFilesThatBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "nothing writes to this pipe"
-	for name, s := range map[string]*serving{
+	for name, s := range map[string]*serveCmd{
 		"tokens":        {tokens: pipe},
 		"tls-cert":      {tls: tlsconf.Files{Cert: pipe, Key: pipe}},
 		"forward-token": {forwardToken: pipe},
@@ -45,7 +45,7 @@ func TestUntrustedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "run chmod o-w " + file
-	for name, s := range map[string]*serving{
+	for name, s := range map[string]*serveCmd{
 		"tokens":       {tokens: file},
 		"tls-cert":     {tls: tlsconf.Files{Cert: file, Key: file}},
 		"member-token": {forwardToken: file},

@@ -69,7 +69,7 @@ server's certificate, and sends no token.`,
 }
 
 // healthAddress returns the HTTP address for programs on this machine.
-func (s *serving) healthAddress() (string, error) {
+func (s *serveCmd) healthAddress() (string, error) {
 	endpoints, wrong := s.endpoints()
 	if err := wrong.error(s.from); err != nil {
 		return "", err

@@ -79,10 +79,8 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
+			p.diagram = drawn(diagram, p.look)
 			var err error
-			if p.diagram, err = drawn(diagram, p.look); err != nil {
-				return err
-			}
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := records.NewWriter(a.stdout)
 			var t tally
@@ -124,8 +122,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&all, "all", false, "also show unlikely readings")
-	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
-	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
+	diagramVar(cmd, &diagram)
 	return cmd
 }
 
@@ -396,22 +393,6 @@ func (p *idPrinter) list(w io.Writer, x *inspect.Reading) {
 	t.print(w, p.look)
 }
 
-// reason says briefly why a reading is not the best one.
-func (p *idPrinter) reason(x *inspect.Reading) string {
-	var reasons []string
-	if age := inspect.Age(x.Time, p.o.Now); x.HasParts && age >= 0 {
-		reasons = append(reasons, inspect.Span(age)+" ago")
-	} else if x.HasParts {
-		reasons = append(reasons, inspect.Span(-age)+" in the future")
-	}
-	for _, reason := range x.Against() {
-		if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
-			return strings.Join(append(reasons, reason), "; ")
-		}
-	}
-	return strings.Join(reasons, "; ")
-}
-
 // others shows the other readings, one per line.
 func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspect.Reading) {
 	t := table{head: []string{"other", "", "time", ""}}
@@ -430,7 +411,7 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 		if x.HasParts {
 			stamp = x.Stamp()
 		}
-		t.add(name, x.Likelihood().String(), stamp, p.reason(x))
+		t.add(name, x.Likelihood().String(), stamp, x.Reason())
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)

@@ -84,14 +84,10 @@ node.`,
 			if err != nil {
 				return misuse(layoutHint(args[0]), "%q: %w", args[0], inspect.Plain(err))
 			}
-			boxed, err := drawn(diagram, l)
-			if err != nil {
-				return err
-			}
 			if asJSON {
 				fmt.Fprintf(out, "%s\n", inspect.AppendLayout(nil, layout))
 			} else {
-				showLayout(out, l, layout, boxed)
+				showLayout(out, l, layout, drawn(diagram, l))
 			}
 			return out.Flush()
 		},
@@ -102,20 +98,8 @@ node.`,
 	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: sustained IDs per second of one node")
 	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: number of bits of an ID, up to 128 (default 63 and 53)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
-	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
-	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
+	diagramVar(cmd, &diagram)
 	return cmd
-}
-
-// drawn reports whether to draw the bits for a value of --diagram.
-func drawn(diagram string, l look) (bool, error) {
-	switch diagram {
-	case "auto":
-		return l.terminal, nil
-	case "always", "never":
-		return diagram == "always", nil
-	}
-	return false, misuse("", "--diagram %q: it must be auto, always or never", diagram)
 }
 
 func listPresets(w io.Writer, l look, asJSON bool) {
@@ -133,6 +117,15 @@ func listPresets(w io.Writer, l look, asJSON bool) {
 	}
 	if asJSON {
 		return
+	}
+	switch {
+	case l.width == 0 || l.width >= 150:
+	case l.width >= 115:
+		t.keep(0, 1, 2, 3, 4, 5, 6)
+	case l.width >= 90:
+		t.keep(0, 2, 4, 5, 6)
+	default:
+		t.keep(0, 2, 5, 6)
 	}
 	t.print(w, l)
 	if l.terminal {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// A limiting has the limits of requests and connections of serve.
-type limiting struct {
+// limitFlags are the limits of requests and connections of serve.
+type limitFlags struct {
 	maxCount   uint64
 	maxBody    int
 	maxHeader  int
@@ -31,9 +32,9 @@ const (
 	refuseUnsafe  = "refuse-unsafe"
 )
 
-// newLimiting returns the defaults.
-func newLimiting() limiting {
-	return limiting{
+// newLimitFlags returns the defaults.
+func newLimitFlags() limitFlags {
+	return limitFlags{
 		maxCount: service.MaxCount, maxBody: service.DefaultBody, maxHeader: service.DefaultHeader,
 		read: service.DefaultRead, write: service.DefaultWrite, idle: service.DefaultIdle,
 		integersOfRESP: allowIntegers,
@@ -41,7 +42,7 @@ func newLimiting() limiting {
 }
 
 // flags adds the flags of limits.
-func (l *limiting) flags(cmd *cobra.Command) {
+func (l *limitFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
 	sizeVar(cmd, &l.maxBody, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
@@ -65,36 +66,27 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
 
 // checkLimits validates the flags of limits.
-func (l *limiting) checkLimits() (all faults) {
-	if l.maxCount < 1 || l.maxCount > service.MaxCount {
-		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it must be a number from 1 to %d", service.MaxCount)
-	}
-	for _, s := range []struct {
-		flag        string
-		v, from, to int
-	}{{"max-body", l.maxBody, 1 << 10, 16 << 20}, {"max-header", l.maxHeader, 4 << 10, 1 << 20}} {
-		if s.v < s.from || s.v > s.to {
-			all.add(s.flag, showSize(s.v), "", "it must be from %s to %s", showSize(s.from), showSize(s.to))
-		}
-	}
-	for _, d := range []struct {
-		flag        string
-		v, from, to time.Duration
-	}{
-		{"read-timeout", l.read, 100 * time.Millisecond, 10 * time.Minute},
-		{"write-timeout", l.write, 100 * time.Millisecond, 10 * time.Minute},
-		{"idle-timeout", l.idle, time.Second, 24 * time.Hour},
-		{"resp-idle-timeout", l.idleOfRESP, time.Second, 24 * time.Hour},
-	} {
-		if d.v == 0 && d.flag == "resp-idle-timeout" {
-			continue
-		}
-		if d.v < d.from || d.v > d.to {
-			all.add(d.flag, d.v.String(), "", "it must be from %v to %v", d.from, shortDuration(d.to))
-		}
+func (l *limitFlags) checkLimits() (all faults) {
+	within(&all, "max-ids-per-call", l.maxCount, 1, service.MaxCount, asNumber)
+	within(&all, "max-body", l.maxBody, 1<<10, 16<<20, showSize)
+	within(&all, "max-header", l.maxHeader, 4<<10, 1<<20, showSize)
+	within(&all, "read-timeout", l.read, 100*time.Millisecond, 10*time.Minute, shortDuration)
+	within(&all, "write-timeout", l.write, 100*time.Millisecond, 10*time.Minute, shortDuration)
+	within(&all, "idle-timeout", l.idle, time.Second, 24*time.Hour, shortDuration)
+	if l.idleOfRESP != 0 {
+		within(&all, "resp-idle-timeout", l.idleOfRESP, time.Second, 24*time.Hour, shortDuration)
 	}
 	return all
 }
+
+// within adds a fault if the value of a flag is not in a range.
+func within[T cmp.Ordered](all *faults, flag string, v, from, to T, show func(T) string) {
+	if v < from || v > to {
+		all.add(flag, show(v), "", "it must be from %s to %s", show(from), show(to))
+	}
+}
+
+func asNumber(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // shortDuration formats 10m0s as 10m.
 func shortDuration(d time.Duration) string {
@@ -108,6 +100,6 @@ func shortDuration(d time.Duration) string {
 }
 
 // limits returns the limits of HTTP and gRPC.
-func (l *limiting) limits() server.Limits {
+func (l *limitFlags) limits() server.Limits {
 	return server.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
 }

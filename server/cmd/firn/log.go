@@ -20,8 +20,8 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 )
 
-// A logging is how serve logs, on stderr.
-type logging struct {
+// logFlags say how serve logs, on stderr.
+type logFlags struct {
 	logFormat string
 	logLevel  slog.Level
 
@@ -29,7 +29,7 @@ type logging struct {
 }
 
 // flags adds the flags of logs.
-func (l *logging) flags(cmd *cobra.Command) {
+func (l *logFlags) flags(cmd *cobra.Command) {
 	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
 	cmd.Flags().Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
 	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
@@ -51,7 +51,7 @@ var brokenPipes = make(chan os.Signal, 1)
 
 // logger returns a logger that writes to stderr. The log ends with the command,
 // after its error was reported.
-func (l *logging) logger(a *app) *slog.Logger {
+func (l *logFlags) logger(a *app) *slog.Logger {
 	l.level.Set(l.logLevel)
 	o := &slog.HandlerOptions{Level: &l.level}
 	handler := func(w io.Writer) slog.Handler {

@@ -195,7 +195,7 @@ func TestLogsAreVisible(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out bytes.Buffer
 		a := &app{stderr: &out}
-		l := &logging{logFormat: format}
+		l := &logFlags{logFormat: format}
 		l.logger(a).Info(text, "name", text)
 		a.log.Close()
 		if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }) || !strings.Contains(out.String(), "größe 日本") {
@@ -220,7 +220,7 @@ func TestLogLevelReload(t *testing.T) {
 			}
 		}
 		write("info")
-		s, flags := servingFlags()
+		s, flags := serveFlags()
 		if given {
 			s.args = []string{"--log-level", "info"}
 		}

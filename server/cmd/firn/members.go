@@ -50,17 +50,11 @@ clock. A server that crashed is listed for up to 30 seconds.
 		if err != nil {
 			return err
 		}
-		t := table{
+		l := listing{table{
 			head:  []string{"HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S"},
 			right: map[int]bool{3: true, 5: true, 6: true, 7: true},
-		}
+		}, a, asJSON}
 		for _, m := range all {
-			if asJSON {
-				if err := a.printJSON(m); err != nil {
-					return err
-				}
-				continue
-			}
 			held := 0
 			for _, h := range m.Holds {
 				if h.Until.After(now) {
@@ -71,15 +65,12 @@ clock. A server that crashed is listed for up to 30 seconds.
 			if len(m.Holds) == members.MaxHeld {
 				nodes += " or more"
 			}
-			t.add(m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(), ago(now.Sub(m.Seen)), nodes, group(m.IDs), group(uint64(m.Rate)))
+			err := l.add(m, m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(), ago(now.Sub(m.Seen)), nodes, group(m.IDs), group(uint64(m.Rate)))
+			if err != nil {
+				return err
+			}
 		}
-		switch {
-		case asJSON:
-		case len(t.rows) == 0:
-			a.note("no server of this store is running; start one with firn serve")
-		default:
-			t.print(a.stdout, a.lookOf(a.stdout))
-		}
+		l.end("no server of this store is running; start one with firn serve")
 		return nil
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A mending is a command that mends the node IDs of one sequencer or of all.
+// A mendCmd is a command that mends the node IDs of one sequencer or of all.
 // Without --apply it only prints what it would do.
-type mending struct {
+type mendCmd struct {
 	verb, done string // "fence", "fenced"
 
 	store                        string
@@ -26,7 +26,7 @@ type mending struct {
 
 // command completes the command. each mends a sequencer and reports whether it
 // could do all of it.
-func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
+func (m *mendCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if m.all && len(args) > 0 {
 			return misuse("", "either --all or a name, not both")
@@ -45,6 +45,7 @@ func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 		return a.withStore(cmd.Context(), m.store, false, func(s grant.Store) error { return m.run(cmd.Context(), a, s, args, each) })
 	}
 	storeVar(cmd, &m.store)
+	cmd.ValidArgsFunction = a.names(&m.store)
 	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
 	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
 	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
@@ -52,7 +53,7 @@ func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 	return cmd
 }
 
-func (m *mending) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
+func (m *mendCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
 	list, err := names(ctx, s, args)
 	if err != nil {
 		return err

@@ -68,6 +68,7 @@ no members. --yes does not ask for confirmation.
 		return a.printInfo(info, asJSON)
 	}
 	storeVar(cmd, &from)
+	cmd.ValidArgsFunction = a.names(&from)
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")

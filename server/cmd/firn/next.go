@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn/server/internal/ids/records"
 )
 
-// A nexting has the flags of the command next.
-type nexting struct {
+// A nextCmd has the flags of the command next.
+type nextCmd struct {
 	a          *app
 	count      uint64
 	layout     firn.Layout
@@ -37,7 +37,7 @@ type nexting struct {
 }
 
 func newNext(a *app) *cobra.Command {
-	n := nexting{a: a, count: 1, layout: firn.Default()}
+	n := nextCmd{a: a, count: 1, layout: firn.Default()}
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
@@ -76,6 +76,7 @@ it.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
+	a.completeSequencer(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
@@ -87,7 +88,7 @@ it.`,
 	return cmd
 }
 
-func (n *nexting) run(ctx context.Context) error {
+func (n *nextCmd) run(ctx context.Context) error {
 	static := n.node != "" && n.store == ""
 	switch {
 	case n.count == 0:
@@ -143,7 +144,7 @@ func (n *nexting) run(ctx context.Context) error {
 }
 
 // record returns the format of the output.
-func (n *nexting) record() (record, error) {
+func (n *nextCmd) record() (record, error) {
 	if n.ownFormat {
 		n.format = form.Of(n.layout.Format())
 	}
@@ -161,7 +162,7 @@ func (n *nexting) record() (record, error) {
 
 // resolve returns the record, and the node IDs that may be acquired; nil means
 // all.
-func (n *nexting) resolve() (r record, nodes *grant.Range, err error) {
+func (n *nextCmd) resolve() (r record, nodes *grant.Range, err error) {
 	if r, err = n.record(); err != nil || n.node == "" {
 		return r, n.nodes, err
 	}
@@ -170,7 +171,7 @@ func (n *nexting) resolve() (r record, nodes *grant.Range, err error) {
 }
 
 // fromStore writes IDs of a sequencer in the store.
-func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
+func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 	if n.name == "" {
 		n.name = nameOf(n.layout)
 	} else if n.ownLayout {

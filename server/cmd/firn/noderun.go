@@ -12,22 +12,22 @@ import (
 	"github.com/firnid/firn/server/internal/noderun"
 )
 
-// A nodeRunning has the flags of the command node run.
-type nodeRunning struct {
-	a       *app
-	logging logging
-	store   string
-	name    string
-	nodes   *grant.Range
-	window  time.Duration
-	margin  time.Duration
-	grace   time.Duration
-	allow   allowClock
-	env     []string
+// A nodeRunCmd has the flags of the command node run.
+type nodeRunCmd struct {
+	a        *app
+	logFlags logFlags
+	store    string
+	name     string
+	nodes    *grant.Range
+	window   time.Duration
+	margin   time.Duration
+	grace    time.Duration
+	allow    allowClock
+	env      []string
 }
 
 func newNodeRun(a *app) *cobra.Command {
-	n := &nodeRunning{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logging: logging{logFormat: "text"}}
+	n := &nodeRunCmd{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logFlags: logFlags{logFormat: "text"}}
 	cmd := &cobra.Command{
 		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
 		Short: "Run a program with a node ID that no other program holds",
@@ -75,22 +75,23 @@ apply: 128 plus the number of the signal if one interrupts it.
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.name, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
+	n.a.completeSequencer(cmd, &n.store)
 	f.Var(&value[*grant.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")
 	f.DurationVar(&n.margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
 	f.DurationVar(&n.grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
 	clockVars(cmd, &n.allow)
-	n.logging.flags(cmd)
+	n.logFlags.flags(cmd)
 	return cmd
 }
 
-func (n *nodeRunning) run(ctx context.Context, args []string) error {
+func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 	c := noderun.Config{
 		Sequencer: n.name, Nodes: n.nodes, Window: n.window, Margin: n.margin, Grace: n.grace,
 		AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead,
 		Environ: n.a.environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Log: n.logging.logger(n.a), Now: n.a.clock,
+		Log: n.logFlags.logger(n.a), Now: n.a.clock,
 	}
 	if len(n.env) == 0 {
 		n.env = []string{"NODE_ID={node}"}

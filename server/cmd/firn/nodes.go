@@ -111,18 +111,18 @@ acquire it until the time that this clock showed. firn node repair gives it back
 			return err
 		}
 		l := nodeList{
-			a: a, store: s, asJSON: asJSON, all: all, now: a.now(), servers: a.holders(ctx, s),
-			table: table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 6: true}},
+			listing: listing{table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 6: true}}, a, asJSON},
+			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
 		}
 		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
 			a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
 		}
 		for _, name := range names {
-			if err := l.add(ctx, name); err != nil {
+			if err := l.sequencer(ctx, name); err != nil {
 				return err
 			}
 		}
-		return l.end()
+		return l.finish()
 	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "include node IDs that are not held")
 	return cmd
@@ -130,18 +130,17 @@ acquire it until the time that this clock showed. firn node repair gives it back
 
 // A nodeList prints the node IDs of sequencers.
 type nodeList struct {
-	a           *app
-	store       grant.Store
-	asJSON, all bool
-	now         time.Time
-	servers     map[holding]string
-	table       table
-	hidden      int  // free ones that are not shown
-	broken      bool // a record cannot be read
+	listing
+	store   grant.Store
+	all     bool
+	now     time.Time
+	servers map[holding]string
+	hidden  int  // free ones that are not shown
+	broken  bool // a record cannot be read
 }
 
-// add adds the node IDs of a sequencer.
-func (l *nodeList) add(ctx context.Context, name string) error {
+// sequencer adds the node IDs of a sequencer.
+func (l *nodeList) sequencer(ctx context.Context, name string) error {
 	var written error
 	blocked := blocked(ctx, l.store, name, l.a.now)
 	repairable := 0
@@ -182,31 +181,30 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 		l.a.complain(sequencer, err)
 	case (state == "free" || state == "over") && !l.all && !isBlocked:
 		l.hidden++
-	case l.asJSON:
-		return l.a.printJSON(nodeJSON{
+	default:
+		v := nodeJSON{
 			Sequencer: sequencer, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
 			Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(l.now).Seconds()),
 			Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(l.now).Seconds()),
 			Blocked: isBlocked,
-		})
-	default:
+		}
 		if isBlocked {
 			state = "blocked"
 		}
-		l.table.add(sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), textfmt.Stamp(n.Until), left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Wall)))
+		return l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Wall)))
 	}
 	return nil
 }
 
-// end prints the table, and notes what it leaves out.
-func (l *nodeList) end() error {
-	if !l.asJSON && len(l.table.rows) > 0 {
-		l.table.print(l.a.stdout, l.a.lookOf(l.a.stdout))
+// finish prints the table, and notes what it leaves out.
+func (l *nodeList) finish() error {
+	empty := "no node ID was ever used"
+	if l.broken || l.hidden > 0 {
+		empty = ""
 	}
+	l.end(empty)
 	if !l.asJSON && l.hidden > 0 {
 		l.a.note("%d more are free but were used before; use --all to show them", l.hidden)
-	} else if !l.asJSON && len(l.table.rows) == 0 && !l.broken {
-		l.a.note("no node ID was ever used")
 	}
 	if l.broken {
 		return answerNo()

@@ -12,7 +12,7 @@ import (
 )
 
 func newNodeRepair(a *app) *cobra.Command {
-	m := &mending{verb: "repair", done: "repaired"}
+	m := &mendCmd{verb: "repair", done: "repaired"}
 	return m.command(a, &cobra.Command{
 		Use:   "repair SEQUENCER | --all [--apply]",
 		Short: "Give back node IDs that a wrong clock has blocked",
@@ -60,7 +60,7 @@ type repairedJSON struct {
 	Kept  string `json:"kept_until,omitempty"`
 }
 
-func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairReport, m *mending) error {
+func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairReport, m *mendCmd) error {
 	if m.asJSON {
 		inJSON := func(nodes []grant.RepairedNode) []repairedJSON {
 			all := make([]repairedJSON, len(nodes))

@@ -83,6 +83,9 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 		})
 	}
 	storeVar(cmd, &store)
+	if !create && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "[SEQUENCER]") {
+		cmd.ValidArgsFunction = a.names(&store)
+	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -210,40 +213,34 @@ func newSequencerList(a *app) *cobra.Command {
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
-		t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}
-		broken, written := 0, error(nil)
+		l := listing{table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}, a, asJSON}
+		empty := "no sequencers yet; create one with firn sequencer create NAME; firn next creates its own"
+		broken, written := false, error(nil)
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
-			switch {
-			case asJSON && err != nil:
-				written = a.printJSON(struct {
-					Name  string `json:"name"`
-					Error string `json:"error"`
-				}{name, err.Error()})
-			case asJSON:
-				written = a.printJSON(textfmt.InJSON(i))
-			case err != nil:
-				a.complain(name, err)
-			default:
-				state := i.State.String()
-				if i.MovedTo != "" {
-					state = "moved to " + i.MovedTo
-				}
-				t.add(name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
-			}
 			if err != nil {
-				broken++
+				broken, empty = true, ""
+				if !asJSON {
+					a.complain(name, err)
+				} else {
+					written = a.printJSON(struct {
+						Name  string `json:"name"`
+						Error string `json:"error"`
+					}{name, err.Error()})
+				}
+				return written == nil
 			}
+			state := i.State.String()
+			if i.MovedTo != "" {
+				state = "moved to " + i.MovedTo
+			}
+			written = l.add(textfmt.InJSON(i), name, state, i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i))
 			return written == nil
 		})
-		if err != nil || written != nil {
-			return cmp.Or(written, err)
+		if err := cmp.Or(written, err); err != nil {
+			return err
 		}
-		if !asJSON && len(t.rows) == 0 && broken == 0 {
-			a.note("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
-		} else if !asJSON {
-			t.print(a.stdout, a.lookOf(a.stdout))
-		}
-		if broken > 0 {
+		l.end(empty)
+		if broken {
 			return answerNo()
 		}
 		return nil

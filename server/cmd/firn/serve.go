@@ -36,8 +36,8 @@ import (
 // defaultListen is a loopback address, where neither TLS nor tokens are needed.
 const defaultListen = "127.0.0.1:3476"
 
-// A serving has the flags of the command serve.
-type serving struct {
+// A serveCmd has the flags of the command serve.
+type serveCmd struct {
 	listen         []string
 	listenOf       [3]string // addresses for only HTTP, gRPC and RESP
 	tls            tlsconf.Files
@@ -68,30 +68,30 @@ type serving struct {
 	drainTimeout   time.Duration
 	insecure       bool
 	waitForStore   bool
-	logging
-	limiting
-	traced
+	logFlags
+	limitFlags
+	traceFlags
 }
 
-// newServing returns the defaults.
-func newServing() *serving {
-	return &serving{
+// newServeCmd returns the defaults.
+func newServeCmd() *serveCmd {
+	return &serveCmd{
 		listen:         []string{defaultListen},
 		maxConns:       server.DefaultMaxConns,
 		layout:         firn.Default(),
 		maxNames:       server.DefaultMaxNames,
 		requestTimeout: server.DefaultLimit,
 		drainTimeout:   15 * time.Second,
-		logging:        logging{logFormat: "text"},
-		limiting:       newLimiting(),
-		traced:         newTraced(),
+		logFlags:       logFlags{logFormat: "text"},
+		limitFlags:     newLimitFlags(),
+		traceFlags:     newTraceFlags(),
 		create:         true,
 		waitForStore:   true,
 	}
 }
 
 func newServe(a *app) *cobra.Command {
-	s := newServing()
+	s := newServeCmd()
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
 		Short: "Serve IDs over HTTP, gRPC and the Redis protocol",
@@ -157,7 +157,7 @@ serve answers requests until then.`,
 }
 
 // flags adds all flags. A configuration file can set all but the first.
-func (s *serving) flags(cmd *cobra.Command) {
+func (s *serveCmd) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.config, "config", "", "configuration `FILE`, see firn config --help (default $"+configEnv+")")
 	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free port")
@@ -183,9 +183,9 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
-	s.limiting.flags(cmd)
-	s.logging.flags(cmd)
-	s.traced.flags(cmd)
+	s.limitFlags.flags(cmd)
+	s.logFlags.flags(cmd)
+	s.traceFlags.flags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
 	f.StringSliceVar(&s.forwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
 	f.StringVar(&s.forwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
@@ -196,7 +196,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 
 // run listens and serves until ctx is done. It returns all invalid values at
 // once, together with those in wrong.
-func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
+func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
 	log := s.logger(a)
@@ -271,7 +271,7 @@ func cause(err error) error {
 }
 
 // static returns the source of IDs without a store.
-func (s *serving) static(node uint64) *service.StaticConfig {
+func (s *serveCmd) static(node uint64) *service.StaticConfig {
 	var o *firn.Options
 	if s.givenAhead {
 		o = &firn.Options{MaxAhead: s.maxAhead}
@@ -280,7 +280,7 @@ func (s *serving) static(node uint64) *service.StaticConfig {
 }
 
 // usual returns the settings of sequencers without a template.
-func (s *serving) usual(node uint64) sequencer.Config {
+func (s *serveCmd) usual(node uint64) sequencer.Config {
 	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
 		c.Nodes = &grant.Range{Lo: node, Hi: node}
@@ -294,7 +294,7 @@ func (s *serving) usual(node uint64) sequencer.Config {
 // server returns the configuration of the server, from values that check has
 // accepted. Its Store is open, or is being waited for; fail ends the server if
 // the store turns out to be wrong.
-func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
+func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
@@ -344,7 +344,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, fail fun
 // check validates all flags, as far as that is possible without a store and
 // without the files of checkFiles. lookUp enables the checks that depend on the
 // machine that serve runs on: its variables, name and interfaces.
-func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
+func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	endpoints, all = s.endpoints()
 	all = append(all, s.checkValues()...)
 	all = append(all, s.checkNodes(lookUp)...)
@@ -361,7 +361,7 @@ func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 }
 
 // checkValues validates values that depend on nothing else.
-func (s *serving) checkValues() (all faults) {
+func (s *serveCmd) checkValues() (all faults) {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -376,12 +376,8 @@ func (s *serving) checkValues() (all faults) {
 			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
 		}
 	}
-	if s.maxConns < 1 || s.maxConns > 1_000_000 {
-		all.add("max-connections", strconv.FormatUint(s.maxConns, 10), "", "it must be a number from 1 to 1000000")
-	}
-	if s.maxNames < 1 || s.maxNames > 1<<30 {
-		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it must be a number from 1 to %d", 1<<30)
-	}
+	within(&all, "max-connections", s.maxConns, 1, 1_000_000, asNumber)
+	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, asNumber)
 	if s.node != "" && s.store == "" && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
@@ -423,7 +419,7 @@ func isHostPort(text string) bool {
 
 // checkNodes checks node IDs and max-ahead against the layouts of the server
 // and of its templates.
-func (s *serving) checkNodes(lookUp bool) (all faults) {
+func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	template := config.Template{Layout: s.layout}
 	if s.anyLayout || s.layout.ReadOnly() { // already reported
 		template.Layout = firn.Layout{}
@@ -446,7 +442,7 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 
 // checkUsual checks the settings that apply without a template against the
 // server's layout, and returns the valid ones.
-func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
+func (s *serveCmd) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	node, known := uint64(0), false
 	kind, name, _ := strings.Cut(s.node, ":")
 	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
@@ -502,7 +498,7 @@ func ballast(getenv func(string) string) []byte {
 
 // serve answers requests until ctx is done, and then finishes those in
 // progress. A signal from hup reloads files.
-func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, secure bool, endpoints []*endpoint, hup <-chan os.Signal) error {
+func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, secure bool, endpoints []*endpoint, hup <-chan os.Signal) error {
 	listeners := make([]server.Listener, len(endpoints))
 	for i, p := range endpoints {
 		listeners[i] = server.Listener{Listener: p.listener, Only: p.only}
@@ -563,7 +559,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 const hupEvery = time.Second
 
 // reloadAt reloads files at signals from hup, also while the server drains.
-func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+func (s *serveCmd) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
 	for {
 		select {
 		case <-hup:
@@ -581,7 +577,7 @@ func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog
 }
 
 // result returns the error of a server that has ended.
-func (s *serving) result(failure, end error) error {
+func (s *serveCmd) result(failure, end error) error {
 	switch {
 	case failure != nil:
 		return failed("", "serve: %w", failure)
@@ -606,7 +602,7 @@ func scheme(secure bool) string {
 }
 
 // greet reports where the server listens.
-func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
+func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
 	if s.insecure {
 		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
@@ -627,7 +623,7 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 }
 
 // numbers returns where node IDs come from: a static node or a store.
-func (s *serving) numbers(a *app) (source, name string) {
+func (s *serveCmd) numbers(a *app) (source, name string) {
 	if s.store == "" && s.node != "" {
 		return "node", s.node
 	}

@@ -148,14 +148,14 @@ func TestServeDrain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 			a, _, stderr := serveApp(t)
-			s := serving{
+			s := serveCmd{
 				layout:         firn.MustParseLayout("bits=time:40.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"),
 				node:           "0",
 				maxNames:       1,
 				requestTimeout: time.Hour,
 				drainTimeout:   row.drain,
-				logging:        logging{logFormat: "text"},
-				limiting:       newLimiting(),
+				logFlags:       logFlags{logFormat: "text"},
+				limitFlags:     newLimitFlags(),
 				maxConns:       10,
 			}
 			log := s.logger(a)
@@ -204,14 +204,14 @@ func TestServeDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
 		a, _, stderr := serveApp(t)
-		s := serving{
+		s := serveCmd{
 			layout:         firn.Default(),
 			node:           "0",
 			maxNames:       1,
 			requestTimeout: time.Second,
 			drainDelay:     10 * time.Second,
 			drainTimeout:   time.Second,
-			limiting:       newLimiting(),
+			limitFlags:     newLimitFlags(),
 			maxConns:       10,
 		}
 		log := s.logger(a)

@@ -129,6 +129,24 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// keep leaves only these columns, for a terminal that is too narrow for all.
+func (t *table) keep(columns ...int) {
+	pick := func(row []string) (kept []string) {
+		for _, i := range columns {
+			kept = append(kept, row[i])
+		}
+		return kept
+	}
+	right := make(map[int]bool)
+	for to, from := range columns {
+		right[to] = t.right[from]
+	}
+	t.head, t.right = pick(t.head), right
+	for i := range t.rows {
+		t.rows[i] = pick(t.rows[i])
+	}
+}
+
 func (t *table) print(w io.Writer, l look) {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
@@ -154,6 +172,33 @@ func (t *table) print(w io.Writer, l look) {
 	line(t.head, l.dim)
 	for _, row := range t.rows {
 		line(row, func(s string) painted { return painted(s) })
+	}
+}
+
+// A listing prints records: each as JSON, or all as a table.
+type listing struct {
+	table
+	a      *app
+	asJSON bool
+}
+
+// add adds a record, as v in JSON.
+func (l *listing) add(v any, cells ...string) error {
+	if l.asJSON {
+		return l.a.printJSON(v)
+	}
+	l.table.add(cells...)
+	return nil
+}
+
+// end prints the table, or a note if it is empty.
+func (l *listing) end(empty string) {
+	switch {
+	case l.asJSON:
+	case len(l.rows) > 0:
+		l.print(l.a.stdout, l.a.lookOf(l.a.stdout))
+	case empty != "":
+		l.a.note("%s", empty)
 	}
 }
 

@@ -67,7 +67,7 @@ type tokenJSON struct {
 
 // printTokens prints entries.
 func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
-	t := table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}}
+	l := listing{table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}}, a, asJSON}
 	for _, e := range all {
 		v := tokenJSON{
 			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: !e.NoCreate,
@@ -77,12 +77,6 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 		if !e.Expires.IsZero() {
 			expires = e.Expires.UTC().Format(time.RFC3339)
 			v.Expires = expires
-		}
-		if asJSON {
-			if err := a.printJSON(v); err != nil {
-				return err
-			}
-			continue
 		}
 		if v.Expired {
 			expires += " (expired)"
@@ -99,15 +93,11 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 		if len(e.Sequencers) > 0 {
 			names = strings.Join(e.Sequencers, ",")
 		}
-		t.add(e.Name, string(e.Role), credential, names, strconv.FormatBool(!e.NoCreate), expires)
+		if err := l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(!e.NoCreate), expires); err != nil {
+			return err
+		}
 	}
-	switch {
-	case asJSON:
-	case len(t.rows) == 0:
-		a.note("the file has no entries; firn token new adds one")
-	default:
-		t.print(a.stdout, a.lookOf(a.stdout))
-	}
+	l.end("the file has no entries; firn token new adds one")
 	return nil
 }
 
@@ -146,6 +136,7 @@ until they have the new one.`,
 		},
 	}
 	tokenFileVar(cmd, &file)
+	completeEntries(cmd, &file)
 	return cmd
 }
 
@@ -176,6 +167,7 @@ rotate has replaced.`,
 	}
 	tokenFileVar(cmd, &file)
 	cmd.Flags().BoolVar(&old, "old", false, "remove only the replaced token")
+	completeEntries(cmd, &file)
 	return cmd
 }
 
@@ -188,6 +180,16 @@ func oneEntry(cmd *cobra.Command, args []string) error {
 		return misuse("", "only one entry is allowed: %q is too many", args[1])
 	}
 	return nil
+}
+
+// completeEntries offers the names of entries to the shell.
+func completeEntries(cmd *cobra.Command, file *string) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			names = entryNames(*file)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // entryNames returns the names of the entries of a file, or nil if it cannot be

@@ -13,18 +13,18 @@ import (
 	"github.com/firnid/firn/server/internal/fleet/tracing"
 )
 
-// A traced has the flags of traces.
-type traced struct {
+// traceFlags are the flags of traces.
+type traceFlags struct {
 	traces     tracing.Config
 	traceRatio float64
 	ratioGiven func() bool
 }
 
-// newTraced returns the defaults, which send no traces.
-func newTraced() traced { return traced{traceRatio: tracing.DefaultRatio} }
+// newTraceFlags returns the defaults, which send no traces.
+func newTraceFlags() traceFlags { return traceFlags{traceRatio: tracing.DefaultRatio} }
 
 // flags adds the flags of traces.
-func (t *traced) flags(cmd *cobra.Command) {
+func (t *traceFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	wordVar(cmd, &t.traces.Protocol, "tracing-protocol", "PROTOCOL", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
@@ -44,7 +44,7 @@ func parseRatio(s string) (float64, error) {
 }
 
 // tracingConfig returns the configuration of traces.
-func (t *traced) tracingConfig() tracing.Config {
+func (t *traceFlags) tracingConfig() tracing.Config {
 	c := t.traces
 	if t.ratioGiven != nil && t.ratioGiven() {
 		c.Ratio = &t.traceRatio
@@ -54,7 +54,7 @@ func (t *traced) tracingConfig() tracing.Config {
 }
 
 // checkTraces validates the flags of traces.
-func (t *traced) checkTraces() (all faults) {
+func (t *traceFlags) checkTraces() (all faults) {
 	c := t.tracingConfig()
 	if err := c.Check(); err != nil {
 		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
@@ -67,7 +67,7 @@ func (t *traced) checkTraces() (all faults) {
 const traceLimit = 3 * time.Second
 
 // startTraces starts tracing if it is enabled. end sends the remaining spans.
-func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
+func (t *traceFlags) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
 	c := t.tracingConfig()
 	c.Getenv, c.Log = a.getenv, log
 	if host, err := os.Hostname(); err == nil {

@@ -228,7 +228,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 		r.Holders = k.holders(v, of, r.Shared, best)
 	}
 	if o.Layout.IsZero() {
-		k.addOthers(r, id, result.Readings[1:], own, o, v.now)
+		k.addOthers(r, id, result.Readings[1:], own, o)
 	}
 	return r, nil
 }
@@ -277,10 +277,10 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 }
 
 // addOthers adds the other readings, and those by layouts in the store.
-func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options, now time.Time) {
+func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options) {
 	known := map[string]bool{r.Name: true}
 	add := func(x *inspect.Reading, yours string) {
-		c := candidate{Name: x.Name, Share: x.Likelihood().String(), Yours: yours}
+		c := candidate{Name: x.Name, Share: x.Likelihood().String(), Reason: x.Reason(), Yours: yours}
 		if x.Encoding != r.Encoding {
 			c.As = x.Encoding.String()
 		}
@@ -291,15 +291,6 @@ func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, o
 		}
 		if x.HasParts {
 			c.Time = utc(x.Time)
-			c.Reason = ago(x.Time, now)
-		} else {
-			c.Reason = "contains no time"
-		}
-		for _, reason := range x.Against() {
-			if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
-				c.Reason += "; " + reason
-				break
-			}
 		}
 		r.Others = append(r.Others, c)
 	}

@@ -280,6 +280,22 @@ func (r *Reading) reasons() (l list) {
 	return l
 }
 
+// Reason says briefly why the reading may not be the best one.
+func (r *Reading) Reason() string {
+	brief := "contains no time"
+	if age := Age(r.Time, r.now); r.HasParts && age >= 0 {
+		brief = Span(age) + " ago"
+	} else if r.HasParts {
+		brief = Span(-age) + " in the future"
+	}
+	for _, reason := range r.Against() {
+		if !strings.HasPrefix(reason, "the time "+r.Stamp()) {
+			return brief + "; " + reason
+		}
+	}
+	return brief
+}
+
 func (r *Reading) formReasons(l *list) {
 	n := r.n
 	if n.about != "" {

@@ -121,9 +121,9 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 			return answer(media, len(data), data)
 		})
 	}
-	add(func(request *http.Request, n int) []byte { // cut in the middle, and without a length
-		data, media := wrong.body(request, 2*n)
-		return fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\n\r\n%s", media, data[:len(data)/2])
+	add(func(request *http.Request, n int) []byte { // cut after an ID, and without a length
+		data, media := wrong.body(request, n)
+		return fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\n\r\n%s", media, data[:len(data)-8])
 	})
 	add(func(request *http.Request, n int) []byte { // the same ID n times
 		_, media := wrong.body(request, n)

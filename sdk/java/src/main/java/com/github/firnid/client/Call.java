@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * One request for IDs, sent to one server after the other until one answers. If an answer takes long, the
- * request is sent to another server too; the first answer ends the others, whose IDs are lost.
+ * request is sent to another server too. The first answer is used; the IDs of the others are lost.
  */
 final class Call<T> {
     private final Remote remote;
@@ -21,7 +21,7 @@ final class Call<T> {
     // The fields below are guarded by this.
     private final Roster.Tried tried;
     private final FirnException[] errors; // by server
-    private final List<Future<?>> open = new ArrayList<>(); // requests and timers
+    private final List<Future<?>> timers = new ArrayList<>();
     private int count;
     private int timeouts;
     private boolean waiting; // for a server's pause to end
@@ -44,7 +44,7 @@ final class Call<T> {
 
     CompletableFuture<T> start() {
         synchronized (this) {
-            open.add(remote.core.after(deadline - start, () -> {
+            timers.add(remote.core.after(deadline - start, () -> {
                 synchronized (this) {
                     if (!ended) {
                         end(null, giveUp());
@@ -99,7 +99,7 @@ final class Call<T> {
         if (pick.pause() > 0 && remote.core.clock.nanos() + pick.pause() < deadline) {
             if (!waiting) {
                 waiting = true;
-                open.add(remote.core.after(pick.pause(), () -> {
+                timers.add(remote.core.after(pick.pause(), () -> {
                     synchronized (this) {
                         waiting = false;
                     }
@@ -135,25 +135,22 @@ final class Call<T> {
                 late = !ended && tried.pending[i];
             }
             if (late) {
-                remote.view.late(i, sent, remote.noAnswer(i, sent));
+                remote.view.late(i, sent, true, remote.noAnswer(i, sent));
                 advance();
             }
         });
-        CompletableFuture<T> request = remote.transport.request(i, remote.name, n, format);
+        CompletableFuture<T> request = remote.request(i, n, format);
         synchronized (this) {
-            open.add(timer);
-            open.add(request);
+            timers.add(timer);
             if (published) { // meanwhile
                 timer.cancel(false);
-                request.cancel(true);
             }
         }
         request.whenComplete((answer, e) -> {
             timer.cancel(false);
             boolean more;
             synchronized (this) {
-                open.remove(timer);
-                open.remove(request);
+                timers.remove(timer);
                 tried.pending[i] = false;
                 more = settle(i, sent, n, answer, e) && !ended;
             }
@@ -178,8 +175,7 @@ final class Call<T> {
             }
             return false;
         }
-        if (error instanceof CancellationException) {
-            remote.view.late(i, sent, remote.noAnswer(i, sent));
+        if (error instanceof CancellationException) { // by close
             return false;
         }
         FirnException e = errors[i] = Core.asFirn(error);
@@ -225,9 +221,9 @@ final class Call<T> {
                 return;
             }
             published = true;
-            rest = List.copyOf(open);
+            rest = List.copyOf(timers);
         }
-        rest.forEach(f -> f.cancel(true));
+        rest.forEach(t -> t.cancel(false));
         if (failure == null) {
             result.complete(ids);
         } else {

@@ -8,7 +8,9 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
@@ -27,6 +29,7 @@ public final class FakeClient extends Client {
 
     private final Clock clock;
     private final int node;
+    private final AtomicInteger failures = new AtomicInteger();
     private final Map<String, Fake> sequencers = new ConcurrentHashMap<>();
     private final Map<String, Fake128> sequencers128 = new ConcurrentHashMap<>();
 
@@ -42,6 +45,15 @@ public final class FakeClient extends Client {
         }
         this.clock = clock;
         this.node = node;
+    }
+
+    /**
+     * Makes the next calls fail with an {@link UnavailableException}, as if no server answered.
+     *
+     * @param calls how many
+     */
+    public void failNext(int calls) {
+        failures.set(calls);
     }
 
     @Override
@@ -80,11 +92,22 @@ public final class FakeClient extends Client {
             if (closed) {
                 throw new ClosedException("sequencer \"" + name + "\" is closed", null);
             }
+            if (failures.getAndUpdate(n -> Math.max(n - 1, 0)) > 0) {
+                throw new UnavailableException("no server gives IDs of \"" + name + "\": the test asked for a failure", null);
+            }
             long now = clock.millis() - EPOCH;
             if (now < 0) {
                 throw new IllegalStateException("the clock is before 2026-01-01, the epoch of the layout: " + clock.instant());
             }
             return last.updateAndGet(slot -> Math.max(slot + 1, now << SEQ));
+        }
+    }
+
+    private static <T> CompletableFuture<T> async(Supplier<T> call) {
+        try {
+            return CompletableFuture.completedFuture(call.get());
+        } catch (FirnException e) {
+            return CompletableFuture.failedFuture(e);
         }
     }
 
@@ -112,7 +135,7 @@ public final class FakeClient extends Client {
 
         @Override
         public CompletableFuture<Long> nextAsync() {
-            return CompletableFuture.completedFuture(next());
+            return async(this::next);
         }
 
         @Override
@@ -122,7 +145,8 @@ public final class FakeClient extends Client {
 
         @Override
         public CompletableFuture<long[]> takeAsync(int count) {
-            return CompletableFuture.completedFuture(take(count));
+            Options.count(count);
+            return async(() -> take(count));
         }
 
         @Override
@@ -164,7 +188,7 @@ public final class FakeClient extends Client {
 
         @Override
         public CompletableFuture<UUID> nextAsync() {
-            return CompletableFuture.completedFuture(next());
+            return async(this::next);
         }
 
         @Override
@@ -174,7 +198,8 @@ public final class FakeClient extends Client {
 
         @Override
         public CompletableFuture<UUID[]> takeAsync(int count) {
-            return CompletableFuture.completedFuture(take(count));
+            Options.count(count);
+            return async(() -> take(count));
         }
 
         @Override

@@ -8,6 +8,7 @@ package com.github.firnid.client;
 public class FirnException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    /** The server that it is about, or null. */
     private final String server;
 
     FirnException(String server, String message, Throwable cause) {

@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.function.BinaryOperator;
 import java.util.function.ToIntFunction;
 
@@ -21,6 +22,7 @@ final class Remote {
     private final int width;
     private final Runnable forget;
     private final Set<Call<?>> calls = ConcurrentHashMap.newKeySet();
+    private final Set<Future<?>> requests = ConcurrentHashMap.newKeySet(); // some outlast their call
     private volatile boolean closed;
     private long[] last = {}; // the first ID of the last answer
 
@@ -94,10 +96,20 @@ final class Remote {
         }
     }
 
+    <T> CompletableFuture<T> request(int i, int count, Transport.Format<T> format) {
+        CompletableFuture<T> request = transport.request(i, name, count, format);
+        requests.add(request);
+        request.whenComplete((ids, e) -> requests.remove(request));
+        if (closed) {
+            request.cancel(true);
+        }
+        return request;
+    }
+
     /** Asks a suspect for one ID, which is lost, while calls use other servers. */
     void probe(int i) {
         long sent = core.clock.nanos();
-        transport.request(i, name, 1, packed).whenComplete((ids, e) -> {
+        request(i, 1, packed).whenComplete((ids, e) -> {
             if (e == null) {
                 worked(i, sent, true);
             } else if (!closed) {
@@ -127,7 +139,7 @@ final class Remote {
         } else if (e instanceof Transport.TlsException) {
             refused = true;
         } else if (e.getCause() == null) {
-            view.late(i, sent, e);
+            view.late(i, sent, false, e);
         }
         if (view.failed(i, sent, whole, wish, e)) {
             core.options.log.log(System.Logger.Level.WARNING, "server failed: {0}", e.getMessage());
@@ -176,6 +188,7 @@ final class Remote {
         closed = true;
         prefetch.close();
         calls.forEach(c -> c.cancel(closedException()));
+        requests.forEach(r -> r.cancel(true));
         forget.run();
     }
 }

@@ -213,7 +213,7 @@ final class Roster {
                 whole.get(i).clear();
                 own.get(i).clear();
                 if (took >= after) {
-                    late(i, start, slow);
+                    late(i, start, false, slow);
                 }
                 if (!probe) {
                     usual += (Math.min(took, 2 * after) - usual) / 8;
@@ -235,12 +235,19 @@ final class Roster {
             }
         }
 
-        /** Makes a server a suspect if it has not answered for long. */
-        void late(int i, long start, FirnException e) {
+        /**
+         * Makes a server a suspect if it has not answered for long. While the request is pending, no probe is
+         * sent.
+         */
+        void late(int i, long start, boolean pending, FirnException e) {
             synchronized (Roster.this) {
-                if (clock.nanos() - start >= hedgeAfter()) {
+                long now = clock.nanos();
+                if (now - start >= hedgeAfter()) {
                     whole.get(i).suspect(start, e);
                     own.get(i).suspect(start, e);
+                    if (pending) {
+                        own.get(i).probe = Math.max(own.get(i).probe, start + timeout);
+                    }
                 }
             }
         }

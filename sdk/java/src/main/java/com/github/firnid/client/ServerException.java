@@ -6,9 +6,16 @@ import java.time.Duration;
 public final class ServerException extends FirnException {
     private static final long serialVersionUID = 1;
 
+    /** The HTTP status. */
     private final int status;
+
+    /** The kind of the problem, or "". */
     private final String kind;
+
+    /** What is wrong. */
     private final String detail;
+
+    /** When to ask again. */
     private final Duration retryAfter;
 
     ServerException(

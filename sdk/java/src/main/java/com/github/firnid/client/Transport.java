@@ -172,6 +172,8 @@ final class Transport {
         List<String> nonces = h.allValues("Firn-Nonce");
         if (!nonces.isEmpty() && !nonces.equals(List.of(nonce))) {
             wrong = "it answers another request: something between this program and the server caches answers or mixes them up";
+        } else if (h.firstValue("Content-Length").isEmpty() && h.firstValue("Transfer-Encoding").isEmpty()) {
+            wrong = "it has no length, so it may be cut";
         } else if (!media.equals(format.accept())) {
             wrong = "it is " + quote(media) + ", not " + format.accept() + ": is this a Firn server? Check the option servers";
         } else {

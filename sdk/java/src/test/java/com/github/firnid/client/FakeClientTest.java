@@ -8,6 +8,7 @@ import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.Test;
 
 class FakeClientTest {
@@ -43,6 +44,17 @@ class FakeClientTest {
             UUID[] more = c.sequencer128("orders").take(2);
             assertEquals(-1, Integer.signum(more[0].compareTo(more[1])));
         }
+    }
+
+    @Test
+    void failures() {
+        FakeClient c = new FakeClient(at("2026-11-20T12:00:00Z"), 7);
+        c.failNext(2);
+        Sequencer orders = c.sequencer("orders");
+        assertThrows(UnavailableException.class, orders::next);
+        assertThrows(CompletionException.class, () -> orders.nextAsync().join());
+        orders.next();
+        assertEquals(3, orders.takeAsync(3).join().length);
     }
 
     @Test
