@@ -105,7 +105,6 @@ type report struct {
 	Acquired  int // node IDs
 	Renewed   int // windows
 	Alarms    int
-	Trace     uint64 // hash of everything that happened
 	Violation string // a violated condition, or ""
 }
 

@@ -149,7 +149,6 @@ func (w *fleetWorld) tell(p *fleetProcess, e event) {
 		return
 	}
 	e.Wall, e.Mono, e.Used = w.clock(p), w.mono(), p.used()
-	w.Trace(w.Now, int64(p.place), int64(e.Kind))
 	for _, a := range p.m.step(e) {
 		w.act(p, a)
 	}
@@ -157,7 +156,6 @@ func (w *fleetWorld) tell(p *fleetProcess, e event) {
 
 // act performs an action like a grant.Keeper.
 func (w *fleetWorld) act(p *fleetProcess, a action) {
-	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	switch {
 	case a.isRequest():
 		w.ask(p, a)

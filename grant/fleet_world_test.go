@@ -105,7 +105,7 @@ func runPlan(p plan) (report, error) {
 		})
 	}
 	w.finish()
-	w.report.Trace, w.report.Violation = w.Hash, w.Violation
+	w.report.Violation = w.Violation
 	return w.report, nil
 }
 
