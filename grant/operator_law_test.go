@@ -363,8 +363,8 @@ func TestFenceFloor(t *testing.T) {
 // TestExtrasAreKept: every operation carries on the optional fields of a
 // configuration, and members do not claim against them.
 func TestExtrasAreKept(t *testing.T) {
-	extras := configExtras{Nodes: nodeRange{3, 9, true}, MovedTo: "etcd://other", Prefix: "ord_", LowBits: 3}
-	s, c := sequencerStore(func(c *configRecord) { c.configExtras = extras })
+	extras := configExtras{Nodes: nodeRange{3, 9, true}, MovedTo: "etcd://other", Prefix: "ord", LowBits: 3}
+	s, c := sequencerStore(func(c *configRecord) { c.Layout, c.configExtras = firn.MustParseLayout("default,node-bits=4"), extras })
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
 	_, attach := AttachAll(ctx, s, "s")
 	_, create := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime))

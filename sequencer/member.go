@@ -82,7 +82,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		c.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", c.Window)
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
-	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
+	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, EvenLowBits: m.config.LowBits}
 	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
 	if c.Nodes != nil {
 		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
