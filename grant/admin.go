@@ -59,14 +59,17 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			if want := newConfigRecord(c).Nodes; want.limited && want != r.Nodes {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want.String(), Have: r.Nodes.String()}
 			}
-			return false, cmp.Or(c.comparePrefix(name, r.Prefix), r.config().compare(name, c))
+			return false, cmp.Or(c.comparePrefix(name, r.Prefix), c.compareLowBits(name, r.LowBits), r.config().compare(name, c))
 		}
-		nodes, prefix := fresh.Nodes, cmp.Or(fresh.Prefix, r.Prefix)
+		nodes, prefix, lowBits := fresh.Nodes, cmp.Or(fresh.Prefix, r.Prefix), fresh.LowBits
+		if lowBits == 0 && r.Layout == c.Layout {
+			lowBits = r.LowBits
+		}
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow, fresh.configExtras = r.Incarnation+1, r.Floor, r.LongestWindow, r.configExtras
 		if nodes.limited {
 			fresh.Nodes = nodes
 		}
-		fresh.Prefix = prefix
+		fresh.Prefix, fresh.LowBits = prefix, lowBits
 		*r = fresh
 		return true, nil
 	})

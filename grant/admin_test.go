@@ -723,3 +723,28 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 }
+
+// Even low bits are a setting of the sequencer: kept like the prefix, and
+// checked against the layout.
+func TestLowBits(t *testing.T) {
+	s, ctx := new(memstore.Store), t.Context()
+	for _, step := range []struct {
+		layout  string
+		lowBits int
+		want    string
+	}{
+		{"default", 11, "out of range 1..10"},
+		{"hazelcast", 4, "bits 15..0 are node"},
+		{"boundary", 4, ""},
+		{"default", 4, ""},
+		{"default", 0, ""},
+		{"default", 3, "with low-bits even:4, not even:3"},
+	} {
+		c := config(step.layout)
+		c.LowBits = step.lowBits
+		info, err := grant.Create(ctx, s, "orders-"+step.layout, c, time.Now())
+		if err == nil && (step.want != "" || info.Config.LowBits != 4) || err != nil && !strings.Contains(err.Error(), step.want) || err != nil && step.want == "" {
+			t.Errorf("%s with even:%d: %d, %v, want %q", step.layout, step.lowBits, info.Config.LowBits, err, step.want)
+		}
+	}
+}

@@ -36,6 +36,9 @@ type Config struct {
 	// Prefix is the prefix of the IDs as typed text, see package typed; empty
 	// means none.
 	Prefix string
+
+	// LowBits is firn.Options.EvenLowBits of the members; 0 means off.
+	LowBits int
 }
 
 // A Range is the range of node IDs from Lo to Hi, both inclusive.
@@ -126,6 +129,17 @@ func (c Config) Check() error {
 			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "typed: "))
 		}
 	}
+	if c.LowBits != 0 {
+		// The generator knows which layouts have such bits.
+		options := &firn.Options{EvenLowBits: c.LowBits}
+		_, err := firn.NewGenerator(c.Layout, firn.StaticGrant(0), options)
+		if c.Layout.Bits() == 128 {
+			_, err = firn.NewGenerator128(c.Layout, firn.StaticGrant(0), options)
+		}
+		if err != nil {
+			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "firn: "))
+		}
+	}
 	return c.Nodes.check(c.Layout)
 }
 
@@ -161,6 +175,22 @@ func (c Config) comparePrefix(name, have string) error {
 		return nil
 	}
 	return &MismatchError{Sequencer: name, Field: "prefix", Have: cmp.Or(have, "none"), Want: c.Prefix}
+}
+
+// compareLowBits returns an error if c has even low bits, but not as many as
+// have.
+func (c Config) compareLowBits(name string, have int64) error {
+	if c.LowBits == 0 || int64(c.LowBits) == have {
+		return nil
+	}
+	return &MismatchError{Sequencer: name, Field: "low-bits", Have: lowBitsText(int(have)), Want: lowBitsText(c.LowBits)}
+}
+
+func lowBitsText(k int) string {
+	if k == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("even:%d", k)
 }
 
 // A State is the state of a sequencer in the whole cluster.

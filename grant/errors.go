@@ -57,7 +57,7 @@ var (
 // sequencer was created with. It matches ErrMismatch.
 type MismatchError struct {
 	Sequencer string
-	Field     string // "layout", "max-ahead", "window", "nodes" or "prefix"
+	Field     string // "layout", "max-ahead", "window", "nodes", "prefix" or "low-bits"
 	Want      string // what the caller asked for
 	Have      string // what the sequencer was created with
 }

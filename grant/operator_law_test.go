@@ -312,7 +312,7 @@ func (s *meddledStore) List(ctx context.Context, prefix string, yield func(strin
 // configuration, and members do not claim against them.
 func TestExtrasAreKept(t *testing.T) {
 	extras := configExtras{Nodes: nodeRange{3, 9, true}, MovedTo: "etcd://other", Prefix: "ord", LowBits: 3}
-	s, c := sequencerStore(func(c *configRecord) { c.configExtras = extras })
+	s, c := sequencerStore(func(c *configRecord) { c.Layout, c.configExtras = firn.MustParseLayout("default,node-bits=4"), extras })
 	ctx, admin := t.Context(), &AdminOptions{Now: at(rigTime)}
 	_, attach := AttachAll(ctx, s, "s")
 	_, create := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime))
@@ -330,7 +330,7 @@ func TestExtrasAreKept(t *testing.T) {
 		func() error { _, err := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime)); return err },
 		func() error { _, err := Destroy(ctx, s, "s", admin); return err },
 		func() error { _, err := Purge(ctx, s, "s"); return err },
-		func() error { _, err := Create(ctx, s, "s", testConfig(t), time.UnixMilli(rigTime)); return err },
+		func() error { _, err := Create(ctx, s, "s", c.config(), time.UnixMilli(rigTime)); return err },
 	} {
 		err := do()
 		got, decodeErr := decodeConfig("k", s.values[configKey("s")])

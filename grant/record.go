@@ -101,12 +101,11 @@ type configExtras struct {
 	Nodes   nodeRange // zero: all node IDs of the layout
 	MovedTo string    // URL of the store that has the sequencer now
 	Prefix  string    // of its IDs as typed text
-	LowBits int64     // 0 to lowBitsMost
+	LowBits int64     // Config.LowBits
 }
 
 const (
 	movedToMost = 512 // bytes
-	lowBitsMost = 63
 )
 
 // A nodeRange is a range of node IDs, both ends inclusive; the zero nodeRange is
@@ -145,7 +144,7 @@ func newConfigRecord(c Config) configRecord {
 	return configRecord{
 		Layout: c.Layout, State: Attached, Incarnation: 1, Floor: never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(), LongestWindow: c.Window.Milliseconds(),
-		configExtras: configExtras{Nodes: c.Nodes.record(), Prefix: c.Prefix},
+		configExtras: configExtras{Nodes: c.Nodes.record(), Prefix: c.Prefix, LowBits: int64(c.LowBits)},
 	}
 }
 
@@ -157,6 +156,7 @@ func (r configRecord) config() Config {
 	return Config{
 		Nodes:    nodes,
 		Prefix:   r.Prefix,
+		LowBits:  int(r.LowBits),
 		Layout:   r.Layout,
 		MaxAhead: time.Duration(r.MaxAhead) * time.Millisecond,
 		Window:   time.Duration(r.Window) * time.Millisecond,
@@ -218,8 +218,6 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 		return r, damaged(key, "nodes is not a range of node IDs")
 	case !printable(r.MovedTo, movedToMost):
 		return r, damaged(key, fmt.Sprintf("moved_to is not a text of at most %d printable ASCII characters", movedToMost))
-	case r.LowBits < 0 || r.LowBits > lowBitsMost:
-		return r, damaged(key, fmt.Sprintf("low_bits is not from 0 to %d", lowBitsMost))
 	}
 	if j.Nodes != nil {
 		r.Nodes = nodeRange{j.Nodes[0], j.Nodes[1], true}

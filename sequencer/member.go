@@ -82,7 +82,7 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		c.Logger.InfoContext(ctx, "using the sequencer's window, not the configured one", "sequencer", name, "window", info.Config.Window, "configured", c.Window)
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
-	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
+	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, EvenLowBits: m.config.LowBits}
 	set := grant.Settings{Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
 	m.keeper = grant.NewKeeper(s, set, holder[I]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
 	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,6 +116,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	var maxAhead, window time.Duration
 	var nodes *grant.Range
 	var prefix string
+	var lowBits int
 	var cmd *cobra.Command
 	given := func(flag string, d *time.Duration) *time.Duration {
 		if !cmd.Flags().Changed(flag) {
@@ -136,7 +138,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
 		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
-		c.Nodes, c.Prefix = nodes, prefix
+		c.Nodes, c.Prefix, c.LowBits = nodes, prefix, lowBits
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
@@ -148,6 +150,15 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return a.printInfo(info, asJSON)
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
+	parseEven := func(s string) (int, error) {
+		text, ok := strings.CutPrefix(s, "even:")
+		k, err := strconv.Atoi(text)
+		if !ok || err != nil || k < 1 {
+			return 0, errors.New("it must be even:K, such as even:4")
+		}
+		return k, nil
+	}
+	cmd.Flags().Var(&value[int]{&lowBits, parseEven, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
@@ -177,6 +188,9 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("layout", "%s", i.Config.Layout)
 	if i.Config.Prefix != "" {
 		r.add("prefix", "%s", i.Config.Prefix)
+	}
+	if i.Config.LowBits != 0 {
+		r.add("low bits", "even:%d", i.Config.LowBits)
 	}
 	if all := group(i.Config.Layout.MaxNode() + 1); i.Config.Nodes == nil {
 		r.add("nodes", "%s", all)
