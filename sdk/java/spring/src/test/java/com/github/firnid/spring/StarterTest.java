@@ -1,0 +1,172 @@
+package com.github.firnid.spring;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.exc.InvalidFormatException;
+import com.github.firnid.client.Client;
+import com.github.firnid.client.FakeClient;
+import jakarta.persistence.Entity;
+import jakarta.persistence.EntityManager;
+import jakarta.persistence.Id;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.UUID;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.domain.EntityScan;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.transaction.support.TransactionTemplate;
+
+class StarterTest {
+    private final ApplicationContextRunner runner =
+            new ApplicationContextRunner().withConfiguration(AutoConfigurations.of(FirnAutoConfiguration.class));
+
+    @Entity
+    static class Invoice {
+        @Id
+        @FirnId("invoices")
+        private String id;
+    }
+
+    @Entity
+    static class Session {
+        @Id
+        @FirnId("sessions")
+        private UUID id;
+    }
+
+    @Configuration
+    @EnableAutoConfiguration
+    @EntityScan(basePackageClasses = Order.class)
+    static class Application {}
+
+    /** A Spring Boot application with Hibernate, PostgreSQL and a Firn server. */
+    @Test
+    void entitiesGetIds(@TempDir Path dir) throws Exception {
+        Assumptions.assumeTrue(Programs.hasPostgres(), "no PostgreSQL here");
+        Assumptions.assumeTrue(Programs.hasFirn(), "neither FIRN_URL nor FIRN_PROGRAM is set");
+        try (Programs programs = new Programs(dir)) {
+            String database = programs.startPostgres();
+            String firn = programs.startFirn();
+            try (ConfigurableApplicationContext c = new SpringApplicationBuilder(Application.class)
+                    .properties(
+                            "firn.servers=" + firn,
+                            "spring.datasource.url=" + database,
+                            "spring.datasource.username=postgres",
+                            "spring.jpa.hibernate.ddl-auto=create",
+                            "spring.jpa.properties.hibernate.jdbc.batch_size=50",
+                            "spring.main.banner-mode=off")
+                    .run()) {
+                TransactionTemplate transaction = c.getBean(TransactionTemplate.class);
+                EntityManager em = c.getBean(EntityManager.class);
+                c.getBean(Client.class).sequencer("orders").next();
+                Set<Long> ids = new HashSet<>();
+                transaction.executeWithoutResult(t -> {
+                    for (int i = 0; i < 500; i++) {
+                        Order o = new Order("tea " + i);
+                        em.persist(o);
+                        ids.add(o.getId()); // before the row is inserted
+                    }
+                    Invoice invoice = new Invoice();
+                    em.persist(invoice);
+                    assertTrue(invoice.id.matches("[0-9]{15,20}"), invoice.id);
+                });
+                assertEquals(500, ids.size());
+                List<Long> stored = em.createQuery("select o.id from Order o", Long.class).getResultList();
+                assertEquals(ids, new HashSet<>(stored));
+            }
+        }
+    }
+
+    @Test
+    void sequencersOf128Bits(@TempDir Path dir) throws Exception {
+        Assumptions.assumeTrue(Programs.hasPostgres(), "no PostgreSQL here");
+        try (Programs programs = new Programs(dir)) {
+            String database = programs.startPostgres();
+            try (ConfigurableApplicationContext c = new SpringApplicationBuilder(Application.class, Fakes.class)
+                    .properties(
+                            "spring.datasource.url=" + database,
+                            "spring.datasource.username=postgres",
+                            "spring.jpa.hibernate.ddl-auto=create",
+                            "spring.main.banner-mode=off")
+                    .run()) {
+                Session s = new Session();
+                c.getBean(TransactionTemplate.class)
+                        .executeWithoutResult(t -> c.getBean(EntityManager.class).persist(s));
+                assertEquals(7, s.id.version());
+            }
+        }
+    }
+
+    @Configuration
+    static class Fakes {
+        @Bean
+        Client client() {
+            return new FakeClient(Clock.systemUTC(), 1);
+        }
+    }
+
+    @Test
+    void theClientHasTheProperties(@TempDir Path dir) throws Exception {
+        Path token = Files.writeString(dir.resolve("token"), "firn_x\n");
+        runner.withPropertyValues(
+                        "firn.servers=http://a:3476,http://b:3476", "firn.token-file=" + token, "firn.timeout=2s",
+                        "firn.patience=3s", "firn.validity=1m", "firn.first-batch=10", "firn.max-batch=20")
+                .run(c -> assertEquals(2, c.getBean(Client.class).servers().size()));
+    }
+
+    @Test
+    void badPropertiesAreNamed() {
+        fails("the property firn.servers is missing");
+        fails("properties firn.*: server \"x\": a server is http://HOST:PORT", "firn.servers=x");
+        fails("maxBatch is 0", "firn.servers=http://a", "firn.max-batch=0");
+        fails("both firn.token and firn.token-file", "firn.servers=http://a", "firn.token=a", "firn.token-file=b");
+    }
+
+    private void fails(String want, String... properties) {
+        runner.withPropertyValues(properties).run(c -> {
+            Throwable cause = c.getStartupFailure();
+            while (cause.getCause() != null && !(cause instanceof IllegalArgumentException)) {
+                cause = cause.getCause();
+            }
+            assertTrue(cause.getMessage().contains(want), cause.getMessage());
+        });
+    }
+
+    @Test
+    void theClientOfTheProgramIsUsed() {
+        runner.withUserConfiguration(Fakes.class).run(c -> {
+            assertInstanceOf(FakeClient.class, c.getBean(Client.class));
+            assertSame(c.getBean(Client.class), c.getBean("client"));
+        });
+    }
+
+    record Shown(@FirnText long id, @FirnText Long other) {}
+
+    @Test
+    void idsAreTextInJson() throws Exception {
+        ObjectMapper json = new ObjectMapper();
+        Shown shown = new Shown(117232474546765824L, -1L);
+        String text = "{\"id\":\"117232474546765824\",\"other\":\"18446744073709551615\"}";
+        assertEquals(text, json.writeValueAsString(shown));
+        assertEquals(shown, json.readValue(text, Shown.class));
+        assertEquals(new Shown(5, null), json.readValue("{\"id\":5,\"other\":null}", Shown.class));
+        assertThrows(InvalidFormatException.class, () -> json.readValue("{\"id\":\"x\"}", Shown.class));
+    }
+}
