@@ -118,8 +118,16 @@ func TestReusedAddress(t *testing.T) {
 					path, _, _ := strings.Cut(strings.TrimPrefix(url, "dir:"), "?")
 					return path
 				}
-				if err := os.CopyFS(path(copied), os.DirFS(path(store))); err != nil {
-					t.Fatal(err)
+				// The server that asks writes its announcement meanwhile.
+				for tries := 0; ; tries++ {
+					err := os.CopyFS(path(copied), os.DirFS(path(store)))
+					if err == nil {
+						break
+					}
+					if tries == 100 {
+						t.Fatal(err)
+					}
+					_ = os.RemoveAll(path(copied))
 				}
 				args = "--nodes 1..1 --store " + copied
 			}
