@@ -485,7 +485,7 @@ class Sequencer(Generic[T]):
                     pending.add(self._send(server, call.count, format, results))
                     hedge = now + min(view.hedge_after(), (end - now) / 2)
                 elif pending:
-                    hedge = end  # all are being asked
+                    hedge = now + pause if pause else end  # all others are being asked, or paused
                 elif pause == 0 or now + pause > end:
                     raise self._give_up(call)
                 else:
