@@ -1,6 +1,7 @@
 package com.github.firnid.spring;
 
 import com.github.firnid.client.Client;
+import com.github.firnid.client.Sequencer;
 import java.lang.reflect.Member;
 import java.util.EnumSet;
 import java.util.UUID;
@@ -41,11 +42,12 @@ public final class FirnIdGenerator implements BeforeExecutionGenerator, Annotati
         }
         Class<?> type = context.getProperty().getType().getReturnedClass();
         if (type == Long.class || type == long.class) {
-            ids = () -> client.sequencer(name).next();
+            ids = client.sequencer(name)::next;
         } else if (type == String.class) {
-            ids = () -> Long.toUnsignedString(client.sequencer(name).next());
+            Sequencer numbers = client.sequencer(name);
+            ids = () -> Long.toUnsignedString(numbers.next());
         } else if (type == UUID.class) {
-            ids = () -> client.sequencer128(name).next();
+            ids = client.sequencer128(name)::next;
         } else {
             throw new HibernateException(
                     "@FirnId of " + entity + ": the ID is a " + type.getName() + ": it must be a long, String or UUID");

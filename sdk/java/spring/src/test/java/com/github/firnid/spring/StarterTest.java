@@ -13,6 +13,7 @@ import com.github.firnid.client.FakeClient;
 import jakarta.persistence.Entity;
 import jakarta.persistence.EntityManager;
 import jakarta.persistence.Id;
+import jakarta.persistence.Table;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
@@ -45,6 +46,7 @@ class StarterTest {
     }
 
     @Entity
+    @Table(name = "sessions")
     static class Session {
         @Id
         @FirnId("sessions")
