@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -122,7 +123,7 @@ func (j task) work() error {
 			return nil
 		case err == nil:
 			q = opened
-		case !errors.Is(err, sequencer.ErrUnavailable) && !timedOut(err):
+		case !errors.Is(err, sequencer.ErrUnavailable) && !timedOut(err) && !cut(err):
 			// Its error for an unreachable store is not always the same.
 			fmt.Fprintln(files[2], "open:", err)
 		}
@@ -160,6 +161,11 @@ func (j task) work() error {
 	defer cancel()
 	_ = q.Close(end) // etcd may be away
 	return writeStats(files[1], q.Stats().Keeper)
+}
+
+// cut reports whether a connection to the store was lost, or refused.
+func cut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(*net.OpError))
 }
 
 // timedOut reports whether a call of the store has waited for too long, for an
