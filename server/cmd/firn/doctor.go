@@ -109,10 +109,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		defer s.Close()
 		c.Other = s
 	}
-	endpoints, wrong := s.check(true) // as serve does when it starts
-	for _, e := range endpoints {
-		e.close()
-	}
+	_, wrong := s.check(true) // as serve does when it starts
 	wrong = append(wrong, s.checkFiles(nil)...)
 	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 && len(s.forwardTo) > 0 {
 		token, err := auth.OpenBearer(s.forwardToken, nil)
