@@ -27,6 +27,7 @@ var incidents = []struct {
 	{"hazelcast 11967, split brain", splitBrain},
 	{"hazelcast 17975, all restart with the clock back", allRestart},
 	{"cockroach 90459, session over and not noticed", sessionOver},
+	{"cosid, the lease is lost and the generator is not told", leaseLost},
 	{"twitter snowflake 6, sequence reset by a refused call", sequenceReset},
 	{"twitter snowflake, number passed on to a slower clock", slowerClock},
 	{"icicle, failover to a replica that is behind", staleReplica},
@@ -391,6 +392,23 @@ func sessionOver(s stage) {
 	s.passOn(b)
 	made := s.make(a, 20_000)
 	s.promise(made == 300*16, "the first makes what is left of its window to the last slot, and no more")
+}
+
+// There, a failed heartbeat is kept as a state that no generator reads, so a
+// process that is cut off from its store makes IDs after another one has its
+// number; examples/lost-lease runs it. Here, the generator itself ends with the
+// window.
+func leaseLost(s stage) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.make(a, 50)
+	b := s.process(0, 0) // from here on, a is cut off: only b is answered
+	s.passOn(b)
+	for range 20 {
+		s.promise(s.make(a, 100) == 0, "a process whose window has ended makes no ID")
+		s.make(b, 100)
+		s.sleep(100, b)
+	}
 }
 
 // There, a call that was refused because the clock had gone back had already

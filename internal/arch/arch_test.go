@@ -53,6 +53,7 @@ var imports = []importLine{
 	},
 
 	// The client speaks HTTP and knows nothing of grants.
+	{pattern: "examples/lost-lease", imports: []string{".", "grant", "grant/memstore", "sequencer"}},
 	{pattern: "client", imports: []string{"."}, tests: []string{"client/clienttest"}},
 	{pattern: "client/clienttest", imports: []string{".", "client"}},
 

@@ -15,7 +15,7 @@ import (
 
 func main() {
 	name, dir := os.Args[1], os.Args[2]
-	node, err := strconv.Atoi(os.Getenv("NODE_ID"))
+	node, err := strconv.Atoi(os.Getenv("WORKER_ID"))
 	check(err)
 	var next func() int64
 	switch name {
