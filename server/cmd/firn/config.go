@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -466,9 +464,8 @@ its Flake ID generators as a firn.yaml with templates.
 
   firn config import hazelcast.xml > firn.yaml
 
-firn config check accepts the result. Imported files are read too if they are in the directory
-of the file, or below it. Sequencers without a generator get Hazelcast's default layout, as
-in Hazelcast.
+firn config check accepts the result. Files that FILE imports are listed but not read.
+Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
 
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
 generators, and settings that have no place in a firn.yaml, are listed on stderr, the most
@@ -480,7 +477,7 @@ important first.`,
 			if err != nil {
 				return failed("", "%w", err)
 			}
-			i, err := config.ImportHazelcast(data, args[0], beside(args[0]), a.now())
+			i, err := config.ImportHazelcast(data, args[0], a.now())
 			if err != nil {
 				return &exitError{exitNo, err, ""}
 			}
@@ -492,41 +489,5 @@ important first.`,
 			}
 			return nil
 		},
-	}
-}
-
-// beside reads the files that a Hazelcast file imports: only those in its own
-// directory and below, because the file may come from elsewhere.
-func beside(file string) func(string) ([]byte, error) {
-	return func(resource string) ([]byte, error) {
-		name := strings.TrimPrefix(strings.TrimPrefix(resource, "file:"), "//")
-		switch {
-		case name == "":
-			return nil, errors.New("the import has no resource")
-		case strings.HasPrefix(resource, "classpath:") || strings.Contains(name, "://"):
-			return nil, errors.New("it is not a local file")
-		}
-		dir, err := filepath.Abs(filepath.Dir(file))
-		if err != nil {
-			return nil, err
-		}
-		if filepath.IsAbs(name) {
-			if name, err = filepath.Rel(dir, name); err != nil {
-				return nil, err
-			}
-		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = root.Close() }()
-		info, err := root.Stat(name)
-		if err == nil && !info.Mode().IsRegular() {
-			err = errors.New("it is not a regular file")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return readfile.Read(filepath.Join(dir, name))
 	}
 }

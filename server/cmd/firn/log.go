@@ -3,16 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -82,20 +78,6 @@ func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
 type visibleJSON struct{ io.Writer }
 
 func (v visibleJSON) Write(line []byte) (int, error) {
-	isHidden := func(r rune) bool { return r >= 0x7f && !strconv.IsPrint(r) }
-	if !bytes.ContainsFunc(line, isHidden) {
-		return v.Writer.Write(line)
-	}
-	out := make([]byte, 0, 2*len(line))
-	for _, r := range string(line) {
-		if !isHidden(r) {
-			out = utf8.AppendRune(out, r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			out = fmt.Appendf(out, `\u%04x`, unit)
-		}
-	}
-	_, err := v.Writer.Write(out)
+	_, err := io.WriteString(v.Writer, plainLines(string(line)))
 	return len(line), err
 }
