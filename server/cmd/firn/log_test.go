@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,57 +20,6 @@ import (
 
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
-
-// A running is a firn serve that runs in the test.
-type running struct {
-	url   string
-	log   *nettest.Output
-	stop  func()
-	ended chan int
-}
-
-// startServe starts firn serve with these flags, and more of the environment.
-// With clockEnv in it, the server has another clock.
-func startServe(t *testing.T, env map[string]string, args ...string) *running {
-	t.Helper()
-	a, _, stderr := serveApp(t)
-	byDefault := a.getenv
-	a.getenv = func(name string) string {
-		if v, ok := env[name]; ok {
-			return v
-		}
-		return byDefault(name)
-	}
-	a.clock = clockAhead(env[clockEnv])
-	logs, logsIn := io.Pipe()
-	a.stderr = io.MultiWriter(stderr, logsIn)
-	ctx, stop := context.WithCancel(t.Context())
-	r := &running{log: stderr, ended: make(chan int, 1)}
-	go func() {
-		r.ended <- run(ctx, a, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...))
-		logsIn.Close()
-	}()
-	stopped := false
-	r.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		stop()
-		if code := <-r.ended; code != exitFine {
-			t.Errorf("exit %d:\n%s", code, stderr)
-		}
-	}
-	lines := bufio.NewReader(logs)
-	url, err := urlIn(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go io.Copy(io.Discard, logs)
-	r.url = url
-	t.Cleanup(r.stop)
-	return r
-}
 
 // TestUnusualMethods: a request of HTTP whose method no server has is answered
 // as one, on the port that serves RESP too.
@@ -106,25 +54,6 @@ func (r *running) lines(key, value string) (all []map[string]any) {
 		}
 	}
 	return all
-}
-
-// post asks for an ID.
-func (r *running) post(t *testing.T, name string, header ...string) (status int, h http.Header, body string) {
-	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/sequencers/"+name+"/next", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		q.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, resp.Header, string(text)
 }
 
 // twoServers are two servers of one store with one node ID. The first has it,
