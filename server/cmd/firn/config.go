@@ -84,14 +84,10 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// An unknownVar is a variable that is not a key, and the most similar key, or
-// "".
-type unknownVar struct{ name, near string }
-
 // unknownVars returns variables that look like those of keys but are not. It
 // skips the one that node names, those that begin with FIRN_TEST_, and those
 // that Kubernetes sets for a service named firn.
-func unknownVars(environ []string, node string) (all []unknownVar) {
+func unknownVars(environ []string, node string) (all []string) {
 	known := []string{configEnv}
 	for _, k := range configKeys {
 		known = append(known, envOf(k.key))
@@ -103,17 +99,9 @@ func unknownVars(environ []string, node string) (all []unknownVar) {
 			strings.HasPrefix(rest, "TEST_") || serviceVariable.MatchString(name) {
 			continue
 		}
-		s := unknownVar{name: name}
-		short := make([]string, len(known))
-		for i, k := range known {
-			short[i] = strings.TrimPrefix(k, "FIRN_")
-		}
-		if near := config.Nearest(rest, short); near != "" {
-			s.near = "FIRN_" + near
-		}
-		all = append(all, s)
+		all = append(all, name)
 	}
-	slices.SortFunc(all, func(a, b unknownVar) int { return strings.Compare(a.name, b.name) })
+	slices.Sort(all)
 	return all
 }
 
@@ -320,7 +308,7 @@ func newConfigCheck(a *app) *cobra.Command {
 				return &exitError{exitNo, err, ""}
 			}
 			_, more := s.check(false)
-			all = append(append(all, more...), s.checkFiles(nil)...)
+			all = append(append(all, more...), s.checkFiles()...)
 			if errors.As(all.error(s.from), &exit) {
 				return &exitError{exitNo, exit.err, exit.hint}
 			}
@@ -385,11 +373,8 @@ func newConfigPrint(a *app) *cobra.Command {
 			if err := cmp.Or(err, all.error(s.from)); err != nil {
 				return err
 			}
-			for _, v := range unknownVars(a.environment(), s.node) {
-				if v.near != "" {
-					v.near = ": did you mean " + v.near + "?"
-				}
-				a.note("unknown environment variable %s%s", v.name, v.near)
+			for _, name := range unknownVars(a.environment(), s.node) {
+				a.note("unknown environment variable %s", name)
 			}
 			printConfig(a.stdout, flags, s.file.Load(), s.from)
 			return nil

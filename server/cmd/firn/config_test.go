@@ -130,8 +130,8 @@ func TestListenAlone(t *testing.T) {
 	}
 }
 
-// TestSlips: an unknown variable is reported, with the most similar key.
-// Variables for other purposes are not.
+// TestSlips: an unknown variable is reported. Variables for other purposes are
+// not.
 func TestSlips(t *testing.T) {
 	environ := []string{
 		"FIRN_LIMITS_CONECTIONS=4", "FIRN_TLS_CRT=x", "FIRN_ZZZZZZZZZZZZ=1", "FIRN_LIMITS_CONNECTION_S=", "firn_listen=x", "PATH=/bin",
@@ -139,7 +139,7 @@ func TestSlips(t *testing.T) {
 		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_SERVICE_PORT=3476", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT=tcp://10.0.0.1:3476", "FIRN_PORT_3476_TCP=x",
 		"FIRN_PORT_3476_TCP_ADDR=x", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_HEADLESS_PORT_3476_TCP_PROTO=x",
 	}
-	want := []unknownVar{{"FIRN_LIMITS_CONECTIONS", "FIRN_LIMITS_CONNECTIONS"}, {"FIRN_TLS_CRT", "FIRN_TLS_CERT"}, {"FIRN_ZZZZZZZZZZZZ", ""}}
+	want := []string{"FIRN_LIMITS_CONECTIONS", "FIRN_TLS_CRT", "FIRN_ZZZZZZZZZZZZ"}
 	if got := unknownVars(environ, "env:FIRN_NUMBER"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -152,10 +152,8 @@ func TestSlips(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop() // the server stops before it begins
 		run(ctx, a, args)
-		for _, text := range []string{"FIRN_LIMITS_CONECTIONS", "did you mean FIRN_LIMITS_CONNECTIONS?"} {
-			if !strings.Contains(stderr.String(), text) {
-				t.Errorf("%q does not say %q: %s", args, text, stderr)
-			}
+		if !strings.Contains(stderr.String(), "unknown environment variable") || !strings.Contains(stderr.String(), "FIRN_LIMITS_CONECTIONS") {
+			t.Errorf("%q does not name the unknown variable: %s", args, stderr)
 		}
 	}
 }

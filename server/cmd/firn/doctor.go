@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/fleet/doctor"
 )
 
@@ -110,21 +108,13 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		c.Other = s
 	}
 	_, wrong := s.check(true) // as serve does when it starts
-	wrong = append(wrong, s.checkFiles(nil)...)
-	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 && len(s.forwardTo) > 0 {
-		token, err := auth.OpenBearer(s.forwardToken, nil)
-		if err != nil {
-			return err
+	wrong = append(wrong, s.checkFiles()...)
+	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 {
+		if s.opened.forwardToken != nil {
+			c.Forward.Token = s.opened.forwardToken.Token()
 		}
-		if token != nil {
-			c.Forward.Token = token.Token()
-		}
-		if s.tls != (tlsconf.Files{}) {
-			files, err := tlsconf.Load(s.tls, nil)
-			if err != nil {
-				return err
-			}
-			c.Forward.TLS = files.Client()
+		if s.opened.certificates != nil {
+			c.Forward.TLS = s.opened.certificates.Client()
 		}
 	}
 	found := doctor.Run(ctx, c)

@@ -201,7 +201,7 @@ func TestEmptiedTokens(t *testing.T) {
 	s.tokens = path
 	log := s.logger(a)
 	defer a.log.Close()
-	if err := s.checkFiles(nil).error(nil); err != nil {
+	if err := s.checkFiles().error(nil); err != nil {
 		t.Fatal(err)
 	}
 	srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path, Log: log})

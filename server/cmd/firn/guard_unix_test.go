@@ -26,7 +26,7 @@ func TestFilesThatBlock(t *testing.T) {
 		"tls-cert":      {tls: tlsconf.Files{Cert: pipe, Key: pipe}},
 		"forward-token": {forwardToken: pipe},
 	} {
-		wrong := s.checkFiles(nil)
+		wrong := s.checkFiles()
 		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -50,7 +50,7 @@ func TestUntrustedFiles(t *testing.T) {
 		"tls-cert":     {tls: tlsconf.Files{Cert: file, Key: file}},
 		"member-token": {forwardToken: file},
 	} {
-		wrong := s.checkFiles(nil)
+		wrong := s.checkFiles()
 		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
