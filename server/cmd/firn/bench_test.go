@@ -43,9 +43,8 @@ func TestBench(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"--connections 0", "--count 100001", "--duration 0s", "--server ftp://x", "--sequencer a,b"} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
-			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
+		if code, out := runLine(t, "bench "+args); code != exitMisuse {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, out)
 		}
 	}
 }
@@ -104,22 +103,19 @@ func TestBenchTLS(t *testing.T) {
 		{"--server " + strings.Replace(open, "http:", "https:", 1), "the server does not use TLS"},
 		{"--server " + url + " --ca " + file("ca.crt"), "name a token that the server knows"},
 	} {
-		a, _, stderr := serveApp(t)
-		code := run(t.Context(), a, append([]string{"bench", "--connections", "1", "--duration", "1ms"}, strings.Fields(row.args)...))
-		if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(stderr.String(), row.want) {
-			t.Errorf("%s: exit %d, %s, want %d and %q", row.args, code, stderr, want, row.want)
+		code, out := runLine(t, "bench --connections 1 --duration 1ms "+row.args)
+		if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(out, row.want) {
+			t.Errorf("%s: exit %d, %s, want %d and %q", row.args, code, out, want, row.want)
 		}
 	}
 	for _, args := range []string{"--token x --token-file " + file("token"), "--ca " + file("ca.crt"), "--server " + url + " --cert " + file("client.crt")} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
-			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
+		if code, out := runLine(t, "bench "+args); code != exitMisuse {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, out)
 		}
 	}
 	for _, args := range []string{"--token-file " + file("none"), "--ca " + file("client.key"), "--cert " + file("server.crt") + " --key " + file("client.key")} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, append([]string{"bench", "--server", url}, strings.Fields(args)...)); code != exitFailed {
-			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitFailed, stderr)
+		if code, out := runLine(t, "bench --server "+url+" "+args); code != exitFailed {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitFailed, out)
 		}
 	}
 }

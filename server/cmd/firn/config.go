@@ -258,7 +258,7 @@ func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 			restart = append(restart, k.key)
 		}
 	}
-	s.level.Set(to.logLevel)
+	s.setLevel(to.logLevel)
 	s.file.Store(f)
 	return true, restart, nil
 }

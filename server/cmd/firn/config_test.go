@@ -198,7 +198,7 @@ func TestConfigFaults(t *testing.T) {
 		{`listen: [""]`, []string{"1: listen: the address is empty"}},
 		{"listen: ['127.0.0.1:0', '5,6', '7']", []string{`1: listen is "5,6": `, `1: listen is "7": `}},
 		{"limits:\n  connections: 0\n  request-timeout: 0s\n  read-timeout: -1s", []string{
-			`2: limits.connections is "0": it must be from 1`, `3: limits.request-timeout is "0s": it must be at least 1ms`, `4: limits.read-timeout is "-1s": it must be from 100ms to 10m`,
+			`2: limits.connections is "0": it must be from 1`, `3: limits.request-timeout is "0s": it must be at least 1ms`, `4: limits.read-timeout is "-1s": it must be from 100ms to 10m0s`,
 		}},
 		{"create-on-first-use: yes", []string{`1: create-on-first-use is "yes": it must be true or false`}},
 		{"drain: {delay: soon}", []string{`1: drain.delay is "soon": it must be a duration such as`}},

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -138,12 +137,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 // printFindings prints each finding on a line, followed by what to do.
 func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 	if asJSON {
-		text, err := json.MarshalIndent(found, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s\n", plainLines(string(text)))
-		return err
+		return a.printJSON(found)
 	}
 	var b strings.Builder
 	for _, f := range found {

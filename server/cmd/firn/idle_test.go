@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -176,14 +175,14 @@ func (c *idleConn) end() string {
 	}
 }
 
-// each calls f for n connections, many of them at once, and counts what it
+// each calls f for n connections, for so many at once, and counts what it
 // returns.
-func each(n int, f func(i int) string) map[string]int {
+func each(n, atOnce int, f func(i int) string) map[string]int {
 	var mu sync.Mutex
 	counts := make(map[string]int)
 	var all sync.WaitGroup
 	at := make(chan int)
-	for range 32 {
+	for range atOnce {
 		all.Go(func() {
 			for i := range at {
 				text := f(i)
@@ -234,24 +233,9 @@ func TestIdleConnections(t *testing.T) {
 
 	// Three of the test's own are inside before the others, and ask at the end
 	// again.
-	server := firnCommand(context.Background(), fmt.Sprintf("serve --listen 127.0.0.1:0 --log-format json --node 7 --max-connections %d", n+3))
-	logs, err := server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer server.Process.Kill()
-	logLines := bufio.NewReader(logs)
-	url, err := urlIn(logLines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := startProcess(t, "127.0.0.1:0", fmt.Sprintf("--node 7 --max-connections %d", n+3))
+	url := server.url
 	addr := strings.TrimPrefix(url, "http://")
-	var logText bytes.Buffer
-	logEnded := make(chan struct{})
-	go func() { defer close(logEnded); _, _ = io.Copy(&logText, logLines) }()
 
 	web := &http.Client{Transport: new(http.Transport), Timeout: nettest.Patience}
 	resp, err := dialIdle(addr, "resp")
@@ -299,23 +283,23 @@ func TestIdleConnections(t *testing.T) {
 	}
 
 	ofKind := n / len(idleKinds)
-	first := rss(server.Process.Pid)
+	first := rss(server.cmd.Process.Pid)
 	begin := time.Now()
 	var cost []string
 	for before, i := first, 0; i < len(idleKinds); i++ {
-		want("open "+idleKinds[i], each(ofKind, func(c int) string {
+		want("open "+idleKinds[i], each(ofKind, 32, func(c int) string {
 			var err error
 			conns[i*ofKind+c], err = dialIdle(addr, idleKinds[i])
 			return say(err)
 		}), "ok", ofKind)
-		now := rss(server.Process.Pid)
+		now := rss(server.cmd.Process.Pid)
 		cost = append(cost, fmt.Sprintf("%s %.1f KiB", idleKinds[i], float64(now-before)/float64(ofKind)))
 		before = now
 	}
 	took := time.Since(begin)
-	last := rss(server.Process.Pid)
+	last := rss(server.cmd.Process.Pid)
 	ask("among the idle")
-	want("check", each(n, func(i int) string { return say(conns[i].check()) }), "ok", n)
+	want("check", each(n, 32, func(i int) string { return say(conns[i].check()) }), "ok", n)
 
 	// Those that said nothing may have been closed by now, and make room: fill it.
 	var more []net.Conn
@@ -359,21 +343,23 @@ func TestIdleConnections(t *testing.T) {
 	}
 	ask("at the limit")
 
+	closed := make(chan map[string]int)
+	go func() { closed <- each(n, n, func(i int) string { return conns[i].end() }) }()
 	begin = time.Now()
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	want("end", each(n, func(i int) string { return conns[i].end() }), "closed", n)
+	want("end", <-closed, "closed", n)
 	web.CloseIdleConnections()
 	resp.Close()
 	_ = rpc.Close()
-	<-logEnded
-	if err := server.Wait(); err != nil {
-		t.Errorf("firn serve: %v\n%s", err, &logText)
+	<-server.ended
+	if state := server.cmd.ProcessState; !state.Success() {
+		t.Errorf("firn serve: %v\n%s", state, server.log)
 	}
 	ended := time.Since(begin)
-	if !strings.Contains(logText.String(), `"msg":"stopped"`) || !strings.Contains(logText.String(), "refusing connections") {
-		t.Errorf("the log ends with\n%s", &logText)
+	if !strings.Contains(server.log.String(), `"msg":"stopped"`) || !strings.Contains(server.log.String(), "refusing connections") {
+		t.Errorf("the log ends with\n%s", server.log)
 	}
 	t.Logf("report: %d idle connections held, made in %.1f s; the server has %d MiB with them and %d MiB without: %s each; one more is refused over all protocols; on SIGTERM all are closed in order, in %.1f s",
 		n, took.Seconds(), last>>10, first>>10, strings.Join(cost, ", "), ended.Seconds())

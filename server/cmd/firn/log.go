@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,7 +17,7 @@ import (
 // logFlags say how serve logs, on stderr.
 type logFlags struct {
 	logFormat string
-	logLevel  slog.Level
+	logLevel  string
 
 	level slog.LevelVar // the current level
 }
@@ -27,20 +25,15 @@ type logFlags struct {
 // flags adds the flags of logs.
 func (l *logFlags) flags(cmd *cobra.Command) {
 	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
-	cmd.Flags().Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
-	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
+	wordVar(cmd, &l.logLevel, "log-level", "LEVEL", "minimum level of log messages: debug (every request), info, warn or error", "debug", "info", "warn", "error")
 }
 
-func parseLogLevel(s string) (slog.Level, error) {
-	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
-		if s == showLogLevel(l) {
-			return l, nil
-		}
-	}
-	return 0, errors.New("it must be debug, info, warn or error")
+// setLevel sets the current level to a value of --log-level.
+func (l *logFlags) setLevel(word string) {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(word))
+	l.level.Set(level)
 }
-
-func showLogLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
 // brokenPipes receives SIGPIPE, and nothing reads it.
 var brokenPipes = make(chan os.Signal, 1)
@@ -48,7 +41,7 @@ var brokenPipes = make(chan os.Signal, 1)
 // logger returns a logger that writes to stderr. The log ends with the command,
 // after its error was reported.
 func (l *logFlags) logger(a *app) *slog.Logger {
-	l.level.Set(l.logLevel)
+	l.setLevel(l.logLevel)
 	o := &slog.HandlerOptions{Level: &l.level}
 	handler := func(w io.Writer) slog.Handler {
 		if l.logFormat == "json" {

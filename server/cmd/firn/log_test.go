@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -193,42 +192,18 @@ func TestServeReload(t *testing.T) {
 	if err := os.WriteFile(file, []byte("log: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --node 3 --config "+file)
-	logs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	lines := bufio.NewScanner(logs)
-	url := ""
-	next := func(msg string) map[string]any {
-		t.Helper()
-		for lines.Scan() {
-			var m map[string]any
-			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasPrefix(fmt.Sprint(m["msg"]), msg) {
-				return m
-			}
-		}
-		t.Fatalf("the log ended: %v", lines.Err())
-		return nil
-	}
-	url = fmt.Sprint(next("serving")["url"])
+	r := startProcess(t, "127.0.0.1:0", "--node 3 --config", file)
 	if err := os.WriteFile(file, []byte("log: {format: json, level: debug}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	next("configuration reloaded")
-	r := &running{url: url}
+	r.await(t, "configuration reloaded")
 	_, header, _ := r.post(t, "orders")
-	if line := next("request"); line["request_id"] != header.Get("X-Request-Id") || line["level"] != "DEBUG" {
-		t.Errorf("%v, want the ID %s", line, header.Get("X-Request-Id"))
+	id := header.Get("X-Request-Id")
+	r.await(t, id)
+	if lines := r.lines("request_id", id); len(lines) == 0 || lines[0]["level"] != "DEBUG" {
+		t.Errorf("%v, want a line of the request %s", lines, id)
 	}
 }

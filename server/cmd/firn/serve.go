@@ -83,7 +83,7 @@ func newServeCmd() *serveCmd {
 		maxNames:       server.DefaultMaxNames,
 		requestTimeout: server.DefaultLimit,
 		drainTimeout:   15 * time.Second,
-		logFlags:       logFlags{logFormat: "text"},
+		logFlags:       logFlags{logFormat: "text", logLevel: "info"},
 		limitFlags:     newLimitFlags(),
 		traceFlags:     newTraceFlags(),
 		create:         true,

@@ -59,6 +59,14 @@ func testStore(t *testing.T) string {
 	return "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true"
 }
 
+// runLine runs a command in the test.
+func runLine(t *testing.T, args string) (code int, out string) {
+	t.Helper()
+	a, stdout, stderr := serveApp(t)
+	code = run(t.Context(), a, strings.Fields(args))
+	return code, stdout.String() + stderr.String()
+}
+
 // urlIn finds the address in the lines of a log in JSON.
 func urlIn(log io.Reader) (string, error) {
 	lines := bufio.NewScanner(log)
@@ -123,6 +131,16 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 	r.url = url
 	t.Cleanup(r.stop)
 	return r
+}
+
+// await waits until the log has a text.
+func (r *running) await(t *testing.T, text string) {
+	t.Helper()
+	for begin := time.Now(); !strings.Contains(r.log.String(), text); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("the log has no %q: %s", text, r.log)
+		}
+	}
 }
 
 // post asks for an ID.
