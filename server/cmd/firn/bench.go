@@ -160,7 +160,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return failed(b.hint(servers[0], err), "no IDs: %w", err)
+		return failed(b.hint(err), "no IDs: %w", err)
 	}
 	if err := b.report(a, l); err != nil {
 		return err
@@ -172,69 +172,46 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 }
 
 // hint says what to do if no IDs arrived.
-func (b *benchCmd) hint(server *url.URL, err error) string {
+func (b *benchCmd) hint(err error) string {
 	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
 		return hint
 	}
-	status := 0
 	if e, ok := errors.AsType[*client.Error](err); ok {
-		status = e.Status
+		switch e.Status {
+		case http.StatusUnauthorized:
+			return "name a token that the server knows with --token-file FILE; firn token new makes one"
+		case http.StatusForbidden:
+			return "name a token that may take IDs of " + b.sequencer + " with --token-file FILE, or another sequencer with --sequencer"
+		}
 	}
-	switch {
-	case status == http.StatusUnauthorized && b.token == "":
-		return "the server requires a token: --token-file FILE, with a token made by firn token new"
-	case status == http.StatusUnauthorized:
-		return "the server does not know this token, or it has expired"
-	case status == http.StatusForbidden && b.token == "":
-		return "name a token that may take IDs of " + b.sequencer + " with --token-file FILE, or another sequencer with --sequencer"
-	case status == http.StatusForbidden:
-		return "this token may not take IDs of " + b.sequencer + "; name another sequencer with --sequencer"
-	}
-	if server.Scheme == "http" && speaksTLS(server.Host) {
-		return "the server uses TLS: --server https://HOST:PORT"
-	}
-	return "check that firn serve is running there"
-}
-
-// speaksTLS reports whether a server answers a TLS handshake.
-func speaksTLS(address string) bool {
-	d := net.Dialer{Timeout: 2 * time.Second}
-	conn, err := tls.DialWithDialer(&d, "tcp", address, &tls.Config{InsecureSkipVerify: true}) // nothing is sent
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err == nil || tlsconf.IsMismatch(err) && !errors.As(err, new(tls.RecordHeaderError))
+	return "check that firn serve is running there; if it uses TLS, write https:// or firns://"
 }
 
 // report prints the result.
 func (b *benchCmd) report(a *app, l load.Result) error {
 	if b.asJSON {
 		v := struct {
-			Connections uint64  `json:"connections"`
-			Count       uint64  `json:"count"`
-			Seconds     float64 `json:"seconds"`
-			Requests    uint64  `json:"requests"`
-			IDs         uint64  `json:"ids"`
-			PerSecond   float64 `json:"ids_per_second"`
-			Failures    uint64  `json:"failures"`
-			Failure     string  `json:"last_failure,omitempty"`
-			Duplicates  uint64  `json:"duplicates"`
-			Micros      struct {
-				P50  int64 `json:"p50"`
-				P90  int64 `json:"p90"`
-				P99  int64 `json:"p99"`
-				P999 int64 `json:"p999"`
-				Max  int64 `json:"max"`
-			} `json:"latency_us"`
+			Connections uint64           `json:"connections"`
+			Count       uint64           `json:"count"`
+			Seconds     float64          `json:"seconds"`
+			Requests    uint64           `json:"requests"`
+			IDs         uint64           `json:"ids"`
+			PerSecond   float64          `json:"ids_per_second"`
+			Failures    uint64           `json:"failures"`
+			Failure     string           `json:"last_failure,omitempty"`
+			Duplicates  uint64           `json:"duplicates"`
+			Micros      map[string]int64 `json:"latency_us"`
 		}{
 			Connections: b.connections, Count: b.count, Seconds: l.Took.Seconds(),
 			Requests: l.Requests, IDs: l.IDs, PerSecond: float64(l.IDs) / l.Took.Seconds(), Failures: l.Failures, Duplicates: l.Duplicates,
+			Micros: map[string]int64{
+				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(), "p99": l.Quantile(99).Microseconds(),
+				"p999": l.Quantile(99.9).Microseconds(), "max": l.Longest().Microseconds(),
+			},
 		}
 		if l.Failure != nil {
 			v.Failure = l.Failure.Error()
 		}
-		v.Micros.P50, v.Micros.P90, v.Micros.P99 = l.Quantile(50).Microseconds(), l.Quantile(90).Microseconds(), l.Quantile(99).Microseconds()
-		v.Micros.P999, v.Micros.Max = l.Quantile(99.9).Microseconds(), l.Longest().Microseconds()
 		return a.printJSON(v)
 	}
 	var r rows

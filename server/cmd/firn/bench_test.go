@@ -1,49 +1,22 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// startServing runs serve in this process, and returns its URL.
-func startServing(t *testing.T, args ...string) string {
-	t.Helper()
-	a, _, _ := serveApp(t)
-	in, out := io.Pipe()
-	a.stderr = out
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	all.Go(func() {
-		_ = run(ctx, a, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...))
-		out.Close()
-	})
-	t.Cleanup(all.Wait)
-	t.Cleanup(stop)
-	lines := bufio.NewReader(in)
-	url, err := urlIn(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all.Go(func() { _, _ = io.Copy(io.Discard, lines) })
-	return url
-}
-
 // TestBench: IDs of both sizes arrive, without duplicates. Two servers
 // with the same static node make duplicates, and bench reports them.
 func TestBench(t *testing.T) {
-	url := startServing(t, "--node", "1", "--max-ahead", "1s")
-	wide := startServing(t, "--node", "1", "--layout", "uuidv7")
+	url := startServe(t, nil, "--node", "1", "--max-ahead", "1s").url
+	wide := startServe(t, nil, "--node", "1", "--layout", "uuidv7").url
 	bench := func(args ...string) (code int, result struct{ IDs, Requests, Duplicates uint64 }) {
 		t.Helper()
 		a, stdout, stderr := serveApp(t)
@@ -59,7 +32,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("%s: exit %d, %+v", args, code, r)
 		}
 	}
-	twin := startServing(t, "--node", "1", "--max-ahead", "1s")
+	twin := startServe(t, nil, "--node", "1", "--max-ahead", "1s").url
 	for tries := 0; ; tries++ {
 		code, r := bench("--server", url+","+twin, "--count", "1000", "--sequencer", "twice", "--connections", "2")
 		if code == exitNo && r.Duplicates > 0 {
@@ -70,9 +43,8 @@ func TestBench(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"--connections 0", "--count 100001", "--duration 0s", "--server ftp://x", "--sequencer a,b"} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
-			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
+		if code, out := runLine(t, "bench "+args); code != exitMisuse {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, out)
 		}
 	}
 }
@@ -84,11 +56,11 @@ func TestBenchHint(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: generate, sequencers: [orders], sha256: "+hash+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url := startServing(t, "--node", "1", "--tokens", tokens)
+	url := startServe(t, nil, "--node", "1", "--tokens", tokens).url
 	for _, tt := range []struct{ token, want string }{
-		{"", "hint: the server requires a token: --token-file"},
-		{"firn_wrong", "hint: the server does not know this token"},
-		{token, "hint: this token may not take IDs of bench"},
+		{"", "hint: name a token that the server knows with --token-file"},
+		{"firn_wrong", "hint: name a token that the server knows"},
+		{token, "hint: name a token that may take IDs of bench"},
 	} {
 		a, _, stderr := serveApp(t)
 		code := run(t.Context(), a, []string{"bench", "--server", url, "--token", tt.token, "--connections", "1", "--duration", "1ms"})
@@ -115,9 +87,9 @@ func TestBenchTLS(t *testing.T) {
 		}
 	}
 	secure := []string{"--node", "1", "--tls-cert", file("server.crt"), "--tls-key", file("server.key"), "--tokens", file("tokens.yaml")}
-	url := startServing(t, secure...)
-	mutual := startServing(t, append(slices.Clip(secure), "--client-ca", file("ca.crt"), "--require-client-cert")...)
-	open := startServing(t, "--node", "1")
+	url := startServe(t, nil, secure...).url
+	mutual := startServe(t, nil, append(slices.Clip(secure), "--client-ca", file("ca.crt"), "--require-client-cert")...).url
+	open := startServe(t, nil, "--node", "1").url
 	for _, row := range []struct {
 		args string
 		want string // of the hint; "" if all is well
@@ -126,27 +98,24 @@ func TestBenchTLS(t *testing.T) {
 		{"--server " + mutual + " --ca " + file("ca.crt") + " --cert " + file("client.crt") + " --key " + file("client.key"), ""},
 		{"--server " + url + " --token-file " + file("token"), "with --ca FILE"},
 		{"--server " + mutual + " --ca " + file("ca.crt") + " --token-file " + file("token"), "with --cert FILE and --key FILE"},
-		{"--server " + strings.Replace(url, "https:", "http:", 1), "the server uses TLS: --server https://"},
-		{"--server " + strings.Replace(mutual, "https:", "http:", 1), "the server uses TLS: --server https://"},
+		{"--server " + strings.Replace(url, "https:", "http:", 1), "if it uses TLS, write https://"},
+		{"--server " + strings.Replace(mutual, "https:", "http:", 1), "if it uses TLS, write https://"},
 		{"--server " + strings.Replace(open, "http:", "https:", 1), "the server does not use TLS"},
-		{"--server " + url + " --ca " + file("ca.crt"), "the server requires a token"},
+		{"--server " + url + " --ca " + file("ca.crt"), "name a token that the server knows"},
 	} {
-		a, _, stderr := serveApp(t)
-		code := run(t.Context(), a, append([]string{"bench", "--connections", "1", "--duration", "1ms"}, strings.Fields(row.args)...))
-		if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(stderr.String(), row.want) {
-			t.Errorf("%s: exit %d, %s, want %d and %q", row.args, code, stderr, want, row.want)
+		code, out := runLine(t, "bench --connections 1 --duration 1ms "+row.args)
+		if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(out, row.want) {
+			t.Errorf("%s: exit %d, %s, want %d and %q", row.args, code, out, want, row.want)
 		}
 	}
 	for _, args := range []string{"--token x --token-file " + file("token"), "--ca " + file("ca.crt"), "--server " + url + " --cert " + file("client.crt")} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
-			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
+		if code, out := runLine(t, "bench "+args); code != exitMisuse {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, out)
 		}
 	}
 	for _, args := range []string{"--token-file " + file("none"), "--ca " + file("client.key"), "--cert " + file("server.crt") + " --key " + file("client.key")} {
-		a, _, stderr := serveApp(t)
-		if code := run(t.Context(), a, append([]string{"bench", "--server", url}, strings.Fields(args)...)); code != exitFailed {
-			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitFailed, stderr)
+		if code, out := runLine(t, "bench --server "+url+" "+args); code != exitFailed {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitFailed, out)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -162,15 +161,7 @@ func TestInterrupted(t *testing.T) {
 		_ = holds.Close()
 		_ = holder.Wait()
 	}()
-	waitFor := func(o *nettest.Output, text string) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !strings.Contains(o.String(), text); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("it has not logged %q: %s", text, o)
-			}
-		}
-	}
-	waitFor(&output, "command started")
+	(&running{log: &output}).await(t, "command started")
 	for range 10 {
 		for _, c := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			cmd := firnCommand(context.Background(), held+"true")
@@ -179,7 +170,7 @@ func TestInterrupted(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(&log, "waiting for a node ID")
+			(&running{log: &log}).await(t, "waiting for a node ID")
 			if err := cmd.Process.Signal(c); err != nil {
 				t.Fatal(err)
 			}

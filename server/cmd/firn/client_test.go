@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
-	"io"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,26 +18,7 @@ import (
 func TestClient(t *testing.T) {
 	for _, layout := range []string{"default", "boundary", "uuidv7", "lable"} {
 		t.Run(layout, func(t *testing.T) {
-			a, _, _ := serveApp(t)
-			in, out := io.Pipe()
-			a.stderr = out
-			ctx, stop := context.WithCancel(t.Context())
-			var server sync.WaitGroup
-			server.Go(func() {
-				if code := run(ctx, a, []string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--layout", layout, "--max-ahead", "1s", "--node", "3"}); code != exitFine {
-					t.Errorf("it ended with %d", code)
-				}
-				out.Close()
-			})
-			defer server.Wait()
-			defer stop()
-			lines := bufio.NewReader(in)
-			url, err := urlIn(lines)
-			if err != nil {
-				t.Fatal(err)
-			}
-			server.Go(func() { _, _ = io.Copy(io.Discard, lines) })
-
+			url := startServe(t, nil, "--layout", layout, "--max-ahead", "1s", "--node", "3").url
 			c, err := client.New(client.Config{Servers: []string{url}})
 			if err != nil {
 				t.Fatal(err)

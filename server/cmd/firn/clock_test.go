@@ -3,29 +3,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -55,49 +45,17 @@ func TestServeClockAhead(t *testing.T) {
 	right.stop()
 
 	wrong := serve(ahead)
-	want := func(protocol, got string) {
-		t.Helper()
+	for protocol, ask := range map[string]func(*testing.T) outcome{"503 ": wrong.overHTTP, "UNAVAILABLE": wrong.overRESP, "Unavailable": wrong.overGRPC} {
+		o := ask(t)
+		if o.kind != "clock-ahead" || !strings.HasPrefix(o.code, protocol) || o.retry != 0 {
+			t.Errorf("%s: %+v, want the kind clock-ahead, and no time to retry", protocol, o)
+		}
 		for _, word := range []string{"this machine's clock is", "ahead of the store's", "no node ID is claimed"} {
-			if !strings.Contains(got, word) {
-				t.Errorf("%s: %s, want it to say %q", protocol, got, word)
+			if !strings.Contains(o.detail, word) {
+				t.Errorf("%s: %s, want it to say %q", protocol, o.detail, word)
 			}
 		}
 	}
-	code, header, body := wrong.post(t, "orders")
-	if code != 503 || header.Get("Retry-After") != "" || !strings.Contains(body, `"urn:firn:problem:clock-ahead"`) {
-		t.Errorf("HTTP: %d %v %s, want the problem clock-ahead", code, header, body)
-	}
-	want("HTTP", body)
-	address := strings.TrimPrefix(wrong.url, "http://")
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "NEXT orders\r\nQUIT\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil || !bytes.HasPrefix(answer, []byte("-UNAVAILABLE clock-ahead: ")) {
-		t.Errorf("RESP: %q, %v, want UNAVAILABLE", answer, err)
-	}
-	want("RESP", string(answer))
-	rpc, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rpc.Close()
-	_, err = firnv1.NewIDsClient(rpc).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders", Count: 1})
-	st, kind := status.Convert(err), ""
-	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			kind = info.GetReason()
-		}
-	}
-	if st.Code() != codes.Unavailable || kind != "clock-ahead" {
-		t.Errorf("gRPC: %v, %q, want UNAVAILABLE, clock-ahead", err, kind)
-	}
-	want("gRPC", st.Message())
 	c, err := client.New(client.Config{Servers: []string{wrong.url}})
 	if err != nil {
 		t.Fatal(err)
@@ -120,9 +78,8 @@ func TestServeClockAhead(t *testing.T) {
 	if code, _, body := stopped.post(t, "orders"); code != 503 || !strings.Contains(body, "may be used before 20") {
 		t.Errorf("the number is blocked: %d %s, want 503", code, body)
 	}
-	a, stdout, stderr := serveApp(t)
-	if code := run(t.Context(), a, []string{"node", "repair", "orders", "--apply", "--store", store}); code != exitFine || !strings.Contains(stdout.String(), "1 blocked, 1 of which were given back") {
-		t.Fatalf("repair ends with %d: %s%s", code, stdout, stderr)
+	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine || !strings.Contains(out, "1 blocked, 1 of which were given back") {
+		t.Fatalf("repair ends with %d: %s", code, out)
 	}
 	take("right, after the repair", stopped)
 	stopped.stop()
@@ -180,9 +137,8 @@ func TestDetachBlocked(t *testing.T) {
 			t.Fatalf("detach says %s", notes)
 		}
 	}
-	a, _, _ := serveApp(t)
-	if code := run(t.Context(), a, []string{"node", "repair", "orders", "--apply", "--store", store}); code != exitFine {
-		t.Errorf("repair ends with %d", code)
+	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine {
+		t.Errorf("repair ends with %d: %s", code, out)
 	}
 	if code := <-ended; code != exitFine {
 		t.Errorf("detach ends with %d: %s", code, notes)

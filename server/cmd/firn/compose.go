@@ -68,19 +68,10 @@ continues, and exits with 1.`,
 			if !cmd.Flags().Changed("time") {
 				return misuse("firn compose --time now", "--time is missing")
 			}
-			if !cmd.Flags().Changed("format") {
-				format = form.Of(layout.Format())
-			}
 			if layout.ReadOnly() {
 				return misuse("", "%w", inspect.ReadOnlyError(layout))
 			}
-			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("", "--format %s: %w", &format, inspect.Plain(err))
-			}
-			if format.IsVeiled() {
-				return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
-			}
-			if err := usePrefix(&format, "format", prefix); err != nil {
+			if err := outputForm(cmd, &format, layout, prefix); err != nil {
 				return err
 			}
 			p := firn.Parts{Time: t, Seq: seq}

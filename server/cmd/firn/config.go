@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,14 +84,10 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// An unknownVar is a variable that is not a key, and the most similar key, or
-// "".
-type unknownVar struct{ name, near string }
-
 // unknownVars returns variables that look like those of keys but are not. It
 // skips the one that node names, those that begin with FIRN_TEST_, and those
 // that Kubernetes sets for a service named firn.
-func unknownVars(environ []string, node string) (all []unknownVar) {
+func unknownVars(environ []string, node string) (all []string) {
 	known := []string{configEnv}
 	for _, k := range configKeys {
 		known = append(known, envOf(k.key))
@@ -105,17 +99,9 @@ func unknownVars(environ []string, node string) (all []unknownVar) {
 			strings.HasPrefix(rest, "TEST_") || serviceVariable.MatchString(name) {
 			continue
 		}
-		s := unknownVar{name: name}
-		short := make([]string, len(known))
-		for i, k := range known {
-			short[i] = strings.TrimPrefix(k, "FIRN_")
-		}
-		if near := config.Nearest(rest, short); near != "" {
-			s.near = "FIRN_" + near
-		}
-		all = append(all, s)
+		all = append(all, name)
 	}
-	slices.SortFunc(all, func(a, b unknownVar) int { return strings.Compare(a.name, b.name) })
+	slices.Sort(all)
 	return all
 }
 
@@ -272,7 +258,7 @@ func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 			restart = append(restart, k.key)
 		}
 	}
-	s.level.Set(to.logLevel)
+	s.setLevel(to.logLevel)
 	s.file.Store(f)
 	return true, restart, nil
 }
@@ -322,7 +308,7 @@ func newConfigCheck(a *app) *cobra.Command {
 				return &exitError{exitNo, err, ""}
 			}
 			_, more := s.check(false)
-			all = append(append(all, more...), s.checkFiles(nil)...)
+			all = append(append(all, more...), s.checkFiles()...)
 			if errors.As(all.error(s.from), &exit) {
 				return &exitError{exitNo, exit.err, exit.hint}
 			}
@@ -387,11 +373,8 @@ func newConfigPrint(a *app) *cobra.Command {
 			if err := cmp.Or(err, all.error(s.from)); err != nil {
 				return err
 			}
-			for _, v := range unknownVars(a.environment(), s.node) {
-				if v.near != "" {
-					v.near = ": did you mean " + v.near + "?"
-				}
-				a.note("unknown environment variable %s%s", v.name, v.near)
+			for _, name := range unknownVars(a.environment(), s.node) {
+				a.note("unknown environment variable %s", name)
 			}
 			printConfig(a.stdout, flags, s.file.Load(), s.from)
 			return nil
@@ -466,9 +449,8 @@ its Flake ID generators as a firn.yaml with templates.
 
   firn config import hazelcast.xml > firn.yaml
 
-firn config check accepts the result. Imported files are read too if they are in the directory
-of the file, or below it. Sequencers without a generator get Hazelcast's default layout, as
-in Hazelcast.
+firn config check accepts the result. Files that FILE imports are listed but not read.
+Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
 
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
 generators, and settings that have no place in a firn.yaml, are listed on stderr, the most
@@ -480,7 +462,7 @@ important first.`,
 			if err != nil {
 				return failed("", "%w", err)
 			}
-			i, err := config.ImportHazelcast(data, args[0], beside(args[0]), a.now())
+			i, err := config.ImportHazelcast(data, args[0], a.now())
 			if err != nil {
 				return &exitError{exitNo, err, ""}
 			}
@@ -492,41 +474,5 @@ important first.`,
 			}
 			return nil
 		},
-	}
-}
-
-// beside reads the files that a Hazelcast file imports: only those in its own
-// directory and below, because the file may come from elsewhere.
-func beside(file string) func(string) ([]byte, error) {
-	return func(resource string) ([]byte, error) {
-		name := strings.TrimPrefix(strings.TrimPrefix(resource, "file:"), "//")
-		switch {
-		case name == "":
-			return nil, errors.New("the import has no resource")
-		case strings.HasPrefix(resource, "classpath:") || strings.Contains(name, "://"):
-			return nil, errors.New("it is not a local file")
-		}
-		dir, err := filepath.Abs(filepath.Dir(file))
-		if err != nil {
-			return nil, err
-		}
-		if filepath.IsAbs(name) {
-			if name, err = filepath.Rel(dir, name); err != nil {
-				return nil, err
-			}
-		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = root.Close() }()
-		info, err := root.Stat(name)
-		if err == nil && !info.Mode().IsRegular() {
-			err = errors.New("it is not a regular file")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return readfile.Read(filepath.Join(dir, name))
 	}
 }

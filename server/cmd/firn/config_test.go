@@ -130,8 +130,8 @@ func TestListenAlone(t *testing.T) {
 	}
 }
 
-// TestSlips: an unknown variable is reported, with the most similar key.
-// Variables for other purposes are not.
+// TestSlips: an unknown variable is reported. Variables for other purposes are
+// not.
 func TestSlips(t *testing.T) {
 	environ := []string{
 		"FIRN_LIMITS_CONECTIONS=4", "FIRN_TLS_CRT=x", "FIRN_ZZZZZZZZZZZZ=1", "FIRN_LIMITS_CONNECTION_S=", "firn_listen=x", "PATH=/bin",
@@ -139,7 +139,7 @@ func TestSlips(t *testing.T) {
 		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_SERVICE_PORT=3476", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT=tcp://10.0.0.1:3476", "FIRN_PORT_3476_TCP=x",
 		"FIRN_PORT_3476_TCP_ADDR=x", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_HEADLESS_PORT_3476_TCP_PROTO=x",
 	}
-	want := []unknownVar{{"FIRN_LIMITS_CONECTIONS", "FIRN_LIMITS_CONNECTIONS"}, {"FIRN_TLS_CRT", "FIRN_TLS_CERT"}, {"FIRN_ZZZZZZZZZZZZ", ""}}
+	want := []string{"FIRN_LIMITS_CONECTIONS", "FIRN_TLS_CRT", "FIRN_ZZZZZZZZZZZZ"}
 	if got := unknownVars(environ, "env:FIRN_NUMBER"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -152,10 +152,8 @@ func TestSlips(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop() // the server stops before it begins
 		run(ctx, a, args)
-		for _, text := range []string{"FIRN_LIMITS_CONECTIONS", "did you mean FIRN_LIMITS_CONNECTIONS?"} {
-			if !strings.Contains(stderr.String(), text) {
-				t.Errorf("%q does not say %q: %s", args, text, stderr)
-			}
+		if !strings.Contains(stderr.String(), "unknown environment variable") || !strings.Contains(stderr.String(), "FIRN_LIMITS_CONECTIONS") {
+			t.Errorf("%q does not name the unknown variable: %s", args, stderr)
 		}
 	}
 }
@@ -200,7 +198,7 @@ func TestConfigFaults(t *testing.T) {
 		{`listen: [""]`, []string{"1: listen: the address is empty"}},
 		{"listen: ['127.0.0.1:0', '5,6', '7']", []string{`1: listen is "5,6": `, `1: listen is "7": `}},
 		{"limits:\n  connections: 0\n  request-timeout: 0s\n  read-timeout: -1s", []string{
-			`2: limits.connections is "0": it must be from 1`, `3: limits.request-timeout is "0s": it must be at least 1ms`, `4: limits.read-timeout is "-1s": it must be from 100ms to 10m`,
+			`2: limits.connections is "0": it must be from 1`, `3: limits.request-timeout is "0s": it must be at least 1ms`, `4: limits.read-timeout is "-1s": it must be from 100ms to 10m0s`,
 		}},
 		{"create-on-first-use: yes", []string{`1: create-on-first-use is "yes": it must be true or false`}},
 		{"drain: {delay: soon}", []string{`1: drain.delay is "soon": it must be a duration such as`}},

@@ -24,18 +24,6 @@ func TestAppendGroups(t *testing.T) {
 			t.Errorf("appendGroups(%s, %d) = %s, want %s", bits, group, got, want)
 		}
 	}
-	bits = firn.Binary.Append128(nil, firn.ID128{1, 15: 3})
-	for group := 1; group <= 129; group++ {
-		text := string(appendGroups([]byte("="), bits, group))
-		if got := strings.ReplaceAll(text, " ", ""); got != "="+string(bits) {
-			t.Fatalf("appendGroups(%s, %d) = %s", bits, group, text)
-		}
-		for i, part := range strings.Split(text[1:], " ") {
-			if len(part) != group && (i > 0 || len(part) != 128%group) {
-				t.Fatalf("appendGroups(%s, %d) = %s: group %q", bits, group, text, part)
-			}
-		}
-	}
 }
 
 // TestFormatNames: completions, help and pages name each format that has a name

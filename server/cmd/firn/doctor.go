@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/fleet/doctor"
 )
 
@@ -110,21 +107,13 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		c.Other = s
 	}
 	_, wrong := s.check(true) // as serve does when it starts
-	wrong = append(wrong, s.checkFiles(nil)...)
-	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 && len(s.forwardTo) > 0 {
-		token, err := auth.OpenBearer(s.forwardToken, nil)
-		if err != nil {
-			return err
+	wrong = append(wrong, s.checkFiles()...)
+	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 {
+		if s.opened.forwardToken != nil {
+			c.Forward.Token = s.opened.forwardToken.Token()
 		}
-		if token != nil {
-			c.Forward.Token = token.Token()
-		}
-		if s.tls != (tlsconf.Files{}) {
-			files, err := tlsconf.Load(s.tls, nil)
-			if err != nil {
-				return err
-			}
-			c.Forward.TLS = files.Client()
+		if s.opened.certificates != nil {
+			c.Forward.TLS = s.opened.certificates.Client()
 		}
 	}
 	found := doctor.Run(ctx, c)
@@ -148,12 +137,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 // printFindings prints each finding on a line, followed by what to do.
 func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 	if asJSON {
-		text, err := json.MarshalIndent(found, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s\n", plainLines(string(text)))
-		return err
+		return a.printJSON(found)
 	}
 	var b strings.Builder
 	for _, f := range found {

@@ -54,7 +54,8 @@ time, and with the records.
 		}
 		if err == nil && m.apply {
 			if why != "" {
-				return false, &unsureError{name, why, r.LongestWindow}
+				hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, add --restored TIME with the time of the restore", r.LongestWindow)
+				return false, misuse(hint, "sequencer %s was not fenced: %s; members may have had windows longer than %v", name, why, r.LongestWindow)
 			}
 			o.DryRun = false
 			r, err = grant.Fence(ctx, s, name, &o)
@@ -92,17 +93,6 @@ func unsure(ctx context.Context, s grant.Store, r grant.FenceReport) (string, er
 	}
 	info, err := grant.Lookup(ctx, s, r.Sequencer)
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
-}
-
-// An unsureError means that a sequencer was not fenced because its windows may
-// have been longer than known.
-type unsureError struct {
-	name, why string
-	known     time.Duration
-}
-
-func (e *unsureError) Error() string {
-	return fmt.Sprintf("sequencer %s was not fenced: %s; members may have had windows longer than %v", e.name, e.why, e.known)
 }
 
 // longestKnown describes the window that a fence was computed from. Nothing in

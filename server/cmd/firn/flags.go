@@ -153,6 +153,21 @@ func usePrefix(f *form.Form, flag, prefix string) error {
 	return f.SetPrefix(prefix)
 }
 
+// outputForm completes the form of --format for one ID of a layout: the
+// layout's own by default, and with --prefix.
+func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) error {
+	if !cmd.Flags().Changed("format") {
+		*f = form.Of(l.Format())
+	}
+	if err := f.Fits(l.Bits()); err != nil {
+		return misuse("", "--format %s: %w", f, inspect.Plain(err))
+	}
+	if f.IsVeiled() {
+		return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
+	}
+	return usePrefix(f, "format", prefix)
+}
+
 // encodingVar adds --from.
 func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
 	show := func(e inspect.Encoding) string { return e.String() }

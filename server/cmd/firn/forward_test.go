@@ -36,13 +36,17 @@ import (
 // A process is a firn serve in a process of its own.
 type process struct {
 	running
-	cmd *exec.Cmd
+	cmd   *exec.Cmd
+	ended chan struct{}
 }
 
-// startProcess starts firn serve at an address, which ends with the test.
+// startProcess starts firn serve at an address. It is killed when the test ends.
 func startProcess(t *testing.T, listen string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: firnCommand(context.Background(), "serve --log-format json --listen "+listen+" "+strings.Join(args, " "))}
+	p := &process{
+		cmd:   firnCommand(context.Background(), "serve --log-format json --listen "+listen+" "+strings.Join(args, " ")),
+		ended: make(chan struct{}),
+	}
 	logs, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -50,20 +54,19 @@ func startProcess(t *testing.T, listen string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewReader(logs)
+	p.log = new(nettest.Output)
+	lines := bufio.NewReader(io.TeeReader(logs, p.log))
 	if p.url, err = urlIn(lines); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { _, _ = io.Copy(io.Discard, lines); close(ended) }()
-	done := false
+	go func() {
+		_, _ = io.Copy(io.Discard, lines)
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
 	p.stop = func() {
-		if !done {
-			done = true
-			_ = p.cmd.Process.Kill()
-			<-ended
-			_ = p.cmd.Wait()
-		}
+		_ = p.cmd.Process.Kill()
+		<-p.ended
 	}
 	t.Cleanup(p.stop)
 	return p
@@ -333,14 +336,6 @@ func TestAfterFence(t *testing.T) {
 	if resp := r.overRESP(t); resp.kind != "not-yet" || resp.code != "UNAVAILABLE" || !strings.HasPrefix(resp.detail, web.detail+"; retry after ") {
 		t.Errorf("RESP has %+v, and HTTP %+v", resp, web)
 	}
-}
-
-// runLine runs a command in the test.
-func runLine(t *testing.T, args string) (code int, out string) {
-	t.Helper()
-	a, stdout, stderr := serveApp(t)
-	code = run(t.Context(), a, strings.Fields(args))
-	return code, stdout.String() + stderr.String()
 }
 
 // TestSilentStore: a database that is gone, while the last window has ended, is

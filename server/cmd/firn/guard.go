@@ -6,41 +6,51 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
+	"github.com/firnid/firn/veil"
 )
 
+// openedFiles are files that checkFiles has read.
+type openedFiles struct {
+	certificates *tlsconf.Loader
+	forwardToken *auth.Bearer
+	veilKeys     veil.Keys
+}
+
 // checkFiles reads the token and certificate files, and returns their faults.
-// warn gets a sentence about anything usable but dangerous; it may be nil.
-func (s *serveCmd) checkFiles(warn func(string)) (all faults) {
+// The server warns of what is dangerous in them.
+func (s *serveCmd) checkFiles() (all faults) {
+	var err error
+	check := func(flag, hint string) {
+		if err != nil {
+			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: hint})
+		}
+	}
 	if s.tls != (tlsconf.Files{}) {
-		if _, err := tlsconf.Load(s.tls, warn); err != nil {
-			flag := "tls-cert"
-			switch {
-			case s.tls.Cert != "":
-			case s.tls.Key != "":
-				flag = "tls-key"
-			case s.tls.ClientCA != "":
-				flag = "client-ca"
-			default:
-				flag = "require-client-cert"
-			}
-			code, hint := exitFailed, "--tls-cert, --tls-key and --client-ca must be PEM files"
-			if s.tls.Check() != nil {
-				code, hint = exitMisuse, "give --tls-cert and --tls-key, and --client-ca with --require-client-cert"
-			}
-			all = append(all, fault{flag: flag, err: err, code: code, hint: hint})
+		flag := "tls-cert"
+		switch {
+		case s.tls.Cert != "":
+		case s.tls.Key != "":
+			flag = "tls-key"
+		case s.tls.ClientCA != "":
+			flag = "client-ca"
+		default:
+			flag = "require-client-cert"
+		}
+		if err = s.tls.Check(); err != nil {
+			all = append(all, fault{flag: flag, err: err, hint: "give --tls-cert and --tls-key, and --client-ca with --require-client-cert"})
+		} else {
+			s.opened.certificates, err = tlsconf.Load(s.tls, nil)
+			check(flag, "--tls-cert, --tls-key and --client-ca must be PEM files")
 		}
 	}
 	if s.tokens != "" {
-		if _, err := auth.Open(s.tokens, warn); err != nil {
-			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "run firn token new to add an entry, and firn token --help for the format"})
-		}
+		_, err = auth.Open(s.tokens, nil)
+		check("tokens", "run firn token new to add an entry, and firn token --help for the format")
 	}
-	if _, err := auth.OpenBearer(s.forwardToken, nil); err != nil {
-		all = append(all, fault{flag: "forward-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
-	}
-	if _, err := readVeilKeys(s.veilKeys); err != nil {
-		all = append(all, fault{flag: "veil-keys", err: err, code: exitFailed, hint: "firn convert --help explains the file"})
-	}
+	s.opened.forwardToken, err = auth.OpenBearer(s.forwardToken, nil)
+	check("forward-token", "the file must contain one token, as printed by firn token new")
+	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)
+	check("veil-keys", "firn convert --help explains the file")
 	return all
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -40,21 +39,11 @@ func TestServeGuarded(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte("tokens:\n"+entry("billing", "generate", hash)+others), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := firnCommand(context.Background(), fmt.Sprintf("serve --listen 0.0.0.0:0 --log-format json --store dir:%[1]s/store?create=true&volatile=true --tls-cert %[1]s/server.crt --tls-key %[1]s/server.key --client-ca %[1]s/ca.crt --tokens %[2]s", dir, tokens))
-	logs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	p := startProcess(t, "0.0.0.0:0", fmt.Sprintf("--store dir:%[1]s/store?create=true&volatile=true --tls-cert %[1]s/server.crt --tls-key %[1]s/server.key --client-ca %[1]s/ca.crt --tokens %[2]s", dir, tokens))
+	url := p.url
+	if !strings.HasPrefix(url, "https://") {
+		t.Fatal(url)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	lines := bufio.NewReader(logs)
-	url, err := urlIn(lines)
-	if err != nil || !strings.HasPrefix(url, "https://") {
-		t.Fatal(url, err)
-	}
-	go io.Copy(io.Discard, lines)
 	address := strings.TrimPrefix(url, "https://")
 
 	web := func(c *tls.Config, method, path, token string) int {
@@ -166,7 +155,7 @@ func TestServeGuarded(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte("tokens:\n"+others), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	for begin := time.Now(); web(without, "POST", "/v1/sequencers/orders/next", token) != 401; time.Sleep(10 * time.Millisecond) {
@@ -201,7 +190,7 @@ func TestEmptiedTokens(t *testing.T) {
 	s.tokens = path
 	log := s.logger(a)
 	defer a.log.Close()
-	if err := s.checkFiles(nil).error(nil); err != nil {
+	if err := s.checkFiles().error(nil); err != nil {
 		t.Fatal(err)
 	}
 	srv, err := server.New(server.Config{Static: new(server.Static), Tokens: path, Log: log})

@@ -20,18 +20,22 @@ func TestFilesThatBlock(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const want = "nothing writes to this pipe"
+	refused(t, pipe, "nothing writes to this pipe")
+}
+
+// refused wants that error for a file, whatever it is for.
+func refused(t *testing.T, file, want string) {
+	t.Helper()
 	for name, s := range map[string]*serveCmd{
-		"tokens":        {tokens: pipe},
-		"tls-cert":      {tls: tlsconf.Files{Cert: pipe, Key: pipe}},
-		"forward-token": {forwardToken: pipe},
+		"tokens":        {tokens: file},
+		"tls-cert":      {tls: tlsconf.Files{Cert: file, Key: file}},
+		"forward-token": {forwardToken: file},
 	} {
-		wrong := s.checkFiles(nil)
-		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.checkFiles().error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	if _, _, err := readConfig(pipe); err == nil || !strings.Contains(err.Error(), want) {
+	if _, _, err := readConfig(file); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("config: %v, want %q", err, want)
 	}
 }
@@ -44,20 +48,7 @@ func TestUntrustedFiles(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, []byte("tokens: []\n"), 0o600), os.Chmod(file, 0o602), os.Mkdir(store, 0o700), os.Chmod(store, 0o703)); err != nil {
 		t.Fatal(err)
 	}
-	want := "run chmod o-w " + file
-	for name, s := range map[string]*serveCmd{
-		"tokens":       {tokens: file},
-		"tls-cert":     {tls: tlsconf.Files{Cert: file, Key: file}},
-		"member-token": {forwardToken: file},
-	} {
-		wrong := s.checkFiles(nil)
-		if err := wrong.error(nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", name, err, want)
-		}
-	}
-	if _, _, err := readConfig(file); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("config: %v, want %q", err, want)
-	}
+	refused(t, file, "run chmod o-w "+file)
 	for _, args := range []string{"next --store URL", "serve --listen 127.0.0.1:0 --store URL", "node run --store URL -- true"} {
 		out, err := firnCommand(t.Context(), strings.Replace(args, "URL", "dir:"+store+"?create=true&volatile=true", 1)).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "run chmod o-w "+store) {

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
@@ -24,24 +23,13 @@ func TestHealth(t *testing.T) {
 			a, stdout, stderr := serveApp(t)
 			socket := filepath.Join(t.TempDir(), "socket")
 			address := nettest.FreeAddress(t)
-			getenv := a.getenv
 			a.getenv = func(name string) string {
 				if name == "FIRN_LISTEN" {
 					return address + ",unix:" + socket
 				}
-				return getenv(name)
+				return ""
 			}
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			ended := make(chan int, 1)
-			go func() { ended <- run(ctx, a, append([]string{"serve"}, more...)) }()
-			for !strings.Contains(stderr.String(), "msg=serving") {
-				select {
-				case code := <-ended:
-					t.Fatalf("serve exits with %d\n%s", code, stderr)
-				case <-time.After(time.Millisecond):
-				}
-			}
+			r := startServe(t, nil, append(slices.Clip(more), "--listen", address, "--listen", "unix:"+socket)...)
 			for _, args := range [][]string{nil, {address}, {"unix:" + socket}, {"--live"}} {
 				if code := run(t.Context(), a, append([]string{"health"}, args...)); code != 0 {
 					t.Errorf("health %q of a ready server exits with %d\n%s", args, code, stderr)
@@ -50,8 +38,7 @@ func TestHealth(t *testing.T) {
 			if got := stdout.String(); got != "ready\nready\nready\nok\n" {
 				t.Errorf("health prints %q", got)
 			}
-			stop()
-			<-ended
+			r.stop()
 			if code := run(t.Context(), a, []string{"health"}); code != exitFailed {
 				t.Errorf("health of a server that has ended exits with %d, want %d", code, exitFailed)
 			}

@@ -3,9 +3,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -18,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -117,28 +113,8 @@ func TestHogs(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(all)) {
 		row := all[what]
 		t.Run(what, func(t *testing.T) {
-			server := firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --log-format json --node 7 --layout bits=time:40.node:4.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z")
-			logs, err := server.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewReader(logs)
-			url, err := urlIn(lines)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var text bytes.Buffer
-			ended := make(chan struct{})
-			go func() { defer close(ended); _, _ = io.Copy(&text, lines) }()
-			defer func() {
-				_ = server.Process.Kill()
-				<-ended
-				_ = server.Wait()
-			}()
-
+			server := startProcess(t, "127.0.0.1:0", "--node 7 --layout bits=time:40.node:4.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z")
+			url := server.url
 			var hogs sync.WaitGroup
 			var sent atomic.Int64
 			many := []byte(strings.Repeat(row.then, 1+16<<10/(1+len(row.then))))
@@ -177,15 +153,14 @@ func TestHogs(t *testing.T) {
 			if raced() {
 				limit *= 8
 			}
-			peak := peakMemory(t, server.Process.Pid) >> 10
+			peak := peakMemory(t, server.cmd.Process.Pid) >> 10
 			if peak > limit {
 				t.Errorf("the server has had %d MiB, want %d at most", peak, limit)
 			}
 			report = append(report, fmt.Sprintf("%s %d MiB", what, peak))
-			_ = server.Process.Signal(syscall.SIGKILL)
-			<-ended
-			if strings.Contains(text.String(), "panic") {
-				t.Errorf("%s", &text)
+			server.stop()
+			if strings.Contains(server.log.String(), "panic") {
+				t.Errorf("%s", server.log)
 			}
 			t.Logf("%d connections, %d MiB sent, at most %d MiB of memory", row.conns, sent.Load()>>20, peak)
 		})

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -177,100 +175,29 @@ func (c *idleConn) end() string {
 	}
 }
 
-// TestIdleProcess is the process of the clients of TestIdleConnections. It does
-// what the lines of its input say, and answers each with a line.
-func TestIdleProcess(t *testing.T) {
-	addr, ok := os.LookupEnv("FIRN_TEST_IDLE")
-	if !ok {
-		return // it is nothing of its own
-	}
-	// Go has raised the limit by itself; it would not if the program had set
-	// one.
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		files.Cur = files.Max
-		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
-	}
-	var conns []*idleConn
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		var what, kind string
-		var n int
-		fmt.Sscan(lines.Text(), &what, &kind, &n)
-		var mu sync.Mutex
-		counts := make(map[string]int)
-		count := func(text string) {
-			mu.Lock()
-			defer mu.Unlock()
-			counts[text]++
-		}
-		work := func(n int, f func(i int)) {
-			var all sync.WaitGroup
-			at := make(chan int)
-			for range 32 {
-				all.Go(func() {
-					for i := range at {
-						f(i)
-					}
-				})
+// each calls f for n connections, for so many at once, and counts what it
+// returns.
+func each(n, atOnce int, f func(i int) string) map[string]int {
+	var mu sync.Mutex
+	counts := make(map[string]int)
+	var all sync.WaitGroup
+	at := make(chan int)
+	for range atOnce {
+		all.Go(func() {
+			for i := range at {
+				text := f(i)
+				mu.Lock()
+				counts[text]++
+				mu.Unlock()
 			}
-			for i := range n {
-				at <- i
-			}
-			close(at)
-			all.Wait()
-		}
-		switch what {
-		case "open":
-			more := make([]*idleConn, n)
-			work(n, func(i int) {
-				var err error
-				if more[i], err = dialIdle(addr, kind); err != nil {
-					count(err.Error())
-				} else {
-					count("ok")
-				}
-			})
-			conns = append(conns, more...)
-		case "check":
-			work(len(conns), func(i int) {
-				if err := conns[i].check(); err != nil {
-					count(conns[i].kind + ": " + err.Error())
-				} else {
-					count("ok")
-				}
-			})
-		case "end":
-			var all sync.WaitGroup
-			for _, c := range conns {
-				all.Go(func() { count(c.end()) })
-			}
-			fmt.Println("ending") // the server may be told to stop
-			all.Wait()
-		}
-		fmt.Printf("done %q\n", fmt.Sprint(counts))
+		})
 	}
-}
-
-// An idleClient is that process.
-type idleClient struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
-}
-
-// tell gives it a line, and wants a line.
-func (c *idleClient) tell(line, want string) {
-	c.t.Helper()
-	if line != "" {
-		if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-			c.t.Fatal(err)
-		}
+	for i := range n {
+		at <- i
 	}
-	got, err := c.out.ReadString('\n')
-	if err != nil || got != want+"\n" {
-		c.t.Fatalf("%s: the clients say %q, %v, want %s", line, got, err, want)
-	}
+	close(at)
+	all.Wait()
+	return counts
 }
 
 // rss is how much memory of a process is in RAM, in KiB, or 0 where that is not
@@ -306,24 +233,9 @@ func TestIdleConnections(t *testing.T) {
 
 	// Three of the test's own are inside before the others, and ask at the end
 	// again.
-	server := firnCommand(context.Background(), fmt.Sprintf("serve --listen 127.0.0.1:0 --log-format json --node 7 --max-connections %d", n+3))
-	logs, err := server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer server.Process.Kill()
-	logLines := bufio.NewReader(logs)
-	url, err := urlIn(logLines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := startProcess(t, "127.0.0.1:0", fmt.Sprintf("--node 7 --max-connections %d", n+3))
+	url := server.url
 	addr := strings.TrimPrefix(url, "http://")
-	var logText bytes.Buffer
-	logEnded := make(chan struct{})
-	go func() { defer close(logEnded); _, _ = io.Copy(&logText, logLines) }()
 
 	web := &http.Client{Transport: new(http.Transport), Timeout: nettest.Patience}
 	resp, err := dialIdle(addr, "resp")
@@ -356,37 +268,38 @@ func TestIdleConnections(t *testing.T) {
 	}
 	ask("alone")
 
-	process := exec.Command(os.Args[0], "-test.run=^TestIdleProcess$")
-	process.Env = append(os.Environ(), "FIRN_TEST_IDLE="+addr, "GORACE=atexit_sleep_ms=0")
-	process.Stderr = os.Stderr
-	clients := &idleClient{t: t}
-	if clients.in, err = process.StdinPipe(); err != nil {
-		t.Fatal(err)
+	conns := make([]*idleConn, n)
+	want := func(what string, got map[string]int, want string, n int) {
+		t.Helper()
+		if got[want] != n {
+			t.Fatalf("%s: the connections are %v, want %d %s", what, got, n, want)
+		}
 	}
-	out, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	say := func(err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		return "ok"
 	}
-	clients.out = bufio.NewReader(out)
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = process.Process.Kill(); _ = process.Wait() }()
 
-	each := n / len(idleKinds)
-	first := rss(server.Process.Pid)
+	ofKind := n / len(idleKinds)
+	first := rss(server.cmd.Process.Pid)
 	begin := time.Now()
 	var cost []string
 	for before, i := first, 0; i < len(idleKinds); i++ {
-		clients.tell(fmt.Sprintf("open %s %d", idleKinds[i], each), fmt.Sprintf("done %q", fmt.Sprint(map[string]int{"ok": each})))
-		now := rss(server.Process.Pid)
-		cost = append(cost, fmt.Sprintf("%s %.1f KiB", idleKinds[i], float64(now-before)/float64(each)))
+		want("open "+idleKinds[i], each(ofKind, 32, func(c int) string {
+			var err error
+			conns[i*ofKind+c], err = dialIdle(addr, idleKinds[i])
+			return say(err)
+		}), "ok", ofKind)
+		now := rss(server.cmd.Process.Pid)
+		cost = append(cost, fmt.Sprintf("%s %.1f KiB", idleKinds[i], float64(now-before)/float64(ofKind)))
 		before = now
 	}
 	took := time.Since(begin)
-	last := rss(server.Process.Pid)
+	last := rss(server.cmd.Process.Pid)
 	ask("among the idle")
-	clients.tell("check", fmt.Sprintf("done %q", fmt.Sprint(map[string]int{"ok": n})))
+	want("check", each(n, 32, func(i int) string { return say(conns[i].check()) }), "ok", n)
 
 	// Those that said nothing may have been closed by now, and make room: fill it.
 	var more []net.Conn
@@ -430,22 +343,23 @@ func TestIdleConnections(t *testing.T) {
 	}
 	ask("at the limit")
 
-	clients.tell("end", "ending")
+	closed := make(chan map[string]int)
+	go func() { closed <- each(n, n, func(i int) string { return conns[i].end() }) }()
 	begin = time.Now()
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := server.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	clients.tell("", fmt.Sprintf("done %q", fmt.Sprint(map[string]int{"closed": n})))
+	want("end", <-closed, "closed", n)
 	web.CloseIdleConnections()
 	resp.Close()
 	_ = rpc.Close()
-	<-logEnded
-	if err := server.Wait(); err != nil {
-		t.Errorf("firn serve: %v\n%s", err, &logText)
+	<-server.ended
+	if state := server.cmd.ProcessState; !state.Success() {
+		t.Errorf("firn serve: %v\n%s", state, server.log)
 	}
 	ended := time.Since(begin)
-	if !strings.Contains(logText.String(), `"msg":"stopped"`) || !strings.Contains(logText.String(), "refusing connections") {
-		t.Errorf("the log ends with\n%s", &logText)
+	if !strings.Contains(server.log.String(), `"msg":"stopped"`) || !strings.Contains(server.log.String(), "refusing connections") {
+		t.Errorf("the log ends with\n%s", server.log)
 	}
 	t.Logf("report: %d idle connections held, made in %.1f s; the server has %d MiB with them and %d MiB without: %s each; one more is refused over all protocols; on SIGTERM all are closed in order, in %.1f s",
 		n, took.Seconds(), last>>10, first>>10, strings.Join(cost, ", "), ended.Seconds())

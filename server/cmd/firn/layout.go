@@ -107,25 +107,24 @@ func listPresets(w io.Writer, l look, asJSON bool) {
 		head:  []string{"layout", "bits", "fields", "from", "to", "nodes", "IDs/s", "about"},
 		right: map[int]bool{1: true, 5: true, 6: true},
 	}
+	isNarrow := l.width > 0 && l.width < 150
+	if isNarrow {
+		t = table{head: []string{"layout", "fields", "nodes", "IDs/s"}, right: map[int]bool{2: true, 3: true}}
+	}
 	for p := range firn.Presets() {
-		if asJSON {
-			fmt.Fprintf(w, "%s\n", inspect.AppendLayout(nil, p.Layout))
+		x := p.Layout
+		switch {
+		case asJSON:
+			fmt.Fprintf(w, "%s\n", inspect.AppendLayout(nil, x))
+			continue
+		case isNarrow:
+			t.add(p.Name, fields(x), nodes(x), rate(x))
 			continue
 		}
-		x := p.Layout
 		t.add(p.Name, fmt.Sprint(x.Bits()), fields(x), year(x.Epoch()), year(x.Last()), nodes(x), rate(x), p.About)
 	}
 	if asJSON {
 		return
-	}
-	switch {
-	case l.width == 0 || l.width >= 150:
-	case l.width >= 115:
-		t.keep(0, 1, 2, 3, 4, 5, 6)
-	case l.width >= 90:
-		t.keep(0, 2, 4, 5, 6)
-	default:
-		t.keep(0, 2, 5, 6)
 	}
 	t.print(w, l)
 	if l.terminal {

@@ -70,11 +70,11 @@ func (l *limitFlags) checkLimits() (all faults) {
 	within(&all, "max-ids-per-call", l.maxCount, 1, service.MaxCount, asNumber)
 	within(&all, "max-body", l.maxBody, 1<<10, 16<<20, showSize)
 	within(&all, "max-header", l.maxHeader, 4<<10, 1<<20, showSize)
-	within(&all, "read-timeout", l.read, 100*time.Millisecond, 10*time.Minute, shortDuration)
-	within(&all, "write-timeout", l.write, 100*time.Millisecond, 10*time.Minute, shortDuration)
-	within(&all, "idle-timeout", l.idle, time.Second, 24*time.Hour, shortDuration)
+	within(&all, "read-timeout", l.read, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
+	within(&all, "write-timeout", l.write, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
+	within(&all, "idle-timeout", l.idle, time.Second, 24*time.Hour, time.Duration.String)
 	if l.idleOfRESP != 0 {
-		within(&all, "resp-idle-timeout", l.idleOfRESP, time.Second, 24*time.Hour, shortDuration)
+		within(&all, "resp-idle-timeout", l.idleOfRESP, time.Second, 24*time.Hour, time.Duration.String)
 	}
 	return all
 }
@@ -87,17 +87,6 @@ func within[T cmp.Ordered](all *faults, flag string, v, from, to T, show func(T)
 }
 
 func asNumber(n uint64) string { return strconv.FormatUint(n, 10) }
-
-// shortDuration formats 10m0s as 10m.
-func shortDuration(d time.Duration) string {
-	switch {
-	case d >= time.Hour && d%time.Hour == 0:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	case d >= time.Minute && d%time.Minute == 0:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	}
-	return d.String()
-}
 
 // limits returns the limits of HTTP and gRPC.
 func (l *limitFlags) limits() server.Limits {

@@ -2,17 +2,11 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +17,7 @@ import (
 // logFlags say how serve logs, on stderr.
 type logFlags struct {
 	logFormat string
-	logLevel  slog.Level
+	logLevel  string
 
 	level slog.LevelVar // the current level
 }
@@ -31,20 +25,15 @@ type logFlags struct {
 // flags adds the flags of logs.
 func (l *logFlags) flags(cmd *cobra.Command) {
 	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")
-	cmd.Flags().Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "minimum level of log messages: debug (every request), info, warn or error")
-	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
+	wordVar(cmd, &l.logLevel, "log-level", "LEVEL", "minimum level of log messages: debug (every request), info, warn or error", "debug", "info", "warn", "error")
 }
 
-func parseLogLevel(s string) (slog.Level, error) {
-	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
-		if s == showLogLevel(l) {
-			return l, nil
-		}
-	}
-	return 0, errors.New("it must be debug, info, warn or error")
+// setLevel sets the current level to a value of --log-level.
+func (l *logFlags) setLevel(word string) {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(word))
+	l.level.Set(level)
 }
-
-func showLogLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
 // brokenPipes receives SIGPIPE, and nothing reads it.
 var brokenPipes = make(chan os.Signal, 1)
@@ -52,7 +41,7 @@ var brokenPipes = make(chan os.Signal, 1)
 // logger returns a logger that writes to stderr. The log ends with the command,
 // after its error was reported.
 func (l *logFlags) logger(a *app) *slog.Logger {
-	l.level.Set(l.logLevel)
+	l.setLevel(l.logLevel)
 	o := &slog.HandlerOptions{Level: &l.level}
 	handler := func(w io.Writer) slog.Handler {
 		if l.logFormat == "json" {
@@ -82,20 +71,6 @@ func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
 type visibleJSON struct{ io.Writer }
 
 func (v visibleJSON) Write(line []byte) (int, error) {
-	isHidden := func(r rune) bool { return r >= 0x7f && !strconv.IsPrint(r) }
-	if !bytes.ContainsFunc(line, isHidden) {
-		return v.Writer.Write(line)
-	}
-	out := make([]byte, 0, 2*len(line))
-	for _, r := range string(line) {
-		if !isHidden(r) {
-			out = utf8.AppendRune(out, r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			out = fmt.Appendf(out, `\u%04x`, unit)
-		}
-	}
-	_, err := v.Writer.Write(out)
+	_, err := io.WriteString(v.Writer, plainLines(string(line)))
 	return len(line), err
 }

@@ -5,12 +5,10 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,57 +19,6 @@ import (
 
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
-
-// A running is a firn serve that runs in the test.
-type running struct {
-	url   string
-	log   *nettest.Output
-	stop  func()
-	ended chan int
-}
-
-// startServe starts firn serve with these flags, and more of the environment.
-// With clockEnv in it, the server has another clock.
-func startServe(t *testing.T, env map[string]string, args ...string) *running {
-	t.Helper()
-	a, _, stderr := serveApp(t)
-	byDefault := a.getenv
-	a.getenv = func(name string) string {
-		if v, ok := env[name]; ok {
-			return v
-		}
-		return byDefault(name)
-	}
-	a.clock = clockAhead(env[clockEnv])
-	logs, logsIn := io.Pipe()
-	a.stderr = io.MultiWriter(stderr, logsIn)
-	ctx, stop := context.WithCancel(t.Context())
-	r := &running{log: stderr, ended: make(chan int, 1)}
-	go func() {
-		r.ended <- run(ctx, a, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...))
-		logsIn.Close()
-	}()
-	stopped := false
-	r.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		stop()
-		if code := <-r.ended; code != exitFine {
-			t.Errorf("exit %d:\n%s", code, stderr)
-		}
-	}
-	lines := bufio.NewReader(logs)
-	url, err := urlIn(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go io.Copy(io.Discard, logs)
-	r.url = url
-	t.Cleanup(r.stop)
-	return r
-}
 
 // TestUnusualMethods: a request of HTTP whose method no server has is answered
 // as one, on the port that serves RESP too.
@@ -106,25 +53,6 @@ func (r *running) lines(key, value string) (all []map[string]any) {
 		}
 	}
 	return all
-}
-
-// post asks for an ID.
-func (r *running) post(t *testing.T, name string, header ...string) (status int, h http.Header, body string) {
-	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/sequencers/"+name+"/next", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		q.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, resp.Header, string(text)
 }
 
 // twoServers are two servers of one store with one node ID. The first has it,
@@ -264,42 +192,18 @@ func TestServeReload(t *testing.T) {
 	if err := os.WriteFile(file, []byte("log: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --node 3 --config "+file)
-	logs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	lines := bufio.NewScanner(logs)
-	url := ""
-	next := func(msg string) map[string]any {
-		t.Helper()
-		for lines.Scan() {
-			var m map[string]any
-			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasPrefix(fmt.Sprint(m["msg"]), msg) {
-				return m
-			}
-		}
-		t.Fatalf("the log ended: %v", lines.Err())
-		return nil
-	}
-	url = fmt.Sprint(next("serving")["url"])
+	r := startProcess(t, "127.0.0.1:0", "--node 3 --config", file)
 	if err := os.WriteFile(file, []byte("log: {format: json, level: debug}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	next("configuration reloaded")
-	r := &running{url: url}
+	r.await(t, "configuration reloaded")
 	_, header, _ := r.post(t, "orders")
-	if line := next("request"); line["request_id"] != header.Get("X-Request-Id") || line["level"] != "DEBUG" {
-		t.Errorf("%v, want the ID %s", line, header.Get("X-Request-Id"))
+	id := header.Get("X-Request-Id")
+	r.await(t, id)
+	if lines := r.lines("request_id", id); len(lines) == 0 || lines[0]["level"] != "DEBUG" {
+		t.Errorf("%v, want a line of the request %s", lines, id)
 	}
 }

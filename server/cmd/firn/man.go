@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 func newMan(a *app) *cobra.Command {
@@ -73,100 +72,25 @@ func subcommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
 }
 
-// writePage writes the manual page of one command in the language of man(7). It
-// has no date, so that a version's page is always the same. The help is plain
-// text, not Markdown, which cobra's own generators expect.
+// writePage writes the manual page of one command in the language of man(7): its
+// help, as it is. It has no date, so that a version's page is always the same.
+// The help is plain text, not Markdown, which cobra's own generators expect.
 func writePage(w io.Writer, cmd *cobra.Command) error {
-	p := &page{}
+	var b strings.Builder
+	section := func(name, text string) {
+		fmt.Fprintf(&b, ".SH %s\n.nf\n", name)
+		for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			fmt.Fprintf(&b, "%s\n", roff(line))
+		}
+		b.WriteString(".fi\n")
+	}
 	cmd.InitDefaultHelpFlag()
-	p.line(`.TH "%s" 1 "" "firn %s" "Firn"`, roff(strings.ToUpper(pageName(cmd))), roff(buildOf().Version))
-	p.line(".SH NAME")
-	p.line(`%s \- %s`, roff(pageName(cmd)), roff(cmd.Short))
-	p.line(".SH SYNOPSIS")
-	p.line(`\fB%s\fR`, roff(cmd.UseLine()))
-	p.line(".SH DESCRIPTION")
-	p.text(cmp.Or(cmd.Long, cmd.Short+"."))
-	subs := subcommands(cmd)
-	if len(subs) > 0 {
-		p.line(".SH COMMANDS")
-		for _, sub := range subs {
-			p.line(".TP\n\\fB%s\\fR(1)", roff(pageName(sub)))
-			p.line("%s", roff(sub.Short))
-		}
-	}
-	if cmd.HasAvailableFlags() {
-		p.line(".SH OPTIONS")
-		cmd.Flags().VisitAll(p.flag)
-	}
-	if cmd.Example != "" {
-		p.line(".SH EXAMPLES")
-		p.text(cmd.Example)
-	}
-	if cmd.HasParent() {
-		p.line(".SH SEE ALSO")
-		p.line(`\fB%s\fR(1)`, roff(pageName(cmd.Parent())))
-	}
-	_, err := io.WriteString(w, p.String())
+	fmt.Fprintf(&b, ".TH \"%s\" 1 \"\" \"firn %s\" \"Firn\"\n", roff(strings.ToUpper(pageName(cmd))), roff(buildOf().Version))
+	section("NAME", pageName(cmd)+" - "+cmd.Short)
+	section("DESCRIPTION", cmp.Or(cmd.Long, cmd.Short+"."))
+	section("USAGE", strings.TrimPrefix(cmd.UsageString(), "Usage:"))
+	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// A page is a manual page in progress.
-type page struct{ strings.Builder }
-
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-// text writes paragraphs. Indented lines stay unchanged.
-func (p *page) text(text string) {
-	verbatim := false
-	set := func(to bool) {
-		switch {
-		case to && !verbatim:
-			p.line(".PP\n.RS 4\n.nf")
-		case !to && verbatim:
-			p.line(".fi\n.RE")
-		}
-		verbatim = to
-	}
-	blank := true
-	for line := range strings.SplitSeq(text, "\n") {
-		if line == "" {
-			blank = true
-			continue
-		}
-		was := verbatim
-		set(strings.HasPrefix(line, "  "))
-		switch {
-		case blank && verbatim && was:
-			p.line("")
-		case blank && !verbatim, was && !verbatim:
-			p.line(".PP")
-		}
-		blank = false
-		p.line("%s", roff(strings.TrimPrefix(line, "  ")))
-	}
-	set(false)
-}
-
-// flag writes what --help shows of a flag.
-func (p *page) flag(f *pflag.Flag) {
-	if f.Hidden {
-		return
-	}
-	kind, usage := pflag.UnquoteUsage(f)
-	name := `\fB\-\-` + roff(f.Name) + `\fR`
-	if f.Shorthand != "" {
-		name = `\fB\-` + roff(f.Shorthand) + `\fR, ` + name
-	}
-	if kind != "" {
-		name += ` \fI` + roff(kind) + `\fR`
-	}
-	switch f.DefValue {
-	case "", "0", "0s", "false", "[]":
-	default:
-		usage += " (default " + f.DefValue + ")"
-	}
-	p.line(".TP\n%s", name)
-	p.line("%s", roff(usage))
 }
 
 // roffSpecial replaces characters that have a meaning to man, or that it would

@@ -43,7 +43,7 @@ func TestManPages(t *testing.T) {
 	if code := run(t.Context(), a, []string{"man", "sequencer", "create"}); code != 0 {
 		t.Fatalf("firn man sequencer create exits with %d\n%s", code, stderr)
 	}
-	for _, want := range []string{`.TH "FIRN\-SEQUENCER\-CREATE" 1`, ".SH OPTIONS", `\fB\-\-window\fR`, `\fBfirn\-sequencer\fR(1)`} {
+	for _, want := range []string{`.TH "FIRN\-SEQUENCER\-CREATE" 1`, `firn\-sequencer\-create \- Create a sequencer`, `      \-\-window duration `} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the page has no %q:\n%s", want, stdout)
 		}

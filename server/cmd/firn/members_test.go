@@ -24,7 +24,7 @@ func TestMemberList(t *testing.T) {
 	}
 	want := make(map[string]uint64) // node IDs of addresses
 	for range 2 {
-		url := startServing(t, "--store", store)
+		url := startServe(t, nil, "--store", store).url
 		resp, err := http.Post(url+"/v1/sequencers/orders/next", "", nil)
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatal(resp, err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -72,57 +71,29 @@ func (m *mendCmd) run(ctx context.Context, a *app, s grant.Store, args []string,
 		}
 	}
 	complete := true
-	var unsure []*unsureError
 	var failure error
 	for i, name := range list {
 		if i > 0 && !m.asJSON {
 			fmt.Fprintln(a.stdout)
 		}
 		all, err := each(ctx, s, name)
-		var u *unsureError
 		switch {
-		case errors.As(err, &u):
-			unsure = append(unsure, u)
-			if len(list) > 1 {
-				a.complain("", err)
-			}
-		case err != nil && (len(list) == 1 || ctx.Err() != nil):
-			return err
-		case err != nil: // continue: the others need it as well
-			a.complain("", err)
-			failure = failed("resolve the errors above and run it again", "not all sequencers could be %s", m.done)
-		default:
+		case err == nil:
 			complete = complete && all
+		case len(list) == 1 || ctx.Err() != nil:
+			return err
+		default: // continue: the others need it as well
+			a.report(storeError(err))
+			failure = &exitError{exitCode(err), fmt.Errorf("not all sequencers could be %s", m.done), "resolve the errors above and run it again"}
 		}
 	}
 	if !m.apply {
 		a.note("nothing was written; use --apply to write")
 	}
-	switch {
-	case failure != nil:
-		return failure
-	case len(unsure) > 0:
-		return needWindow(unsure, len(list))
-	case !complete:
+	if failure == nil && !complete {
 		return answerNo()
 	}
-	return nil
-}
-
-// needWindow returns the error for sequencers that were not fenced; of is the
-// total.
-func needWindow(unsure []*unsureError, of int) error {
-	known := time.Duration(0)
-	var names []string
-	for _, u := range unsure {
-		known = max(known, u.known)
-		names = append(names, u.name)
-	}
-	hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, add --restored TIME with the time of the restore", known)
-	if of == 1 {
-		return misuse(hint, "%w", unsure[0])
-	}
-	return misuse(strings.Replace(hint, "that it ever", "that any of them ever", 1), "these sequencers were not fenced: %s", strings.Join(names, ", "))
+	return failure
 }
 
 // addDamaged adds records that cannot be read.

@@ -27,7 +27,7 @@ type nodeRunCmd struct {
 }
 
 func newNodeRun(a *app) *cobra.Command {
-	n := &nodeRunCmd{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logFlags: logFlags{logFormat: "text"}}
+	n := &nodeRunCmd{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logFlags: logFlags{logFormat: "text", logLevel: "info"}}
 	cmd := &cobra.Command{
 		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
 		Short: "Run a program with a node ID that no other program holds",

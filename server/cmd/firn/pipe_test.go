@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // pipeBuf is PIPE_BUF on Linux: how much a pipe takes at once.
@@ -21,48 +19,9 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Processes that write into one pipe keep each other's lines whole: every write
-// has whole lines, and no more than a pipe takes at once.
-func TestWritesFitIntoPipes(t *testing.T) {
-	for _, r := range []record{
-		recordOf(form.Of(firn.Decimal), false),
-		recordOf(form.Of(firn.Hex), true),
-		recordOf(form.Of(firn.Base62), false),
-		recordOf(form.Of(firn.Raw), false),
-	} {
-		for _, count := range []uint64{1, 215, 10_000} {
-			var want []byte
-			next := firn.ID(117840900191665930)
-			fill := func(_ context.Context, ids []firn.ID) error {
-				for i := range ids {
-					ids[i] = next
-					want = r.append(want, next)
-					next++
-				}
-				return nil
-			}
-			var got pieces
-			if err := stream(t.Context(), &got, fill, r.append, count); err != nil {
-				t.Fatal(err)
-			}
-			if all := bytes.Join(got, nil); !bytes.Equal(all, want) {
-				t.Errorf("%+v, %d IDs: %d bytes were written, want %d others", r, count, len(all), len(want))
-			}
-			for _, b := range got {
-				whole := bytes.HasSuffix(b, []byte("\n"))
-				if r.format.Is(firn.Raw) {
-					whole = len(b)%8 == 0
-				}
-				if len(b) == 0 || len(b) > pipeBuf || !whole {
-					t.Errorf("%+v, %d IDs: a write of %d bytes that ends with %q", r, count, len(b), b[max(0, len(b)-30):])
-				}
-			}
-		}
-	}
-}
-
-// TestRecordsFitIntoPipes is the same for the commands that answer a record for
-// each line that they read.
+// TestRecordsFitIntoPipes: processes that write into one pipe keep each other's
+// lines whole: every write has whole lines, and no more than a pipe takes at
+// once.
 func TestRecordsFitIntoPipes(t *testing.T) {
 	const count = 3000
 	var ids, lines, raw []byte
@@ -83,6 +42,9 @@ func TestRecordsFitIntoPipes(t *testing.T) {
 		{stdin: ids, args: []string{"inspect", "--layout", "default", "--json", "-"}},
 		{stdin: ids, args: []string{"inspect", "--layout", "default", "-"}},
 		{stdin: lines, args: []string{"compose", "-"}},
+		{args: []string{"next", "--node", "1", "-n", "3000"}},
+		{args: []string{"next", "--node", "1", "-n", "3000", "--format", "hex", "--json"}},
+		{args: []string{"next", "--node", "1", "-n", "3000", "--format", "raw"}, raw: true},
 	} {
 		a, _, stderr := serveApp(t)
 		var got pieces
@@ -92,6 +54,13 @@ func TestRecordsFitIntoPipes(t *testing.T) {
 		}
 		if len(got) < 2 {
 			t.Errorf("%q: %d writes, want several", test.args, len(got))
+		}
+		records := bytes.Count(bytes.Join(got, nil), []byte("\n"))
+		if test.raw {
+			records = len(bytes.Join(got, nil)) / 8
+		}
+		if records < count {
+			t.Errorf("%q: %d records, want %d", test.args, records, count)
 		}
 		for _, b := range got {
 			whole := bytes.HasSuffix(b, []byte("\n"))

@@ -89,21 +89,11 @@ func bitsTitle(total int) string {
 	return fmt.Sprintf("%d bits", total)
 }
 
-// lacking shows by how many bits the plan falls short, and what would fit.
+// lacking shows by how many bits the plan falls short.
 func (p *plan) lacking(w io.Writer, l look, total int) {
 	least := p.least()
 	fmt.Fprintf(w, "%s\n", l.bold(bitsTitle(total)))
 	fmt.Fprintf(w, "%s time %d, node %d and sequence %d are %d bits, %d too many\n", l.red("none fits:"), least.time, least.node, least.seq, least.total(), least.total()-total)
-	say := func(what string, left int, text func(int) string) {
-		if left >= 0 {
-			fmt.Fprintf(w, "  %s\n", what+" "+text(left))
-		}
-	}
-	say("with these years and nodes:", total-least.time-least.node, func(n int) string { return count(math.Exp2(float64(n))*1000) + " IDs/s per node" })
-	say("with these years and this rate:", total-least.time-least.seq, func(n int) string { return power(n) + " nodes" })
-	say("with these nodes and this rate:", total-least.node-least.seq, func(n int) string {
-		return inspect.Span(math.Exp2(float64(n))/1000) + " from 2026 on"
-	})
 }
 
 // A split is the number of bits of each field; a tick is a millisecond.

@@ -46,19 +46,10 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			if column != "" && asJSON {
 				return misuse("leave one of them out", "--sql and --json exclude each other")
 			}
-			if !cmd.Flags().Changed("format") {
-				format = form.Of(layout.Format())
-			}
 			if layout.ReadOnly() {
 				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
 			}
-			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("", "--format %s: %w", &format, inspect.Plain(err))
-			}
-			if format.IsVeiled() {
-				return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
-			}
-			if err := usePrefix(&format, "format", prefix); err != nil {
+			if err := outputForm(cmd, &format, layout, prefix); err != nil {
 				return err
 			}
 			if format.Is(firn.Raw) {

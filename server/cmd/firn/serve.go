@@ -53,6 +53,7 @@ type serveCmd struct {
 	forwardTo      []string
 	forwardToken   string // path of the file
 	veilKeys       string // likewise
+	opened         openedFiles
 	layout         firn.Layout
 	anyLayout      bool // the given layout could not be read
 	store          string
@@ -82,7 +83,7 @@ func newServeCmd() *serveCmd {
 		maxNames:       server.DefaultMaxNames,
 		requestTimeout: server.DefaultLimit,
 		drainTimeout:   15 * time.Second,
-		logFlags:       logFlags{logFormat: "text"},
+		logFlags:       logFlags{logFormat: "text", logLevel: "info"},
 		limitFlags:     newLimitFlags(),
 		traceFlags:     newTraceFlags(),
 		create:         true,
@@ -200,15 +201,10 @@ func (s *serveCmd) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
 	log := s.logger(a)
-	for _, v := range unknownVars(a.environment(), s.node) {
-		text := []any{"name", v.name}
-		if v.near != "" {
-			text = append(text, "hint", "did you mean "+v.near+"?")
-		}
-		log.Warn("ignoring unknown environment variable", text...)
+	for _, name := range unknownVars(a.environment(), s.node) {
+		log.Warn("ignoring unknown environment variable", "name", name)
 	}
-	// The server warns of what is dangerous in the files.
-	if err := append(wrong, s.checkFiles(nil)...).error(s.from); err != nil {
+	if err := append(wrong, s.checkFiles()...).error(s.from); err != nil {
 		return err
 	}
 	// A server without files to reload handles SIGHUP too: the signal would end
@@ -298,10 +294,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 	c = server.Config{
 		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
-		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken,
-	}
-	if c.VeilKeys, err = readVeilKeys(s.veilKeys); err != nil {
-		return c, err
+		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
 	}
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = (*server.TLS)(&s.tls)

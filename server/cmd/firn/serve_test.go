@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,12 +10,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +59,14 @@ func testStore(t *testing.T) string {
 	return "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true"
 }
 
+// runLine runs a command in the test.
+func runLine(t *testing.T, args string) (code int, out string) {
+	t.Helper()
+	a, stdout, stderr := serveApp(t)
+	code = run(t.Context(), a, strings.Fields(args))
+	return code, stdout.String() + stderr.String()
+}
+
 // urlIn finds the address in the lines of a log in JSON.
 func urlIn(log io.Reader) (string, error) {
 	lines := bufio.NewScanner(log)
@@ -78,61 +82,108 @@ func urlIn(log io.Reader) (string, error) {
 	return "", fmt.Errorf("the log ended: %w", lines.Err())
 }
 
-// The program as a user starts and stops it: its own process, a free port, a
-// request, and a signal.
-func TestServeProcess(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows cannot send a program SIGTERM")
+// A running is a firn serve that runs in the test.
+type running struct {
+	url   string
+	log   *nettest.Output
+	stop  func()
+	ended chan int
+}
+
+// startServe starts firn serve with these flags, and more of the environment.
+// With clockEnv in it, the server has another clock.
+func startServe(t *testing.T, env map[string]string, args ...string) *running {
+	t.Helper()
+	a, _, stderr := serveApp(t)
+	byDefault := a.getenv
+	a.getenv = func(name string) string {
+		if v, ok := env[name]; ok {
+			return v
+		}
+		return byDefault(name)
 	}
-	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "FIRN_TEST_SERVE=serve --listen 127.0.0.1:0 --log-format json --node 7")
-		var stdout bytes.Buffer
-		cmd.Stdout = &stdout
-		stderr, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
+	a.clock = clockAhead(env[clockEnv])
+	logs, logsIn := io.Pipe()
+	a.stderr = io.MultiWriter(stderr, logsIn)
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{log: stderr, ended: make(chan int, 1)}
+	go func() {
+		r.ended <- run(ctx, a, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...))
+		logsIn.Close()
+	}()
+	stopped := false
+	r.stop = func() {
+		if stopped {
+			return
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer cmd.Process.Kill()
-		url, err := urlIn(stderr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasSuffix(url, ":0") {
-			t.Errorf("the log says %s, not the port that was chosen", url)
-		}
-
-		resp, err := http.Post(url+"/v1/sequencers/orders/next", "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var v struct{ IDs []firn.ID }
-		err = json.NewDecoder(resp.Body).Decode(&v)
-		resp.Body.Close()
-		if err != nil || len(v.IDs) != 1 {
-			t.Fatalf("%+v, %v", v, err)
-		}
-		if parts, err := firn.Default().Decompose(v.IDs[0]); err != nil || parts.Node != 7 {
-			t.Errorf("the ID %v has parts %+v, %v, want node 7", v.IDs[0], parts, err)
-		}
-
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		rest, _ := io.ReadAll(stderr)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("after %v: %v, want exit 0", sig, err)
-		}
-		if !strings.Contains(string(rest), `"msg":"stopped"`) {
-			t.Errorf("after %v, the log ends with %s", sig, rest)
-		}
-		if stdout.Len() != 0 {
-			t.Errorf("it printed %s, want nothing", &stdout)
+		stopped = true
+		stop()
+		if code := <-r.ended; code != exitFine {
+			t.Errorf("exit %d:\n%s", code, stderr)
 		}
 	}
+	lines := bufio.NewReader(logs)
+	url, err := urlIn(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, logs)
+	r.url = url
+	t.Cleanup(r.stop)
+	return r
+}
+
+// await waits until the log has a text.
+func (r *running) await(t *testing.T, text string) {
+	t.Helper()
+	for begin := time.Now(); !strings.Contains(r.log.String(), text); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatalf("the log has no %q: %s", text, r.log)
+		}
+	}
+}
+
+// post asks for an ID.
+func (r *running) post(t *testing.T, name string, header ...string) (status int, h http.Header, body string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/sequencers/"+name+"/next", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		q.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(text)
+}
+
+// servePipes runs a server without a store until stop, on connections that the
+// test adds.
+func servePipes(t *testing.T, s *serveCmd) (listener *nettest.Pipes, stderr *nettest.Output, stop func(), ended chan error) {
+	t.Helper()
+	a, _, stderr := serveApp(t)
+	s.node = "0"
+	log := s.logger(a)
+	t.Cleanup(a.log.Close)
+	c, err := s.server(t.Context(), a, log, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	listener, ended = nettest.NewPipes(), make(chan error, 1)
+	go func() {
+		ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
+	}()
+	return listener, stderr, stop, ended
 }
 
 // Requests that wait when the server stops get their IDs. Those that take
@@ -147,33 +198,10 @@ func TestServeDrain(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-			a, _, stderr := serveApp(t)
-			s := serveCmd{
-				layout:         firn.MustParseLayout("bits=time:40.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"),
-				node:           "0",
-				maxNames:       1,
-				requestTimeout: time.Hour,
-				drainTimeout:   row.drain,
-				logFlags:       logFlags{logFormat: "text"},
-				limitFlags:     newLimitFlags(),
-				maxConns:       10,
-			}
-			log := s.logger(a)
-			defer a.log.Close()
-			c, err := s.server(t.Context(), a, log, func(error) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			srv, err := server.New(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			listener := nettest.NewPipes()
-			ended := make(chan error, 1)
-			go func() {
-				ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
-			}()
+			s := newServeCmd()
+			s.layout = firn.MustParseLayout("bits=time:40.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z")
+			s.requestTimeout, s.drainTimeout = time.Hour, row.drain
+			listener, stderr, stop, ended := servePipes(t, s)
 
 			client, conn := net.Pipe()
 			listener.Add(conn)
@@ -182,7 +210,7 @@ func TestServeDrain(t *testing.T) {
 			stop()
 			answer, _ := io.ReadAll(client)
 			client.Close()
-			err = <-ended
+			err := <-ended
 			if got := exitCode(err); got != row.code {
 				t.Errorf("drain %v: exit %d (%v), want %d\n%s", row.drain, got, err, row.code, stderr)
 			}
@@ -203,33 +231,9 @@ func TestServeDrain(t *testing.T) {
 func TestServeDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		a, _, stderr := serveApp(t)
-		s := serveCmd{
-			layout:         firn.Default(),
-			node:           "0",
-			maxNames:       1,
-			requestTimeout: time.Second,
-			drainDelay:     10 * time.Second,
-			drainTimeout:   time.Second,
-			limitFlags:     newLimitFlags(),
-			maxConns:       10,
-		}
-		log := s.logger(a)
-		defer a.log.Close()
-		c, err := s.server(t.Context(), a, log, func(error) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv, err := server.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		listener := nettest.NewPipes()
-		ended := make(chan error, 1)
-		go func() {
-			ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
-		}()
+		s := newServeCmd()
+		s.requestTimeout, s.drainDelay, s.drainTimeout = time.Second, 10*time.Second, time.Second
+		listener, stderr, stop, ended := servePipes(t, s)
 		want := func(path string, want int) {
 			t.Helper()
 			client, conn := net.Pipe()
@@ -351,23 +355,8 @@ func TestServeFlags(t *testing.T) {
 		{nil, "ids.example", "", anyNode, 421, false},
 		{[]string{"--insecure"}, "ids.example", "default", anyNode, 200, true},
 	} {
-		args := append([]string{"serve", "--listen", "localhost:0", "--log-format", "json"}, row.args...)
-		a, _, stderr := serveApp(t)
-		logs, logsIn := io.Pipe()
-		a.stderr = io.MultiWriter(stderr, logsIn)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan int, 1)
-		go func() {
-			ended <- run(ctx, a, args)
-			logsIn.Close()
-		}()
-		url, err := urlIn(logs)
-		if err != nil {
-			t.Fatalf("%q: %v", row.args, err)
-		}
-		go io.Copy(io.Discard, logs)
-
-		r, _ := http.NewRequest("GET", url+"/v1/sequencers/orders/next?format=dec", nil)
+		server := startServe(t, nil, row.args...)
+		r, _ := http.NewRequest("GET", server.url+"/v1/sequencers/orders/next?format=dec", nil)
 		r.Host = row.host
 		r.Header.Set("Accept", "text/plain")
 		resp, err := http.DefaultClient.Do(r)
@@ -388,28 +377,14 @@ func TestServeFlags(t *testing.T) {
 				t.Errorf("%q: the ID %v has parts %+v, %v, want node %d", row.args, id, parts, err, row.node)
 			}
 		}
-		stop()
-		if got := <-ended; got != exitFine {
-			t.Errorf("%q: exit %d, want 0: %s", row.args, got, stderr)
-		}
+		server.stop()
+		stderr := server.log
 		isStatic := slices.Contains(row.args, "--node") && !slices.Contains(row.args, "--store")
 		if got := strings.Contains(stderr.String(), "static node"); got != isStatic {
 			t.Errorf("%q: the log says that the node is static: %t, want %t:\n%s", row.args, got, isStatic, stderr)
 		}
 		if got := strings.Contains(stderr.String(), "insecure"); got != row.isInsecure {
 			t.Errorf("%q: the log is\n%s", row.args, stderr)
-		}
-	}
-}
-
-func TestServeHelp(t *testing.T) {
-	a, stdout, _ := serveApp(t)
-	if got := run(t.Context(), a, []string{"serve", "--help"}); got != exitFine {
-		t.Errorf("exit %d, want 0", got)
-	}
-	for _, text := range []string{"same IDs", "curl", "--insecure", "127.0.0.1:3476", "SIGTERM"} {
-		if !strings.Contains(stdout.String(), text) {
-			t.Errorf("the help does not say %q", text)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -427,46 +426,22 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 // A second signal ends the server while it drains, and the log line about the
 // first one explains that.
 func TestServeSecondSignal(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
-	defer cancel()
-	cmd := firnCommand(ctx, "serve --listen 127.0.0.1:0 --log-format json --node 7 --drain-delay 1h")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	p := startProcess(t, "127.0.0.1:0", "--node 7 --drain-delay 1h")
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.await(t, "a second signal stops the server at once, without giving node IDs back")
+	if lines := p.lines("hint", "a second signal stops the server at once, without giving node IDs back"); len(lines) != 1 || !strings.HasPrefix(fmt.Sprint(lines[0]["msg"]), "draining") {
+		t.Errorf("the hint is in the lines %v, want the first after a signal", lines)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
-	lines := bufio.NewReader(stderr)
-	for signalled := false; ; {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("the log ended: %v", err)
-		}
-		if !signalled && strings.Contains(line, `"msg":"serving"`) {
-			signalled = true
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-		}
-		if strings.Contains(line, "draining") {
-			if want := "a second signal stops the server at once, without giving node IDs back"; !strings.Contains(line, want) {
-				t.Errorf("the first line after a signal is %s, want %q", line, want)
-			}
-			break
-		}
-	}
-	ended := make(chan struct{})
-	go func() { _, _ = io.Copy(io.Discard, lines); close(ended) }()
-	for alive := true; alive; { // one that comes before the line's own is of no effect
-		_ = cmd.Process.Signal(syscall.SIGTERM)
+	for alive, begin := true, time.Now(); alive && time.Since(begin) < nettest.Patience; { // one that comes before the line's own is of no effect
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-ended:
+		case <-p.ended:
 			alive = false
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); ctx.Err() != nil || !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
-		t.Errorf("after the second signal: %v, want that it ended by it", err)
+	p.stop()
+	if by := p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); by != syscall.SIGTERM {
+		t.Errorf("after the second signal it ended by %v, want SIGTERM", by)
 	}
 }

@@ -129,24 +129,6 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// keep leaves only these columns, for a terminal that is too narrow for all.
-func (t *table) keep(columns ...int) {
-	pick := func(row []string) (kept []string) {
-		for _, i := range columns {
-			kept = append(kept, row[i])
-		}
-		return kept
-	}
-	right := make(map[int]bool)
-	for to, from := range columns {
-		right[to] = t.right[from]
-	}
-	t.head, t.right = pick(t.head), right
-	for i := range t.rows {
-		t.rows[i] = pick(t.rows[i])
-	}
-}
-
 func (t *table) print(w io.Writer, l look) {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {

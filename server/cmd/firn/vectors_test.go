@@ -66,100 +66,53 @@ func rowsOf[T any](t *testing.T, name string) []T {
 	return rows
 }
 
-// linesOf is the output of a command as lines.
-func linesOf(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
-
 // TestVectorIDs sends every ID of the real systems through compose, inspect and
-// convert, as a stream of lines.
+// convert, as a stream of lines for each layout.
 func TestVectorIDs(t *testing.T) {
 	all := 0
 	for _, name := range []string{"boundary", "flake-idgen", "hazelcast", "lable", "snowcast"} {
 		file := name + ".ndjson"
-		rows := rowsOf[vector](t, file)
-		all += len(rows)
-
-		// compose: numbers in one line, strings in the next.
-		var in strings.Builder
-		for i, v := range rows {
-			quote := ""
-			if i%2 == 1 {
-				quote = `"`
+		byLayout := make(map[string][]vector)
+		for _, v := range rowsOf[vector](t, file) {
+			byLayout[v.layout()] = append(byLayout[v.layout()], v)
+		}
+		for layout, rows := range byLayout {
+			all += len(rows)
+			var records, composed, dec, hex, base62 strings.Builder
+			for i, v := range rows {
+				quote := []string{"", `"`}[i%2] // numbers and strings
+				fmt.Fprintf(&records, "{\"layout\":%q,\"time_ms\":%[2]s%s%[2]s,\"node\":%[2]s%[4]s%[2]s,\"seq\":%[2]s%[5]s%[2]s}\n", layout, quote, v.TimeMS, v.Node, v.Seq)
+				fmt.Fprintf(&composed, "{\"dec\":%q,\"hex\":%q}\n", v.Dec, v.Hex)
+				fmt.Fprintln(&dec, v.Dec)
+				fmt.Fprintln(&hex, "0x"+v.Hex)
+				fmt.Fprintln(&base62, v.Base62)
 			}
-			fmt.Fprintf(&in, "{\"layout\":%q,\"time_ms\":%s%s%s,\"node\":%s%s%s,\"seq\":%s%s%s}\n", v.layout(),
-				quote, v.TimeMS, quote, quote, v.Node, quote, quote, v.Seq, quote)
-		}
-		stdout, stderr, code := runFirn(t, in.String(), "compose", "-")
-		if code != exitFine || stderr != "" {
-			t.Errorf("firn compose - of %s ends with %d: %s", file, code, stderr)
-		}
-		got := linesOf(stdout)
-		if len(got) != len(rows) {
-			t.Fatalf("firn compose - of %s gives %d lines, want %d", file, len(got), len(rows))
-		}
-		for i, v := range rows {
-			if want := fmt.Sprintf(`{"dec":"%s","hex":"%s"}`, v.Dec, v.Hex); got[i] != want {
-				t.Errorf("%s row %d: compose gives %s, want %s", file, i+1, got[i], want)
-			}
-		}
-		t.Logf("vectors: cli compose %s %d rows", file, len(rows))
-
-		// inspect: a stream for every layout, in decimal and in hexadecimal.
-		inspected := 0
-		for _, layout := range layoutsOf(rows) {
-			var mine []vector
-			var dec, hex strings.Builder
-			for _, v := range rows {
-				if v.layout() == layout {
-					mine = append(mine, v)
-					fmt.Fprintln(&dec, v.Dec)
-					fmt.Fprintln(&hex, "0x"+v.Hex)
-				}
-			}
+			converts(t, file, records.String(), composed.String(), "compose", "-")
 			for _, in := range []string{dec.String(), hex.String()} {
 				stdout, stderr, code := runFirn(t, in, "inspect", "--layout", layout, "--json", "-")
-				got := linesOf(stdout)
-				if code != exitFine || stderr != "" || len(got) != len(mine) {
-					t.Fatalf("firn inspect --layout %s --json - ends with %d and %d lines, want %d: %s", layout, code, len(got), len(mine), stderr)
+				got := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+				if code != exitFine || stderr != "" || len(got) != len(rows) {
+					t.Fatalf("firn inspect --layout %s --json - ends with %d and %d lines, want %d: %s", layout, code, len(got), len(rows), stderr)
 				}
-				for i, v := range mine {
+				for i, v := range rows {
 					checkInspected(t, file, v, got[i])
 				}
 			}
-			inspected += len(mine)
-		}
-		if inspected != len(rows) {
-			t.Errorf("inspect has read %d rows of %s, want %d", inspected, file, len(rows))
-		}
-		t.Logf("vectors: cli inspect %s %d rows", file, inspected)
-
-		if name == "boundary" {
-			var dec, base62 strings.Builder
-			for _, v := range rows {
-				fmt.Fprintln(&dec, v.Dec)
-				fmt.Fprintln(&base62, v.Base62)
+			if name == "boundary" {
+				converts(t, file, dec.String(), base62.String(), "convert", "--from", "dec", "--to", "base62", "-")
+				converts(t, file, base62.String(), dec.String(), "convert", "--from", "base62", "--to", "dec", "-")
 			}
-			for _, c := range []struct{ from, to, in, want string }{
-				{"dec", "base62", dec.String(), base62.String()},
-				{"base62", "dec", base62.String(), dec.String()},
-			} {
-				if stdout, stderr, code := runFirn(t, c.in, "convert", "--from", c.from, "--to", c.to, "-"); code != exitFine || stdout != c.want {
-					t.Errorf("firn convert --from %s --to %s of %s ends with %d and differs: %s", c.from, c.to, file, code, stderr)
-				}
-			}
-			t.Logf("vectors: cli convert %s %d rows", file, len(rows))
 		}
 	}
 	t.Logf("report: cli: %d vectors of real systems through compose and inspect", all)
 }
 
-func layoutsOf(rows []vector) []string {
-	var layouts []string
-	for _, v := range rows {
-		if l := v.layout(); !slices.Contains(layouts, l) {
-			layouts = append(layouts, l)
-		}
+// converts wants that output of a command.
+func converts(t *testing.T, file, in, want string, args ...string) {
+	t.Helper()
+	if stdout, stderr, code := runFirn(t, in, args...); code != exitFine || stdout != want {
+		t.Errorf("firn %q of %s ends with %d: %s\n got %q\nwant %q", args, file, code, stderr, stdout, want)
 	}
-	return layouts
 }
 
 // checkInspected compares a line of inspect with the row. What is above 2^53
@@ -222,15 +175,8 @@ func TestVectorBases(t *testing.T) {
 		if ints.Len() == 0 {
 			continue
 		}
-		for _, c := range []struct{ from, to, in, want string }{
-			{"dec", format, ints.String(), texts.String()},
-			{format, "dec", texts.String(), ints.String()},
-		} {
-			stdout, stderr, code := runFirn(t, c.in, "convert", "--from", c.from, "--to", c.to, "-")
-			if code != exitFine || stdout != c.want {
-				t.Errorf("firn convert --from %s --to %s ends with %d: %s\n got %q\nwant %q", c.from, c.to, code, stderr, stdout, c.want)
-			}
-		}
+		converts(t, file, ints.String(), texts.String(), "convert", "--from", "dec", "--to", format, "-")
+		converts(t, file, texts.String(), ints.String(), "convert", "--from", format, "--to", "dec", "-")
 	}
 	if read != len(rows) {
 		t.Errorf("convert has read %d rows of %s, want %d", read, file, len(rows))

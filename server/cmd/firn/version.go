@@ -17,37 +17,19 @@ import (
 //go:embed licenses.txt
 var licenses string
 
-// A build is what is known about the build of this program. Unknown fields are
-// left out: make builds without the Go command's record of the commit and the
-// tree, and puts git's description into the version.
+// A build is what is known about the build of this program.
 type build struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`
-	Time     string `json:"time,omitempty"`     // time of the commit
-	Modified *bool  `json:"modified,omitempty"` // whether the tree had changes
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
 }
 
 // buildOf uses the linker's flag first, and then the Go command's record.
 func buildOf() build {
 	b := build{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if b.Version == "" && info.Main.Version != "(devel)" {
-			b.Version = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = s.Value
-			case "vcs.time":
-				b.Time = s.Value
-			case "vcs.modified":
-				modified := s.Value == "true"
-				b.Modified = &modified
-			}
-		}
+	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" && info.Main.Version != "(devel)" {
+		b.Version = info.Main.Version
 	}
 	b.Version = cmp.Or(b.Version, "devel")
 	return b

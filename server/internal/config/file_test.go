@@ -200,7 +200,7 @@ func TestBombs(t *testing.T) {
 		} else if len(err.Error()) > 10_000 {
 			t.Errorf("firn.yaml, %s: an error of %d bytes", what, len(err.Error()))
 		}
-		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
+		i, err := ImportHazelcast([]byte(text), "f", importNow)
 		if err == nil && (len(i.YAML) > 10_000 || strings.Contains(i.YAML, "root:")) {
 			t.Errorf("import, %s: %.100s", what, i.YAML)
 		}

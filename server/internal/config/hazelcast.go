@@ -76,19 +76,17 @@ var flakeKeys = []flakeKey{
 }
 
 // ImportHazelcast reads the Flake ID generators of a Hazelcast configuration,
-// of members or clients, in XML or YAML, in UTF-8, UTF-16 or ISO-8859-1. As in
-// Hazelcast, a name without a generator has the defaults. read returns the
-// files that this one imports; nil leaves them out. Layouts must be usable at
-// the time now. The result is a firn.yaml that Parse and Check accept. All
-// faults are reported at once.
-func ImportHazelcast(data []byte, name string, read func(resource string) ([]byte, error), now time.Time) (*Import, error) {
-	r := reader{read: read}
+// of members or clients, in XML or YAML. As in Hazelcast, a name without a
+// generator has the defaults. Files that this one imports are noted but not
+// read. Layouts must be usable at the time now. The result is a firn.yaml that
+// Parse and Check accept. All faults are reported at once.
+func ImportHazelcast(data []byte, name string, now time.Time) (*Import, error) {
+	var r reader
 	if err := r.file(data, name); err != nil {
 		return nil, err
 	}
-	if len(r.flakes) == 0 && r.unread > 0 {
-		return nil, fmt.Errorf("%s: no Flake ID generator found, and %d imported files could not be read: %s",
-			name, r.unread, r.notes[slices.IndexFunc(r.notes, func(n note) bool { return n.importance == noteImport })].text)
+	if len(r.flakes) == 0 && len(r.imports) > 0 {
+		return nil, fmt.Errorf("%s: no Flake ID generator found; it imports files that may have some: %s", name, strings.Join(r.imports, ", "))
 	}
 	w := writer{now: now, names: make(map[string]flake)}
 	w.text.WriteString("# Flake ID generators of Hazelcast as sequencers of Firn.\nsequencers:\n")

@@ -14,19 +14,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A reader collects the generators of a file and of the files that it imports.
+// A reader collects the generators of a file.
 type reader struct {
-	read   func(resource string) ([]byte, error)
-	files  []string // files being read, each imported by the one before
-	flakes []flake
-	notes  []note
-	others []string // keys that do not concern generators
-	unread int      // imported files that cannot be read
-	client bool
+	flakes  []flake
+	notes   []note
+	others  []string // keys that do not concern generators
+	imports []string // files that this one imports
+	client  bool
 }
-
-// mostImports bounds how deep imports can nest.
-const mostImports = 10
 
 // file reads a file.
 func (r *reader) file(data []byte, name string) error {
@@ -37,8 +32,6 @@ func (r *reader) file(data []byte, name string) error {
 	if !utf8.Valid(text) {
 		return fmt.Errorf("%s: not valid UTF-8; save it as UTF-8", name)
 	}
-	r.files = append(r.files, name)
-	defer func() { r.files = r.files[:len(r.files)-1] }()
 	if isXML(text) {
 		return r.xml(text, name)
 	}
@@ -50,26 +43,10 @@ func isXML(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("<"))
 }
 
-// imports reads an imported file, or notes that it cannot be read.
-func (r *reader) imports(resource string, at place) error {
-	var data []byte
-	err := errors.New("imports are not read")
-	switch {
-	case strings.Contains(resource, "${"):
-		err = errors.New("the name is a property of the Java process")
-	case slices.Contains(r.files, resource):
-		return fmt.Errorf("%s: %s imports itself", at, resource)
-	case len(r.files) > mostImports:
-		return fmt.Errorf("%s: more than %d files import each other", at, mostImports)
-	case r.read != nil:
-		data, err = r.read(resource)
-	}
-	if err != nil {
-		r.unread++
-		r.notes = append(r.notes, note{noteImport, fmt.Sprintf("%s: import of %s, which may have Flake ID generators: %v: import that file too", at, resource, err)})
-		return nil
-	}
-	return r.file(data, resource)
+// imported notes an import, which is not read.
+func (r *reader) imported(resource string, at place) {
+	r.imports = append(r.imports, resource)
+	r.notes = append(r.notes, note{noteImport, fmt.Sprintf("%s: import of %s, which may have Flake ID generators: import that file too", at, resource)})
 }
 
 // permissions notes permissions for generators.
@@ -149,9 +126,7 @@ func (r *reader) element(d *xml.Decoder, t xml.StartElement, at func() place) (e
 		r.flakes = append(r.flakes, f)
 		return nil
 	case "import":
-		if err := r.imports(attribute(t, "resource"), begin); err != nil {
-			return err
-		}
+		r.imported(attribute(t, "resource"), begin)
 	case "security":
 		count, err := countXML(d, "flake-id-generator-permission")
 		if err != nil {
@@ -303,9 +278,7 @@ func (r *reader) section(s pair, file string) error {
 		}
 	case "import":
 		for _, n := range s.value.Content {
-			if err := r.imports(resolved(n).Value, place{file, n.Line}); err != nil {
-				return err
-			}
+			r.imported(resolved(n).Value, place{file, n.Line})
 		}
 	case "security":
 		r.permissions(countYAML(s.value, "flake-id-generator"), at)

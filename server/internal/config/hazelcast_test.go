@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +47,7 @@ const hazelcastYAML = `hazelcast:
 func TestImport(t *testing.T) {
 	var before string
 	for name, text := range map[string]string{"xml": hazelcastXML, "yaml": hazelcastYAML} {
-		i, err := ImportHazelcast([]byte(text), name, nil, importNow)
+		i, err := ImportHazelcast([]byte(text), name, importNow)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -111,9 +109,9 @@ func TestImportFaults(t *testing.T) {
 		{"hazelcast: {}\nhazelcast: {}\n", "f:2: hazelcast is already on line 1"},
 		{"\xff\xfe<\x00h\x00", "not valid UTF-8; save it as UTF-8"},
 		{"hazelcast:\n  cluster-name: caf\xe9\n", "not valid UTF-8"},
-		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "imported files could not be read"},
+		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "it imports files that may have some: a.xml"},
 	} {
-		if i, err := ImportHazelcast([]byte(test.text), "f", nil, importNow); err == nil || !strings.Contains(err.Error(), test.want) {
+		if i, err := ImportHazelcast([]byte(test.text), "f", importNow); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %+v, %v, want %q", test.text, i, err, test.want)
 		}
 	}
@@ -134,7 +132,7 @@ func TestImportForms(t *testing.T) {
 		"whole":  "g: &g {a: {bits-node-id: 10}}\nhazelcast: {flake-id-generator: *g}",
 		"hex":    "hazelcast: {flake-id-generator: {a: {bits-node-id: 0xA}}}",
 	} {
-		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
+		i, err := ImportHazelcast([]byte(text), "f", importNow)
 		if err != nil || !strings.Contains(i.YAML, "  \"a\":\n    layout: \"hazelcast,node-bits=10,seq-bits=6\"\n") {
 			t.Errorf("%s: %v, %+v", name, err, i)
 		}
@@ -145,7 +143,7 @@ func TestImportForms(t *testing.T) {
 // default layout.
 func TestImportDefaults(t *testing.T) {
 	for _, text := range []string{"<hazelcast/>", "hazelcast: {}", "hazelcast:", "hazelcast:\n  flake-id-generator:\n", hazelcastXML} {
-		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
+		i, err := ImportHazelcast([]byte(text), "f", importNow)
 		if err != nil {
 			t.Fatal(text, err)
 		}
@@ -157,7 +155,7 @@ func TestImportDefaults(t *testing.T) {
 			t.Errorf("%s: any-other has %v", text, other.Layout)
 		}
 	}
-	i, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="default"><bits-node-id>9</bits-node-id></flake-id-generator></hazelcast>`), "f", nil, importNow)
+	i, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="default"><bits-node-id>9</bits-node-id></flake-id-generator></hazelcast>`), "f", importNow)
 	if err != nil || strings.Count(i.YAML, "default") != 1 {
 		t.Errorf("%v, %+v", err, i)
 	}
@@ -170,7 +168,7 @@ func TestImportNotes(t *testing.T) {
 <flake-id-generator name="n"><prefetch-validity-millis>-5</prefetch-validity-millis></flake-id-generator>
 <security><client-permissions><flake-id-generator-permission name="a"/><flake-id-generator-permission name="b"/></client-permissions></security>
 <import resource="classpath:more.xml"/></hazelcast>`
-	i, err := ImportHazelcast([]byte(text), "f", func(string) ([]byte, error) { return nil, errors.New("it is not a file") }, importNow)
+	i, err := ImportHazelcast([]byte(text), "f", importNow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,48 +185,17 @@ func TestImportNotes(t *testing.T) {
 		}
 	}
 	yaml := "hazelcast:\n  security:\n    client-permissions:\n      flake-id-generator:\n      - {name: a}\n      - {name: b}\n      - {name: c}\n"
-	if i, err := ImportHazelcast([]byte(yaml), "f", nil, importNow); err != nil || len(i.Notes) != 1 || !strings.Contains(i.Notes[0], "f:2: security has 3 permissions") {
+	if i, err := ImportHazelcast([]byte(yaml), "f", importNow); err != nil || len(i.Notes) != 1 || !strings.Contains(i.Notes[0], "f:2: security has 3 permissions") {
 		t.Errorf("%v, %+v", err, i)
 	}
-	if i, err := ImportHazelcast([]byte("<hazelcast-client/>"), "f", nil, importNow); err != nil || len(i.Notes) != 1 || !strings.Contains(i.Notes[0], "has no layouts") {
+	if i, err := ImportHazelcast([]byte("<hazelcast-client/>"), "f", importNow); err != nil || len(i.Notes) != 1 || !strings.Contains(i.Notes[0], "has no layouts") {
 		t.Errorf("%v, %+v", err, i)
-	}
-}
-
-// TestImportOfImports: imported files are read, each in its own format.
-func TestImportOfImports(t *testing.T) {
-	files := map[string]string{
-		"b.yaml": "hazelcast:\n  import: [c.xml]\n  flake-id-generator:\n    b: {}\n",
-		"c.xml":  `<hazelcast><flake-id-generator name="c"/></hazelcast>`,
-		"loop":   `<hazelcast><import resource="loop"/></hazelcast>`,
-		"bad":    "text",
-		"again":  `<hazelcast><flake-id-generator name="a"/></hazelcast>`,
-	}
-	read := func(name string) ([]byte, error) {
-		text, ok := files[name]
-		if !ok {
-			return nil, errors.New("no such file")
-		}
-		return []byte(text), nil
-	}
-	i, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="a"/><import resource="b.yaml"/><import resource="none.xml"/></hazelcast>`), "a.xml", read, importNow)
-	if err != nil || !strings.Contains(i.YAML, `"a":`) || !strings.Contains(i.YAML, `"b":`) || !strings.Contains(i.YAML, `"c":`) {
-		t.Fatalf("%v, %+v", err, i)
-	}
-	if !slices.ContainsFunc(i.Notes, func(s string) bool { return strings.Contains(s, "a.xml:1: import of none.xml") }) {
-		t.Error(i.Notes)
-	}
-	for resource, want := range map[string]string{"loop": "imports itself", "bad": "bad: not a Hazelcast", "again": `again:1: generator "a" is already configured in a.xml:1`, "${x}": ""} {
-		_, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="a"/><import resource="`+resource+`"/></hazelcast>`), "a.xml", read, importNow)
-		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", resource, err, want)
-		}
 	}
 }
 
 // TestImportBomb: mappings that merge each other repeatedly are refused.
 func TestImportBomb(t *testing.T) {
-	if _, err := ImportHazelcast([]byte("a0: &a0 {x: 1}\na1: &a1 {<<: ["+strings.Repeat("*a0, ", 40)+"*a0]}\na2: &a2 {<<: ["+strings.Repeat("*a1, ", 40)+"*a1]}\nhazelcast: {flake-id-generator: {a: {<<: *a2}}}"), "f", nil, importNow); err == nil || !strings.Contains(err.Error(), "merges more than") {
+	if _, err := ImportHazelcast([]byte("a0: &a0 {x: 1}\na1: &a1 {<<: ["+strings.Repeat("*a0, ", 40)+"*a0]}\na2: &a2 {<<: ["+strings.Repeat("*a1, ", 40)+"*a1]}\nhazelcast: {flake-id-generator: {a: {<<: *a2}}}"), "f", importNow); err == nil || !strings.Contains(err.Error(), "merges more than") {
 		t.Error(err)
 	}
 }
@@ -248,7 +215,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(hazelcastXML))
 	f.Add([]byte(hazelcastYAML))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		i, err := ImportHazelcast(data, "f", nil, importNow)
+		i, err := ImportHazelcast(data, "f", importNow)
 		if (i == nil) == (err == nil) {
 			t.Fatal(i, err)
 		}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -22,6 +23,9 @@ type Composer struct {
 	HasTime bool                              // otherwise every record needs time_ms
 	Node    func(firn.Layout) (uint64, error) // nil means 0
 	Seq     uint64
+
+	last     firn.Layout // of lastText, that of the last record with a layout
+	lastText string
 }
 
 // An ID is an ID as bytes, big-endian. Only IDs of 64 and 128 bits can be made.
@@ -43,7 +47,9 @@ func (id ID) Append(b []byte, f Appender) []byte {
 
 // AppendJSON appends the ID as a JSON object with the keys dec and hex.
 func (id ID) AppendJSON(b []byte) []byte {
-	return fmt.Appendf(b, `{"dec":"%s","hex":"%x"}`, id.Append(nil, firn.Decimal), []byte(id))
+	b = id.Append(append(b, `{"dec":"`...), firn.Decimal)
+	b = hex.AppendEncode(append(b, `","hex":"`...), id)
+	return append(b, `"}`...)
 }
 
 // Compose composes an ID of 64 or 128 bits.
@@ -73,9 +79,13 @@ func (c *Composer) Compose(line string) (ID, error) {
 	}
 	l := c.Layout
 	if r.Layout != "" {
-		if l, err = firn.ParseLayout(r.Layout); err != nil {
-			return nil, err
+		if r.Layout != c.lastText {
+			if c.last, err = firn.ParseLayout(r.Layout); err != nil {
+				return nil, err
+			}
+			c.lastText = r.Layout
 		}
+		l = c.last
 	}
 	p := firn.Parts{Time: c.Time, Seq: c.Seq}
 	switch {

@@ -3,11 +3,9 @@
 // for and against it.
 //
 // It returns data and prints nothing; the command line and the HTTP API present
-// it. All of it is safe for concurrent use, except a Reader, a Scanner and a
-// Summary.
+// it. All of it is safe for concurrent use, except a Composer and a Summary.
 //
 // If layout and encoding are known and speed matters, use
-// firn.Layout.Decompose, or a Reader for text in and JSON out. Do not base
-// decisions on a guess: two formats can have the same bits, and then only the
-// maker of the ID knows which one it is.
+// firn.Layout.Decompose. Do not base decisions on a guess: two formats can have
+// the same bits, and then only the maker of the ID knows which one it is.
 package inspect

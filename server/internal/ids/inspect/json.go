@@ -1,11 +1,13 @@
 package inspect
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -38,6 +40,9 @@ func ParseNumber(s string) (uint64, error) {
 // AppendMillis appends t in Unix milliseconds as JSON, like AppendNumber, also
 // if it exceeds int64. It rounds down.
 func AppendMillis(b []byte, t time.Time) []byte {
+	if sec := t.Unix(); sec >= 0 && sec < maxExact/1000 {
+		return strconv.AppendInt(b, t.UnixMilli(), 10)
+	}
 	v := new(big.Int).Mul(big.NewInt(t.Unix()), big.NewInt(1000))
 	v.Add(v, big.NewInt(int64(t.Nanosecond()/1e6)))
 	if v.CmpAbs(big.NewInt(maxExact)) <= 0 {
@@ -49,6 +54,9 @@ func AppendMillis(b []byte, t time.Time) []byte {
 // ParseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
 // time has 64 bits.
 func ParseMillis(s string) (time.Time, error) {
+	if ms, err := strconv.ParseUint(s, 10, 63); err == nil {
+		return time.UnixMilli(int64(ms)).UTC(), nil
+	}
 	v, ok := new(big.Int).SetString(s, 10)
 	switch {
 	case !ok || s[0] == '+' || v.Sign() < 0 && !v.IsInt64():
@@ -124,9 +132,10 @@ func (r *Reading) appendFields(b []byte) []byte {
 	} else {
 		b = append(b, `,"time":null,"time_ms":null,"node":null,"seq":null`...)
 	}
-	b = fmt.Appendf(b, `,"dec":"%s","hex":"%s","from":"%s","score":%.6f`, r.Dec(), r.Hex(), r.Encoding, r.Score)
-	b = AppendStrings(append(b, `,"for":`...), r.For())
-	return AppendStrings(append(b, `,"against":`...), r.Against())
+	b = fmt.Appendf(r.appendTexts(b), `,"from":"%s","score":%.6f`, r.Encoding, r.Score)
+	reasons := r.reasons()
+	b = AppendStrings(append(b, `,"for":`...), reasons.pros)
+	return AppendStrings(append(b, `,"against":`...), reasons.cons)
 }
 
 // unit returns the length of a tick; a UUID without a layout has that of
@@ -146,7 +155,13 @@ func (r *Reading) Stamp() string { return Stamp(r.Time, r.unit()) }
 // Result.AppendJSON.
 func (r *Reading) AppendParts(b []byte) []byte {
 	b = AppendString(append(b, `{"layout":`...), r.Name)
-	return fmt.Appendf(r.appendParts(b), `,"dec":"%s","hex":"%s"}`, r.Dec(), r.Hex())
+	return append(r.appendTexts(r.appendParts(b)), '}')
+}
+
+func (r *Reading) appendTexts(b []byte) []byte {
+	b = append(append(b, `,"dec":"`...), r.Dec()...)
+	b = hex.AppendEncode(append(b, `","hex":"`...), r.Bytes)
+	return append(b, '"')
 }
 
 func (r *Reading) appendParts(b []byte) []byte {
@@ -166,6 +181,9 @@ func (r *Reading) appendParts(b []byte) []byte {
 
 // AppendString appends s as a JSON string.
 func AppendString(b []byte, s string) []byte {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) }) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	text, _ := json.Marshal(s) // a string cannot fail
 	return append(b, text...)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
@@ -86,6 +87,18 @@ func newCandidate(l firn.Layout) *candidate {
 	}
 	if len(c.nodes) < 2 {
 		c.nodes = []int{l.NodeBits()}
+	}
+	return c
+}
+
+var lastCandidate atomic.Pointer[candidate]
+
+// candidateOf returns the candidate of a layout: mostly the same as last time.
+func candidateOf(l firn.Layout) *candidate {
+	c := lastCandidate.Load()
+	if c == nil || c.layout != l {
+		c = newCandidate(l)
+		lastCandidate.Store(c)
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -138,7 +139,12 @@ func (r *Reading) NodeParts() []firn.NodePart { return r.Layout.NodeParts(r.Node
 func (r *Reading) Bits() int { return 8 * len(r.Bytes) }
 
 // Dec returns the ID as a decimal number.
-func (r *Reading) Dec() string { return new(big.Int).SetBytes(r.Bytes).String() }
+func (r *Reading) Dec() string {
+	if len(r.Bytes) == 8 {
+		return strconv.FormatUint(binary.BigEndian.Uint64(r.Bytes), 10)
+	}
+	return new(big.Int).SetBytes(r.Bytes).String()
+}
 
 // Hex returns the ID in hexadecimal, two digits for each byte, without 0x.
 func (r *Reading) Hex() string { return hex.EncodeToString(r.Bytes) }
@@ -156,13 +162,14 @@ func Read(text string, o Options) (Result, error) {
 	}
 	r := Result{Text: text, asked: !o.Layout.IsZero()}
 	if !r.asked {
+		r.Readings = make([]Reading, 0, 16)
 		r.none = judgeNone(numbers, o.Now)
 		r.Other = r.none.other
 	}
 	var refused error
 	for _, n := range numbers {
 		if r.asked {
-			x, err := newCandidate(o.Layout).read(n, o.Now)
+			x, err := candidateOf(o.Layout).read(n, o.Now)
 			if refused = cmp.Or(refused, err); err == nil {
 				r.Readings = append(r.Readings, x)
 			}
@@ -217,7 +224,11 @@ func (o *Options) numbers(text string) ([]*number, error) {
 // midway.
 func (r *Result) rank() {
 	first := ofDigits(r.Text)
-	slices.SortStableFunc(r.Readings, func(a, b Reading) int {
+	order := make([]*Reading, len(r.Readings)) // a Reading is large
+	for i := range r.Readings {
+		order[i] = &r.Readings[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Reading) int {
 		switch {
 		case !r.asked || (a.Encoding == first) == (b.Encoding == first):
 			return cmp.Compare(b.weight, a.weight)
@@ -226,6 +237,11 @@ func (r *Result) rank() {
 		}
 		return 1
 	})
+	sorted := make([]Reading, len(order))
+	for i, x := range order {
+		sorted[i] = *x
+	}
+	r.Readings = sorted
 	none := math.Inf(-1)
 	if !r.asked {
 		none = r.none.weight

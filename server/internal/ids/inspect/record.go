@@ -19,12 +19,14 @@ type Record struct {
 // for the number in it. Unknown and repeated keys, fractions and exponents are
 // errors.
 func ParseRecord(line string) (r Record, err error) {
+	if r, ok := parsePlain(line); ok {
+		return r, nil
+	}
 	d := json.NewDecoder(strings.NewReader(line))
 	d.UseNumber()
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return r, errors.New("expected a JSON object")
 	}
-	values := map[string]*string{"layout": &r.Layout, "time_ms": &r.TimeMS, "node": &r.Node, "seq": &r.Seq}
 	seen := make(map[string]bool)
 	for d.More() {
 		t, err := d.Token()
@@ -32,7 +34,7 @@ func ParseRecord(line string) (r Record, err error) {
 			return r, jsonError(d, err)
 		}
 		key, _ := t.(string)
-		to := values[key]
+		to := r.field(key)
 		if to == nil {
 			return r, fmt.Errorf("unknown key %s: the keys are layout, time_ms, node and seq", Quote(key))
 		}
@@ -54,6 +56,63 @@ func ParseRecord(line string) (r Record, err error) {
 		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
 	}
 	return r, nil
+}
+
+// parsePlain parses an object without null, escapes, or spaces in odd places,
+// as most programs write it. It leaves all others, and all faults, to
+// encoding/json, which is slower by far.
+func parsePlain(line string) (r Record, ok bool) {
+	rest, ok := strings.CutPrefix(line, "{")
+	for ok && rest != "}" {
+		var key, value string
+		if key, rest, ok = cutString(strings.TrimPrefix(rest, " ")); !ok {
+			break
+		}
+		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
+			break
+		}
+		if rest = strings.TrimPrefix(rest, " "); strings.HasPrefix(rest, `"`) {
+			value, rest, ok = cutString(rest)
+		} else {
+			value = rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+			rest = rest[len(value):]
+			ok = key != "layout" && (len(value) == 1 || !strings.HasPrefix(value, "0"))
+		}
+		to := r.field(key)
+		if !ok || value == "" || to == nil || *to != "" {
+			return r, false
+		}
+		*to = value
+		if rest != "}" {
+			rest, ok = strings.CutPrefix(rest, ",")
+			ok = ok && rest != "}"
+		}
+	}
+	return r, ok
+}
+
+// cutString cuts a string without escapes off a text in JSON.
+func cutString(text string) (value, rest string, ok bool) {
+	if text, ok = strings.CutPrefix(text, `"`); !ok {
+		return "", "", false
+	}
+	value, rest, ok = strings.Cut(text, `"`)
+	return value, rest, ok && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' })
+}
+
+// field returns where the value of a key belongs, or nil.
+func (r *Record) field(key string) *string {
+	switch key {
+	case "layout":
+		return &r.Layout
+	case "time_ms":
+		return &r.TimeMS
+	case "node":
+		return &r.Node
+	case "seq":
+		return &r.Seq
+	}
+	return nil
 }
 
 // jsonError says where a line is not JSON.

@@ -15,7 +15,7 @@ func TestParseRecord(t *testing.T) {
 		{`{}`, Record{}},
 		{` { } `, Record{}},
 		{`{"layout":"default","time_ms":1,"node":2,"seq":3}`, Record{"default", "1", "2", "3"}},
-		{`{"seq":"3","node":"2","time_ms":"1"}`, Record{"", "1", "2", "3"}},
+		{`{"seq": "3", "node": 2, "time_ms":"1"}`, Record{"", "1", "2", "3"}},
 		{`{"time_ms":-5,"node":18446744073709551615}`, Record{"", "-5", "18446744073709551615", ""}},
 		{`{"time_ms":null,"layout":null}`, Record{}},
 		{`{"\u006eode":"\u0031"}`, Record{Node: "1"}},
