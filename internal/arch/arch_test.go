@@ -149,7 +149,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/test/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/internal/test/sqltest", "server/stores", "typed", "veil"},
 	},
 	{pattern: "server/internal/test/etcdtest"},
 	{pattern: "server/internal/test/conformance", tests: []string{".", "client", "server/internal/test/nettest"}},
@@ -158,6 +158,7 @@ var imports = []importLine{
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "veil", "server/..."},
 		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
+	{pattern: "examples/webshop", imports: []string{".", "grant/sqlstore", "sequencer", "typed", "veil"}},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},
 }
 
