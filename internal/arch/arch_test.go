@@ -75,7 +75,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
@@ -86,7 +86,7 @@ var imports = []importLine{
 	{pattern: "server/internal/protocol/rpcapi/firnv1"},
 	{
 		pattern: "server/internal/console",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	{
