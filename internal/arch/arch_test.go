@@ -70,7 +70,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
-		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
@@ -101,7 +101,7 @@ var imports = []importLine{
 	},
 	// Building blocks of the protocols and of service.
 	{pattern: "server/internal/access/auth", imports: []string{"server/internal/config", "server/internal/access/readfile"}},
-	{pattern: "server/internal/config", imports: []string{".", "grant"}},
+	{pattern: "server/internal/config", imports: []string{".", "grant", "typed"}},
 	{pattern: "server/internal/ids/inspect", imports: []string{".", "typed", "veil", "server/internal/ids/form"}},
 	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},

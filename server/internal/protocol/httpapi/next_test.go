@@ -565,6 +565,20 @@ func TestTyped(t *testing.T) {
 	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
 }
 
+// Low bits are even from the first ID on if the sequencer has that setting.
+func TestLowBits(t *testing.T) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	for _, code := range []int{201, 200} {
+		if w := send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:4"}`); w.Code != code || !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
+			t.Errorf("PUT: %d %s, want %d", w.Code, w.Body, code)
+		}
+	}
+	wantProblem(t, send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:3"}`), service.Different, "even:4, not even:3")
+	if w := do(h, "GET", "/v1/sequencers/orders"); !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
+		t.Error(w.Body)
+	}
+}
+
 // Veiled IDs are those of package veil, and inspect unveils them with the
 // server's key.
 func TestVeiled(t *testing.T) {
