@@ -4,7 +4,8 @@
     orders = client.sequencer("orders")
     id = orders.next()
 
-For asyncio, see firn.aio; for tests without a server, firn.testing.
+For asyncio, see firn.aio; for tests without a server, firn.testing; for IDs that
+hide their time and number, firn.veil.
 """
 
 from ._client import Client, Sequencer
@@ -15,11 +16,13 @@ from .errors import (
     FirnError,
     NetworkError,
     OptionError,
+    ParseError,
     ServerError,
     TLSError,
     TokenError,
     UnavailableError,
 )
+from .typed import Typed
 
 __version__ = "0.0.0"
 
@@ -30,10 +33,12 @@ __all__ = [
     "FirnError",
     "NetworkError",
     "OptionError",
+    "ParseError",
     "Sequencer",
     "ServerError",
     "ServerStatus",
     "TLSError",
     "TokenError",
+    "Typed",
     "UnavailableError",
 ]

@@ -17,6 +17,10 @@ class OptionError(FirnError, ValueError):
     """An option or an argument is invalid. The text names it."""
 
 
+class ParseError(FirnError, ValueError):
+    """A text is not an ID of the expected form. The message names the character or prefix."""
+
+
 class ClosedError(FirnError):
     """The sequencer or its client was closed."""
 

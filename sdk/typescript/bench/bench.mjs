@@ -6,7 +6,7 @@
 // from one fetched batch; the fetch itself is not measured. flake-idgen's next() without a callback throws when the 4096 IDs
 // of a millisecond are used up, so its line has the time of a busy wait, and another one only
 // calls that return an ID, 4000 in a fresh millisecond.
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as turn } from "node:timers/promises";
 // @ts-expect-error it has no types
 import FlakeId from "flake-idgen";
 import { Client } from "@firnid/client";
@@ -23,14 +23,11 @@ let counter = 1n << 56n;
 /** @type {unknown} */
 export let last;
 
-/** Waits until the sequencer holds a full batch. */
+/** Waits until the sequencer holds a full batch. The processor must not idle before a measurement. */
 async function warm() {
-  for (;;) {
-    while (orders.tryNext() !== undefined);
-    await orders.next();
-    await sleep(50);
-    if (orders.tryNext() !== undefined) return;
-  }
+  while (orders.tryNext() !== undefined);
+  await orders.next();
+  await turn();
 }
 
 /** @type {Record<string, () => Promise<number>>} Each returns nanoseconds per ID. */
@@ -58,6 +55,11 @@ const runs = {
       last = orders.tryNext();
       if (last === undefined) throw new Error("the batch was not warm");
     });
+  },
+  "await Promise.resolve(1n)": async () => {
+    const begin = process.hrtime.bigint();
+    for (let i = 0; i < draws; i++) last = await Promise.resolve(1n);
+    return Number(process.hrtime.bigint() - begin) / draws;
   },
   "await next()": async () => {
     await warm();

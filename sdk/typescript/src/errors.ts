@@ -14,6 +14,18 @@ export class ClosedError extends FirnError {
   }
 }
 
+/** A text that is not an ID of the expected form. The message names the character or prefix. */
+export class ParseError extends FirnError {
+  static {
+    this.prototype.name = "ParseError";
+  }
+
+  /** @internal */
+  constructor(text: string, reason: string) {
+    super(`parse ID ${quote(text)}: ${reason}`);
+  }
+}
+
 /** An answer other than the requested IDs. None of its IDs is used. */
 export class AnswerError extends FirnError {
   static {

@@ -19,9 +19,8 @@ const fixed = ["hex", "bin", "base32"];
  * in the form 8-4-4-4-12.
  */
 export function format(id: bigint | string, format: string): string {
+  const bits = bitsOf(id);
   const wide = typeof id === "string";
-  if (wide && !/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/i.test(id)) throw new TypeError(`${JSON.stringify(id)} is not an ID of 128 bits in the form 8-4-4-4-12`);
-  if (!wide && BigInt.asUintN(64, id) !== id) throw new RangeError(`${id} is not an ID of 64 bits`);
   if (wide && format === "uuid") return id.toLowerCase();
   const [, name = "", suffix] = /^(.*?)(-fixed|-short)?$/.exec(format) ?? [];
   const base = Number(/^base([1-9]\d?)$/.exec(name)?.[1]);
@@ -30,8 +29,18 @@ export function format(id: bigint | string, format: string): string {
     throw new TypeError(`${JSON.stringify(format)} is not a format of IDs of ${wide ? 128 : 64} bits: write dec, hex, bin, base32, base36, base58, base62, base2 to base62${wide ? " or uuid" : ""}`);
   const n = BigInt(alphabet.length);
   let text = "";
-  for (let rest = wide ? BigInt("0x" + id.replaceAll("-", "")) : id; rest > 0n; rest /= n) text = alphabet.charAt(Number(rest % n)) + text;
+  for (let rest = bits; rest > 0n; rest /= n) text = alphabet.charAt(Number(rest % n)) + text;
   const pad = suffix === "-fixed" || (suffix === undefined && fixed.includes(name));
   const width = pad ? Math.ceil((wide ? 128 : 64) / Math.log2(alphabet.length)) : 1;
   return text.padStart(width, alphabet.charAt(0));
+}
+
+/** bitsOf returns an ID as a number. */
+export function bitsOf(id: bigint | string): bigint {
+  if (typeof id === "string") {
+    if (!/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/i.test(id)) throw new TypeError(`${JSON.stringify(id)} is not an ID of 128 bits in the form 8-4-4-4-12`);
+    return BigInt("0x" + id.replaceAll("-", ""));
+  }
+  if (BigInt.asUintN(64, id) !== id) throw new RangeError(`${id} is not an ID of 64 bits`);
+  return id;
 }

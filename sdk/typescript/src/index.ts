@@ -10,6 +10,8 @@
 export { Client } from "./client.js";
 export type { ClientOptions, LogEvent, Sequencers, ServerStatus, TLSOptions } from "./client.js";
 export type { CallOptions, Sequencer } from "./sequencer.js";
-export { AnswerError, ClosedError, FirnError, ServerError, UnavailableError } from "./errors.js";
+export { AnswerError, ClosedError, FirnError, ParseError, ServerError, UnavailableError } from "./errors.js";
 export { format } from "./format.js";
 export { installToJSON, replacer, stringify } from "./json.js";
+export { Typed } from "./typed.js";
+export { Veiled } from "./veil.js";

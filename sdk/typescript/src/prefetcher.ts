@@ -69,9 +69,8 @@ export class Prefetcher<ID> implements Sequencer<ID>, Source<ID> {
     return false;
   };
 
-  next(options?: CallOptions): Promise<ID> {
-    const id = this.#take();
-    return id === undefined ? this.#wait(options?.signal) : Promise.resolve(id);
+  async next(options?: CallOptions): Promise<ID> {
+    return this.#take() ?? (await this.#wait(options?.signal));
   }
 
   tryNext(): ID | undefined {

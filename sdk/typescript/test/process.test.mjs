@@ -44,7 +44,7 @@ test("a sequencer cannot be sent to a thread", async (t) => {
 });
 
 test("the types need no other package", () => {
-  for (const name of ["index", "client", "sequencer", "errors", "format", "json", "testing"]) {
+  for (const name of ["index", "client", "sequencer", "errors", "format", "json", "testing", "typed", "veil"]) {
     const text = readFileSync(new URL(`../dist/${name}.d.ts`, import.meta.url), "utf8");
     assert.doesNotMatch(text, /"node:|NodeJS\.|: Buffer|reference types/, name);
   }
