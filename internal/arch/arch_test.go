@@ -159,7 +159,7 @@ var imports = []importLine{
 		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
 	{pattern: "examples/webshop", imports: []string{".", "grant/sqlstore", "sequencer", "typed", "veil"}},
-	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},
+	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer", "veil"}},
 }
 
 func TestImports(t *testing.T) { report(t, checkImports(repository(t), imports)) }
