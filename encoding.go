@@ -421,6 +421,8 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 		switch kind := f &^ otherWidth; {
 		case pos == 0 && (r == '-' || r == '+'):
 			return fail(pos, "%s is a sign; IDs have none", at)
+		case kind == Decimal && slices.Contains(text, '_'):
+			return fail(pos, "%s is not a decimal digit; packages typed and veil read IDs with a prefix and _", at)
 		case kind == Decimal:
 			return fail(pos, "%s is not a decimal digit", at)
 		case kind == Hex:

@@ -21,8 +21,9 @@ func chiSquare(ids []ID, k int) float64 {
 	return sum
 }
 
-// With 15 degrees of freedom, an even distribution exceeds this once in 10^9.
-const mostChi15 = 75.0
+// With 15 degrees of freedom, an even distribution exceeds this once in 10^12:
+// all checks of this file together fail less than once in 10^9 runs.
+const mostChi15 = 90.0
 
 // The low bits are even at one ID a tick and in bursts, however IDs are taken;
 // without the option they are all 0 at one a tick. IDs increase, and none is
@@ -58,6 +59,10 @@ func TestEvenLowBits(t *testing.T) {
 		"TryNextBatch": func(g *Generator) func(int) ([]ID, error) { return batch(g.TryNextBatch) },
 		"NextBatch": func(g *Generator) func(int) ([]ID, error) {
 			return batch(func(n int) (Batch, error) { return g.NextBatch(t.Context(), n) })
+		},
+		"Cursor": func(g *Generator) func(int) ([]ID, error) {
+			c := g.Cursor()
+			return one(func() (ID, error) { return c.Next(t.Context()) })
 		},
 		"Fill": func(g *Generator) func(int) ([]ID, error) {
 			return func(n int) ([]ID, error) {
@@ -154,22 +159,36 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	}
 }
 
-// A Cursor over such a generator gives even IDs.
-func TestEvenLowBitsOfCursor(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{EvenLowBits: 4})
-	cursor := g.Cursor()
-	var ids []ID
-	for range 4000 {
-		clock.Add(time.Millisecond)
-		id, err := cursor.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
+// A Prefetcher passes even IDs on: each of its batches begins in another tick.
+func TestEvenLowBitsOfPrefetcher(t *testing.T) {
+	for _, count := range []int{1, 3, 100} {
+		g, clock := newAtNoon(t, "default", Options{EvenLowBits: 4})
+		p := NewPrefetcher(tickingSource{g, clock}, count, time.Minute)
+		ids := make([]ID, 4000*count)
+		for i := range ids {
+			var err error
+			if ids[i], err = p.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-		ids = append(ids, id)
+		if chi := chiSquare(ids, 4) / float64(count); chi > mostChi15 {
+			t.Errorf("batches of %d: χ² is %.0f, want less than %v", count, chi, mostChi15)
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
-	if chi := chiSquare(ids, 4); chi > mostChi15 {
-		t.Errorf("Cursor: χ² is %.0f, want less than %v", chi, mostChi15)
-	}
+}
+
+// A tickingSource makes a batch per tick.
+type tickingSource struct {
+	*Generator
+	clock *handClock
+}
+
+func (s tickingSource) NextBatch(ctx context.Context, n int) (Batch, error) {
+	s.clock.Add(time.Millisecond)
+	return s.Generator.NextBatch(ctx, n)
 }
 
 func TestEvenLowBitsErrors(t *testing.T) {

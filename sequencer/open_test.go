@@ -102,3 +102,37 @@ func TestOpenEnded(t *testing.T) {
 		return true
 	})
 }
+
+// Prefix and LowBits are those of a new sequencer; an existing one must have
+// them.
+func TestOpenForms(t *testing.T) {
+	in2026(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		for _, row := range []struct {
+			config sequencer.Config
+			ok     bool
+		}{
+			{sequencer.Config{Layout: firn.Default(), LowBits: 11}, false},
+			{sequencer.Config{Layout: firn.Default(), Prefix: "Order"}, false},
+			{sequencer.Config{Layout: firn.Default(), Prefix: "order", LowBits: 4}, true},
+			{sequencer.Config{Layout: firn.Default()}, true},
+			{sequencer.Config{LowBits: 4}, true},
+			{sequencer.Config{LowBits: 3}, false},
+			{sequencer.Config{Prefix: "purchase"}, false},
+		} {
+			q, err := sequencer.Open(t.Context(), s, "orders", &row.config)
+			if (err == nil) != row.ok {
+				t.Errorf("Open with prefix %q and %d low bits: %v", row.config.Prefix, row.config.LowBits, err)
+			}
+			if err != nil {
+				continue
+			}
+			if c := q.Config(); c.Prefix != "order" || c.LowBits != 4 {
+				t.Errorf("prefix %q and %d low bits, want order and 4", c.Prefix, c.LowBits)
+			}
+			if err := q.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/firnid/firn"
@@ -46,6 +47,11 @@ type Config struct {
 	// existing sequencer's window applies instead, and a difference is logged:
 	// grant.SetWindow changes it while members run.
 	Window time.Duration
+
+	// Prefix and LowBits are those of grant.Config; zero values mean none, or
+	// those of an existing sequencer.
+	Prefix  string
+	LowBits int
 
 	// MustExist prevents Open from creating the sequencer.
 	MustExist bool
@@ -155,7 +161,8 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 			window = &c.Window
 		}
 		g, err := grant.DefaultConfig(s, c.Layout, c.MaxAhead, window)
-		if err != nil {
+		g.Prefix, g.LowBits = c.Prefix, c.LowBits
+		if err = cmp.Or(err, g.Check()); err != nil {
 			return info, err
 		}
 		given = &g
@@ -191,6 +198,10 @@ func (c *Config) compare(info grant.Info) error {
 		return &grant.MismatchError{Sequencer: info.Name, Field: "layout", Want: c.Layout.String(), Have: have.Layout.String()}
 	case c.MaxAhead != nil && *c.MaxAhead != have.MaxAhead:
 		return &grant.MismatchError{Sequencer: info.Name, Field: "max-ahead", Want: c.MaxAhead.String(), Have: have.MaxAhead.String()}
+	case c.Prefix != "" && c.Prefix != have.Prefix:
+		return &grant.MismatchError{Sequencer: info.Name, Field: "prefix", Want: c.Prefix, Have: cmp.Or(have.Prefix, "none")}
+	case c.LowBits != 0 && c.LowBits != have.LowBits:
+		return &grant.MismatchError{Sequencer: info.Name, Field: "low-bits", Want: "even:" + strconv.Itoa(c.LowBits), Have: "even:" + strconv.Itoa(have.LowBits)}
 	}
 	return nil
 }

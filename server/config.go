@@ -31,6 +31,8 @@ type Template struct {
 	Layout   firn.Layout    // of a sequencer that is created
 	MaxAhead *time.Duration // likewise
 	Window   time.Duration  // likewise
+	Prefix   string         // likewise
+	LowBits  int            // likewise
 	Nodes    *grant.Range   // node IDs that this server may take
 	Existing bool           // the sequencer must exist; it is not created
 }

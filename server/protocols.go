@@ -49,7 +49,7 @@ func (s *Server) shown() metrics.Config {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Backend: s.source.backend(), Figures: s.source.figures, TLS: tlsState,
+		Backend: s.source.backend(), Veil: s.c.VeilKeys, Figures: s.source.figures, TLS: tlsState,
 		Layout: s.c.layout(), Limit: s.c.Limit, Version: s.c.Version, Log: s.c.Log,
 	}
 	if s.source.announcer != nil {
@@ -91,7 +91,7 @@ func (s *Server) newRESP() *respapi.Server {
 		}
 	}
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend(), Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
+		Backend: s.source.backend(), Veil: s.c.VeilKeys, Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
 		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe,
 		Auth: s.authorizer(), TLSState: listen.StateOf,
 		Version: s.c.Version, Log: s.c.Log, Trace: trace,

@@ -179,6 +179,9 @@ func Cut(text string) (prefix, digits string, err error) {
 	last := strings.LastIndexByte(text, '_')
 	if last >= 0 {
 		prefix = text[:last]
+		if strings.HasPrefix(prefix, "v") && len(prefix) > 1 && strings.Trim(prefix[1:], "0123456789") == "" {
+			return fail(0, "it is a veiled ID, which package veil reads with its key")
+		}
 		if err := CheckPrefix(prefix); err != nil {
 			return fail(0, "%s", strings.TrimPrefix(err.Error(), "typed: "))
 		}

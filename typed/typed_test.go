@@ -66,6 +66,7 @@ func TestErrors(t *testing.T) {
 		"_0388r6f3g1w03":                       "is empty",
 		"0388r6f3g1w03":                        `its prefix is "", not "order"`,
 		"user_0388r6f3g1w03":                   `its prefix is "user", not "order"`,
+		"v1_03887nf7a8003":                     "it is a veiled ID",
 		"117383499776000003":                   "it has 18 digits after the prefix",
 		"":                                     "it has 0 digits",
 		"order_" + strings.Repeat("0", 100000): "it has 100000 digits",

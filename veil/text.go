@@ -115,8 +115,7 @@ func (t *Text) Append128(b []byte, id firn.ID128) ([]byte, error) {
 }
 
 // Parse returns the ID of a veiled text. It is as strict as typed.Parse, and
-// the key must be one of Keys. The error is a *firn.ParseError, or that of
-// Cipher.Unveil.
+// the key must be one of Keys. The error is a *firn.ParseError.
 func (t *Text) Parse(text string) (firn.ID, error) {
 	c, masked, err := t.cut(text)
 	if err != nil {
@@ -126,7 +125,8 @@ func (t *Text) Parse(text string) (firn.ID, error) {
 	if err != nil {
 		return 0, named(err, text)
 	}
-	return c.Unveil(veiled)
+	id, err := c.Unveil(veiled)
+	return id, named(err, text)
 }
 
 // Parse128 is Parse for UUIDs.
@@ -139,7 +139,8 @@ func (t *Text) Parse128(text string) (firn.ID128, error) {
 	if err != nil {
 		return firn.ID128{}, named(err, text)
 	}
-	return c.Unveil128(veiled)
+	id, err := c.Unveil128(veiled)
+	return id, named(err, text)
 }
 
 // cut returns the Cipher of a text, and a prefix for package typed that is as
@@ -150,7 +151,8 @@ func (t *Text) cut(text string) (c *Cipher, masked string, err error) {
 	}
 	number, ok := Number(text)
 	if !ok {
-		if _, _, err := typed.Cut(text); err == nil {
+		_, _, err := typed.Cut(text)
+		if _, notNumber := firn.ParseID(text); err == nil || notNumber == nil {
 			return fail("it is a plain ID; a veiled one begins with v, the number of a key and _")
 		}
 		return fail("it does not begin with v, the number of a key and _")
@@ -161,12 +163,17 @@ func (t *Text) cut(text string) (c *Cipher, masked string, err error) {
 	return c, strings.Repeat("v", strings.IndexByte(text, '_')), nil
 }
 
-// named makes an error of package typed one about a veiled text.
+// named makes an error of package typed, or of a Cipher, one about a veiled text.
 func named(err error, text string) error {
-	if parse := (*firn.ParseError)(nil); errors.As(err, &parse) {
-		parse.What, parse.Text = "veiled ID", text
+	if err == nil {
+		return nil
 	}
-	return err
+	parse, ok := errors.AsType[*firn.ParseError](err)
+	if !ok {
+		parse = &firn.ParseError{Pos: -1, Reason: strings.TrimPrefix(err.Error(), "veil: ")}
+	}
+	parse.What, parse.Text = "veiled ID", text
+	return parse
 }
 
 // Number returns the number of the key that a veiled text names. ok is false if

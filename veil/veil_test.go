@@ -212,7 +212,8 @@ func TestErrors(t *testing.T) {
 		{one(long.Veil128(firn.ID128{6: 0x70, 8: 0x80})), "no bits besides version and variant"},
 		{one(x.Parse("order_03887nf7a8003")), "it is a plain ID; a veiled one begins with v, the number of a key and _"},
 		{one(x.Parse("03887nf7a8003")), "it is a plain ID"},
-		{one(x.Parse("117383499776000003")), "does not begin with v"},
+		{one(x.Parse("117383499776000003")), "it is a plain ID"},
+		{one(x.Parse("tea")), "does not begin with v"},
 		{one(x.Parse("v03_03887nf7a8003")), "does not begin with v"},
 		{one(x.Parse("v2_03887nf7a8003")), "veiled with key 2, and this key is not known"},
 		{one(x.Parse("v3_03887Nf7a8003")), `"v3_03887Nf7a8003": 'N' at offset 8 is in upper case; it may mean 'n'`},
@@ -233,6 +234,19 @@ func TestErrors(t *testing.T) {
 	}
 	if got, _ := x.Append(nil, 1); !strings.HasPrefix(string(got), "v3_") {
 		t.Errorf("new text %s, want one with key 3", got)
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	x, err := Keys{3: make([]byte, 32)}.Text("orders", firn.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "tea", "order_03887nf7a8003", "v2_03887nf7a8003", "v3_03887", "v3_f3887nf7a8003"} {
+		_, err := x.Parse(text)
+		if parse, ok := errors.AsType[*firn.ParseError](err); !ok || parse.What != "veiled ID" || parse.Text != text {
+			t.Errorf("Parse(%q): %v, want a *firn.ParseError of a veiled ID", text, err)
+		}
 	}
 }
 

@@ -71,12 +71,12 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
-		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
 		pattern: "server/internal/protocol/respapi",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/protocol/requestid", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
@@ -87,7 +87,7 @@ var imports = []importLine{
 	{pattern: "server/internal/protocol/rpcapi/firnv1"},
 	{
 		pattern: "server/internal/console",
-		imports: []string{".", "grant", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	{
@@ -102,7 +102,7 @@ var imports = []importLine{
 	},
 	// Building blocks of the protocols and of service.
 	{pattern: "server/internal/access/auth", imports: []string{"server/internal/config", "server/internal/access/readfile"}},
-	{pattern: "server/internal/config", imports: []string{".", "grant"}},
+	{pattern: "server/internal/config", imports: []string{".", "grant", "typed"}},
 	{pattern: "server/internal/ids/inspect", imports: []string{".", "typed", "veil", "server/internal/ids/form"}},
 	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},
@@ -150,7 +150,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/test/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "internal/kubetest", "sequencer", "server/internal/test/etcdtest", "server/internal/test/nettest", "server/internal/test/sqltest", "server/stores", "typed", "veil"},
 	},
 	{pattern: "server/internal/test/etcdtest"},
 	{pattern: "server/internal/test/conformance", tests: []string{".", "client", "server/internal/test/nettest"}},
@@ -159,7 +159,8 @@ var imports = []importLine{
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "veil", "server/..."},
 		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
-	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer"}},
+	{pattern: "examples/webshop", imports: []string{".", "grant/sqlstore", "sequencer", "typed", "veil"}},
+	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer", "veil"}},
 }
 
 func TestImports(t *testing.T) { report(t, checkImports(repository(t), imports)) }

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.error
+import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 from servers import FakeServer
+
+import firn
+from firn.veil import Veiled
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "python"
@@ -57,6 +65,54 @@ class Docs(unittest.TestCase):
 
     def test_test_of_the_service(self) -> None:
         self.assertIn("OK", self.run_example("test_service.py"))
+
+    def test_webshop(self) -> None:
+        server = FakeServer()
+        self.addCleanup(server.close)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        (Path(directory.name) / "veil.keys").write_text("07" * 32)
+        shop = subprocess.Popen(
+            [sys.executable, EXAMPLES / "webshop.py"],
+            cwd=directory.name,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT / "sdk" / "python"),
+                "FIRN_SERVERS": os.environ.get("FIRN_URL", server.url),
+                "PORTS": "0,0",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.addCleanup(shop.__exit__, None, None, None)
+        self.addCleanup(shop.kill)
+        assert shop.stdout is not None
+        public, staff = (shop.stdout.readline().strip() for _ in range(2))
+        _, placed = self.ask(public, b"item=tea")
+        url = placed["url"].removeprefix("/orders/")
+        with closing(sqlite3.connect(Path(directory.name) / "shop.db")) as db:
+            ((stored, item),) = db.execute("SELECT id, item FROM orders")
+        self.assertEqual((Veiled("07" * 32, "orders").parse(url), item), (stored, "tea"))
+        typed = firn.Typed("order").format(stored)
+        for address, status, said in (
+            (f"{public}/{url}", 200, {"item": "tea"}),
+            (f"{staff}/{typed}", 200, {"id": typed, "item": "tea"}),
+            (f"{public}/v1_0000000000001", 404, {"error": "not found"}),
+        ):
+            self.assertEqual(self.ask(address), (status, said))
+        for plain in (typed, str(stored), "tea"):
+            self.assertEqual(self.ask(f"{public}/{plain}")[0], 400, plain)
+        for other in (url, str(stored), typed.replace("order", "user")):
+            self.assertEqual(self.ask(f"{staff}/{other}")[0], 400, other)
+
+    def ask(self, url: str, form: bytes | None = None) -> tuple[int, dict[str, str]]:
+        try:
+            with urllib.request.urlopen(url, form, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
 
     @unittest.skipUnless(os.environ.get("FIRN_URL"), "FIRN_URL names no server")
     def test_quickstart(self) -> None:

@@ -274,7 +274,7 @@ func (s *serveCmd) template(name string) (server.Template, error) {
 	if err != nil {
 		return t, err
 	}
-	t.Layout, t.MaxAhead, t.Window = found.Layout, found.MaxAhead, found.Window
+	t.Layout, t.MaxAhead, t.Window, t.Prefix, t.LowBits = found.Layout, found.MaxAhead, found.Window, found.Prefix, found.LowBits
 	if found.HasNodes {
 		t.Nodes = &grant.Range{Lo: found.Lo, Hi: found.Hi}
 	}
@@ -433,6 +433,12 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 		}
 		if t.Window != 0 {
 			fmt.Fprintf(w, "    window: %v\n", t.Window)
+		}
+		if t.Prefix != "" {
+			fmt.Fprintf(w, "    prefix: %s\n", t.Prefix)
+		}
+		if t.LowBits != 0 {
+			fmt.Fprintf(w, "    low-bits: even:%d\n", t.LowBits)
 		}
 		if t.HasNodes {
 			fmt.Fprintf(w, "    nodes: %d..%d\n", t.Lo, t.Hi)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -127,7 +126,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd = a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
-		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed).\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
+		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed). With\n--low-bits even:4, id % 16 is even at low rates too.\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -150,15 +149,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		return a.printInfo(info, asJSON)
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
-	parseEven := func(s string) (int, error) {
-		text, ok := strings.CutPrefix(s, "even:")
-		k, err := strconv.Atoi(text)
-		if !ok || err != nil || k < 1 {
-			return 0, errors.New("it must be even:K, such as even:4")
-		}
-		return k, nil
-	}
-	cmd.Flags().Var(&value[int]{&lowBits, parseEven, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
+	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")

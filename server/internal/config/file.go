@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/typed"
 )
 
 // A Setting is the value of a key as written.
@@ -30,6 +31,8 @@ type Template struct {
 	Layout   firn.Layout    // zero if none is given
 	MaxAhead *time.Duration // nil if none is given
 	Window   time.Duration  // 0 if none is given
+	Prefix   string         // of typed text; "" if none is given
+	LowBits  int            // number of even low bits; 0 if none is given
 	Lo, Hi   uint64         // node IDs that the server may take
 	HasNodes bool           // whether Lo and Hi are set
 	Line     int
@@ -183,7 +186,7 @@ func (p *parser) setting(key string, v *yaml.Node) {
 }
 
 // templateKeys are the keys of a template.
-var templateKeys = [...]string{"layout", "max-ahead", "window", "nodes"}
+var templateKeys = [...]string{"layout", "max-ahead", "window", "prefix", "low-bits", "nodes"}
 
 // sequencers reads the templates.
 func (p *parser) sequencers(n *yaml.Node) {
@@ -240,6 +243,10 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			if t.Window, err = duration(v.Value); err == nil && t.Window == 0 {
 				err = errors.New("it must be more than 0; leave it out for the default")
 			}
+		case "prefix":
+			t.Prefix, err = v.Value, typed.CheckPrefix(v.Value)
+		case "low-bits":
+			t.LowBits, err = ParseLowBits(v.Value)
 		case "nodes":
 			t.Lo, t.Hi, err = ParseNodes(v.Value)
 			t.HasNodes = err == nil
@@ -248,7 +255,8 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			continue
 		}
 		if err != nil {
-			fault(v, "%s: %s", k.Value, strings.TrimPrefix(err.Error(), "firn: "))
+			text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "firn: "), "typed: ")
+			fault(v, "%s: %s", k.Value, text)
 		}
 	}
 	if l := t.Layout; t.HasNodes && !l.IsZero() && t.Hi > l.MaxNode() {
@@ -297,7 +305,14 @@ func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 		if err := CheckTime(t.Layout, now); err != nil {
 			fault("layout", "%s", err)
 		}
-		if _, err := grant.DefaultConfig(nil, layout, ahead, window); err != nil {
+		c, err := grant.DefaultConfig(nil, layout, ahead, window)
+		if err == nil && !unknown && t.LowBits != 0 {
+			c.LowBits = t.LowBits
+			if err := c.Check(); err != nil {
+				fault("low-bits", "%s", strings.TrimPrefix(err.Error(), "grant: "))
+			}
+		}
+		if err != nil {
 			key := "window"
 			if window == nil {
 				key = "max-ahead"
@@ -321,6 +336,16 @@ func duration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration such as 200ms or 60s", text)
 	}
 	return d, nil
+}
+
+// ParseLowBits reads how many low bits of IDs are even: even:K.
+func ParseLowBits(text string) (int, error) {
+	number, ok := strings.CutPrefix(text, "even:")
+	k, err := strconv.Atoi(number)
+	if !ok || err != nil || k < 1 {
+		return 0, fmt.Errorf("%q is not even:K, such as even:4 for sharding by id %% 16", text)
+	}
+	return k, nil
 }
 
 // ParseNodes reads a range of node IDs, LO..HI, both ends included.

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Console. Only the Backend is required; the
@@ -25,6 +26,9 @@ import (
 type Config struct {
 	// Backend makes IDs.
 	Backend service.Backend
+
+	// Veil has the keys of veiled IDs; nil if the server has none.
+	Veil veil.Keys
 
 	// Figures returns the statistics of this server's sequencers; nil means
 	// unknown.

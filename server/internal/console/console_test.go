@@ -24,6 +24,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/veil"
 )
 
 // newWorld is a console over a cluster, behind the API's handler as firn serve
@@ -526,6 +527,51 @@ func TestManyStreams(t *testing.T) {
 	}
 	if w := send1(h, "HEAD", "/events?page=overview", nil, signInAs(t, h, secrets["read"])); w.Code != 200 || k.streams.of["a-read"] != 0 {
 		t.Errorf("another principal: status %d, and %d are counted", w.Code, k.streams.of["a-read"])
+	}
+}
+
+// A veiled ID is read with the key of its sequencer, which is found by the time
+// in the ID or named by the visitor.
+func TestVeiled(t *testing.T) {
+	keys := veil.Keys{1: make([]byte, 32)}
+	h, k, _ := newWorld(t, func(c *Config) { c.Veil = keys })
+	makeOne(t, k, "users")
+	id, err := firn.ParseID(makeOne(t, k, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := keys.Text("orders", firn.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	veiled, err := text.Append(nil, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "/inspect/" + string(veiled)
+	for _, path := range []string{address, address + "?of=orders", address + "?of=orders&layout=twitter"} {
+		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "one held it then") {
+			t.Errorf("%s does not explain %d: %s", path, id, body)
+		}
+	}
+	for path, want := range map[string]string{
+		"/inspect/v1_0000000000001":                                          "is a veiled ID: name its sequencer",
+		"/inspect/v2_0000000000001?of=orders":                                "this key is not known",
+		address + "?of=nowhere":                                              "Sequencer nowhere not found",
+		"/inspect/" + id.String() + "," + string(veiled) + "?layout=default": "is veiled with key 1",
+	} {
+		if body := get(h, path).Body.String(); !strings.Contains(body, want) {
+			t.Errorf("%s: want %q: %s", path, want, body)
+		}
+	}
+	set, secrets := tokens(t)
+	h, _, _ = newWorld(t, func(c *Config) { c.Veil, c.Guard = keys, auth.NewGuard(func() *auth.Set { return set }, nil) })
+	if body := get(h, address+"?of=users", signInAs(t, h, secrets["some"])).Body.String(); !strings.Contains(body, "Permission denied") {
+		t.Errorf("a visitor who may not see users: %s", body)
+	}
+	h, _, _ = newWorld(t, nil)
+	if body := get(h, address).Body.String(); !strings.Contains(body, "start it with --veil-keys") {
+		t.Errorf("without keys: %s", body)
 	}
 }
 

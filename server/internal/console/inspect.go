@@ -114,6 +114,11 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 			p.Fault = detail(err)
 		}
 	}
+	if len(ids) > 0 && p.Fault == "" {
+		if p.Of, err = k.unveil(v, ids[0], p.Of, &o); err != nil {
+			p.Fault = detail(err)
+		}
+	}
 	own := k.ownLayouts(v)
 	switch {
 	case p.Fault != "" || len(ids) == 0:

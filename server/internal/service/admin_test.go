@@ -136,3 +136,29 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 		}
 	})
 }
+
+// The settings of a template are those of sequencers that are created by use.
+func TestTemplate(t *testing.T) {
+	c := service.NewCluster(service.ClusterConfig{
+		Fleet:    service.NewFleet(new(memstore.Store), nil),
+		Template: func(string) (service.Template, error) { return service.Template{Prefix: "order", LowBits: 4}, nil },
+	})
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	old, err := c.Admin().Configure(firn.Default(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]service.Template{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
+		q, err := c.Sequencer(t.Context(), name, nil)
+		if err != nil || q.Prefix != want.Prefix {
+			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)
+		}
+		info, err := c.Admin().Lookup(t.Context(), name)
+		if err != nil || info.Config.Prefix != want.Prefix || info.Config.LowBits != want.LowBits {
+			t.Errorf("%s: %+v, %v, want %+v", name, info.Config, err, want)
+		}
+	}
+}

@@ -86,6 +86,8 @@ type Template struct {
 	Layout   firn.Layout    // of a sequencer that is created
 	MaxAhead *time.Duration // likewise
 	Window   time.Duration  // likewise
+	Prefix   string         // likewise
+	LowBits  int            // likewise
 	Nodes    *grant.Range   // node IDs that this server may take
 	Existing bool           // the sequencer must exist; it is not created
 }
@@ -324,6 +326,7 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 		if t.Window != 0 {
 			open.Window = t.Window
 		}
+		open.Prefix, open.LowBits = t.Prefix, t.LowBits
 		if t.Nodes != nil {
 			open.Nodes = t.Nodes
 		}
@@ -336,7 +339,7 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 	case err == nil:
 		// It exists: the configured settings apply only to sequencers that are
 		// created.
-		open.Layout, open.MaxAhead, open.Window = info.Config.Layout, nil, 0
+		open.Layout, open.MaxAhead, open.Window, open.Prefix, open.LowBits = info.Config.Layout, nil, 0, "", 0
 	case !errors.Is(err, grant.ErrNotFound):
 		return storeError(ctx, err)
 	case existing:

@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -142,7 +143,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 			return problemf(service.BadBody, `%v: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`, err)
 		}
 	}
-	layoutText, aheadText, windowText, prefix := body[0], body[1], body[2], body[3]
+	layoutText, aheadText, windowText, prefix, lowText := body[0], body[1], body[2], body[3], body[4]
 	layout := firn.Default()
 	var f faults
 	if layoutText != nil {
@@ -163,10 +164,17 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return &d
 	}
 	ahead, window := duration(createKeys[1], aheadText), duration(createKeys[2], windowText)
+	low := 0
+	if lowText != nil {
+		if low, err = config.ParseLowBits(*lowText); err != nil {
+			f.add("low_bits: %v", err)
+		}
+	}
 	if len(f) > 0 {
 		return problemf(service.BadBody, "%s", f.problem().Detail)
 	}
 	c, err := a.Configure(layout, ahead, window)
+	c.LowBits = low
 	if prefix != nil {
 		c.Prefix = *prefix
 	}
@@ -280,7 +288,7 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 // createKeys are the keys of the body that creates a sequencer.
-var createKeys = [...]string{"layout", "max_ahead", "window", "prefix"}
+var createKeys = [...]string{"layout", "max_ahead", "window", "prefix", "low_bits"}
 
 // readCreate parses a JSON object with strings for some of createKeys, each up
 // to once. null means that the key is left out. Errors are worded for clients.

@@ -42,7 +42,11 @@ func TestAdmin(t *testing.T) {
 		body, text string
 	}{
 		{`{"prefix":"Order"}`, `prefix "Order" has 'O' at offset 0`},
-		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead, window and prefix: send an object such as`},
+		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead, window, prefix and low_bits: send an object such as`},
+		{`{"low_bits":"4"}`, `low_bits: "4" is not even:K, such as even:4`},
+		{`{"low_bits":"even:0"}`, `low_bits: "even:0" is not even:K`},
+		{`{"low_bits":"even:11"}`, `11 is out of range 1..10`},
+		{`{"low_bits":"even:4","layout":"hazelcast"}`, `the 4 lowest bits of layout hazelcast cannot be made even: bits 15..0 are node`},
 		{`{"Layout":"default"}`, `"Layout"`},
 		{`{"layout":"defualt"}`, "layout"},
 		{`{"layout":"bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"}`, "ended at 2014-01-25T20:31:23.648Z"},

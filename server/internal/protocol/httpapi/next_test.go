@@ -561,7 +561,22 @@ func TestTyped(t *testing.T) {
 	}
 	wantProblem(t, do(h, "GET", "/v1/sequencers/plain/next?format=typed"), service.BadParameter, "the sequencer has no prefix for typed text")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/new/next?format=typed"), service.BadParameter, "no prefix")
+	wantProblem(t, do(h, "GET", "/v1/inspect/user_03887nf7a8003?sequencer=orders"), service.BadID, `its prefix is "user", not "order"`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
+}
+
+// Low bits are even from the first ID on if the sequencer has that setting.
+func TestLowBits(t *testing.T) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	for _, code := range []int{201, 200} {
+		if w := send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:4"}`); w.Code != code || !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
+			t.Errorf("PUT: %d %s, want %d", w.Code, w.Body, code)
+		}
+	}
+	wantProblem(t, send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:3"}`), service.Different, "even:4, not even:3")
+	if w := do(h, "GET", "/v1/sequencers/orders"); !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
+		t.Error(w.Body)
+	}
 }
 
 // Veiled IDs are those of package veil, and inspect unveils them with the
@@ -599,7 +614,10 @@ func TestVeiled(t *testing.T) {
 	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "do not form runs")
-	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001"), service.BadID, "is veiled with key 7")
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001"), service.BadParameter, `"v7_0000000000001" is a veiled ID: name its sequencer`)
+	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?layout=default&sequencer=orders"), service.BadParameter, "not both")
+	wantProblem(t, do(plain, "GET", "/v1/inspect/v7_0000000000001?sequencer=orders"), service.BadParameter, "start it with --veil-keys")
+	wantProblem(t, do(h, "GET", "/v1/inspect/117383499776000003?sequencer=orders&from=veiled"), service.BadID, "it is a plain ID")
 	wantProblem(t, do(h, "GET", "/v1/inspect/v6_0000000000001?sequencer=orders"), service.BadID, "key 6, and this key is not known")
 	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?sequencer=none"), service.NoSequencer, "sequencer none not found")
 	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?sequencer=a/b"), service.BadName, "a/b")

@@ -81,7 +81,7 @@ var commands = [...]command{
 	{op: opDiscard, name: "discard", group: "transactions", min: 1, max: 1, usage: "DISCARD", about: "Discards the queued commands", flags: flagsTx, in: atOnce},
 	{op: opWatch, name: "watch", group: "transactions", min: 2, usage: "WATCH name [name ...]", about: "Not supported: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
 	{op: opUnwatch, name: "unwatch", group: "transactions", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing, as WATCH is not supported", flags: flagsFast},
-	{op: opInspect, name: "inspect", group: "generic", min: 2, max: 3, usage: "INSPECT id [layout]", about: "Returns the layout, time, node and sequence of an ID", flags: flagsFast},
+	{op: opInspect, name: "inspect", group: "generic", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", about: "Returns the layout, time, node and sequence of an ID", flags: flagsFast},
 	{op: opPing, name: "ping", group: "connection", min: 1, max: 2, usage: "PING [message]", about: "Returns PONG, or the message", flags: flagsFast},
 	{op: opEcho, name: "echo", group: "connection", min: 2, max: 2, usage: "ECHO message", about: "Returns the message", flags: flagsFast},
 	{op: opHello, name: "hello", group: "connection", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Selects the protocol version and returns facts about the server", flags: flagsOpen, open: true, in: refused},

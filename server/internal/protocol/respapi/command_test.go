@@ -16,8 +16,10 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
+	"github.com/firnid/firn/veil"
 )
 
 // TestCommands: every command, in both protocol versions. IDs count from 1.
@@ -542,5 +544,30 @@ func TestTyped(t *testing.T) {
 	const want = "$19\r\norder_0000000000001\r\n*2\r\n$19\r\norder_0000000000002\r\n$19\r\norder_0000000000003\r\n-ERR 'o' at offset 16 is not a digit; it may mean '0'\r\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// INSPECT reads veiled IDs with the server's key if it knows the sequencer.
+func TestVeiled(t *testing.T) {
+	b := counting()
+	keys := veil.Keys{7: make([]byte, 32)}
+	b.Opened("").Veil = func() (form.Veil, error) { return form.NewVeil(keys, "orders", b.Opened("").Layout) }
+	s := NewServer(Config{Backend: b, Veil: keys})
+	id := values(t, talk(s, line("NEXT orders FORMAT veiled")))[0].String()
+	if !strings.HasPrefix(id, "v7_") {
+		t.Fatalf("NEXT orders FORMAT veiled = %s", id)
+	}
+	for _, row := range []struct{ in, want string }{
+		{"INSPECT " + id + " SEQUENCER orders", " dec 1 hex 0000000000000001 from veiled "},
+		{"INSPECT 1 SEQUENCER orders", " dec 1 hex 0000000000000001 from dec "},
+		{"INSPECT " + id, "-ERR bad-parameter: \"" + id + "\" is a veiled ID: name its sequencer"},
+		{"INSPECT " + id + " default", "-ERR bad-parameter: \"" + id + "\" is a veiled ID: name its sequencer"},
+		{"INSPECT " + strings.Replace(id, "v7", "v8", 1) + " SEQUENCER orders", "it was veiled with key 8, and this key is not known"},
+		{"INSPECT " + id + " SEQUENCER a/b", "-ERR invalid sequencer name"},
+		{"INSPECT " + id + " default orders", "-ERR syntax error: use INSPECT id [layout | SEQUENCER name]"},
+	} {
+		if got := values(t, talk(s, line(row.in)))[0].String(); !strings.Contains(got, row.want) {
+			t.Errorf("%s = %s, want %s", row.in, got, row.want)
+		}
 	}
 }

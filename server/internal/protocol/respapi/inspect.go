@@ -20,17 +20,34 @@ func (c *conn) inspect(args [][]byte) {
 		c.deny(err, "permission denied: this client may not use INSPECT")
 		return
 	}
-	var o inspect.Options
-	if len(args) == 3 {
-		l, err := firn.ParseLayout(string(args[2]))
-		if err != nil {
-			c.fail(codeErr, service.Detail(err))
-			return
-		}
-		o.Layout = l
-	}
 	if len(args[1]) > maxID {
 		c.fail(codeErr, "the ID is too long: the limit is "+strconv.Itoa(maxID)+" characters")
+		return
+	}
+	var o inspect.Options
+	var name string
+	var err error
+	switch {
+	case len(args) == 3:
+		o.Layout, err = firn.ParseLayout(string(args[2]))
+	case len(args) == 4 && !isWord(args[2], "sequencer"):
+		err = requestErrorf("syntax error: use %s", find(args[0]).usage)
+	case len(args) == 4:
+		name, err = c.sequencerName(args[3])
+	}
+	if err != nil {
+		c.fail(codeErr, service.Detail(err))
+		return
+	}
+	if name != "" && c.may(auth.See, name) != nil {
+		if err := c.may(auth.Take, name); err != nil {
+			c.denyTake(err, name)
+			return
+		}
+	}
+	reader := service.Reader{Backend: c.s.c.Backend, Veil: c.s.c.Veil, Limit: c.s.c.Limit}
+	if f := reader.Options(c.requestContext(), name, string(args[1]), &o); f != nil {
+		c.fault(*f, name)
 		return
 	}
 	result, err := inspect.Read(string(args[1]), o)

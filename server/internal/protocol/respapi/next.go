@@ -201,7 +201,12 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(codeErr, wrong.Error())
 		return 0
 	}
-	f := service.FaultOf(err, c.s.c.Limit, false)
+	c.fault(service.FaultOf(err, c.s.c.Limit, false), name)
+	return 0
+}
+
+// fault answers a command for a sequencer with an error.
+func (c *conn) fault(f service.Fault, name string) {
 	if f.Cause != nil {
 		c.s.c.Log.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("err", f.Cause))
 	}
@@ -210,7 +215,6 @@ func (c *conn) serveIDs(q request) (ids int) {
 		text += fmt.Sprintf("; retry after %d s", (f.Retry+time.Second-1)/time.Second)
 	}
 	c.failAs(f.Kind, f.Kind.RESP(), text)
-	return 0
 }
 
 // answerIDs answers with the IDs of a batch.

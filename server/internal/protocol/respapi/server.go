@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/veil"
 )
 
 // Config is the configuration of a Server. Only the Backend is required; the
@@ -21,6 +22,9 @@ import (
 type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
+
+	// Veil has the keys of veiled IDs, which INSPECT reads; nil has none.
+	Veil veil.Keys
 
 	// Limit is how long a command may wait for its IDs; 0 means
 	// service.DefaultLimit.

@@ -38,7 +38,7 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 	return &firnv1.Sequencer{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
-		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix,
+		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created), Prefix: i.Config.Prefix, EvenLowBits: uint32(i.Config.LowBits),
 	}
 }
 
@@ -137,6 +137,10 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	c.Prefix = q.GetPrefix()
 	if err := c.Check(); err != nil {
 		return nil, invalid("prefix", err.Error())
+	}
+	c.LowBits = int(q.GetEvenLowBits())
+	if err := c.Check(); err != nil {
+		return nil, invalid("even_low_bits", err.Error())
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()

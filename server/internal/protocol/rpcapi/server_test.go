@@ -322,9 +322,17 @@ func TestSequencers(t *testing.T) {
 		"read only": {Name: "orders", Layout: "ksuid"},
 		"window":    {Name: "orders", Window: durationpb.New(time.Millisecond)},
 		"max_ahead": {Name: "orders", MaxAhead: durationpb.New(-1)},
+		"prefix":    {Name: "orders", Prefix: "Order"},
+		"low bits":  {Name: "orders", EvenLowBits: 11},
 	} {
 		_, err := q.Create(ctx, r)
 		wantCode(t, what, err, codes.InvalidArgument, "bad-parameter")
+	}
+	if r, err := q.Create(ctx, &firnv1.CreateRequest{Name: "even", Prefix: "even", EvenLowBits: 4}); err != nil || r.Sequencer.EvenLowBits != 4 || r.Sequencer.Prefix != "even" {
+		t.Error(r, err)
+	}
+	if _, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "even"}); err != nil {
+		t.Error(err)
 	}
 	_, err = q.Create(ctx, &firnv1.CreateRequest{Name: "-"})
 	wantCode(t, "name", err, codes.InvalidArgument, "bad-name")
@@ -343,7 +351,7 @@ func TestSequencers(t *testing.T) {
 	if r, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"}); err != nil || len(r.Nodes) != 1 || !r.Nodes[0].Held {
 		t.Error(r, err)
 	}
-	if r, err := q.List(ctx, &firnv1.ListRequest{}); err != nil || len(r.Sequencers) != 1 {
+	if r, err := q.List(ctx, &firnv1.ListRequest{}); err != nil || len(r.Sequencers) != 2 {
 		t.Error(r, err)
 	}
 	if r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}); err != nil || r.Sequencer.State != "detached" {

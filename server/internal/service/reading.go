@@ -1,0 +1,82 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/veil"
+)
+
+// A Reader reads IDs of sequencers, also veiled ones. It opens no sequencer.
+type Reader struct {
+	Backend Backend
+	Veil    veil.Keys     // of veiled IDs; nil if the server has none
+	Limit   time.Duration // of a request
+}
+
+// Options makes o fit an ID of a sequencer: it sets the layout, the prefix of
+// typed text, and the key of veiled text. The caller must be allowed to see the
+// sequencer or to take its IDs. Without a name, only veiled text is a Fault.
+func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Options) *Fault {
+	_, veiled := veil.Number(text)
+	veiled = veiled && o.From.IsAuto() || o.From.IsVeiled()
+	if veiled && len(r.Veil) == 0 {
+		return &Fault{Kind: BadParameter, Detail: noVeilKeys.Error()}
+	}
+	if name == "" {
+		if veiled {
+			return &Fault{Kind: BadParameter, Detail: inspect.Quote(text) + " is a veiled ID: name its sequencer"}
+		}
+		return nil
+	}
+	if !o.Layout.IsZero() {
+		return &Fault{Kind: BadParameter, Detail: "name the sequencer or the layout of the ID, not both"}
+	}
+	q, fault := r.find(ctx, name)
+	if fault != nil {
+		return fault
+	}
+	o.Layout = q.Layout
+	switch {
+	case veiled:
+		v, err := form.NewVeil(r.Veil, name, q.Layout)
+		if err != nil {
+			return &Fault{Kind: BadParameter, Detail: Detail(err)}
+		}
+		o.From = inspect.Veiled(v)
+	case o.From.IsTyped() || o.From.IsAuto() && strings.Contains(text, "_"):
+		o.From = inspect.Typed(q.Prefix)
+	}
+	return nil
+}
+
+// find returns the layout and the prefix of a sequencer.
+func (r Reader) find(ctx context.Context, name string) (*Sequencer, *Fault) {
+	if err := CheckName(name); err != nil {
+		return nil, &Fault{Kind: BadName, Detail: err.Error()}
+	}
+	if q := r.Backend.Opened(name); q != nil {
+		return q, nil
+	}
+	a := r.Backend.Admin()
+	if a == nil {
+		return nil, &Fault{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s is not in use", name)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Limit)
+	defer cancel()
+	info, err := a.Lookup(ctx, name)
+	if errors.Is(err, grant.ErrNotFound) {
+		return nil, &Fault{Kind: NoSequencer, Detail: fmt.Sprintf("sequencer %s not found", name)}
+	}
+	if err != nil {
+		f := FaultOf(err, r.Limit, ctx.Err() != nil)
+		return nil, &f
+	}
+	return &Sequencer{Layout: info.Config.Layout, Prefix: info.Config.Prefix}, nil
+}
