@@ -118,6 +118,7 @@ var imports = []importLine{
 	{pattern: "server/internal/protocol/listen", tests: []string{"server/internal/test/nettest"}},
 	{pattern: "server/internal/access/readfile"},
 	{pattern: "server/internal/ids/records"},
+	{pattern: "server/internal/ids/sqlgen", imports: []string{"."}, tests: []string{"server/internal/test/sqltest", "typed"}},
 	{pattern: "server/internal/access/tlsconf", imports: []string{"server/internal/access/readfile"}, tests: []string{"server/internal/test/nettest"}},
 	{pattern: "server/internal/test/nettest", imports: []string{"grant"}},
 	{pattern: "server/internal/test/servicetest", imports: []string{".", "server/internal/service"}},

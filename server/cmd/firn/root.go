@@ -59,6 +59,7 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 		newCompose(a),
 		newConvert(a),
 		newRange(a),
+		newSQL(a),
 		newCheck(a),
 	)
 	add(groupLayout, newLayout(a))
