@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +284,24 @@ func TestSQLite(t *testing.T) {
 		}
 		compare(t, l, string(rows), want)
 	}
+}
+
+// TestPage runs the SQL of docs/databases.md.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/databases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := sqltest.PostgreSQL(t)
+	server.Exec(write(t, "postgres", "firn", firn.Default()) + "CREATE TABLE orders (id bigint PRIMARY KEY); INSERT INTO orders VALUES (117383499776000003);")
+	var sql string
+	for _, block := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		sql += block[1]
+	}
+	const key = "'\\x2b7e151628aed2a6abf7158809cf4f3cef4359d8d580aa4f7f036d6f04fc6a94'"
+	sql += "EXECUTE unveil (" + key + ", 'v1_7p4a6ejb9tjwz'); EXECUTE veil (" + key + ");"
+	const id = "117383499776000003"
+	compare(t, firn.Default(), server.Query("SET timezone = 'UTC';"+sql), []string{id + "|2026-11-20 22:00:07.226+00|576|3|order_03887nf7a8003", id, id, id, "v1_7p4a6ejb9tjwz"})
 }
 
 // TestErrors wants a reason for layouts that a database cannot read.
