@@ -106,6 +106,7 @@ var imports = []importLine{
 	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},
 	{pattern: "server/internal/ids/check", imports: []string{".", "server/internal/ids/inspect"}},
+	{pattern: "server/internal/ids/adopt", imports: []string{".", "server/internal/ids/check", "server/internal/ids/inspect"}},
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
 	{
 		pattern: "server/internal/fleet/doctor",
