@@ -96,6 +96,9 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		return err
 	}
 	c.print(report)
+	if ago := inspect.Age(report.Last, c.a.now()); c.layout.IsZero() && !c.stopped && ago > 24*60*60 {
+		c.a.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
+	}
 	nodes, floor, err := c.plan(report)
 	if err != nil {
 		return err
@@ -158,8 +161,11 @@ func (c *adoptCmd) read(ctx context.Context, files []string) (adopt.Report, tall
 			return adopt.Report{}, t, adoptError(err)
 		}
 	}
-	if t.all == t.bad {
+	switch {
+	case t.all == 0:
 		return adopt.Report{}, t, misuse("", "there is no ID to read")
+	case t.all == t.bad:
+		return adopt.Report{}, t, t.result(c.a, "IDs")
 	}
 	report, err := r.Report()
 	return report, t, adoptError(err)
