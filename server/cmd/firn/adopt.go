@@ -96,8 +96,11 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 		return err
 	}
 	c.print(report)
-	if ago := inspect.Age(report.Last, c.a.now()); c.layout.IsZero() && !c.stopped && ago > 24*60*60 {
+	if ago := inspect.Age(report.Last, c.a.now()); c.layout.IsZero() && ago > 24*60*60 {
 		c.a.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
+		if c.apply {
+			return &exitError{exitNo, errors.New("nothing was created: the layout is a guess, and the IDs are old"), "confirm it: --layout " + report.Layout.String()}
+		}
 	}
 	nodes, floor, err := c.plan(report)
 	if err != nil {

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +131,54 @@ func TestShadow(t *testing.T) {
 	old(at(2+2*Remembered, 700), Equal)
 	if _, err := s.Old("12x4"); err == nil {
 		t.Error("12x4 is read as an ID")
+	}
+}
+
+// TestMoving reads IDs of real libraries by the layouts of docs/moving.md.
+func TestMoving(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/moving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := os.ReadFile("testdata/moving.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(page), "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| (.*) \\| `([^`]+)` \\|$").FindAllStringSubmatch(table, -1)
+	tested := make(map[string]bool)
+	for line := range strings.Lines(string(vectors)) {
+		f := strings.Fields(line)
+		if f[0] == "#" {
+			continue
+		}
+		name := strings.ReplaceAll(f[0], "_", " ")
+		for _, row := range rows {
+			if !strings.Contains(row[1], name) {
+				continue
+			}
+			tested[row[1]] = true
+			l, err := firn.ParseLayout(row[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := firn.ParseID(f[3])
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := l.Decompose(id)
+			made, _ := strconv.ParseInt(f[1], 10, 64)
+			if err != nil || fmt.Sprint(p.Node) != f[2] || p.Time.Sub(time.UnixMilli(made)).Abs() > 2*time.Second {
+				t.Errorf("%s: %s is of %v and node ID %d, %v; want %v and %s", name, f[3], p.Time, p.Node, err, time.UnixMilli(made).UTC(), f[2])
+			}
+		}
+	}
+	for _, row := range rows {
+		if !tested[row[1]] && !strings.Contains(row[1], "from its source") {
+			t.Errorf("%s has no ID in testdata/moving.txt", row[1])
+		}
+	}
+	if len(rows) != 11 {
+		t.Errorf("%d layouts, want 11", len(rows))
 	}
 }
