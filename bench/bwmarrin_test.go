@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestBwmarrin runs the table of docs/bwmarrin.md: IDs of one library mean the
+// TestBwmarrin runs the table of docs/moving.md: IDs of one library mean the
 // same in the other, and each line describes the other's equivalent.
 func TestBwmarrin(t *testing.T) {
 	node, err := snowflake.NewNode(7)

@@ -107,6 +107,7 @@ var imports = []importLine{
 	{pattern: "server/internal/ids/form", imports: []string{".", "typed", "veil"}},
 	{pattern: "server/internal/load", imports: []string{".", "client"}},
 	{pattern: "server/internal/ids/check", imports: []string{".", "server/internal/ids/inspect"}},
+	{pattern: "server/internal/ids/adopt", imports: []string{".", "server/internal/ids/check", "server/internal/ids/inspect"}},
 	{pattern: "server/internal/ids/textfmt", imports: []string{"grant", "server/internal/ids/inspect"}},
 	{
 		pattern: "server/internal/fleet/doctor",
@@ -119,6 +120,7 @@ var imports = []importLine{
 	{pattern: "server/internal/protocol/listen", tests: []string{"server/internal/test/nettest"}},
 	{pattern: "server/internal/access/readfile"},
 	{pattern: "server/internal/ids/records"},
+	{pattern: "server/internal/ids/sqlgen", imports: []string{"."}, tests: []string{"server/internal/test/sqltest", "typed"}},
 	{pattern: "server/internal/access/tlsconf", imports: []string{"server/internal/access/readfile"}, tests: []string{"server/internal/test/nettest"}},
 	{pattern: "server/internal/test/nettest", imports: []string{"grant"}},
 	{pattern: "server/internal/test/servicetest", imports: []string{".", "server/internal/service"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"time"
 
@@ -19,6 +20,8 @@ func newRange(a *app) *cobra.Command {
 		format   form.Form
 		prefix   string
 		column   string
+		every    string
+		table    string
 		asJSON   bool
 	)
 	cmd := &cobra.Command{
@@ -29,7 +32,10 @@ inclusive; the time --to itself is not.
 
   firn range --from 2026-11-20 --to 2026-11-21 --sql id
 
-A database can then use its index of the IDs to find the rows of a day.
+A database can then use its index of the IDs to find the rows of a day. --partitions prints
+PostgreSQL's partitions for all days, months or years that overlap the range:
+
+  firn range --from now --to +90d --partitions month --table orders
 
 A time is RFC 3339 (2026-11-20T10:00:00Z), a date (its beginning in UTC), Unix
 milliseconds, now, or relative to now: -1h30m, -7d.`,
@@ -45,6 +51,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			}
 			if column != "" && asJSON {
 				return misuse("leave one of them out", "--sql and --json exclude each other")
+			}
+			if err := cmp.Or(noEffect(cmd, "partitions", "sql", "json"), needBoth(cmd, "partitions", "table")); err != nil {
+				return err
 			}
 			if layout.ReadOnly() {
 				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
@@ -68,6 +77,10 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			}
 			out := bufio.NewWriter(a.stdout)
 			switch {
+			case every != "":
+				if err := printPartitions(out, layout, from, to, every, table, format); err != nil {
+					return err
+				}
 			case column != "":
 				text, err := sqlOf(ends, column, format)
 				if err != nil {
@@ -97,6 +110,8 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
+	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
+	cmd.Flags().Var(&value[string]{&table, notEmpty, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
 	return cmd
 }
@@ -106,11 +121,29 @@ func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 // sqlOf returns an SQL condition. Text in a column sorts like the IDs only if
 // all texts have the same width.
 func sqlOf(e inspect.Ends, column string, f form.Form) (string, error) {
+	lo, err := sqlValue(e.Lo, f)
+	if err != nil {
+		return "", err
+	}
+	hi, err := sqlValue(e.Hi, f)
+	return fmt.Sprintf("%s BETWEEN %s AND %s", column, lo, hi), err
+}
+
+// sqlValue returns an ID as SQL.
+func sqlValue(id string, f form.Form) (string, error) {
 	if f.Is(firn.Decimal) {
-		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.Lo, e.Hi), nil
+		return id, nil
 	}
 	if fixed := f.Fixed(); f != fixed {
-		return "", misuse("use --format "+fixed.String()+", if the column has this format", "--sql with --format %s: texts of different widths do not sort like the IDs", &f)
+		return "", misuse("use --format "+fixed.String()+", if the column has this format", "SQL with --format %s: texts of different widths do not sort like the IDs", &f)
 	}
-	return fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, e.Lo, e.Hi), nil
+	return "'" + id + "'", nil
+}
+
+// needBoth rejects one of two flags without the other.
+func needBoth(cmd *cobra.Command, one, other string) error {
+	if cmd.Flags().Changed(one) == cmd.Flags().Changed(other) {
+		return nil
+	}
+	return misuse("", "--%s and --%s need each other", one, other)
 }

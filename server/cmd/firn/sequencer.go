@@ -113,6 +113,7 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
 	var maxAhead, window time.Duration
+	var floor time.Time
 	var nodes *grant.Range
 	var prefix string
 	var lowBits int
@@ -141,7 +142,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
 		}
-		info, err := grant.Create(ctx, s, args[0], c, a.now())
+		info, err := createAbove(ctx, s, args[0], c, floor, a.now())
 		a.audit("created", args[0], err)
 		if err != nil {
 			return err
@@ -152,6 +153,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
+	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd

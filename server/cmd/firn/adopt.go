@@ -1,0 +1,335 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/ids/adopt"
+	"github.com/firnid/firn/server/internal/ids/check"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/records"
+)
+
+// An adoptCmd has the flags of the command adopt.
+type adoptCmd struct {
+	a       *app
+	name    string
+	layout  firn.Layout
+	from    inspect.Encoding
+	csv     string
+	memory  uint64
+	nodes   *grant.Range
+	stopped bool
+	apply   bool
+	shadow  bool
+	store   string
+}
+
+func newAdopt(a *app) *cobra.Command {
+	c := adoptCmd{a: a, memory: 1 << 30}
+	cmd := &cobra.Command{
+		Use:   "adopt NAME [FILE…]",
+		Short: "Continue the IDs of another generator",
+		Long: `Adopt reads the IDs that another generator has made, and prints the sequencer that continues
+them without ever repeating one. With --apply it creates that sequencer.
+
+  psql -Atc 'select id from orders' | firn adopt orders
+
+It finds the layout and the node IDs in use, and gives the sequencer node IDs that are free:
+the other generator can keep running on its own. If it has stopped, --stopped gives the
+sequencer all node IDs, above the time of the highest ID.
+
+Read all existing IDs, or at least those of all node IDs in use. Files and the standard input
+have one ID per line, as from COPY; with --csv COLUMN the IDs are in that column of a CSV
+file. If the layout is wrong or has another epoch, name it with --layout.
+
+--shadow checks while both run: it reads IDs of the other generator from the standard input,
+takes one from the sequencer for each, and reports every ID that both made, or that the
+sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, and exits with 1 after a contact.
+
+` + storeHelp,
+		Example: `  firn adopt orders --csv order_id orders.csv
+  firn adopt orders ids.txt --apply --store postgres://firn@db.example.com/app
+  firn adopt orders ids.txt --stopped --apply
+  tail -f new-ids.txt | firn adopt orders --shadow`,
+		Args: func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.name, args = args[0], args[1:]
+			switch {
+			case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || !c.layout.IsZero()):
+				return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
+			case c.stopped && c.nodes != nil:
+				return misuse("", "either --nodes or --stopped, not both")
+			case c.shadow:
+				return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
+			case len(args) == 0:
+				args = []string{"-"}
+			}
+			return c.run(cmd.Context(), args)
+		},
+	}
+	layoutVar(cmd, &c.layout, "layout of the IDs (default the one that they fit best)")
+	encodingVar(cmd, &c.from)
+	csvVar(cmd, &c.csv)
+	cmd.Flags().Var(&value[*grant.Range]{&c.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs of the sequencer (default the largest free half, quarter, …)")
+	cmd.Flags().BoolVar(&c.stopped, "stopped", false, "the other generator has stopped: use all node IDs, above the highest ID")
+	cmd.Flags().BoolVar(&c.apply, "apply", false, "create the sequencer")
+	cmd.Flags().BoolVar(&c.shadow, "shadow", false, "compare a stream of the other generator's IDs with those of the sequencer")
+	storeVar(cmd, &c.store)
+	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
+	return cmd
+}
+
+// run reads the IDs, and prints or creates the sequencer.
+func (c *adoptCmd) run(ctx context.Context, files []string) error {
+	report, bad, err := c.read(ctx, files)
+	if err != nil {
+		return err
+	}
+	c.print(report)
+	if ago := inspect.Age(report.Last, c.a.now()); c.layout.IsZero() && ago > 24*60*60 {
+		c.a.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
+		if c.apply {
+			return &exitError{exitNo, errors.New("nothing was created: the layout is a guess, and the IDs are old"), "confirm it: --layout " + report.Layout.String()}
+		}
+	}
+	nodes, floor, err := c.plan(report)
+	if err != nil {
+		return err
+	}
+	command := fmt.Sprintf("firn sequencer create %s --layout %s", c.name, report.Layout)
+	if nodes != nil {
+		command += fmt.Sprintf(" --nodes %d..%d", nodes.Lo, nodes.Hi)
+		c.a.note("keep the other generator off the node IDs %d..%d", nodes.Lo, nodes.Hi)
+	}
+	if !floor.IsZero() {
+		command += " --floor " + floor.Format(time.RFC3339Nano)
+		if now := c.a.now(); floor.After(now) {
+			c.a.note("the highest ID is ahead of this clock: the sequencer makes none before %s", stamp(floor))
+		}
+	}
+	switch {
+	case bad.bad > 0:
+		return bad.result(c.a, "IDs")
+	case report.Foreign > 0:
+		return &exitError{exitNo, fmt.Errorf("IDs that do not fit layout %s: %d, first %s", report.Layout, report.Foreign, report.FirstForeign.ID), "name the right layout with --layout, or leave these IDs out if another generator made them"}
+	case !c.apply:
+		fmt.Fprintln(c.a.stdout, command)
+		return nil
+	}
+	return c.a.withStore(ctx, c.store, true, func(s grant.Store) error {
+		config, err := grant.DefaultConfig(s, report.Layout, nil, nil)
+		if err != nil {
+			return err
+		}
+		config.Nodes = nodes
+		info, err := createAbove(ctx, s, c.name, config, floor, c.a.now())
+		c.a.audit("created", c.name, err)
+		if err != nil {
+			return err
+		}
+		return c.a.printInfo(info, false)
+	})
+}
+
+func (c *adoptCmd) read(ctx context.Context, files []string) (adopt.Report, tally, error) {
+	r := adopt.NewReader(adopt.Options{Layout: c.layout, From: c.from, Now: c.a.now(), Memory: c.memory})
+	in := idInput{a: c.a, csv: c.csv, from: c.from}
+	var t tally
+	out := records.NewWriter(io.Discard)
+	for _, name := range files {
+		err := in.file(ctx, name, out, func(where place, text string, bad error) error {
+			t.all++
+			if bad == nil {
+				bad = r.Add(text)
+				if bad != nil && !errors.As(bad, new(*check.IDError)) {
+					return bad
+				}
+			}
+			if bad != nil {
+				return t.complain(c.a, out, where, bad)
+			}
+			return nil
+		})
+		if err != nil {
+			return adopt.Report{}, t, adoptError(err)
+		}
+	}
+	switch {
+	case t.all == 0:
+		return adopt.Report{}, t, misuse("", "there is no ID to read")
+	case t.all == t.bad:
+		return adopt.Report{}, t, t.result(c.a, "IDs")
+	}
+	report, err := r.Report()
+	return report, t, adoptError(err)
+}
+
+// adoptError adds a hint to an error that ends the reading.
+func adoptError(err error) error {
+	if errors.Is(err, adopt.ErrUnknown) {
+		return &exitError{exitNo, err, "name the layout: --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z"}
+	}
+	return checkError(err)
+}
+
+func (c *adoptCmd) print(r adopt.Report) {
+	l := c.a.lookOf(c.a.stdout)
+	var x rows
+	x.add("IDs", "%s", number(l, r.Count))
+	x.add("layout", "%s", l.bold(r.Layout.String()))
+	if r.Foreign > 0 {
+		x.add("foreign", "%s", l.red(number(l, r.Foreign)+" IDs do not fit"))
+	}
+	x.add("duplicates", "%s", number(l, r.Duplicates))
+	x.add("first", "%s", stamp(r.First))
+	x.add("last", "%s", stamp(r.Last))
+	x.add("nodes", "%s of %s in use: %s", number(l, uint64(len(r.Nodes))), number(l, r.Layout.MaxNode()+1), someNodes(r.Nodes))
+	x.print(c.a.stdout, l)
+}
+
+// someNodes lists the first few node IDs.
+func someNodes(nodes []uint64) string {
+	var list []string
+	for i, node := range nodes {
+		if i == 8 {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, fmt.Sprint(node))
+	}
+	return strings.Join(list, ", ")
+}
+
+// plan returns the node IDs of the sequencer, nil for all, and the time that its
+// IDs must lie above.
+func (c *adoptCmd) plan(r adopt.Report) (nodes *grant.Range, floor time.Time, err error) {
+	switch {
+	case c.stopped:
+		return nil, r.Floor(), nil
+	case c.nodes != nil:
+		if c.nodes.Hi > r.Layout.MaxNode() {
+			return nil, floor, misuse("", "--nodes %v: layout %s has the node IDs 0..%d", c.nodes, r.Layout, r.Layout.MaxNode())
+		}
+		if met := r.Meets(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
+			return nil, floor, &exitError{exitNo, fmt.Errorf("node IDs of %v are in use: %s", c.nodes, someNodes(met)), "leave out --nodes for free ones"}
+		}
+		return c.nodes, floor, nil
+	}
+	lo, hi, ok := r.Free()
+	if !ok {
+		return nil, floor, &exitError{exitNo, errors.New("no node ID is free: the sequencer and the other generator cannot both run"),
+			"stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs"}
+	}
+	return &grant.Range{Lo: lo, Hi: hi}, floor, nil
+}
+
+// createAbove creates a sequencer whose IDs do not lie before floor; the zero
+// time means no floor. It is the floor of a fence, which would take node IDs from
+// members.
+func createAbove(ctx context.Context, s grant.Store, name string, c grant.Config, floor, now time.Time) (grant.Info, error) {
+	info, err := grant.Create(ctx, s, name, c, now)
+	if err != nil || !info.Floor.Before(floor) {
+		return info, err
+	}
+	held := false
+	err = grant.Nodes(ctx, s, name, func(n grant.NodeInfo, err error) bool {
+		held = held || err != nil || n.Held
+		return true
+	})
+	switch {
+	case err != nil:
+		return info, err
+	case held:
+		return info, &exitError{exitNo, fmt.Errorf("sequencer %s already makes IDs: only a new one can begin at a given time", name), "choose another name"}
+	}
+	// A fence adds to the time what the windows of members need: take that off.
+	at := floor
+	fence := &grant.FenceOptions{DryRun: true, AnyClock: true, Now: func() time.Time { return at }}
+	report, err := grant.Fence(ctx, s, name, fence)
+	if err != nil {
+		return info, err
+	}
+	at, fence.DryRun = floor.Add(floor.Sub(report.Floor)), false
+	if _, err := grant.Fence(ctx, s, name, fence); err != nil {
+		return info, err
+	}
+	return grant.Lookup(ctx, s, name)
+}
+
+// runShadow compares the other generator's IDs with those of the sequencer.
+func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
+	info, err := grant.Lookup(ctx, s, c.name)
+	if err != nil {
+		return err
+	}
+	config := info.Config
+	if config.Layout.Bits() != 64 {
+		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name, config.Layout.Bits())
+	}
+	shadow := &adopt.Shadow{Layout: config.Layout, From: c.from, Hi: config.Layout.MaxNode(), Since: info.Created}
+	if config.Nodes != nil {
+		shadow.Lo, shadow.Hi = config.Nodes.Lo, config.Nodes.Hi
+	}
+	if info.Floor.After(shadow.Since) {
+		shadow.Since = info.Floor
+	}
+	join, cancel := context.WithTimeout(ctx, joining)
+	defer cancel()
+	q, err := sequencer.Open(join, s, c.name, &sequencer.Config{Layout: config.Layout, MustExist: true, Now: c.a.clock})
+	if err != nil {
+		return err
+	}
+	var t tally
+	old, contacts := 0, 0
+	meets := func(text string, contact adopt.Contact) {
+		if contact == adopt.None {
+			return
+		}
+		if contacts++; contacts <= maxComplaints {
+			fmt.Fprintf(c.a.stdout, "contact  %s  %s\n", text, contact)
+		}
+	}
+	out := records.NewWriter(io.Discard)
+	in := idInput{a: c.a, from: c.from}
+	err = in.lines(ctx, c.a.stdin, "", out, func(where place, text string, bad error) error {
+		t.all++
+		id, err := q.Next(ctx)
+		if err != nil {
+			return err
+		}
+		meets(id.String(), shadow.New(id))
+		var contact adopt.Contact
+		if bad == nil {
+			contact, bad = shadow.Old(text)
+		}
+		if bad != nil {
+			return t.complain(c.a, out, where, bad)
+		}
+		old++
+		meets(text, contact)
+		return nil
+	})
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer stop()
+	if e := q.Close(late); e != nil {
+		c.a.note("%s", strings.TrimPrefix(e.Error(), "grant: "))
+	}
+	fmt.Fprintf(c.a.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", old, t.all, c.name, contacts)
+	switch {
+	case err != nil:
+		return err
+	case contacts > 0:
+		return answerNo()
+	}
+	return t.result(c.a, "IDs")
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/sqlgen"
+)
+
+func newSQL(a *app) *cobra.Command {
+	layout, name := firn.Default(), "firn"
+	cmd := &cobra.Command{
+		Use:   "sql DATABASE [--layout LAYOUT]",
+		Short: "Print SQL functions that read IDs in a database",
+		Long: `Sql prints functions for postgres or mysql that return the time, the node ID and the sequence of
+an ID, the first and the last ID of a time range, and typed text. For postgres there are also
+functions that veil and unveil IDs. They use the extension pgcrypto.
+
+  firn sql postgres --layout default | psql
+
+For sqlite, which has no stored functions, it prints generated columns and conditions.
+The functions make no IDs: take those from Firn.`,
+		Example: `  firn sql postgres | psql orders
+  firn sql mysql --layout twitter --name legacy
+  firn sql sqlite --layout js53`,
+		Args:      needArgs("database", "firn sql postgres, firn sql mysql or firn sql sqlite"),
+		ValidArgs: sqlgen.Databases(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !slices.Contains(sqlgen.Databases(), args[0]) {
+				return misuse("it must be "+strings.Join(sqlgen.Databases(), ", "), "unknown database %q", args[0])
+			}
+			out := bufio.NewWriter(a.stdout)
+			if err := sqlgen.Write(out, args[0], name, layout); err != nil {
+				return misuse("", "%w", inspect.Plain(err))
+			}
+			return out.Flush()
+		},
+	}
+	layoutVar(cmd, &layout, "layout of the IDs")
+	parse := func(s string) (string, error) {
+		if !regexp.MustCompile("^[a-z_][a-z0-9_]{0,39}$").MatchString(s) {
+			return "", errors.New("it must have 1 to 40 characters of a-z, 0-9 and _, and not begin with a digit")
+		}
+		return s, nil
+	}
+	cmd.Flags().Var(&value[string]{&name, parse, asIs, "NAME"}, "name", "beginning of the functions' names")
+	return cmd
+}

@@ -1,0 +1,184 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/check"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// idsOf returns n IDs from noon on, one in a tick, with the node IDs in turn.
+func idsOf(t *testing.T, l firn.Layout, n int, nodes ...uint64) (list []string) {
+	t.Helper()
+	for i := range n {
+		p := firn.Parts{Time: noon.Add(time.Duration(i) * l.Unit()), Node: nodes[i%len(nodes)]}
+		if l.Bits() == 128 {
+			id, err := l.Compose128(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(firn.UUID.Append128(nil, id)))
+			continue
+		}
+		id, err := l.Compose(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, id.String())
+	}
+	return list
+}
+
+// TestReader reads streams that are shorter and longer than the sample.
+func TestReader(t *testing.T) {
+	for _, text := range []string{"twitter", "sonyflake", "hazelcast", "flake-idgen", "uuidv7"} {
+		l := firn.MustParseLayout(text)
+		for _, n := range []int{100, sample, sample + 100} {
+			r := NewReader(Options{Now: noon.Add(time.Hour), Memory: 1 << 30})
+			ids := idsOf(t, l, n, 1, 7, 300)
+			for _, id := range append(ids, ids[n-1]) {
+				if err := r.Add(id); err != nil {
+					t.Fatalf("%s: %s: %v", text, id, err)
+				}
+			}
+			if err := r.Add("12x4"); !errors.As(err, new(*check.IDError)) {
+				t.Errorf("%s: after 12x4: %v, want an IDError", text, err)
+			}
+			got, err := r.Report()
+			if err != nil || got.Layout != l || got.Count != uint64(n)+1 || got.Duplicates != 1 || fmt.Sprint(got.Nodes) != "[1 7 300]" {
+				t.Errorf("%s: layout %v, %d IDs, %d duplicates, nodes %v, %v; want %d IDs, 1 duplicate, nodes [1 7 300]", text, got.Layout, got.Count, got.Duplicates, got.Nodes, err, n+1)
+			}
+			if want := noon.Add(time.Duration(n) * l.Unit()); !got.Floor().Equal(want) {
+				t.Errorf("%s: floor %v, want %v", text, got.Floor(), want)
+			}
+		}
+	}
+}
+
+// TestFree wants a block without used node IDs, and no larger one.
+func TestFree(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		bits := r.IntN(7)
+		l := firn.MustParseLayout(fmt.Sprintf("bits=time:41.node:%d.seq:12", bits))
+		report := Report{Layout: l}
+		free := make([]bool, 1<<bits)
+		for node := range free {
+			if free[node] = r.IntN(1<<bits) > 2; !free[node] {
+				report.Nodes = append(report.Nodes, uint64(node))
+			}
+		}
+		if len(report.Nodes) == 0 {
+			report.Nodes, free[0] = []uint64{0}, false
+		}
+		best := 0
+		for size := 1; size <= len(free)/2; size *= 2 {
+			for lo := 0; lo < len(free); lo += size {
+				if len(report.Meets(uint64(lo), uint64(lo+size-1))) == 0 {
+					best = size
+				}
+			}
+		}
+		lo, hi, ok := report.Free()
+		if !ok && best > 0 || ok && (int(hi-lo)+1 != best || len(report.Meets(lo, hi)) > 0 || hi > l.MaxNode()) {
+			t.Fatalf("nodes %v of %d: %d..%d %t, want a block of %d", report.Nodes, len(free), lo, hi, ok, best)
+		}
+	}
+}
+
+func TestShadow(t *testing.T) {
+	l := firn.MustParseLayout("twitter")
+	at := func(ms int, node uint64) firn.ID {
+		id, err := l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	s := &Shadow{Layout: l, Lo: 512, Hi: 1023, Since: noon}
+	old := func(id firn.ID, want Contact) {
+		t.Helper()
+		if got, err := s.Old(id.String()); got != want || err != nil {
+			t.Errorf("the old %v is %q, %v; want %q", id, got, err, want)
+		}
+	}
+	s.New(at(1, 600))
+	old(at(1, 5), None)
+	old(at(1, 5), None) // its own duplicates are its own business
+	old(at(1, 600), Equal)
+	old(at(2, 600), Within)
+	old(at(-1, 600), None)
+	if got := s.New(at(2, 600)); got != Equal {
+		t.Errorf("a new ID that the other generator made before is %q, want %q", got, Equal)
+	}
+	for i := range 2 * Remembered {
+		s.New(at(3+i, 700))
+	}
+	if len(s.isNew) != Remembered {
+		t.Errorf("%d IDs are remembered, want %d", len(s.isNew), Remembered)
+	}
+	old(at(3, 700), Within)
+	old(at(2+2*Remembered, 700), Equal)
+	if _, err := s.Old("12x4"); err == nil {
+		t.Error("12x4 is read as an ID")
+	}
+}
+
+// TestMoving reads IDs of real libraries by the layouts of docs/moving.md.
+func TestMoving(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/moving.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := os.ReadFile("testdata/moving.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(page), "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| (.*) \\| `([^`]+)` \\|$").FindAllStringSubmatch(table, -1)
+	tested := make(map[string]bool)
+	for line := range strings.Lines(string(vectors)) {
+		f := strings.Fields(line)
+		if f[0] == "#" {
+			continue
+		}
+		name := strings.ReplaceAll(f[0], "_", " ")
+		for _, row := range rows {
+			if !strings.Contains(row[1], name) {
+				continue
+			}
+			tested[row[1]] = true
+			l, err := firn.ParseLayout(row[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := firn.ParseID(f[3])
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := l.Decompose(id)
+			made, _ := strconv.ParseInt(f[1], 10, 64)
+			if err != nil || fmt.Sprint(p.Node) != f[2] || p.Time.Sub(time.UnixMilli(made)).Abs() > 2*time.Second {
+				t.Errorf("%s: %s is of %v and node ID %d, %v; want %v and %s", name, f[3], p.Time, p.Node, err, time.UnixMilli(made).UTC(), f[2])
+			}
+		}
+	}
+	for _, row := range rows {
+		if !tested[row[1]] && !strings.Contains(row[1], "from its source") {
+			t.Errorf("%s has no ID in testdata/moving.txt", row[1])
+		}
+	}
+	if len(rows) != 11 {
+		t.Errorf("%d layouts, want 11", len(rows))
+	}
+}
