@@ -43,7 +43,11 @@ func idsOf(t *testing.T, l firn.Layout, n int, nodes ...uint64) (list []string) 
 func TestReader(t *testing.T) {
 	for _, text := range []string{"twitter", "sonyflake", "hazelcast", "flake-idgen", "uuidv7"} {
 		l := firn.MustParseLayout(text)
-		for _, n := range []int{100, sample, sample + 100} {
+		lengths := []int{100}
+		if text == "twitter" {
+			lengths = append(lengths, sample, sample+100)
+		}
+		for _, n := range lengths {
 			r := NewReader(Options{Now: noon.Add(time.Hour), Memory: 1 << 30})
 			ids := idsOf(t, l, n, 1, 7, 300)
 			for _, id := range append(ids, ids[n-1]) {

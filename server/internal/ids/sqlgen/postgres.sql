@@ -84,6 +84,9 @@ DECLARE
   added bigint;
   i integer;
 BEGIN
+  IF length(key) NOT IN (16, 24, 32) THEN
+    RAISE EXCEPTION 'the key has % bytes: it must have 16, 24 or 32', length(key);
+  END IF;
   LOOP
     FOR step IN 0..9 LOOP
       i := CASE WHEN back THEN 9 - step ELSE step END;
