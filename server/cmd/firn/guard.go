@@ -38,7 +38,7 @@ func (s *serveCmd) checkFiles(warn func(string)) (all faults) {
 	if _, err := auth.OpenBearer(s.forwardToken, nil); err != nil {
 		all = append(all, fault{flag: "forward-token", err: err, code: exitFailed, hint: "the file must contain one token, as printed by firn token new"})
 	}
-	if _, err := readVeilKeys(s.veilKeys); err != nil {
+	if _, err := readVeilKeys(s.veilKeys, warn); err != nil {
 		all = append(all, fault{flag: "veil-keys", err: err, code: exitFailed, hint: "firn convert --help explains the file"})
 	}
 	return all

@@ -300,7 +300,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken,
 	}
-	if c.VeilKeys, err = readVeilKeys(s.veilKeys); err != nil {
+	if c.VeilKeys, err = readVeilKeys(s.veilKeys, func(text string) { log.Warn(text) }); err != nil {
 		return c, err
 	}
 	if s.tls != (tlsconf.Files{}) {
