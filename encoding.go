@@ -422,7 +422,7 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 		case pos == 0 && (r == '-' || r == '+'):
 			return fail(pos, "%s is a sign; IDs have none", at)
 		case kind == Decimal && slices.Contains(text, '_'):
-			return fail(pos, "%s is not a decimal digit; packages typed and veil read IDs with a prefix and _", at)
+			return fail(pos, "%s is not a decimal digit; a text with _ is a typed or a veiled ID", at)
 		case kind == Decimal:
 			return fail(pos, "%s is not a decimal digit", at)
 		case kind == Hex:

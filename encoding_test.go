@@ -522,7 +522,7 @@ func TestFormatParseErrors(t *testing.T) {
 		{"dec", 128, "340282366920938463463374607431768211456", -1, []string{"greatest 128-bit ID, 340282366920938463463374607431768211455"}},
 		{"hex", 64, "0x", -1, []string{"nothing follows the 0x", "1 to 16"}},
 		{"hex", 64, "0x12g", 4, []string{"'g' at offset 4", "hexadecimal digit"}},
-		{"dec", 64, "v1_03887nf7a8003", 0, []string{"'v' at offset 0", "packages typed and veil"}},
+		{"dec", 64, "v1_03887nf7a8003", 0, []string{"'v' at offset 0", "a typed or a veiled ID"}},
 		{"hex", 64, "0X12", 1, []string{"'X' at offset 1", "hexadecimal digit"}},
 		{"hex", 64, "0x00000000000000001", -1, []string{"17 digits", "at most 16"}},
 		{"hex", 128, "-ff", 0, []string{"sign"}},

@@ -39,12 +39,13 @@ func ParseKeys(text string) (Keys, error) {
 		} else if number, ok = parseNumber(digits); !ok {
 			return nil, fmt.Errorf("veil: line %d: the number before the colon must be 1 to %d", i+1, MaxNumber)
 		}
-		key, err := hex.DecodeString(strings.TrimSpace(secret))
+		secret = strings.TrimSpace(secret)
+		key, err := hex.DecodeString(secret)
 		switch {
-		case err != nil:
+		case err != nil && !errors.Is(err, hex.ErrLength):
 			return nil, fmt.Errorf("veil: line %d: the key is not hexadecimal", i+1)
-		case len(key) != 16 && len(key) != 24 && len(key) != 32:
-			return nil, fmt.Errorf("veil: line %d: the key has %d hexadecimal digits: use 32, 48 or 64", i+1, 2*len(key))
+		case len(secret) != 32 && len(secret) != 48 && len(secret) != 64:
+			return nil, fmt.Errorf("veil: line %d: the key has %d hexadecimal digits: use 32, 48 or 64", i+1, len(secret))
 		case keys[number] != nil:
 			return nil, fmt.Errorf("veil: line %d: key %d is there twice", i+1, number)
 		}

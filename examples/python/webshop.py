@@ -4,7 +4,7 @@ It is a number in the database, order_… for the staff and in the log, and v1_�
 the URLs that customers see, which tells neither when nor how many orders were made.
 
     pip install "firn-id[veil]"
-    openssl rand -hex 32 > veil.keys
+    umask 077; openssl rand -hex 32 > veil.keys
     firn serve & python webshop.py
     curl -s -d item=tea localhost:8080/orders   # {"url": "/orders/v1_…"}
     curl -s localhost:8080/orders/v1_…

@@ -2,7 +2,7 @@
 // database, order_… for the staff, in JSON and in the log, and v1_… in the URLs
 // that customers see, which tells neither when nor how many orders were made.
 //
-//	openssl rand -hex 32 > veil.keys
+//	umask 077; openssl rand -hex 32 > veil.keys
 //	go run . -database postgres://localhost/shop
 //	curl -s -d item=tea localhost:8080/orders   # {"url":"/orders/v1_…"}
 //	curl -s localhost:8080/orders/v1_…

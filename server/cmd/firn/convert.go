@@ -72,7 +72,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 				}
 			}
 			if to.IsVeiled() || from.IsVeiled() {
-				v, err := veiled.veil(layout)
+				v, err := veiled.veil(a, layout)
 				if err != nil {
 					return err
 				}

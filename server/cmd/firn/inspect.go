@@ -71,7 +71,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				return err
 			}
 			if veiled.file != "" || from.IsVeiled() {
-				v, err := veiled.veil(layout)
+				v, err := veiled.veil(a, layout)
 				if err != nil {
 					return err
 				}

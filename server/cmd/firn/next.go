@@ -189,7 +189,7 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 		}
 	}
 	if n.format.IsVeiled() {
-		v, err := (&veilFlags{n.veiled, n.name}).veil(n.layout)
+		v, err := (&veilFlags{n.veiled, n.name}).veil(n.a, n.layout)
 		if err != nil {
 			return err
 		}

@@ -296,6 +296,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
 	}
+	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = (*server.TLS)(&s.tls)
 	}

@@ -1,6 +1,12 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
@@ -9,6 +15,15 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/veil"
 )
+
+// warnOfReaders warns if other users can read a file of keys. Windows has no
+// such modes.
+func warnOfReaders(path string, warn func(string)) {
+	info, err := os.Stat(path)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o007 != 0 {
+		warn(fmt.Sprintf("%s is readable by other users (mode %04o), who can then unveil and forge IDs: run chmod 640 %[1]s", path, info.Mode().Perm()))
+	}
+}
 
 // readVeilKeys reads a file of keys; "" has none.
 func readVeilKeys(path string) (veil.Keys, error) {
@@ -26,7 +41,7 @@ func readVeilKeys(path string) (veil.Keys, error) {
 // veilHelp explains the flags of veilFlags.
 const veilHelp = `The format veiled hides the time and the order of IDs. It needs a key:
 
-  openssl rand -hex 32 > keys
+  umask 077; openssl rand -hex 32 > keys
   firn convert --from dec --to veiled --veil-key-file keys 117383499776000003
 
 The IDs are those of the sequencer --sequencer with the layout --layout: another name or
@@ -45,14 +60,17 @@ func (f *veilFlags) flags(cmd *cobra.Command) {
 
 // veil returns the Veil for a layout. Without one, it is for the layout default,
 // and for uuidv7 if an ID has 128 bits.
-func (f *veilFlags) veil(l firn.Layout) (v form.Veil, err error) {
+func (f *veilFlags) veil(a *app, l firn.Layout) (v form.Veil, err error) {
 	if f.file == "" {
 		return v, misuse("make a key with openssl rand -hex 32 > keys, and add --veil-key-file keys", "veiled IDs need --veil-key-file")
 	}
+	warnOfReaders(f.file, func(text string) { a.note("%s", text) })
 	keys, err := readVeilKeys(f.file)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return v, failed("make a key with openssl rand -hex 32 > "+f.file, "--veil-key-file: %w", err)
 	case err != nil:
-		return v, failed("every line of the file must be a key of 32, 48 or 64 hexadecimal digits", "--veil-key-file: %w", err)
+		return v, failed("", "--veil-key-file: %w", err)
 	case !l.IsZero():
 		v, err = form.NewVeil(keys, f.sequencer, l)
 	default:

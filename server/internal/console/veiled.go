@@ -25,7 +25,7 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) (string, e
 		return of, errors.New("permission denied: you may not see sequencer " + of)
 	}
 	o.Layout = firn.Layout{} // that of the sequencer
-	reader := service.Reader{Backend: k.c.Backend, Veil: k.c.Veil, Limit: k.c.Limit}
+	reader := service.Reader{Backend: k.c.Backend, Veil: k.c.Veil, Limit: k.c.Limit, How: "name its sequencer under Layout and encoding"}
 	if fault := reader.Options(v.r.Context(), of, id, o); fault != nil {
 		return of, errors.New(fault.Detail)
 	}

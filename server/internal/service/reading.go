@@ -18,6 +18,7 @@ type Reader struct {
 	Backend Backend
 	Veil    veil.Keys     // of veiled IDs; nil if the server has none
 	Limit   time.Duration // of a request
+	How     string        // to name the sequencer of a veiled ID
 }
 
 // Options makes o fit an ID of a sequencer: it sets the layout, the prefix of
@@ -31,7 +32,7 @@ func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Optio
 	}
 	if name == "" {
 		if veiled {
-			return &Fault{Kind: BadParameter, Detail: inspect.Quote(text) + " is a veiled ID: name its sequencer"}
+			return &Fault{Kind: BadParameter, Detail: inspect.Quote(text) + " is a veiled ID: " + r.How}
 		}
 		return nil
 	}

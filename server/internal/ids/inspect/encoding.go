@@ -242,7 +242,7 @@ func (e Encoding) decodeVeiled(text string, bits int) (id ID, err error) {
 // decodeTyped reads typed text.
 func (e Encoding) decodeTyped(text string, bits int) (ID, error) {
 	if k, ok := veil.Number(text); ok {
-		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key", Quote(text), k)
+		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key: see --veil-key-file of firn convert", Quote(text), k)
 	}
 	prefix, digits, err := typed.Cut(text)
 	if err != nil {

@@ -160,6 +160,13 @@ func Read(text string, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if o.From.IsVeiled() && o.Layout.IsZero() {
+		// Another layout has other veiled IDs: these are the ones that Veil reads.
+		o.Layout = firn.Default()
+		if numbers[0].bits() == 128 {
+			o.Layout = firn.MustParseLayout("uuidv7")
+		}
+	}
 	r := Result{Text: text, asked: !o.Layout.IsZero()}
 	if !r.asked {
 		r.Readings = make([]Reading, 0, 16)

@@ -56,7 +56,7 @@ func (h *Handler) sequencerOf(r *http.Request, name string, o *inspect.Options) 
 			return p
 		}
 	}
-	reader := service.Reader{Backend: h.backend, Veil: h.veil, Limit: h.limit}
+	reader := service.Reader{Backend: h.backend, Veil: h.veil, Limit: h.limit, How: "name its sequencer with sequencer=NAME"}
 	if f := reader.Options(r.Context(), name, r.PathValue("id"), o); f != nil {
 		return &problem{Fault: *f}
 	}

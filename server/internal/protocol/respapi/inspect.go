@@ -45,7 +45,7 @@ func (c *conn) inspect(args [][]byte) {
 			return
 		}
 	}
-	reader := service.Reader{Backend: c.s.c.Backend, Veil: c.s.c.Veil, Limit: c.s.c.Limit}
+	reader := service.Reader{Backend: c.s.c.Backend, Veil: c.s.c.Veil, Limit: c.s.c.Limit, How: "name its sequencer with SEQUENCER name"}
 	if f := reader.Options(c.requestContext(), name, string(args[1]), &o); f != nil {
 		c.fault(*f, name)
 		return
