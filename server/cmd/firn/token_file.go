@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -219,7 +218,6 @@ func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 		exit *exitError
 		two  *auth.RotationError
 		path *fs.PathError
-		link *os.LinkError
 	)
 	hint := "nothing was changed"
 	switch {
@@ -233,8 +231,6 @@ func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 		hint = "if no other firn token command is running, remove it"
 	case errors.As(err, &path) && path.Op == "chown":
 		hint = "run the command as the owner of the file, or as root; nothing was changed"
-	case path != nil, errors.As(err, &link):
-		hint = ""
 	}
 	return failed(hint, "%w", err)
 }
