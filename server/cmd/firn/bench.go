@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,70 +63,55 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 }
 
 // check validates the flags.
-func (b *benchCmd) check() ([]*url.URL, error) {
+func (b *benchCmd) check() error {
 	switch {
 	case b.connections < 1 || b.connections > 10_000:
-		return nil, misuse("", "--connections %d: it must be a number from 1 to 10000", b.connections)
+		return misuse("", "--connections %d: it must be a number from 1 to 10000", b.connections)
 	case b.count < 1 || b.count > service.MaxCount:
-		return nil, misuse("", "--count %d: it must be a number from 1 to %d", b.count, service.MaxCount)
+		return misuse("", "--count %d: it must be a number from 1 to %d", b.count, service.MaxCount)
 	case b.duration <= 0 || b.duration > 24*time.Hour:
-		return nil, misuse("", "--duration %v: it must be more than 0 and at most 24h", b.duration)
+		return misuse("", "--duration %v: it must be more than 0 and at most 24h", b.duration)
 	}
 	if err := service.CheckName(b.sequencer); err != nil {
-		return nil, misuse("", "--sequencer: %w", err)
+		return misuse("", "--sequencer: %w", err)
 	}
-	var all []*url.URL
-	for _, text := range b.servers {
-		if !strings.Contains(text, "://") {
-			text = "http://" + text
-		}
-		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "firn", "firns"}, u.Scheme) {
-			return nil, misuse("write firn://HOST:PORT, firns://HOST:PORT, http://HOST:PORT or https://HOST:PORT", "invalid --server %q", text)
-		}
-		if u.Port() == "" {
-			u.Host = net.JoinHostPort(u.Hostname(), "3476")
-		}
-		all = append(all, u)
-	}
-	if len(all) == 0 {
-		return nil, misuse("write http://HOST:PORT", "--server is empty")
-	}
-	return all, nil
+	return nil
 }
 
-// credentials reads the files for TLS and the token.
-func (b *benchCmd) credentials(servers []*url.URL) (*tls.Config, error) {
-	secure := slices.ContainsFunc(servers, func(u *url.URL) bool { return u.Scheme == "https" || u.Scheme == "firns" })
+// client returns the configuration of the clients, with the token and the
+// certificates in the files.
+func (b *benchCmd) client() (c client.Config, err error) {
 	switch {
 	case b.token != "" && b.tokenFile != "":
-		return nil, misuse("", "either --token or --token-file, not both")
-	case !secure && (b.ca != "" || b.cert != "" || b.key != ""):
-		return nil, misuse("write --server https://HOST:PORT", "--ca, --cert and --key need TLS, and no server has https:// or firns://")
+		return c, misuse("", "either --token or --token-file, not both")
 	case (b.cert == "") != (b.key == ""):
-		return nil, misuse("", "--cert and --key must be given together")
+		return c, misuse("", "--cert and --key must be given together")
 	}
+	c = client.Config{Servers: b.servers, Token: b.token}
 	if b.tokenFile != "" {
 		f, err := auth.OpenBearer(b.tokenFile, nil)
 		if err != nil {
-			return nil, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
+			return c, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
 		}
-		b.token = f.Token()
+		c.Token = f.Token()
 	}
-	c, err := tlsconf.Dialer(b.ca, b.cert, b.key)
-	if err != nil {
-		return nil, failed("--ca, --cert and --key must be PEM files", "%w", err)
+	if b.ca != "" || b.cert != "" {
+		if c.TLS, err = tlsconf.Dialer(b.ca, b.cert, b.key); err != nil {
+			return c, failed("--ca, --cert and --key must be PEM files", "%w", err)
+		}
+	}
+	if _, err := client.New(c); err != nil {
+		return c, misuse("write --server http://HOST:PORT, https://HOST:PORT, firn://HOST:PORT or firns://HOST:PORT", "%w", err)
 	}
 	return c, nil
 }
 
 // run puts load on the servers, and shows progress every second.
 func (b *benchCmd) run(ctx context.Context, a *app) error {
-	servers, err := b.check()
-	if err != nil {
+	if err := b.check(); err != nil {
 		return err
 	}
-	config, err := b.credentials(servers)
+	c, err := b.client()
 	if err != nil {
 		return err
 	}
@@ -141,13 +121,6 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		watch = func(ids, requests uint64) {
 			second++
 			fmt.Fprintf(a.stderr, "\r\x1b[K%d s of %v: %s IDs/s in %s requests/s", second, b.duration, group(ids), group(requests))
-		}
-	}
-	c := client.Config{Token: b.token}
-	for _, u := range servers {
-		c.Servers = append(c.Servers, u.String())
-		if u.Scheme == "https" {
-			c.TLS = config
 		}
 	}
 	l, err := load.Run(ctx, load.Options{

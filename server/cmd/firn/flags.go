@@ -247,41 +247,6 @@ func noEffect(cmd *cobra.Command, beside string, flags ...string) error {
 	return nil
 }
 
-// nameValues moves the value names of flags out of their descriptions, where
-// pflag has them in backquotes: completions and other readers would show these.
-func nameValues(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(f.Usage, "`") {
-			return
-		}
-		var name string
-		name, f.Usage = pflag.UnquoteUsage(f)
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			f.Value = namedList{named{f.Value, name}, list}
-			f.DefValue = strings.TrimPrefix(f.DefValue, "[]")
-			return
-		}
-		f.Value = named{f.Value, name}
-	})
-	for _, sub := range cmd.Commands() {
-		nameValues(sub)
-	}
-}
-
-// named is a value with its own kind.
-type named struct {
-	pflag.Value
-	kind string
-}
-
-func (n named) Type() string { return n.kind }
-
-// namedList is a named value that is a list.
-type namedList struct {
-	named
-	pflag.SliceValue
-}
-
 // needArgs requires at least one argument; hint says what the arguments are.
 func needArgs(what, hint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

@@ -69,7 +69,6 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
-	nameValues(root)
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			// cobra's own command shows its help for an unknown shell.

@@ -608,12 +608,8 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	if !a.lookOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
 		return
 	}
-	host, port, _ := net.SplitHostPort(endpoints[0].listener.Addr().String())
-	redis := "redis-cli -p " + port
-	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {
-		redis = "redis-cli -h " + host + " -p " + port
-	}
-	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
+	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))
+	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
 }
 
 // numbers returns where node IDs come from: a static node or a store.

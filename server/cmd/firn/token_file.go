@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/readfile"
-	"github.com/firnid/firn/server/internal/config"
 )
 
 // newTokenList makes the command that lists a token file.
@@ -136,7 +134,6 @@ until they have the new one.`,
 		},
 	}
 	tokenFileVar(cmd, &file)
-	completeEntries(cmd, &file)
 	return cmd
 }
 
@@ -167,7 +164,6 @@ rotate has replaced.`,
 	}
 	tokenFileVar(cmd, &file)
 	cmd.Flags().BoolVar(&old, "old", false, "remove only the replaced token")
-	completeEntries(cmd, &file)
 	return cmd
 }
 
@@ -180,30 +176,6 @@ func oneEntry(cmd *cobra.Command, args []string) error {
 		return misuse("", "only one entry is allowed: %q is too many", args[1])
 	}
 	return nil
-}
-
-// completeEntries offers the names of entries to the shell.
-func completeEntries(cmd *cobra.Command, file *string) {
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		if len(args) == 0 {
-			names = entryNames(*file)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// entryNames returns the names of the entries of a file, or nil if it cannot be
-// read.
-func entryNames(file string) (names []string) {
-	data, err := readfile.Read(file)
-	if err != nil {
-		return nil
-	}
-	all, _ := auth.Entries(data, file)
-	for _, e := range all {
-		names = append(names, e.Name)
-	}
-	return names
 }
 
 // readTokens reads a token file.
@@ -246,31 +218,19 @@ func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 		exit *exitError
 		two  *auth.RotationError
 		path *fs.PathError
-		link *os.LinkError
 	)
 	hint := "nothing was changed"
 	switch {
 	case err == nil, errors.As(err, &exit):
 		return err
 	case errors.Is(err, auth.ErrNoEntry):
-		return noEntry(file, name)
+		return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), "run firn token list --file " + file + " for its entries"}
 	case errors.As(err, &two):
 		hint = fmt.Sprintf("run firn token remove %s --old --file %s once no client has the old token", name, file)
 	case errors.Is(err, fs.ErrExist):
 		hint = "if no other firn token command is running, remove it"
 	case errors.As(err, &path) && path.Op == "chown":
 		hint = "run the command as the owner of the file, or as root; nothing was changed"
-	case path != nil, errors.As(err, &link):
-		hint = ""
 	}
 	return failed(hint, "%w", err)
-}
-
-// noEntry returns the error for an unknown entry of a file.
-func noEntry(file, name string) error {
-	hint := "run firn token list --file " + file + " for its entries"
-	if near := config.Nearest(name, entryNames(file)); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), hint}
 }

@@ -139,12 +139,6 @@ func New(o Options) *Checker {
 // Count returns how many IDs were added.
 func (c *Checker) Count() uint64 { return c.order.count }
 
-// Inversions returns how many of them follow a greater one.
-func (c *Checker) Inversions() uint64 { return c.late }
-
-// Memory returns how many bytes the IDs take.
-func (c *Checker) Memory() uint64 { return c.order.used }
-
 // AddText adds the next ID as text. After an *IDError the check can continue;
 // any other error ends it, such as a *MemoryError or an
 // *inspect.AmbiguousError.

@@ -178,11 +178,12 @@ func guess(text string, bits int) (found []*number) {
 // the size: that of a fixed width, otherwise the smallest that holds the number.
 // Some encodings have IDs of 96 or 160 bits instead.
 func (e Encoding) decode(text string, bits int) ([]byte, error) {
-	if e.IsTyped() {
-		return e.decodeTyped(text, bits)
-	}
-	if e.IsVeiled() {
-		return e.decodeVeiled(text, bits)
+	if e.IsTyped() || e.IsVeiled() {
+		id, err := e.decodeForm(text)
+		if err == nil && bits != 0 && bits != 8*len(id) {
+			err = fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
+		}
+		return id, err
 	}
 	if e.name != "" || e.format == firn.Hex && bits != 64 && bits != 128 {
 		b := e.decodeLong(strings.TrimPrefix(text, "0x"))
@@ -215,32 +216,11 @@ func (e Encoding) decode(text string, bits int) ([]byte, error) {
 	return parse(e.format, text, 128)
 }
 
-// decodeVeiled reads veiled text.
-func (e Encoding) decodeVeiled(text string, bits int) (id ID, err error) {
-	_, digits, _ := strings.Cut(text, "_")
-	switch v := e.veil; {
-	case v == form.Veil{}:
-		return nil, fmt.Errorf("firn: %s cannot be read without the key of veiled IDs", Quote(text))
-	case v.Of128 != nil && (v.Of64 == nil || len(digits) > 13):
-		var wide firn.ID128
-		wide, err = v.Of128.Parse128(text)
-		id = wide[:]
-	default:
-		var narrow firn.ID
-		narrow, err = v.Of64.Parse(text)
-		id = firn.Raw.Append(nil, narrow)
+// decodeForm reads typed or veiled text.
+func (e Encoding) decodeForm(text string) (ID, error) {
+	if e.IsVeiled() {
+		return e.decodeVeiled(text)
 	}
-	if err != nil {
-		return nil, form.Plain(err)
-	}
-	if bits != 0 && bits != 8*len(id) {
-		return nil, fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
-	}
-	return id, nil
-}
-
-// decodeTyped reads typed text.
-func (e Encoding) decodeTyped(text string, bits int) (ID, error) {
 	if k, ok := veil.Number(text); ok {
 		return nil, fmt.Errorf("firn: %s is veiled with key %d, and can only be read with that key: see --veil-key-file of firn convert", Quote(text), k)
 	}
@@ -248,20 +228,27 @@ func (e Encoding) decodeTyped(text string, bits int) (ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	var id ID
 	if prefix = cmp.Or(e.prefix, prefix); len(digits) == 26 {
-		var wide firn.ID128
-		wide, err = typed.Parse[firn.ID128](prefix, text)
-		id = wide[:]
-	} else {
-		var narrow firn.ID
-		narrow, err = typed.Parse[firn.ID](prefix, text)
-		id = firn.Raw.Append(nil, narrow)
+		id, err := typed.Parse[firn.ID128](prefix, text)
+		return id[:], err
 	}
-	if err == nil && bits != 0 && bits != 8*len(id) {
-		err = fmt.Errorf("firn: %s has %d bits, not %d", Quote(text), 8*len(id), bits)
+	id, err := typed.Parse[firn.ID](prefix, text)
+	return firn.Raw.Append(nil, id), err
+}
+
+// decodeVeiled reads veiled text.
+func (e Encoding) decodeVeiled(text string) (ID, error) {
+	_, digits, _ := strings.Cut(text, "_")
+	switch v := e.veil; {
+	case v == form.Veil{}:
+		return nil, fmt.Errorf("firn: %s cannot be read without the key of veiled IDs", Quote(text))
+	case v.Of128 != nil && (v.Of64 == nil || len(digits) > 13):
+		id, err := v.Of128.Parse128(text)
+		return id[:], form.Plain(err)
+	default:
+		id, err := v.Of64.Parse(text)
+		return firn.Raw.Append(nil, id), form.Plain(err)
 	}
-	return id, err
 }
 
 // parse parses an ID of 64 or 128 bits.

@@ -291,7 +291,7 @@ func notRead(text string, bits int) error {
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
 	case strings.Contains(text, "_"):
-		if _, err := Typed("").decodeTyped(text, bits); err != nil {
+		if _, err := Typed("").decode(text, bits); err != nil {
 			return Plain(err)
 		}
 	default:
