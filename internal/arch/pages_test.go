@@ -1,0 +1,72 @@
+package arch
+
+import (
+	"crypto/sha1"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// indexLink is a link of docs/README.md to a file.
+var indexLink = regexp.MustCompile(`\]\(([^)#:]+)`)
+
+// TestLLMs: llms.txt is the index of the documentation, for coding assistants.
+//
+//	go test ./internal/arch -run TestLLMs -update
+func TestLLMs(t *testing.T) {
+	name := path.Join("../..", "llms.txt")
+	index, err := os.ReadFile(path.Join("../..", "docs/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pages, _ := strings.Cut(string(index), "\n\n")
+	want := "# Firn\n\n> Unique, time-ordered 64- and 128-bit IDs for distributed systems: a Go library, the server firn,\n" +
+		"> and packages for Python, TypeScript and Java. Begin with [docs/assistants.md](docs/assistants.md).\n\n" +
+		indexLink.ReplaceAllStringFunc(pages, func(link string) string {
+			return "](" + path.Join("docs", strings.TrimPrefix(link, "]("))
+		})
+	if *update {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not the index of docs/README.md (%v): run go test ./internal/arch -run TestLLMs -update", name, err)
+	}
+}
+
+// TestTranslations skips if an original has changed since it was translated.
+// With -update, the translations are marked as those of today's originals.
+func TestTranslations(t *testing.T) {
+	mark := regexp.MustCompile(`^<!-- A translation of (\S+) in the version (\S+)\. `)
+	for _, name := range []string{"docs/zh/README.md", "docs/zh/worker-ids.md"} {
+		t.Run(name, func(t *testing.T) {
+			file := path.Join("../..", name)
+			page, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := mark.FindSubmatchIndex(page)
+			if m == nil {
+				t.Fatal("the page does not begin with the version it translates")
+			}
+			original, err := os.ReadFile(path.Join("../..", string(page[m[2]:m[3]])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			version := fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(original), original))) // as git hash-object
+			if *update {
+				page = append(page[:m[4]:m[4]], append([]byte(version), page[m[5]:]...)...)
+				if err := os.WriteFile(file, page, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if string(page[m[4]:m[5]]) != version {
+				t.Skipf("translates an earlier version of %s", page[m[2]:m[3]])
+			}
+		})
+	}
+}
