@@ -305,7 +305,7 @@ func readLength(s string) (*time.Duration, error) {
 	}
 	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
 	if err != nil || d < 0 {
-		return nil, fmt.Errorf("%q is not a duration such as 200ms, 1s or 5m", cutText(s))
+		return nil, fmt.Errorf("%.40q is not a duration such as 200ms, 1s or 5m", s)
 	}
 	return &d, nil
 }

@@ -105,7 +105,8 @@ func randomElsewhere(l firn.Layout) bool { return l.Preset() == "uuidv7" || l.Pr
 // A text is an ID in one encoding.
 type text struct{ Name, Text string }
 
-// textsOf returns the ID in all encodings.
+// textsOf returns the ID in all encodings: first as its layout writes it, if
+// that is a number or a UUID.
 func textsOf(x *inspect.Reading) (texts []text) {
 	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary} {
 		if f.Fits(x.Bits()) == nil {
@@ -113,18 +114,7 @@ func textsOf(x *inspect.Reading) (texts []text) {
 		}
 	}
 	if texts == nil {
-		texts = []text{{"dec", x.Dec()}, {"hex", x.Hex()}}
+		texts = []text{{"hex", x.Hex()}, {"dec", x.Dec()}}
 	}
 	return texts
-}
-
-// plainText formats an ID as its layout does.
-func plainText(x *inspect.Reading) string {
-	switch x.Bits() {
-	case 64:
-		return x.Dec()
-	case 128:
-		return string(x.Bytes.Append(nil, firn.UUID))
-	}
-	return x.Hex()
 }

@@ -281,8 +281,8 @@ func (f *fleet) watch(all []members.Member, begin, end time.Time) (list []member
 			passed := m.Seen.Sub(c.seen).Seconds()
 			for _, h := range m.Holds {
 				ids[h.Sequencer] = h.IDs
-				if before, ok := c.ids[h.Sequencer]; ok && h.IDs > before && passed > 0 {
-					rates[h.Sequencer] = float64(h.IDs-before) / passed
+				if before, ok := c.ids[h.Sequencer]; ok && passed > 0 {
+					rates[h.Sequencer] = float64(max(h.IDs, before)-before) / passed
 				}
 			}
 			c.seen, c.ids, c.last.Heard, c.last.Rates = m.Seen, ids, end, rates

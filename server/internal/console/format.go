@@ -165,11 +165,3 @@ func short(t, now time.Time) string {
 	}
 	return day(t) + " " + clock(t)
 }
-
-// cutText shortens text that a visitor has typed.
-func cutText(s string) string {
-	if len(s) > 40 {
-		return s[:40] + "…"
-	}
-	return s
-}

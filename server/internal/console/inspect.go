@@ -169,10 +169,11 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 	}
 	cuts := cutsOfReading(best)
 	r := &reading{
-		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Known: known, Other: result.Other,
+		Reading: best, ID: id, Now: v.now, Asked: !o.Layout.IsZero(), Known: known, Other: result.Other,
 		Ruler:  newRuler(best.Bits(), cuts, best.Bytes),
 		Fields: explainFields(best.Layout, cuts, best), Texts: textsOf(best), Matches: matches, Behind: behind,
 	}
+	r.Text = r.Texts[0].Text
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {
 		from := best.Time.Truncate(time.Second)
 		r.Range = rangeCommand(best.Layout, from, from.Add(time.Second))

@@ -248,6 +248,7 @@ func TestLostServer(t *testing.T) {
 	b.looks("members-lost")
 	b.open("/")
 	b.wait("one server to be counted", `[...document.querySelectorAll("dt")].find(d => d.textContent === "Servers").nextElementSibling.textContent === "1"`)
+	b.wait("the lost server to be wrong", `document.querySelector(".troubles li").innerText.includes("ids-1.example.com")`)
 	cut.Cut.Store(false)
 	b.open("/members")
 	b.wait("it to be back", state("ids-1.example.com")+` === "up"`)
