@@ -116,7 +116,7 @@ func (s *source) figures() (all []metrics.Sequencer) {
 		k := q.Keeper
 		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(q.State, now), q.State.Node, q.State.Until.Sub(now)
 		m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
-		m.Applied = k.Applied
+		m.Applied, m.Err = k.Applied, q.State.Err
 		counts, counted := s.cluster.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
 		m.Acquired, m.Renewed, m.Released, m.Lost, m.Expired, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Expired, k.Alarms

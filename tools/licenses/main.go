@@ -1,7 +1,6 @@
 // Command licenses collects the licenses of everything in a program into a
 // file: of the modules that its packages come from, on each system that it is
-// built for, of Go itself, and of embedded files that come with a license of
-// their own.
+// built for, and of Go itself.
 //
 //	go run ./licenses -module ../server -package ./cmd/firn -out ../server/cmd/firn/licenses.txt
 package main
@@ -10,7 +9,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,9 +83,6 @@ func collect(module, pkg string) ([]byte, error) {
 			return nil, fmt.Errorf("%s has no license in %s", name, dir)
 		}
 	}
-	if err := embedded(module, note); err != nil {
-		return nil, err
-	}
 	var all []string
 	for text, names := range of {
 		slices.Sort(names)
@@ -122,15 +117,4 @@ func modules(dir, pkg string) (map[string]string, error) {
 	all["Go, its runtime and standard library"] = strings.TrimSpace(string(root))
 	all["Firn"] = filepath.Join(dir, "..")
 	return all, nil
-}
-
-// embedded finds embedded files of other projects: the console has some.
-func embedded(module string, note func(name, file string) error) error {
-	root := filepath.Join(module, "console", "static")
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !isLicense(d.Name()) {
-			return err
-		}
-		return note(filepath.Base(filepath.Dir(path))+", of the console", path)
-	})
 }

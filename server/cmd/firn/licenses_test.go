@@ -8,7 +8,7 @@ import (
 )
 
 // TestLicenses: firn version --licenses has a license of every module that the
-// program contains, of Go, and of what the console has of others.
+// program contains, and of Go.
 func TestLicenses(t *testing.T) {
 	a, stdout, _ := serveApp(t)
 	if code := run(t.Context(), a, []string{"version", "--licenses"}); code != 0 {
@@ -38,7 +38,7 @@ func TestLicenses(t *testing.T) {
 	if n < 10 {
 		t.Errorf("%d modules are listed: the test does not see all", n)
 	}
-	for _, name := range []string{"Firn", "Go, its runtime and standard library", "htmx-2.0.11, of the console"} {
+	for _, name := range []string{"Firn", "Go, its runtime and standard library"} {
 		if !lines[name] {
 			t.Errorf("licenses.txt has no license of %s", name)
 		}

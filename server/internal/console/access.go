@@ -23,13 +23,8 @@ func (v visitor) Name() string {
 	return v.p.Name
 }
 
-// Role returns the visitor's role as a word.
-func (v visitor) Role() string {
-	if v.p == nil {
-		return ""
-	}
-	return string(v.p.Role)
-}
+// Role returns the visitor's role. It is not called without authentication.
+func (v visitor) Role() auth.Role { return v.p.Role }
 
 // MayRead reports whether the visitor may see the fleet, or one sequencer of
 // it.

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/firnid/firn"
@@ -26,7 +25,6 @@ type act struct {
 	Typed  bool // the user must type the name, because it cannot be undone
 	Danger bool
 	do     func(service.Administrator, context.Context, string) (grant.Info, error)
-	waits  bool // for the windows of other servers
 }
 
 var acts = map[string]act{
@@ -45,7 +43,7 @@ var acts = map[string]act{
 			"Until it is attached again, every request for its IDs is refused. Other sequencers are not affected.",
 			"Nothing is lost: you can attach it again.",
 		},
-		do: service.Administrator.Detach, waits: true,
+		do: service.Administrator.Detach,
 	},
 	"destroy": {
 		Verb: "destroy", Title: "Destroy %s", Button: "Destroy permanently", Danger: true, Typed: true,
@@ -54,7 +52,7 @@ var acts = map[string]act{
 			"Existing IDs stay unique: the store keeps the records of all node IDs and deletes nothing.",
 			"This cannot be undone. The sequencer can only be created again with the same layout; its new IDs are then above the old ones.",
 		},
-		do: service.Administrator.Destroy, waits: true,
+		do: service.Administrator.Destroy,
 	},
 	"recreate": {
 		Verb: "recreate", Title: "Create %s again", Button: "Create again",
@@ -72,107 +70,57 @@ var acts = map[string]act{
 	},
 }
 
-// A job is an act that waits for other servers, and continues after its request
-// has ended.
-type job struct {
-	Verb    string
-	Began   time.Time
-	Running bool
-	Fault   string
-}
+// jobLimit is how long an act may wait for other servers: longer than windows
+// are. jobWait is how long its page waits: most are done by then.
+const (
+	jobLimit = 10 * time.Minute
+	jobWait  = 1500 * time.Millisecond
+	maxJobs  = 100
+)
 
-// jobs has the jobs of all sequencers, one per name. The zero value is empty.
-type jobs struct {
-	mu     sync.Mutex
-	byName map[string]*job
-}
+var errBusy = errors.New("the server is busy with other sequencers, or shutting down")
 
-// of returns a copy of a sequencer's job, or nil.
-func (j *jobs) of(name string) *job {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if found := j.byName[name]; found != nil {
-		c := *found
-		return &c
+// begin starts an act and waits a little for it. The act continues after its
+// page was answered.
+func (k *Console) begin(ctx context.Context, admin service.Administrator, name string, a act) error {
+	select {
+	case k.jobs <- struct{}{}:
+	default:
+		return errBusy
 	}
-	return nil
-}
-
-// jobLimit is how long a job may wait: longer than windows are.
-const jobLimit = 10 * time.Minute
-
-// maxJobs is how many sequencers can have a job.
-const maxJobs = 100
-
-// begin starts an act and waits a little for it. It reports whether the act has
-// ended.
-func (k *Console) begin(ctx context.Context, admin service.Administrator, name string, a act, wait time.Duration) (done bool, err error) {
-	j, now := &k.jobs, k.c.Now() // not under the lock: a clock may panic
-	j.mu.Lock()
-	if j.byName == nil {
-		j.byName = make(map[string]*job)
-	}
-	if old := j.byName[name]; old != nil && old.Running {
-		j.mu.Unlock()
-		return false, nil
-	}
-	for old := range maps.Clone(j.byName) {
-		if !j.byName[old].Running {
-			delete(j.byName, old)
-		}
-	}
-	if len(j.byName) >= maxJobs {
-		j.mu.Unlock()
-		return false, errBusy
-	}
-	mine := &job{Verb: a.Verb, Began: now, Running: true}
-	j.byName[name] = mine
 	result := make(chan error, 1)
-	began := k.background(func() {
+	if !k.background(func() {
+		defer func() { <-k.jobs }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobLimit)
 		defer cancel()
 		defer context.AfterFunc(k.ctx, cancel)()
 		_, err := a.do(admin, ctx, name)
 		k.fleet.forget()
-		j.mu.Lock()
-		mine.Running = false
 		if err != nil {
-			mine.Fault = storeFault(err)
-		} else if j.byName[name] == mine {
-			delete(j.byName, name)
+			k.c.Log.Warn("console: "+a.Verb+" did not finish", "sequencer", name, "error", err)
 		}
-		j.mu.Unlock()
 		result <- err
-	})
-	if !began {
-		delete(j.byName, name)
+	}) {
+		<-k.jobs
+		return errBusy
 	}
-	j.mu.Unlock()
-	if !began {
-		return false, errBusy
-	}
-	t := time.NewTimer(wait)
+	t := time.NewTimer(jobWait)
 	defer t.Stop()
 	select {
 	case err := <-result:
-		return true, err
+		return err
 	case <-t.C:
-		return false, nil
+		return nil
 	}
 }
-
-var errBusy = errors.New("the server is busy with other sequencers, or shutting down")
-
-// jobWait is how long a page waits for a job: most are done by then.
-const jobWait = 1500 * time.Millisecond
 
 // A confirmPage asks for confirmation.
 type confirmPage struct {
 	Name  string
 	Title string
 	Act   act
-	Held  []grant.NodeInfo
-	More  int
+	Held  uint64 // node IDs in use
+	Until time.Time
 	Fault string
 	Typed string
 }
@@ -195,11 +143,15 @@ func (k *Console) allowed(v *visit) (name string, a act, ok bool) {
 	case !v.who.MayAdmin(name):
 		v.forbidden("Only a token with the role admin can change " + name + ".")
 	case k.admin == nil:
-		v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
+		v.noStore()
 	default:
 		return name, a, true
 	}
 	return name, a, false
+}
+
+func (v *visit) noStore() {
+	v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
 }
 
 // confirm asks for confirmation of an act.
@@ -213,23 +165,17 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Act: a, Typed: typed, Fault: fault}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	q, err := k.fleet.lookup(ctx, name)
-	if err != nil {
+	q, s, err := k.fleet.lookup(ctx, name)
+	if err = cmp.Or(err, s.Err); err != nil {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}
-	if !slices.Contains(actsOf(q.Info.State), a.Verb) {
+	if !slices.Contains(actsOf[q.Info.State], a.Verb) {
 		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
 		return
 	}
-	for _, n := range q.Nodes {
-		if n.Held && n.Until.After(v.now) {
-			p.Held = append(p.Held, n)
-		}
-	}
-	if len(p.Held) > maxHeldShown {
-		p.More, p.Held = len(p.Held)-maxHeldShown, p.Held[:maxHeldShown]
-	}
+	p.Held, _, _ = nodeCounts(q, v.now)
+	p.Until = latest(q.Nodes)
 	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
 }
 
@@ -247,20 +193,9 @@ func (k *Console) act(v *visit) {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
-	if a.waits {
-		if _, err := k.begin(v.r.Context(), k.by(v), name, a, jobWait); err != nil {
-			v.failed(err, false)
-			return
-		}
-	} else {
-		ctx, cancel := k.limited(v.r)
-		defer cancel()
-		_, err := a.do(k.by(v), ctx, name)
-		k.fleet.forget()
-		if err != nil {
-			v.failed(err, ctx.Err() != nil)
-			return
-		}
+	if err := k.begin(v.r.Context(), k.by(v), name, a); err != nil {
+		v.failed(err, false)
+		return
 	}
 	k.fleet.forget()
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(name), http.StatusSeeOther)
@@ -312,7 +247,7 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	if k.admin == nil {
-		v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
+		v.noStore()
 		return
 	}
 	c, err := p.config(k.admin)
@@ -322,15 +257,6 @@ func (k *Console) createSequencer(v *visit) {
 	}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	info, err := k.admin.Lookup(ctx, p.Name)
-	switch {
-	case err == nil && info.State != grant.Destroyed && info.State != grant.Purged:
-		again(http.StatusConflict, "The sequencer "+p.Name+" already exists.")
-		return
-	case err != nil && !errors.Is(err, grant.ErrNotFound):
-		v.failed(err, ctx.Err() != nil)
-		return
-	}
 	_, err = k.by(v).Create(ctx, p.Name, c)
 	k.fleet.forget()
 	switch {
@@ -379,7 +305,7 @@ func readLength(s string) (*time.Duration, error) {
 	}
 	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
 	if err != nil || d < 0 {
-		return nil, errors.New("“" + cutText(s) + "” is not a duration such as 200ms, 1s or 5m")
+		return nil, fmt.Errorf("%.40q is not a duration such as 200ms, 1s or 5m", s)
 	}
 	return &d, nil
 }

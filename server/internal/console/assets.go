@@ -36,19 +36,14 @@ type assetSet struct {
 var assets = sync.OnceValue(func() assetSet {
 	a := assetSet{files: make(map[string][]byte)}
 	sum := sha256.New()
-	err := fs.WalkDir(files, "static", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || contentTypes[path.Ext(name)] == "" {
-			return err
+	for _, name := range []string{"console.css", "console.js", "firn.svg"} {
+		data, err := files.ReadFile("static/" + name)
+		if err != nil {
+			panic("console: read embedded files: " + err.Error())
 		}
-		data, err := files.ReadFile(name)
-		name = strings.TrimPrefix(name, "static/")
 		a.files[name] = data
 		io.WriteString(sum, name)
 		sum.Write(data)
-		return err
-	})
-	if err != nil {
-		panic("console: read embedded files: " + err.Error())
 	}
 	a.dir = "/console/" + hex.EncodeToString(sum.Sum(nil)[:6])
 	return a
@@ -90,18 +85,11 @@ var pages = sync.OnceValue(func() map[string]*template.Template {
 // functions are the functions of the templates.
 var functions = template.FuncMap{
 	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "left": left,
-	"length": length, "about": about, "uptime": uptime, "plural": plural,
-	"upper":    strings.ToUpper,
-	"split":    func(s string) []string { return strings.Split(s, "") },
-	"join":     nameSome,
-	"half":     func(a, b time.Time) time.Duration { return b.Sub(a) / 2 },
-	"hasnode":  func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.NodeBits() > 0 },
-	"hasseq":   func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.SeqBits() > 0 },
-	"utcshort": short, "elsewhere": randomElsewhere, "unit": unitName, "encodings": encodings, "formatname": formatName,
-	"actname":  func(a string) string { return acts[a].Button },
-	"actabout": func(a string) string { return acts[a].Means[0] },
-	"danger":   func(a string) bool { return acts[a].Danger },
-	"title":    func(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] },
+	"length": length, "plural": plural, "short": short, "title": title, "elsewhere": randomElsewhere,
+	"split":   func(s string) []string { return strings.Split(s, "") },
+	"half":    func(a, b time.Time) time.Duration { return b.Sub(a) / 2 },
+	"hasnode": func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.NodeBits() > 0 },
+	"hasseq":  func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.SeqBits() > 0 },
 }
 
 // render executes a template of a page.

@@ -75,7 +75,7 @@ type Console struct {
 	end     context.CancelFunc
 	closing sync.Mutex // held to end ctx, and to add to wg
 	wg      sync.WaitGroup
-	jobs    jobs
+	jobs    chan struct{} // acts that wait for other servers
 }
 
 // sessionLife is how long a browser stays signed in.
@@ -101,7 +101,7 @@ func New(c Config) *Console {
 	}
 	k := &Console{
 		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
-		mux: http.NewServeMux(), history: newHistory(c.Every),
+		mux: http.NewServeMux(), history: newHistory(), jobs: make(chan struct{}, maxJobs),
 	}
 	k.fleet = newFleet(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
@@ -144,12 +144,10 @@ func (k *Console) routes() {
 	get("/sequencers/{name}/{act}", k.confirm)
 	post("/sequencers/{name}/{act}", k.act)
 	get("/members", k.members)
-	get("/inspect", k.inspectForm)
+	get("/inspect", k.inspect)
 	get("/inspect/{ids}", k.inspect)
 	k.mux.HandleFunc("POST /inspect", k.page(k.inspectPosted))
 	post("/make", k.makeID)
-	get("/plan", k.plan)
-	get("/time", k.between)
 	get("/events", k.events)
 	post("/sign-out", k.signOut)
 
@@ -225,11 +223,6 @@ func (k *Console) page(f func(*visit)) http.HandlerFunc {
 			http.Error(v.w, "sign in again", http.StatusUnauthorized)
 			return
 		}
-		if v.r.Header.Get("HX-Request") != "" {
-			v.w.Header().Set("HX-Redirect", "/sign-in")
-			v.w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
 		next := ""
 		if v.r.Method == http.MethodGet && v.r.URL.Path != "/" {
 			next = "?next=" + url.QueryEscape(v.r.URL.RequestURI())
@@ -278,15 +271,8 @@ type page struct {
 // show writes a page.
 func (v *visit) show(status int, name string, p page) {
 	p.Who, p.Now, p.Version, p.Assets, p.Store = v.who, v.now, v.k.c.Version, assets().dir, v.k.admin != nil
-	v.write(status, name, "frame", p)
-}
-
-// part writes part of a page, for htmx.
-func (v *visit) part(name, part string, body any) { v.write(http.StatusOK, name, part, body) }
-
-func (v *visit) write(status int, name, part string, data any) {
 	var b bytes.Buffer
-	if err := render(&b, name, part, data); err != nil {
+	if err := render(&b, name, "frame", p); err != nil {
 		v.k.c.Log.Error("console: rendering a page failed", "page", name, "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return
@@ -294,29 +280,6 @@ func (v *visit) write(status int, name, part string, data any) {
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
 	_, _ = v.w.Write(b.Bytes())
-}
-
-// answer shows the page of a form, or to htmx only the part of it that changes.
-// address is that of the page for these values, or ""; fault is what is wrong
-// with them.
-func (v *visit) answer(name, part, address, fault string, p page) {
-	if v.isPart() {
-		if address != "" {
-			v.w.Header().Set("HX-Replace-Url", address)
-		}
-		v.part(name, part, p.Body)
-		return
-	}
-	status := http.StatusOK
-	if fault != "" {
-		status = http.StatusBadRequest
-	}
-	v.show(status, name, p)
-}
-
-// isPart reports whether htmx requests the part of a page that changes.
-func (v *visit) isPart() bool {
-	return v.r.Header.Get("HX-Request") != "" && v.r.Header.Get("HX-History-Restore-Request") == ""
 }
 
 // A failure is an error page.
@@ -337,7 +300,7 @@ func (v *visit) failed(err error, late bool) {
 	if f.Cause != nil {
 		v.k.c.Log.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
-	v.fail(f.Kind.Status(), "The request failed", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
+	v.fail(f.Kind.Status(), "The request failed", title(f.Detail)+".")
 }
 
 // forbidden reports that the token does not allow something.

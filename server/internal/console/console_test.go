@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,7 +82,7 @@ func paths(id string) []string {
 	return []string{
 		"/", "/members", "/inspect", "/inspect/" + id, "/inspect/" + id + "?layout=default&of=orders&made=1", "/inspect/" + id + "," + id,
 		"/inspect/0190163d-8694-739b-aea5-966c26f8ad91", "/inspect/9m4e2mr0ui3e8a215n4g", "/inspect/f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
-		"/inspect/00000000-0000-0000-0000-000000000000", "/plan", "/time", "/create", "/sequencers/orders", "/sequencers/orders/detach", "/sequencers/orders/destroy",
+		"/inspect/00000000-0000-0000-0000-000000000000", "/create", "/sequencers/orders", "/sequencers/orders/detach", "/sequencers/orders/destroy",
 	}
 }
 
@@ -119,10 +117,10 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// TestBudget: everything that a browser loads is less than 150 kB,
+// TestBudget: everything that a browser loads is less than 40 kB,
 // uncompressed.
 func TestBudget(t *testing.T) {
-	const budget = 150_000
+	const budget = 40_000
 	h, k, _ := newWorld(t, nil)
 	shared := 0
 	for _, data := range assets().files {
@@ -182,19 +180,9 @@ func TestAssets(t *testing.T) {
 			t.Errorf("%s: status %d, %d bytes, %s", name, w.Code, w.Body.Len(), w.Header())
 		}
 	}
-	for _, path := range []string{"/console/000000000000/console.css", assets().dir + "/vendor/htmx-2.0.11/LICENSE", assets().dir + "/nothing.css"} {
+	for _, path := range []string{"/console/000000000000/console.css", assets().dir + "/nothing.css"} {
 		if w := get(h, path); w.Code != 404 {
 			t.Errorf("%s: status %d, want 404", path, w.Code)
-		}
-	}
-	// Each vendored thing has its licence beside it.
-	dirs, err := fs.Glob(files, "static/vendor/*")
-	if err != nil || len(dirs) == 0 {
-		t.Fatal(err, dirs)
-	}
-	for _, dir := range dirs {
-		if _, err := fs.Stat(files, dir+"/LICENSE"); err != nil {
-			t.Error(err)
 		}
 	}
 }
@@ -253,8 +241,6 @@ func TestRights(t *testing.T) {
 		{"GET", "/", in, in, see, see, see, nil, "Sequencers"},
 		{"GET", "/members", in, no, see, see, see, nil, "Members"},
 		{"GET", "/inspect/" + id, in, see, see, see, see, nil, "Made"},
-		{"GET", "/plan", in, see, see, see, see, nil, "Plan"},
-		{"GET", "/time", in, see, see, see, see, nil, "Time"},
 		{"GET", "/sequencers/secret", in, no, see, see, no, nil, "secret"},
 		{"GET", "/sequencers/orders", in, no, see, see, see, nil, "orders"},
 		{"GET", "/sequencers/secret/destroy", in, no, no, see, no, nil, "secret"},
@@ -410,8 +396,7 @@ func TestLifeWithoutABrowser(t *testing.T) {
 		if w := post(h, "/sequencers/parcels/"+act.verb, url.Values{"confirm": {"parcels"}}); w.Code != 303 {
 			t.Errorf("%s: status %d: %.300s", act.verb, w.Code, w.Body)
 		}
-		for begin := time.Now(); k.jobs.of("parcels") != nil && time.Since(begin) < nettest.Patience; time.Sleep(5 * time.Millisecond) {
-		}
+		k.jobsDone(t)
 		state(act.want)
 	}
 	if w := post(h, "/sequencers/nobody/attach", nil); w.Code != 404 {
@@ -419,55 +404,89 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	}
 }
 
-// TestActWaits: an act that waits for another server continues after its page
-// was answered, the page shows that, and another click starts nothing twice.
+// TestActWaits: an act that waits for other servers continues after its page
+// was answered, and there are only so many at a time.
 func TestActWaits(t *testing.T) {
-	h, k, cluster := newWorld(t, nil)
-	other, err := sequencer.Open(t.Context(), cluster.Store(), "orders", &sequencer.Config{Layout: firn.Default(), Host: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(context.Background())
-	if _, err := other.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var calls atomic.Int32
-	holding, free := make(chan struct{}), make(chan struct{})
-	slow := acts["detach"]
-	slow.do = func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
-		calls.Add(1)
-		close(holding)
+	h, k, _ := newWorld(t, nil)
+	makeOne(t, k, "orders")
+	free := make(chan struct{})
+	slow := act{Verb: "detach", do: func(_ service.Administrator, ctx context.Context, _ string) (info grant.Info, err error) {
 		select {
 		case <-free: // as a server does that gives its number back at last
 		case <-ctx.Done():
 		}
-		return grant.Info{}, ctx.Err()
+		return info, ctx.Err()
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := k.begin(ctx, k.admin, "orders", slow); err != nil || len(k.jobs) != 1 {
+		t.Fatalf("%v, and %d are under way, want 1", err, len(k.jobs))
 	}
-	if done, err := k.begin(t.Context(), k.admin, "orders", slow, 0); done || err != nil {
-		t.Fatalf("it is done (%v) before the other server has given its number back: %v", done, err)
-	}
-	<-holding
-	if done, err := k.begin(t.Context(), k.admin, "orders", slow, 0); done || err != nil || calls.Load() != 1 {
-		t.Errorf("a second click: %v, %v, and it runs %d times, want once", done, err, calls.Load())
-	}
-	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "In progress since") || !strings.Contains(w.Body.String(), "other") {
-		t.Errorf("the page does not say that it is under way: %s", w.Body)
-	}
+	cancel() // the page was answered
 	close(free)
-	for begin := time.Now(); k.jobs.of("orders") != nil; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("it does not end")
+	k.jobsDone(t)
+	failing := act{do: func(service.Administrator, context.Context, string) (grant.Info, error) {
+		return grant.Info{}, sequencer.ErrUnavailable
+	}}
+	if err := k.begin(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
+		t.Errorf("an action that fails at once: %v", err)
+	}
+	for range maxJobs {
+		k.jobs <- struct{}{}
+	}
+	if w := post(h, "/sequencers/orders/detach", nil); w.Code < 500 {
+		t.Errorf("one action too many: status %d", w.Code)
+	}
+}
+
+// TestTroubles: what is wrong with a sequencer is said, and nothing else.
+func TestTroubles(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	var nodes []grant.NodeInfo
+	for n := range uint64(32) {
+		nodes = append(nodes, grant.NodeInfo{Node: n, Owner: "x", Held: true, Until: at.Add(time.Minute + time.Duration(n)*time.Second)})
+	}
+	for _, row := range []struct {
+		want   string // the words, and until when
+		change func(q *sequencerInfo)
+		here   *metrics.Sequencer
+	}{
+		{"", func(q *sequencerInfo) { q.Nodes = nodes[:31] }, &metrics.Sequencer{Attached: true}},
+		{"no node ID free the first window ends in 60 seconds;", func(q *sequencerInfo) { q.Nodes = nodes }, nil},
+		{"no node ID free the first window ends in 61 seconds;", func(q *sequencerInfo) { q.Nodes, q.Info.Config.Nodes = nodes[:3], &grant.Range{Lo: 1, Hi: 2} }, nil},
+		{"fenced until 10:05:00 UTC, in 5 minutes;", func(q *sequencerInfo) { q.Info.Floor = at.Add(5*time.Minute + q.Info.Config.MaxAhead) }, nil},
+		{"detached ;", func(q *sequencerInfo) { q.Info.State = grant.Detached }, &metrics.Sequencer{Err: grant.ErrDetached}},
+		{"detaching until 10:01:02 UTC, in 62 seconds;", func(q *sequencerInfo) { q.Info.State, q.Nodes = grant.Detaching, nodes[:3] }, nil},
+		{"moved ;", func(q *sequencerInfo) { q.Info.MovedTo = "etcd://a" }, nil},
+		{"", func(q *sequencerInfo) { q.Info.State = grant.Destroyed }, nil},
+		{"damaged ;", func(q *sequencerInfo) { q.Fault = "it is cut" }, nil},
+		{"damaged ;", func(q *sequencerInfo) { q.Broken = 1 }, nil},
+		{"time over since 2026-09-07;", func(q *sequencerInfo) { q.Info.Config.Layout = firn.MustParseLayout("js53,epoch=1957-01-01T00:00:00Z") }, nil},
+		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
+		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},
+		{"", nil, &metrics.Sequencer{Err: sequencer.ErrClosed}},
+		{"cloned since this server started;", nil, &metrics.Sequencer{Alarms: metrics.AlarmCounts{1: 1}}},
+	} {
+		q := sequencerInfo{Name: "orders", Looked: true, Info: grant.Info{State: grant.Attached, Config: grant.NewConfig(firn.MustParseLayout("js53"), 0)}}
+		if row.change != nil {
+			row.change(&q)
+		}
+		got := ""
+		for _, x := range troublesOf(q, row.here, at) {
+			got += x.State.Word + " " + x.When + ";"
+		}
+		if got != row.want {
+			t.Errorf("it says %q, want %q", got, row.want)
 		}
 	}
-	// A failure is shown until the next action.
-	slow.do = func(service.Administrator, context.Context, string) (grant.Info, error) {
-		return grant.Info{}, sequencer.ErrUnavailable
-	}
-	if done, err := k.begin(t.Context(), k.admin, "orders", slow, 10*time.Second); !done || err == nil {
-		t.Errorf("%v, %v, want an error", done, err)
-	}
-	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach did not finish") {
-		t.Errorf("the page does not say that it has failed: %s", w.Body)
+}
+
+// jobsDone waits until no action is under way.
+func (k *Console) jobsDone(t *testing.T) {
+	t.Helper()
+	for begin := time.Now(); len(k.jobs) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > nettest.Patience {
+			t.Fatal("an action does not end")
+		}
 	}
 }
 
@@ -579,10 +598,10 @@ func TestVeiled(t *testing.T) {
 func TestHolders(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	id := makeOne(t, k, "orders")
-	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one held it then, and still holds it until") {
+	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one holds node") {
 		t.Errorf("an ID made now: %s", w.Body)
 	}
-	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "If it is from orders: one held it then") {
+	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "as in orders") {
 		t.Errorf("an ID of which only the layout is known: %s", w.Body)
 	}
 	var node uint64
@@ -594,9 +613,9 @@ func TestHolders(t *testing.T) {
 		node uint64
 		want string
 	}{
-		{time.Now().Add(-24 * time.Hour), node, "is no longer known"},
-		{time.Now().Add(24 * time.Hour), node, "No server held it then"},
-		{time.Now(), (node + 1) % 1024, "No server of this store has ever held"},
+		{time.Now().Add(-24 * time.Hour), node, "one holds node"},
+		{time.Now().Add(24 * time.Hour), node, "The time would be"},
+		{time.Now(), (node + 1) % 1024, "No server has ever held"},
 	} {
 		x, err := firn.Default().Compose(firn.Parts{Time: row.time, Node: row.node})
 		if err != nil {

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,10 +19,8 @@ type fleet struct {
 
 	mu      sync.Mutex // guards the fields below
 	last    *snapshot
-	version uint64        // increases when the store must be read again
-	loading chan struct{} // closed when the current load is done; nil without a load
-	one     map[string]sequencerInfo
-	first   map[holding]time.Time // when an owner was first seen with a node ID
+	version uint64                // increases when the store must be read again
+	loading chan struct{}         // closed when the current load is done; nil without a load
 	servers map[string]*watched   // by member
 	gone    map[string]memberInfo // servers that are no longer listed, by member
 }
@@ -43,12 +43,12 @@ type sequencerInfo struct {
 	Nodes  []grant.NodeInfo // in ascending order
 	Looked bool             // Nodes was read
 	Broken int              // records of node IDs that cannot be read
-	At     time.Time
 }
 
 // A memberInfo is a server and what is known about it.
 type memberInfo struct {
 	members.Member
+	Name  string             // tells it apart from the others
 	Rates map[string]float64 // of its sequencers, between its last two records
 	Heard time.Time          // when its last record was seen, by this server's clock
 	State presence
@@ -67,23 +67,15 @@ const (
 // keepGone is how long servers that are gone are shown.
 const keepGone = 10 * time.Minute
 
-// A holding is an owner's hold of a node ID.
-type holding struct {
-	name, owner string
-	node        uint64
-}
-
 const (
 	keepFor      = time.Second     // how long a snapshot is valid
 	loadLimit    = 3 * time.Second // for reading the store
 	loadPatience = time.Second     // how long a page waits if it can show the previous snapshot
 	maxNodes     = 200             // sequencers in the list whose node IDs are read
-	maxSeen      = 20_000          // maximum number of remembered owners
-	maxOne       = 200             // maximum number of sequencers that are cached one by one
 )
 
 func newFleet(k *Console) *fleet {
-	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), first: make(map[holding]time.Time), servers: make(map[string]*watched), gone: make(map[string]memberInfo)}
+	return &fleet{k: k, last: new(snapshot), servers: make(map[string]*watched), gone: make(map[string]memberInfo)}
 }
 
 // forget makes the next visitor read the store again.
@@ -91,7 +83,6 @@ func (f *fleet) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.version++
-	clear(f.one)
 }
 
 // recent returns the current snapshot, or the previous one if the store does
@@ -127,11 +118,11 @@ func (f *fleet) recent(ctx context.Context) *snapshot {
 			close(loaded) // the server is shutting down
 		}
 	}
-	f.mu.Unlock()
 	wait := loadLimit
-	if !last.At.IsZero() && last.Version == f.versionNow() {
+	if !last.At.IsZero() && last.Version == f.version {
 		wait = loadPatience // the previous snapshot can be shown
 	}
+	f.mu.Unlock()
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
@@ -149,13 +140,6 @@ func (f *fleet) recent(ctx context.Context) *snapshot {
 	return f.last
 }
 
-// versionNow returns the version that forget increments.
-func (f *fleet) versionNow() uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.version
-}
-
 // load reads the store, within its own limit: other visitors wait for it too.
 func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 	ctx, cancel := context.WithTimeout(f.k.ctx, min(loadLimit, f.k.c.Limit))
@@ -163,7 +147,7 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 	begin := f.k.c.Now()
 	s := &snapshot{At: begin, Version: version}
 	err := f.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
-		q := sequencerInfo{Name: name, Info: info, At: begin}
+		q := sequencerInfo{Name: name, Info: info}
 		if err != nil {
 			q.Fault = detail(err)
 		}
@@ -182,6 +166,7 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 		asked := f.k.c.Now()
 		if all, err = f.k.admin.Members(ctx); err == nil {
 			s.Members = f.watch(all, asked, f.k.c.Now())
+			nameMembers(s.Members)
 		}
 	}
 	if err != nil {
@@ -203,76 +188,71 @@ func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
 		q.Nodes = append(q.Nodes, n)
 		return true
 	})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, n := range q.Nodes {
-		if n.Owner == "" || !n.Held || n.Wall.IsZero() {
-			continue
-		}
-		h := holding{q.Name, n.Owner, n.Node}
-		if _, ok := f.first[h]; ok {
-			continue
-		}
-		if len(f.first) >= maxSeen {
-			clear(f.first) // this only forgets how long owners have held them
-		}
-		f.first[h] = n.Wall
-	}
 	return err
-}
-
-// since returns when the owner of a node ID was first seen with it.
-func (f *fleet) since(name string, n grant.NodeInfo) (time.Time, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t, ok := f.first[holding{name, n.Owner, n.Node}]
-	return t, ok
 }
 
 // errNoSequencer is the error for a name that the store does not have.
 var errNoSequencer = errors.New("sequencer not found")
 
-// lookup returns one sequencer with its node IDs.
-func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) {
+// lookup returns a sequencer with its node IDs, and the snapshot it is from.
+func (f *fleet) lookup(ctx context.Context, name string) (q sequencerInfo, s *snapshot, err error) {
 	if f.k.admin == nil {
-		return sequencerInfo{}, errNoSequencer
+		return q, &snapshot{}, errNoSequencer
 	}
-	now := f.k.c.Now()
-	f.mu.Lock()
-	version := f.version
-	if q, ok := f.one[name]; ok && now.Sub(q.At).Abs() < keepFor {
-		defer f.mu.Unlock()
-		return q, nil
-	}
-	f.mu.Unlock()
-	q := sequencerInfo{Name: name, At: now}
-	var err error
-	if q.Info, err = f.k.admin.Lookup(ctx, name); err != nil {
-		if errors.Is(err, grant.ErrNotFound) {
-			err = errNoSequencer
-		}
-		return q, err
-	}
-	if err := f.readNodes(ctx, &q); err != nil {
-		return q, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.one) >= maxOne {
-		clear(f.one)
-	}
-	if version == f.version {
-		f.one[name] = q
-	}
-	return q, nil
-}
-
-// nodes is lookup for data that may be left out.
-func (f *fleet) nodes(ctx context.Context, name string) (sequencerInfo, bool) {
 	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, f.k.c.Limit))
 	defer cancel()
-	q, err := f.lookup(ctx, name)
-	return q, err == nil
+	s = f.recent(ctx)
+	i := slices.IndexFunc(s.Sequencers, func(q sequencerInfo) bool { return q.Name == name })
+	if i < 0 {
+		return q, s, cmp.Or(s.Err, errNoSequencer)
+	}
+	q = s.Sequencers[i]
+	if !q.Looked && q.Fault == "" {
+		err = f.readNodes(ctx, &q)
+	}
+	return q, s, err
+}
+
+// present returns the members that have not gone.
+func (s *snapshot) present(yield func(memberInfo) bool) {
+	for _, m := range s.Members {
+		if m.State != stopped && m.State != lost && !yield(m) {
+			return
+		}
+	}
+}
+
+// holder returns the name of the server that holds or held a node ID.
+func (s *snapshot) holder(sequencer string, n grant.NodeInfo) string {
+	for m := range s.present {
+		for _, h := range m.Holds {
+			if n.Held && h.Sequencer == sequencer && h.Node == n.Node && m.Host == n.Host {
+				return m.Name
+			}
+		}
+	}
+	return cmp.Or(n.Host, "a server without a name")
+}
+
+// nameMembers names servers after their host, and tells those of one host apart
+// by address, or else by ID.
+func nameMembers(list []memberInfo) {
+	names := make(map[string]int)
+	at := func(m memberInfo) string { return m.Host + ", " + m.Address }
+	for _, m := range list {
+		names[m.Host]++
+		names[at(m)]++
+	}
+	for i, m := range list {
+		switch {
+		case names[m.Host] == 1 && m.Host != "":
+			list[i].Name = m.Host
+		case names[at(m)] == 1 && m.Address != "":
+			list[i].Name = at(m)
+		default:
+			list[i].Name = m.Host + ", " + m.ID[:min(6, len(m.ID))]
+		}
+	}
 }
 
 // A watched is what was seen of a server's records.
@@ -301,8 +281,8 @@ func (f *fleet) watch(all []members.Member, begin, end time.Time) (list []member
 			passed := m.Seen.Sub(c.seen).Seconds()
 			for _, h := range m.Holds {
 				ids[h.Sequencer] = h.IDs
-				if before, ok := c.ids[h.Sequencer]; ok && h.IDs > before && passed > 0 {
-					rates[h.Sequencer] = float64(h.IDs-before) / passed
+				if before, ok := c.ids[h.Sequencer]; ok && passed > 0 {
+					rates[h.Sequencer] = float64(max(h.IDs, before)-before) / passed
 				}
 			}
 			c.seen, c.ids, c.last.Heard, c.last.Rates = m.Seen, ids, end, rates

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,16 +29,11 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		0: "0 ns", time.Millisecond: "1 ms", 100 * time.Microsecond: "100 µs", 1500 * time.Millisecond: "1,500 ms", time.Second: "1 s",
+		0: "0 ms", time.Millisecond: "1 ms", 100 * time.Microsecond: "100 µs", 1500 * time.Millisecond: "1,500 ms", 1234567 * time.Microsecond: "1.2 s", 312500 * time.Nanosecond: "0.31 ms", -3 * time.Millisecond: "−3 ms", time.Second: "1 s",
 		time.Minute: "60 s", 5 * time.Minute: "5 min", 90 * time.Second: "90 s", time.Hour: "1 h",
 	} {
 		if got := length(d); got != want {
 			t.Errorf("length(%v) = %s, want %s", d, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{0: "0 ms", 1500 * time.Microsecond: "1 ms", 90 * time.Second: "90.0 s", -3 * time.Millisecond: "−3 ms", 300 * time.Microsecond: "0.30 ms"} {
-		if got := about(d); got != want {
-			t.Errorf("about(%v) = %s, want %s", d, got, want)
 		}
 	}
 	for n, want := range map[uint64]string{1: "1 bit", 2: "2 bits", 1024: "1,024 bits"} {
@@ -114,7 +111,7 @@ func TestRuler(t *testing.T) {
 				}
 			}
 		}
-		for _, f := range explainLayout(l) {
+		for _, f := range explainFields(l, cutsOf(l), nil) {
 			if f.Name == "" || f.Bits == "" || len(f.Detail) == 0 {
 				t.Errorf("%s: the field %s is not explained: %+v", l, f.Key, f)
 			}
@@ -141,44 +138,57 @@ func TestMany(t *testing.T) {
 		return x.String()
 	}
 	m := readMany([]string{id(0, 1, 0), id(time.Second, 2, 0), id(time.Minute, 1, 3), id(time.Second, 2, 0), id(2*time.Minute, 1, 0), "?"}, inspect.Options{Now: now})
-	if m.Layout != "default" || m.Duplicates != 1 || m.Inversions != 1 || m.Nodes != 2 || m.Bad != 1 || m.Good != 5 || m.Fine {
-		t.Errorf("%+v", m)
+	if want := "6 IDs: 1 duplicate, 1 out of order, 1 cannot be read"; m.Verdict != want || m.Layout != "default" || m.Fine {
+		t.Errorf("%+v, want %q", m, want)
 	}
-	if want := "6 IDs: 1 duplicate, 1 out of order, 1 cannot be read"; m.Verdict != want {
-		t.Errorf("the verdict is %q, want %q", m.Verdict, want)
-	}
-	if m.Rows[3].Same != 2 || !m.Rows[3].Back || m.Rows[1].Gap != "+1 second" || m.Rows[3].Gap != "−59 seconds" {
+	if m.Rows[3].Note != "duplicate of no. 2" || m.Rows[1].Note != "" || m.Rows[5].Note == "" {
 		t.Errorf("the rows are %+v", m.Rows)
-	}
-	if want := "2 minutes"; m.Span != want {
-		t.Errorf("the span is %s, want %s", m.Span, want)
 	}
 }
 
-// TestHistory: rates cover the time between two samples, and a count that
-// restarts is not a negative rate.
+// TestHistory: rates are means over points, a count that restarts is not a
+// negative rate, and one hour is kept.
 func TestHistory(t *testing.T) {
-	h := newHistory(time.Second)
+	h := newHistory()
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	for i, ids := range []uint64{1000, 1100, 1100, 50, 60} {
+	for i, ids := range []uint64{1000, 1020, 1040, 1060, 1080, 1100, 1200, 50, 60} {
 		h.add(at.Add(time.Duration(i)*2*time.Second), []metrics.Sequencer{{Name: "a", IDs: ids}})
 	}
-	_, got := h.ratesOf("a")
-	want := []float64{0, 50, 0, 0, 5}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("the rates are %v, want %v", got, want)
-			break
-		}
+	times, got, now := h.ratesOf("a")
+	if want := []float64{10, 110. / 6}; !slices.Equal(got, want) || now != 210./16 || times[1].Sub(times[0]) != 10*time.Second {
+		t.Errorf("the rates are %v from %v, %v now, want %v", got, times, now, want)
 	}
-	for i := range 2 * historyLen {
+	for i := range historyLen * samplesPerPoint {
 		h.add(at.Add(time.Duration(10+i)*2*time.Second), nil)
 	}
-	if times, rates := h.rates(func(string) bool { return true }); len(times) != historyLen || len(rates) != historyLen {
-		t.Errorf("%d times and %d rates are kept, want %d", len(times), len(rates), historyLen)
+	times, rates, _ := h.rates(func(string) bool { return true })
+	if len(rates) != historyLen || times[historyLen].Sub(times[0]) < 59*time.Minute {
+		t.Errorf("%d rates from %v to %v are kept, want an hour", len(rates), times[0], times[len(times)-1])
 	}
-	if times, rates := h.ratesOf("a"); times != nil || rates != nil || len(h.by) != 0 {
-		t.Error("an entry that was unused for long is kept")
+	if len(h.by) != 0 {
+		t.Error("a sequencer without IDs in the last hour is kept")
+	}
+}
+
+// TestChart: beside a burst, a usual rate is seen.
+func TestChart(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	times, rates := []time.Time{at}, []float64(nil)
+	for i := range historyLen {
+		rates = append(rates, 200)
+		times = append(times, at.Add(time.Duration(i+1)*10*time.Second))
+	}
+	rates[100] = 1e6
+	c := newChart(times, rates)
+	if want := []string{"1 M", "100 k", "10 k", "1 k", "100", "10", "1", "0"}; !slices.Equal(c.Rates, want) {
+		t.Errorf("the axis is %q, want %q", c.Rates, want)
+	}
+	if c.Peak != "1,000,000" || c.PeakAt != "10:16:50 UTC" {
+		t.Errorf("the peak is %s at %s", c.Peak, c.PeakAt)
+	}
+	var x, y float64
+	if _, err := fmt.Sscanf(c.Line, "M%f %f", &x, &y); err != nil || y > 0.6*float64(c.High) {
+		t.Errorf("200 a second are %.1f of %d from the top, %v: too flat", y, c.High, err)
 	}
 }
 

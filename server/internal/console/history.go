@@ -1,52 +1,44 @@
 package console
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 )
 
-// A history is the recent rates of IDs made by this server, for each sequencer
-// and in total, at equal intervals. It is safe for concurrent use.
+// A history counts the IDs that this server made of each sequencer in the last
+// hour. It is safe for concurrent use.
 type history struct {
-	every time.Duration
-
-	mu    sync.Mutex // guards the fields below
-	times []time.Time
-	by    map[string]*series
+	mu      sync.Mutex // guards the fields below
+	samples int
+	times   []time.Time // when the points begin; the last one is the latest sample
+	by      map[string]*series
 }
 
-// A series is the rates of a sequencer; the last one is at the history's last
-// time.
+// A series is the count of a sequencer at each of the history's times.
 type series struct {
-	rates []float64
-	ids   uint64 // count at the last sample
-	seen  bool
+	counts []uint64 // never decrease
+	ids    uint64   // at the last sample; less than before if the sequencer was opened again
 }
 
 const (
-	historyLen   = 150 // points: five minutes at two seconds
-	maxHistories = 500 // sequencers, as in metrics
+	historyLen      = 360 // points: an hour at ten seconds
+	samplesPerPoint = 5
+	maxHistories    = 500 // sequencers, as in metrics
 )
 
-func newHistory(every time.Duration) *history {
-	return &history{every: every, by: make(map[string]*series)}
-}
+func newHistory() *history { return &history{by: make(map[string]*series)} }
 
 // sample samples this server's figures until the console is closed.
 func (k *Console) sample() {
 	tick := time.NewTicker(k.c.Every)
 	defer tick.Stop()
-	k.history.add(k.c.Now(), k.c.Figures())
 	for {
+		k.history.add(k.c.Now(), k.c.Figures())
 		select {
 		case <-tick.C:
-			k.history.add(k.c.Now(), k.c.Figures())
 		case <-k.ctx.Done():
 			return
 		}
@@ -57,40 +49,41 @@ func (k *Console) sample() {
 func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	passed := 0.0
-	if n := len(h.times); n > 0 {
-		passed = now.Sub(h.times[n-1]).Seconds()
+	first := h.samples == 0
+	// The latest sample replaces the one before, until its point is complete.
+	if first || h.samples%samplesPerPoint == 1 {
+		h.times = push(h.times, now)
+		for _, s := range h.by {
+			s.counts = push(s.counts, s.counts[len(s.counts)-1])
+		}
 	}
-	h.times = push(h.times, now)
-	for _, s := range h.by {
-		s.seen = false
-	}
+	h.samples++
+	last := len(h.times) - 1
+	h.times[last] = now
+	seen := make(map[string]bool, len(figures))
 	for _, q := range figures {
 		s := h.by[q.Name]
 		if s == nil {
 			if len(h.by) >= maxHistories {
 				continue
 			}
-			s = &series{}
-			if len(h.times) == 1 {
+			s = &series{counts: make([]uint64, len(h.times), historyLen+1)}
+			if first {
 				s.ids = q.IDs // made before the first sample
 			}
 			h.by[q.Name] = s
 		}
-		rate := 0.0
-		if q.IDs > s.ids && passed > 0 {
-			rate = float64(q.IDs-s.ids) / passed
+		if q.IDs > s.ids {
+			s.counts[last] += q.IDs - s.ids
 		}
-		s.ids, s.seen = q.IDs, true
-		s.rates = push(s.rates, rate)
+		s.ids, seen[q.Name] = q.IDs, true
 	}
 	for name, s := range h.by {
-		if s.seen {
+		if seen[name] {
 			continue
 		}
-		s.rates = push(s.rates, 0)
 		s.ids = 0
-		if !slices.ContainsFunc(s.rates, func(rate float64) bool { return rate != 0 }) {
+		if s.counts[0] == s.counts[last] {
 			delete(h.by, name)
 		}
 	}
@@ -98,96 +91,46 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 
 // push appends a value, and drops the oldest one if there are too many.
 func push[T any](s []T, v T) []T {
-	if len(s) >= historyLen {
+	if len(s) > historyLen {
 		copy(s, s[1:])
 		s = s[:len(s)-1]
 	}
 	return append(s, v)
 }
 
-// rates returns the total rates of some sequencers, and the time of each.
-func (h *history) rates(of func(name string) bool) (times []time.Time, rates []float64) {
+// rates returns the total rates of some sequencers: rates[i] is the mean from
+// times[i] to times[i+1]. now is the mean of the last two points, so that it is
+// steady.
+func (h *history) rates(of func(name string) bool) (times []time.Time, rates []float64, now float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	rates = make([]float64, len(h.times))
+	if len(h.times) < 2 {
+		return nil, nil, 0
+	}
+	last := len(h.times) - 1
+	rates = make([]float64, last)
 	for name, s := range h.by {
 		if !of(name) {
 			continue
 		}
-		from := len(rates) - len(s.rates) // the sequencer may be newer
-		for i, r := range s.rates {
-			rates[from+i] += r
+		for i := range rates {
+			rates[i] += h.mean(s, i, i+1)
 		}
+		now += h.mean(s, max(0, last-2), last)
 	}
-	return slices.Clone(h.times), rates
+	return slices.Clone(h.times), rates, now
 }
 
-// ratesOf returns the rates of a sequencer, and the time of each.
-func (h *history) ratesOf(name string) ([]time.Time, []float64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.by[name]
-	if s == nil {
-		return nil, nil
-	}
-	return slices.Clone(h.times[len(h.times)-len(s.rates):]), slices.Clone(s.rates)
-}
-
-// now returns the latest rate: the mean of the last few points, so that it is
-// steady.
-func now(rates []float64) float64 {
-	const some = 3
-	n := min(some, len(rates))
-	if n == 0 {
+// mean returns the mean rate of a series between two of the history's times.
+func (h *history) mean(s *series, from, to int) float64 {
+	passed := h.times[to].Sub(h.times[from]).Seconds()
+	if passed <= 0 {
 		return 0
 	}
-	sum := 0.0
-	for _, r := range rates[len(rates)-n:] {
-		sum += r
-	}
-	return sum / float64(n)
+	return float64(s.counts[to]-s.counts[from]) / passed
 }
 
-// The size of a sparkline, before it is scaled.
-const (
-	sparkWide = historyLen
-	sparkHigh = 24
-)
-
-// A spark is a sparkline of rates, with the latest on the right.
-type spark struct {
-	Line, Area string // as SVG paths
-	Label      string
-	Wide, High int
-}
-
-func newSpark(rates []float64) spark {
-	s := spark{Wide: sparkWide, High: sparkHigh}
-	most := 0.0
-	for _, r := range rates {
-		most = max(most, r)
-	}
-	s.Label = "no IDs in the last minutes"
-	if most > 0 {
-		s.Label = fmt.Sprintf("up to %s IDs per second in the last minutes", count(most))
-	}
-	if len(rates) < 2 {
-		return s
-	}
-	var b strings.Builder
-	begin := sparkWide - len(rates) + 1
-	for i, r := range rates {
-		y := float64(sparkHigh) - 1.5
-		if most > 0 {
-			y -= r / most * (sparkHigh - 3)
-		}
-		op := "L"
-		if i == 0 {
-			op = "M"
-		}
-		fmt.Fprintf(&b, "%s%d %.4g", op, begin+i-1, math.Round(y*10)/10)
-	}
-	s.Line = b.String()
-	s.Area = fmt.Sprintf("%sL%d %dL%d %dZ", s.Line, begin+len(rates)-2, sparkHigh, begin-1, sparkHigh)
-	return s
+// ratesOf returns the rates of one sequencer.
+func (h *history) ratesOf(name string) (times []time.Time, rates []float64, now float64) {
+	return h.rates(func(n string) bool { return n == name })
 }

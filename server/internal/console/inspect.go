@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -33,22 +31,13 @@ type inspectPage struct {
 	Fault   string // why no ID can be read
 	One     *reading
 	Many    *many
-	Maker   bool   // the visitor may make IDs
-	Sample  string // a sequencer to make an ID of
+	Maker   bool // the visitor may make IDs
 }
 
-// inspectForm shows the page before anything is read.
-func (k *Console) inspectForm(v *visit) {
-	if q := v.r.URL.Query(); q.Get("ids") != "" {
-		k.answerInspect(v, q.Get("ids"), q)
-		return
-	}
-	k.answerInspect(v, "", v.r.URL.Query())
-}
-
-// inspect reads the IDs in the page's address.
+// inspect reads the IDs in the page's address, if there are any.
 func (k *Console) inspect(v *visit) {
-	k.answerInspect(v, v.r.PathValue("ids"), v.r.URL.Query())
+	q := v.r.URL.Query()
+	k.answerInspect(v, cmp.Or(v.r.PathValue("ids"), q.Get("ids")), q)
 }
 
 // inspectPosted reads the IDs in the form. It changes nothing, so the origin of
@@ -59,16 +48,15 @@ func (k *Console) inspectPosted(v *visit) {
 		return
 	}
 	text := v.r.PostForm.Get("ids")
-	if target, ok := inspectAddress(pastedIDs(text), v.r.PostForm); ok && !v.isPart() {
+	if target := inspectAddress(pastedIDs(text), v.r.PostForm); len(target) <= maxPath {
 		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
 		return
 	}
 	k.answerInspect(v, text, v.r.PostForm)
 }
 
-// inspectAddress returns the address of a page for some IDs, if they are not
-// too many.
-func inspectAddress(ids []string, q url.Values) (string, bool) {
+// inspectAddress returns the address of a page for some IDs.
+func inspectAddress(ids []string, q url.Values) string {
 	target := "/inspect"
 	if len(ids) > 0 {
 		target += "/" + url.PathEscape(strings.Join(ids, ","))
@@ -82,7 +70,7 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	if len(keep) > 0 {
 		target += "?" + keep.Encode()
 	}
-	return target, len(target) <= maxPath
+	return target
 }
 
 // pastedIDs finds the IDs in pasted text, between spaces, commas, quotes and
@@ -97,49 +85,51 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	for preset := range firn.Presets() {
 		p.Presets = append(p.Presets, preset.Name)
 	}
-	p.Sample = "orders"
 	ids := pastedIDs(p.Text)
-	if len(ids) > 1 && len(ids) <= maxIDs && !strings.Contains(p.Text, "\n") {
+	if len(ids) > 1 && len(ids) <= maxIDs {
 		p.Text = strings.Join(ids, "\n") // one line each, unlike in the address
 	}
-	o := inspect.Options{Now: v.now}
-	var err error
-	if p.Layout != "" {
-		if o.Layout, err = firn.ParseLayout(p.Layout); err != nil {
-			p.Fault = detail(err)
-		}
-	}
-	if p.From != "" && p.Fault == "" {
-		if o.From, err = inspect.ParseEncoding(p.From); err != nil {
-			p.Fault = detail(err)
-		}
-	}
-	if len(ids) > 0 && p.Fault == "" {
-		if p.Of, err = k.unveil(v, ids[0], p.Of, &o); err != nil {
-			p.Fault = detail(err)
-		}
-	}
-	own := k.ownLayouts(v)
-	switch {
-	case p.Fault != "" || len(ids) == 0:
-	case len(ids) > maxIDs:
-		p.Fault = fmt.Sprintf("There are more than %s IDs. Use firn check, which reads files of any size.", number(maxIDs))
-	case len(ids) == 1:
-		if p.One, err = k.readOne(v, ids[0], o, own, p.Of); err != nil {
-			p.Fault = detail(err)
-		}
-	default:
-		p.Many = readMany(ids, o)
-	}
-	address, ok := inspectAddress(ids, q)
-	if !ok || len(ids) == 0 {
-		address = ""
-	}
 	title := "Inspect"
-	if p.One != nil {
+	if len(ids) == 1 {
 		title = ids[0]
 	}
-	v.answer("inspect", "result", address, p.Fault, page{Title: title, Section: "inspect", Body: p})
+	if err := k.readAll(v, &p, ids); err != nil {
+		p.Fault = detail(err)
+	}
+	status := http.StatusOK
+	if p.Fault != "" {
+		status = http.StatusBadRequest
+	}
+	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
+}
+
+// readAll reads the IDs of a page.
+func (k *Console) readAll(v *visit, p *inspectPage, ids []string) (err error) {
+	o := inspect.Options{Now: v.now}
+	if p.Layout != "" {
+		if o.Layout, err = firn.ParseLayout(p.Layout); err != nil {
+			return err
+		}
+	}
+	if p.From != "" {
+		if o.From, err = inspect.ParseEncoding(p.From); err != nil {
+			return err
+		}
+	}
+	if len(ids) > 0 {
+		if p.Of, err = k.unveil(v, ids[0], p.Of, &o); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(ids) > maxIDs:
+		return fmt.Errorf("there are more than %s IDs. Use firn check, which reads files of any size", number(maxIDs))
+	case len(ids) == 1:
+		p.One, err = k.readOne(v, ids[0], o, p.Of)
+	case len(ids) > 1:
+		p.Many = readMany(ids, o)
+	}
+	return err
 }
 
 // A reading is one ID explained.
@@ -153,18 +143,11 @@ type reading struct {
 	Ruler    ruler
 	Fields   []field
 	Texts    []text
+	Matches  []match // sequencers of the store that it may be from
+	Behind   []match // the others that have such a layout
 	Others   []candidate
-	Hidden   uint64 // number of unlikely candidates
-	Second   *second
-	Holders  []string // a sentence about the holder of its node ID, for each possible sequencer
-	Shared   []string // sequencers of the store with this layout
-}
-
-// A second is the range of IDs in an ID's second.
-type second struct {
-	From   time.Time
-	Lo, Hi string
-	Layout string
+	Hidden   int    // number of unlikely candidates
+	Range    string // the command that prints the IDs of the same second
 }
 
 // A candidate is another way to read an ID.
@@ -175,309 +158,129 @@ type candidate struct {
 	Time   string
 	Reason string
 	Link   string
-	Yours  string // sequencers of the store with this layout
 }
 
-// An ownLayout is a layout in the store, and its sequencers.
-type ownLayout struct {
-	layout firn.Layout
-	names  []string
-}
-
-// ownLayouts returns the layouts of the sequencers that the visitor may see. It
-// returns none if the store does not answer, because reading an ID does not
-// need them.
-func (k *Console) ownLayouts(v *visit) (own []ownLayout) {
-	if k.admin == nil || !v.who.MayRead("") {
-		return nil
-	}
-	s := k.fleet.recent(v.r.Context())
-	for _, q := range s.Sequencers {
-		if q.Fault != "" || !v.who.MayRead(q.Name) {
-			continue
-		}
-		i := slices.IndexFunc(own, func(o ownLayout) bool { return o.layout == q.Info.Config.Layout })
-		if i < 0 {
-			i = len(own)
-			own = append(own, ownLayout{layout: q.Info.Config.Layout})
-		}
-		own[i].names = append(own[i].names, q.Name)
-	}
-	return own
-}
-
-// readOne reads an ID and everything that can be said about it.
-func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayout, of string) (*reading, error) {
+// readOne reads an ID and everything that can be said about it. A sequencer
+// that the ID matches decides its layout, unless the visitor has chosen one.
+func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*reading, error) {
 	result, err := inspect.Read(id, o)
 	if err != nil {
 		return nil, err
 	}
-	best := &result.Readings[0]
+	best, known := &result.Readings[0], result.Known()
+	matches, behind := k.matches(v, id, o, of)
+	if o.Layout.IsZero() && len(matches) > 0 {
+		best, known = matches[0].x, true
+	}
+	cuts := cutsOfReading(best)
 	r := &reading{
-		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Known: result.Known(), Other: result.Other,
-		Ruler:  newRuler(best.Bits(), cutsOfReading(best), best.Bytes),
-		Fields: explain(best), Texts: textsOf(best),
+		Reading: best, ID: id, Now: v.now, Asked: !o.Layout.IsZero(), Known: known, Other: result.Other,
+		Ruler:  newRuler(best.Bits(), cuts, best.Bytes),
+		Fields: explainFields(best.Layout, cuts, best), Texts: textsOf(best), Matches: matches, Behind: behind,
 	}
-	for _, w := range own {
-		if w.layout == best.Layout {
-			r.Shared = w.names
-		}
-	}
+	r.Text = r.Texts[0].Text
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {
 		from := best.Time.Truncate(time.Second)
-		if e, err := inspect.EndsOf(best.Layout, from, from.Add(time.Second), best.Layout.Format()); err == nil {
-			r.Second = &second{from, e.Lo, e.Hi, best.Layout.String()}
+		r.Range = rangeCommand(best.Layout, from, from.Add(time.Second))
+	}
+	for i := range result.Readings {
+		x := &result.Readings[i]
+		switch {
+		case x.Name == best.Name && x.Encoding == best.Encoding:
+		case x.Likelihood() == inspect.Unlikely:
+			r.Hidden++
+		default:
+			r.Others = append(r.Others, otherReading(id, x, best))
 		}
-	}
-	if best.HasParts && k.admin != nil {
-		r.Holders = k.holders(v, of, r.Shared, best)
-	}
-	if o.Layout.IsZero() {
-		k.addOthers(r, id, result.Readings[1:], own, o)
 	}
 	return r, nil
 }
 
-// holders says which server held the node ID of an ID, for its sequencer, or
-// for all sequencers that the ID may be from.
-func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Reading) (sentences []string) {
-	if of != "" && v.who.MayRead(of) {
-		if s := k.holder(v, of, x); s != "" {
-			return []string{s}
-		}
+// otherReading describes a reading other than the best one.
+func otherReading(id string, x, best *inspect.Reading) candidate {
+	c := candidate{Name: x.Name, Share: x.Likelihood().String(), Reason: x.Reason()}
+	if x.Encoding != best.Encoding {
+		c.As = x.Encoding.String()
 	}
-	const some = 3
-	for _, name := range shared[:min(some, len(shared))] {
-		if s := k.holder(v, name, x); s != "" {
-			sentences = append(sentences, "If it is from "+name+": "+s)
-		}
+	if !x.Layout.IsZero() {
+		c.Link = inspectAddress([]string{id}, url.Values{"from": {x.Encoding.String()}, "layout": {x.Layout.String()}})
 	}
-	return sentences
+	if x.HasParts {
+		c.Time = utc(x.Time)
+	}
+	return c
 }
 
-// holder says which server has, or had at the time of the ID, its node ID, as
-// far as the store knows.
-func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
-	q, ok := k.fleet.nodes(v.r.Context(), name)
-	if !ok || q.Info.Config.Layout != x.Layout {
-		return ""
-	}
-	i := slices.IndexFunc(q.Nodes, func(n grant.NodeInfo) bool { return n.Node == x.Node })
-	if i < 0 {
-		return "No server of this store has ever held this node ID for " + name + "."
-	}
-	n := q.Nodes[i]
-	host := cmp.Or(n.Host, "a server without a name")
-	since, seen := k.fleet.since(name, n)
-	switch {
-	case !x.Time.Before(n.Until):
-		return fmt.Sprintf("No server held it then: the last window ended at %s.", utc(n.Until))
-	case !n.Wall.IsZero() && !x.Time.Before(n.Wall), seen && !x.Time.Before(since):
-		if n.Held {
-			return fmt.Sprintf("%s held it then, and still holds it until %s or longer.", host, utc(n.Until))
-		}
-		return fmt.Sprintf("%s held it then, and gave it back.", host)
-	}
-	return fmt.Sprintf("%s held it last; the holder at that time is no longer known.", host)
+// rangeCommand returns the command that prints an SQL condition for the IDs of
+// a time range.
+func rangeCommand(l firn.Layout, from, to time.Time) string {
+	return fmt.Sprintf("firn range --layout %s --from %s --to %s --sql id", l, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 }
 
-// addOthers adds the other readings, and those by layouts in the store.
-func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options) {
-	known := map[string]bool{r.Name: true}
-	add := func(x *inspect.Reading, yours string) {
-		c := candidate{Name: x.Name, Share: x.Likelihood().String(), Reason: x.Reason(), Yours: yours}
-		if x.Encoding != r.Encoding {
-			c.As = x.Encoding.String()
-		}
-		q := url.Values{"from": {x.Encoding.String()}}
-		if !x.Layout.IsZero() {
-			q.Set("layout", x.Layout.String())
-			c.Link, _ = inspectAddress([]string{id}, q)
-		}
-		if x.HasParts {
-			c.Time = utc(x.Time)
-		}
-		r.Others = append(r.Others, c)
-	}
-	for i := range readings {
-		x := &readings[i]
-		if known[x.Name] {
-			continue
-		}
-		if x.Likelihood() == inspect.Unlikely {
-			r.Hidden++
-			continue
-		}
-		known[x.Name] = true
-		yours := ""
-		for _, w := range own {
-			if w.layout == x.Layout {
-				yours = nameSome(w.names)
-			}
-		}
-		add(x, yours)
-	}
-	for _, w := range own {
-		if known[w.layout.String()] {
-			continue
-		}
-		o.Layout = w.layout
-		if result, err := inspect.Read(id, o); err == nil {
-			x := result.Readings[0]
-			x.Score = 0
-			add(&x, nameSome(w.names))
-			r.Others[len(r.Others)-1].Share = "–"
-		}
-	}
-}
-
-// nameSome lists the first few names.
-func nameSome(names []string) string {
-	const some = 3
-	if len(names) <= some {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:some], ", ") + fmt.Sprintf(" and %d more", len(names)-some)
-}
-
-// A many is a summary of several IDs.
+// A many is several IDs, read by one layout.
 type many struct {
-	Layout     string
-	Guessed    bool
-	Rows       []row
-	Good, Bad  int
-	Duplicates int
-	Inversions int // IDs less than the previous one
-	Nodes      int
-	First      time.Time
-	Last       time.Time
-	Span       string
-	Longest    string // the longest gap
-	HasTime    bool
-	Verdict    string
-	Fine       bool
+	Layout  string // empty if none fits
+	Guessed bool
+	Rows    []row
+	Verdict string
+	Fine    bool
 }
 
 // A row is one of several IDs.
 type row struct {
-	N        int
-	Text     string
-	Link     string
-	Fault    string
-	Time     time.Time
-	HasTime  bool
-	Gap      string // from the previous one
-	Node     uint64
-	Seq      uint64
-	Same     int // the number of an earlier equal one; 0 if none
-	Back     bool
-	HasParts bool
+	*inspect.Reading // nil if the text cannot be read
+	N                int
+	Text, Link       string
+	Note             string // what is wrong with it
 }
 
 // readMany reads IDs by one layout: the chosen one, or the one that fits most
 // of them best.
 func readMany(ids []string, o inspect.Options) *many {
-	m := &many{}
-	if o.Layout.IsZero() {
-		m.Guessed = true
+	m := &many{Guessed: o.Layout.IsZero()}
+	if m.Guessed {
 		guess := inspect.NewSummary(o, o.Now)
 		for _, id := range ids {
 			_ = guess.Add(id) // the row of an invalid ID says so
 		}
 		o.Layout = guess.Report().Layout
 	}
+	q := url.Values{}
 	if !o.Layout.IsZero() {
 		m.Layout = o.Layout.String()
 	}
+	if !m.Guessed {
+		q.Set("layout", m.Layout)
+	}
 	seen := make(map[string]int)
-	nodes := make(map[uint64]bool)
-	var before *inspect.Reading
-	var longest float64
+	bad, duplicates, inversions, previous := 0, 0, 0, ""
 	for i, id := range ids {
-		w := row{N: i + 1, Text: id}
-		q := url.Values{}
-		if m.Layout != "" && !m.Guessed {
-			q.Set("layout", m.Layout)
-		}
-		w.Link, _ = inspectAddress([]string{id}, q)
+		w := row{N: i + 1, Text: id, Link: inspectAddress([]string{id}, q)}
 		result, err := inspect.Read(id, o)
 		if err != nil {
-			w.Fault = detail(err)
-			m.Bad++
+			w.Note = detail(err)
+			bad++
 			m.Rows = append(m.Rows, w)
 			continue
 		}
-		m.Good++
-		x := result.Readings[0]
-		w.HasParts, w.HasTime, w.Time, w.Node, w.Seq = x.HasParts, x.HasParts, x.Time, x.Node, x.Seq
-		if first, ok := seen[string(x.Bytes)]; ok {
-			w.Same = first
-			m.Duplicates++
+		w.Reading = &result.Readings[0]
+		bits := string(w.Bytes)
+		if bits < previous {
+			w.Note = "less than the previous ID"
+			inversions++
+		}
+		if first, ok := seen[bits]; ok {
+			w.Note = fmt.Sprintf("duplicate of no. %d", first)
+			duplicates++
 		} else {
-			seen[string(x.Bytes)] = i + 1
+			seen[bits] = i + 1
 		}
-		if x.HasParts {
-			nodes[x.Node] = true
-			if !m.HasTime || x.Time.Before(m.First) {
-				m.First = x.Time
-			}
-			if !m.HasTime || x.Time.After(m.Last) {
-				m.Last = x.Time
-			}
-			m.HasTime = true
-		}
-		if before != nil {
-			if cmp.Compare(string(x.Bytes), string(before.Bytes)) < 0 {
-				w.Back = true
-				m.Inversions++
-			}
-			if x.HasParts && before.HasParts {
-				gap := inspect.Age(before.Time, x.Time)
-				w.Gap = signed(gap)
-				longest = max(longest, gap)
-			}
-		}
-		before = &x
+		previous = bits
 		m.Rows = append(m.Rows, w)
 	}
-	m.Nodes = len(nodes)
-	if m.HasTime {
-		m.Span = inspect.Span(inspect.Age(m.First, m.Last))
-		m.Longest = inspect.Span(longest)
-	}
-	m.judge()
+	m.Fine = bad+duplicates+inversions == 0
+	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"), plural(uint64(duplicates), "duplicate"), inversions, bad)
 	return m
-}
-
-// signed formats a gap in seconds with its sign.
-func signed(s float64) string {
-	switch {
-	case s == 0:
-		return "0"
-	case s < 0:
-		return "−" + inspect.Span(-s)
-	}
-	return "+" + inspect.Span(s)
-}
-
-// judge sums up the result in a sentence.
-func (m *many) judge() {
-	m.Fine = m.Bad == 0 && m.Duplicates == 0 && m.Inversions == 0
-	var parts []string
-	if m.Duplicates > 0 {
-		parts = append(parts, plural(uint64(m.Duplicates), "duplicate"))
-	} else {
-		parts = append(parts, "no duplicates")
-	}
-	if m.Inversions > 0 {
-		parts = append(parts, fmt.Sprintf("%s out of order", number(uint64(m.Inversions))))
-	} else {
-		parts = append(parts, "in order")
-	}
-	if m.Bad > 0 {
-		parts = append(parts, fmt.Sprintf("%s cannot be read", number(uint64(m.Bad))))
-	}
-	m.Verdict = plural(uint64(len(m.Rows)), "ID") + ": " + strings.Join(parts, ", ")
 }
 
 // makeID makes an ID of a sequencer and explains it.
@@ -502,6 +305,7 @@ func (k *Console) makeID(v *visit) {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}
-	target, _ := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
+	k.fleet.forget() // the node ID may be new
+	target := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
 	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
 }

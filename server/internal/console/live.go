@@ -25,7 +25,7 @@ func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	case "sequencer":
 		name := q.Get("name")
 		if name != "" && v.who.MayRead(name) {
-			if p, err := k.sequencerNow(v, name); err == nil || p.StoreFault != "" {
+			if p, err := k.sequencerNow(v, name); err == nil || p.Store.Fault != "" {
 				return "sequencer", p, true
 			}
 			return "", nil, true
@@ -41,39 +41,39 @@ const (
 	maxStreamsOf = 20
 )
 
-// streams counts the open live pages. The zero value is empty.
+// streams counts the open live pages by principal; the empty name is nobody's.
+// The zero value is empty.
 type streams struct {
 	mu  sync.Mutex // guards the fields below
 	all int
-	of  map[string]int // by principal
+	of  map[string]int
 }
 
 // begin counts a page, unless there are too many.
 func (s *streams) begin(who visitor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all >= maxStreams || who.p != nil && s.of[who.p.Name] >= maxStreamsOf {
+	if s.all >= maxStreams || who.p != nil && s.of[who.Name()] >= maxStreamsOf {
 		return false
 	}
-	s.all++
-	if who.p != nil {
-		if s.of == nil {
-			s.of = make(map[string]int)
-		}
-		s.of[who.p.Name]++
-	}
+	s.add(who, 1)
 	return true
 }
 
 func (s *streams) end(who visitor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all--
-	if who.p == nil {
-		return
+	s.add(who, -1)
+}
+
+// add changes the counts. The caller holds mu.
+func (s *streams) add(who visitor, n int) {
+	if s.of == nil {
+		s.of = make(map[string]int)
 	}
-	if s.of[who.p.Name]--; s.of[who.p.Name] == 0 {
-		delete(s.of, who.p.Name)
+	s.all += n
+	if s.of[who.Name()] += n; s.of[who.Name()] == 0 {
+		delete(s.of, who.Name())
 	}
 }
 

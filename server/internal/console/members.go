@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/firnid/firn/server/internal/fleet/members"
@@ -11,11 +10,10 @@ import (
 
 // A membersPage shows the servers of the store.
 type membersPage struct {
-	Now        time.Time
-	Store      bool
-	StoreFault string
-	StoreAt    time.Time
-	Rows       []memberRow
+	Now      time.Time
+	HasStore bool
+	Store    storeNote
+	Rows     []memberRow
 }
 
 // A memberRow is a server.
@@ -42,40 +40,22 @@ func (k *Console) members(v *visit) {
 }
 
 func (k *Console) membersNow(v *visit) membersPage {
-	p := membersPage{Now: v.now, Store: k.admin != nil}
 	s := k.fleet.recent(v.r.Context())
-	if s.Err != nil {
-		p.StoreFault, p.StoreAt = storeFault(s.Err), s.At
-	}
-	self := k.c.Self()
+	p := membersPage{Now: v.now, HasStore: k.admin != nil, Store: noteOf(s)}
 	for _, m := range s.Members {
 		r := k.memberFor(v.who, m)
-		r.Self = m.ID == self
-		r.State = presenceOf(m.State)
-		r.Gone = m.State == stopped || m.State == lost
-		if r.Self {
-			_, rates := k.history.rates(v.who.MayRead)
-			r.Rate = now(rates)
+		if r.Self = m.ID == k.c.Self(); r.Self {
+			_, _, r.Rate = k.history.rates(v.who.MayRead)
 		}
-		for _, h := range m.Holds {
-			if v.who.MayRead(h.Sequencer) && h.Until.After(v.now) {
-				r.Held = append(r.Held, h)
-			}
-		}
+		r.State, r.Gone = presences[m.State], m.State == stopped || m.State == lost
+		r.Held = slices.DeleteFunc(slices.Clone(r.Holds), func(h members.Held) bool { return !h.Until.After(v.now) })
 		if len(r.Held) > maxHeldShown {
 			r.Some, r.Held = len(r.Held)-maxHeldShown, r.Held[:maxHeldShown]
 		}
 		p.Rows = append(p.Rows, r)
 	}
-	slices.SortStableFunc(p.Rows, func(a, b memberRow) int {
-		if a.Self != b.Self || a.Gone != b.Gone {
-			if a.Self || !a.Gone && !b.Self {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Host+a.Address, b.Host+b.Address)
-	})
+	// Members are sorted by host and address; those in trouble come first.
+	slices.SortStableFunc(p.Rows, func(a, b memberRow) int { return compareStates(a.State, b.State) })
 	return p
 }
 
@@ -93,15 +73,10 @@ func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
 	return r
 }
 
-// presenceOf describes a server's presence to people.
-func presenceOf(p presence) state {
-	switch p {
-	case late:
-		return state{"late", "busy", "Its next record in the store is overdue."}
-	case stopped:
-		return state{"stopped", "idle", "It announced that it was stopping."}
-	case lost:
-		return state{"lost", "bad", "It stopped writing its record to the store without announcing that it was stopping."}
-	}
-	return state{"up", "good", "It writes its record to the store regularly."}
+// presences describes the presence of servers to people.
+var presences = [...]state{
+	there:   {"up", "good", "It writes its record to the store regularly."},
+	late:    {"late", "busy", "Its next record in the store is overdue."},
+	stopped: {"stopped", "idle", "It announced that it was stopping."},
+	lost:    {"lost", "bad", "It stopped writing its record without announcing that it was stopping. Its node IDs are free when their windows end."},
 }

@@ -3,85 +3,84 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
 // An overviewPage shows all sequencers, and the main figures of the fleet.
 type overviewPage struct {
-	Now        time.Time
-	StoreFault string
-	StoreAt    time.Time // time of the figures if the store does not answer
-	Store      bool
-	Rate       float64 // of all servers
-	Made       uint64
-	Members    int
-	Held       int
-	Rows       []overviewRow
-	More       int // number of sequencers not shown
-	Maker      bool
-	Admin      bool
-	Chart      chart
-	Layout     firn.Layout // of the first sequencer
-	Example    ruler       // an ID of that layout
+	Now      time.Time
+	Store    storeNote
+	HasStore bool
+	Rate     float64 // of all servers
+	Made     uint64
+	Members  int
+	Held     uint64
+	Troubles []trouble
+	Hidden   int // number of further ones
+	Rows     []overviewRow
+	All      int // number of sequencers, of which Rows may have a part
+	Query    string
+	Sort     string
+	Columns  []sortLink
+	Maker    bool
+	Admin    bool
+	Chart    chart
+	Layout   firn.Layout // of the first sequencer
+	Example  ruler       // an ID of that layout
 }
 
 // An overviewRow is a sequencer in the list.
 type overviewRow struct {
-	Name   string
-	Fault  string
-	State  state
-	Layout string
-	Spark  spark
-	Rate   float64
-	Made   uint64
-	Here   bool // a present server has made IDs
-	Held   uint64
-	Free   string
-	Looked bool
-	Last   time.Time
-	Left   string
-	Soon   bool // the last ID is close
+	Name    string
+	State   state
+	Layout  string
+	Spark   chart
+	Rate    float64
+	Unknown bool // another server makes IDs, at a rate that is not known yet
+	Made    uint64
+	Held    uint64
+	Free    uint64
+	Looked  bool
+	Last    time.Time
+	Left    string
 }
 
-// A made is how many IDs other servers have made of a sequencer.
-type made struct {
-	ids  uint64
-	rate float64
+// A sortLink sorts the list by a column.
+type sortLink struct {
+	Name, Link string
+	Order      string // as in aria-sort; empty if the list is sorted by another column
+	Right      bool
 }
 
 // A state is a word with its color and meaning.
 type state struct{ Word, Tone, Means string }
 
-// stateOf describes a sequencer's state to people.
-func stateOf(s grant.State) state {
-	switch s {
-	case grant.Attached:
-		return state{"attached", "good", "Servers can acquire its node IDs and make IDs."}
-	case grant.Detaching:
-		return state{"detaching", "busy", "Servers are giving their node IDs back."}
-	case grant.Detached:
-		return state{"detached", "idle", "No server holds its node IDs or makes IDs until it is attached."}
-	case grant.Destroying:
-		return state{"destroying", "busy", "Servers are giving their node IDs back permanently."}
-	case grant.Destroyed:
-		return state{"destroyed", "idle", "It makes no more IDs. If it is created again with the same layout, it continues without repeating any."}
-	case grant.Purged:
-		return state{"purged", "idle", "It can be created again with any layout."}
-	}
-	return state{s.String(), "bad", ""}
+// states describes the states of sequencers to people.
+var states = map[grant.State]state{
+	grant.Attached:   {"attached", "good", "Servers can acquire its node IDs and make IDs."},
+	grant.Detaching:  {"detaching", "busy", "Servers are giving their node IDs back."},
+	grant.Detached:   {"detached", "idle", "No server holds its node IDs or makes IDs until it is attached."},
+	grant.Destroying: {"destroying", "busy", "Servers are giving their node IDs back permanently."},
+	grant.Destroyed:  {"destroyed", "idle", "It makes no more IDs. If it is created again with the same layout, it continues without repeating any."},
+	grant.Purged:     {"purged", "idle", "It can be created again with any layout."},
 }
 
-// maxRows is how many sequencers the list shows.
-const maxRows = 200
+// static is the state of a sequencer without a store.
+var static = state{"static", "good", "This server has a static node ID and knows no other servers."}
 
-// soon is the time before the last ID of a layout from which the page warns.
-const soon = 3 * 365 * 24 * time.Hour
+// maxRows is how many sequencers the list shows, and maxTroubles how many
+// troubles.
+const (
+	maxRows     = 200
+	maxTroubles = 50
+)
 
 // overview shows the first page.
 func (k *Console) overview(v *visit) {
@@ -89,119 +88,156 @@ func (k *Console) overview(v *visit) {
 		http.Redirect(v.w, v.r, "/inspect", http.StatusSeeOther)
 		return
 	}
-	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: "/events?page=overview", Body: k.overviewNow(v)})
+	p := k.overviewNow(v)
+	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: p.address("/events", p.Sort), Body: p})
 }
 
 func (k *Console) overviewNow(v *visit) overviewPage {
-	p := overviewPage{Now: v.now, Store: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil}
+	q := v.r.URL.Query()
+	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
 	p.Layout, p.Example = k.c.Layout, newRuler(k.c.Layout.Bits(), cutsOf(k.c.Layout), nil)
-	figures := make(map[string]metrics.Sequencer)
-	others := make(map[string]made)
-	for _, f := range k.c.Figures() {
-		if v.who.MayRead(f.Name) {
-			figures[f.Name] = f
-			p.Made += f.IDs
-		}
-	}
 	s := k.fleet.recent(v.r.Context())
-	if s.Err != nil {
-		p.StoreFault, p.StoreAt = storeFault(s.Err), s.At
-	}
-	times, rates := k.history.rates(v.who.MayRead)
-	p.Chart = newChart(times, rates)
-	p.Rate = now(rates)
-	self := k.c.Self()
-	for _, m := range s.Members {
-		if m.State == stopped || m.State == lost {
-			continue
-		}
-		p.Members++
-		if m.ID != self {
-			r := k.memberFor(v.who, m)
-			p.Rate += r.Rate
-			p.Made += r.Made
-			for _, h := range m.Holds {
-				o := others[h.Sequencer]
-				o.ids += h.IDs
-				o.rate += m.Rates[h.Sequencer]
-				others[h.Sequencer] = o
-			}
-		}
-	}
-	if k.admin == nil {
-		k.staticRows(&p, figures)
-	}
+	p.Store = noteOf(s)
+	times, rates, now := k.history.rates(v.who.MayRead)
+	p.Chart, p.Rate = newChart(times, rates), now
+	rows := make(map[string]*overviewRow)
 	for _, q := range s.Sequencers {
-		if !v.who.MayRead(q.Name) {
-			continue
+		if v.who.MayRead(q.Name) {
+			rows[q.Name] = rowOf(q, v.now)
 		}
-		row := k.rowOf(q, figures, others[q.Name], v.now)
-		p.Held += int(row.Held)
-		if len(p.Rows) == maxRows {
-			p.More++
-			continue
-		}
-		p.Rows = append(p.Rows, row)
 	}
-	// Sequencers in use come first; the others stay sorted by name.
-	slices.SortStableFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(rank(a), rank(b)) })
+	figures := make(map[string]*metrics.Sequencer)
+	for _, f := range k.c.Figures() {
+		if !v.who.MayRead(f.Name) {
+			continue
+		}
+		figures[f.Name] = &f
+		if k.admin == nil {
+			rows[f.Name] = &overviewRow{Name: f.Name, State: static}
+		}
+		p.Made += f.IDs
+		if row := rows[f.Name]; row != nil {
+			row.Made = f.IDs
+		}
+	}
+	p.addMembers(k, s, v.who, rows)
+	for _, q := range s.Sequencers {
+		if row := rows[q.Name]; row != nil {
+			wrong := troublesOf(q, figures[q.Name], v.now)
+			if len(wrong) > 0 {
+				row.State = wrong[0].State
+			}
+			p.Troubles = append(p.Troubles, wrong...)
+		}
+	}
+	slices.SortStableFunc(p.Troubles, func(a, b trouble) int { return compareStates(a.State, b.State) })
+	for name, row := range rows {
+		p.All++
+		p.Held += row.Held
+		if strings.Contains(strings.ToLower(name+" "+row.State.Word+" "+row.Layout), strings.ToLower(p.Query)) {
+			_, rates, now := k.history.ratesOf(name)
+			row.Spark, row.Rate = newSpark(rates), row.Rate+now
+			p.Rows = append(p.Rows, *row)
+		}
+	}
+	p.Hidden = max(0, len(p.Troubles)-maxTroubles)
+	p.Troubles = p.Troubles[:len(p.Troubles)-p.Hidden]
+	p.sort()
+	p.Rows = p.Rows[:min(len(p.Rows), maxRows)]
 	return p
 }
 
-func rank(r overviewRow) int {
-	switch {
-	case r.Fault != "":
-		return 0
-	case r.State.Word == "destroyed" || r.State.Word == "purged":
-		return 2
+// addMembers adds the other servers' figures to the rows and the totals.
+func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map[string]*overviewRow) {
+	for _, m := range s.Members {
+		p.Troubles = append(p.Troubles, troublesOfServer(m)...)
 	}
-	return 1
+	for m := range s.present {
+		p.Members++
+		if m.ID == k.c.Self() {
+			continue
+		}
+		shown := k.memberFor(who, m)
+		p.Rate += shown.Rate
+		p.Made += shown.Made
+		for _, h := range shown.Holds {
+			if row := rows[h.Sequencer]; row != nil {
+				row.Made += h.IDs
+				rate, known := m.Rates[h.Sequencer]
+				row.Rate += rate
+				row.Unknown = row.Unknown || !known
+			}
+		}
+	}
 }
 
-// rowOf returns a row of the list.
-func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, others made, at time.Time) overviewRow {
-	row := overviewRow{Name: q.Name, Fault: q.Fault}
+// rowOf returns a row of the list, without rates and IDs made.
+func rowOf(q sequencerInfo, at time.Time) *overviewRow {
+	row := &overviewRow{Name: q.Name, Looked: q.Looked}
 	if q.Fault != "" {
 		return row
 	}
-	f, here := figures[q.Name]
-	row.Here, row.Made = here || others.ids > 0, f.IDs+others.ids
-	_, rates := k.history.ratesOf(q.Name)
-	row.Spark, row.Rate = newSpark(rates), now(rates)+others.rate
-	row.State = stateOf(q.Info.State)
-	row.setLayout(q.Info.Config.Layout, at)
-	row.Looked = q.Looked
-	row.Held = heldNow(q.Nodes, at)
-	all := q.Info.Config.Layout.MaxNode()
-	row.Free = count(float64(all) + 1 - float64(row.Held))
+	l := q.Info.Config.Layout
+	row.State, row.Layout = states[q.Info.State], l.String()
+	row.Last, row.Left = l.Last(), left(l.Last(), at)
+	row.Held, row.Free, _ = nodeCounts(q, at)
 	return row
 }
 
-func (r *overviewRow) setLayout(l firn.Layout, at time.Time) {
-	r.Layout = l.String()
-	r.Last, r.Left = l.Last(), left(l.Last(), at)
-	r.Soon = -inspect.Age(l.Last(), at) < soon.Seconds()
+// An order compares rows by a column, which the address names by key.
+type order struct {
+	key, name string
+	compare   func(a, b *overviewRow) int
+	right     bool // numbers
+	large     bool // a click sorts the largest first
 }
 
-// heldNow counts the node IDs that are held.
-func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
-	for _, x := range nodes {
-		if x.Held && x.Until.After(at) {
-			n++
+var orders = []order{
+	{"name", "Name", func(a, b *overviewRow) int { return cmp.Compare(a.Name, b.Name) }, false, false},
+	{"state", "State", func(a, b *overviewRow) int { return compareStates(a.State, b.State) }, false, false},
+	{"rate", "IDs per second", func(a, b *overviewRow) int { return cmp.Compare(a.Rate, b.Rate) }, true, true},
+	{"made", "IDs made", func(a, b *overviewRow) int { return cmp.Compare(a.Made, b.Made) }, true, true},
+	{"nodes", "Node IDs", func(a, b *overviewRow) int { return cmp.Compare(a.Free, b.Free) }, true, false},
+	{"last", "Last ID", func(a, b *overviewRow) int { return a.Last.Compare(b.Last) }, true, false},
+}
+
+// sort sorts the rows by a column, in the reverse order after a minus sign, and
+// links the columns.
+func (p *overviewPage) sort() {
+	key, reverse := strings.CutPrefix(p.Sort, "-")
+	at := max(0, slices.IndexFunc(orders, func(o order) bool { return o.key == key }))
+	for i, o := range orders {
+		c := sortLink{Name: o.name, Right: o.right, Link: p.address("/", o.key)}
+		if i == at && !reverse || i != at && o.large {
+			c.Link = p.address("/", "-"+o.key)
+		}
+		if i == at {
+			c.Order = "ascending"
+			if reverse {
+				c.Order = "descending"
+			}
+		}
+		p.Columns = append(p.Columns, c)
+	}
+	slices.SortFunc(p.Rows, func(a, b overviewRow) int {
+		by := orders[at].compare(&a, &b)
+		if reverse {
+			by = -by
+		}
+		return cmp.Or(by, cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// address returns the address of the page, or of its stream, in an order.
+func (p *overviewPage) address(path, sort string) string {
+	q := url.Values{}
+	for key, value := range map[string]string{"q": p.Query, "sort": sort} {
+		if value != "" {
+			q.Set(key, value)
 		}
 	}
-	return n
-}
-
-// staticRows adds the names of a server without a store: those that it has
-// served.
-func (k *Console) staticRows(p *overviewPage, figures map[string]metrics.Sequencer) {
-	for _, f := range figures {
-		_, rates := k.history.ratesOf(f.Name)
-		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a static node ID and knows no other servers."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
+	if path == "/events" {
+		q.Set("page", "overview")
 	}
-	slices.SortFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(a.Name, b.Name) })
-	if len(p.Rows) > maxRows {
-		p.More, p.Rows = len(p.Rows)-maxRows, p.Rows[:maxRows]
-	}
+	return path + "?" + q.Encode()
 }

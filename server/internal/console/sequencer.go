@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
@@ -19,71 +18,41 @@ import (
 
 // A sequencerPage shows everything that is known about one sequencer.
 type sequencerPage struct {
-	Name       string
-	Now        time.Time
-	StoreFault string
-	StoreAt    time.Time
-	Static     bool // this server has no store
-	State      state
-	Info       grant.Info
-	Layout     firn.Layout
-	Ruler      ruler
-	Fields     []field
-	Second     string // IDs per second of one node
-	Left       string
-	Soon       bool
-	Held       uint64
-	Free       string
-	Nodes      string
-	Window     time.Duration
-	Rows       []nodeRow
-	More       int
-	Broken     int
-	AxisFrom   time.Time
-	AxisTo     time.Time
-	Here       *metrics.Sequencer
-	Rate       float64
-	Chart      chart
-	Job        *job
-	Maker      bool
-	Admin      bool
-	Acts       []string
-	TimeLink   string
+	Name     string
+	Now      time.Time
+	Store    storeNote
+	Static   bool // this server has no store
+	State    state
+	Troubles []trouble
+	Info     grant.Info
+	Layout   firn.Layout
+	Ruler    ruler
+	Fields   []field
+	Second   string // IDs per second of one node
+	Left     string
+	Held     uint64
+	Free     uint64
+	Rows     []nodeRow
+	More     int
+	AxisFrom time.Time
+	AxisTo   time.Time
+	Here     *metrics.Sequencer
+	Rate     float64
+	Chart    chart
+	Maker    bool
+	Admin    bool
+	Acts     []act
+	Range    string // the command that prints the IDs of the last hour
 }
 
 // A nodeRow is a node ID in the timeline.
 type nodeRow struct {
-	Node  uint64
-	Host  string
-	State state
-	Until time.Time
-	X, W  int // position of its window, of 1000
-	Here  bool
-}
-
-// A chart shows the rates of the last minutes, drawn large.
-type chart struct {
-	Spark         spark  // without JavaScript
-	Times, Values string // as JSON
-	Most          float64
-}
-
-func newChart(times []time.Time, rates []float64) chart {
-	c := chart{Spark: newSpark(rates)}
-	seconds := make([]float64, len(times))
-	values := make([]float64, len(rates))
-	for i, t := range times {
-		seconds[i] = math.Round(float64(t.UnixMilli())) / 1000
-	}
-	for i, r := range rates {
-		values[i] = math.Round(r*10) / 10
-		c.Most = max(c.Most, r)
-	}
-	// Numbers can always be encoded.
-	x, _ := json.Marshal(seconds)
-	y, _ := json.Marshal(values)
-	c.Times, c.Values = string(x), string(y)
-	return c
+	Node   uint64
+	Server string
+	State  state
+	Until  time.Time
+	X, W   int // position of its window, of 1000
+	Here   bool
 }
 
 const (
@@ -103,7 +72,7 @@ func (k *Console) sequencer(v *visit) {
 		return
 	}
 	p, err := k.sequencerNow(v, name)
-	if err != nil && p.StoreFault == "" {
+	if err != nil && p.Store.Fault == "" {
 		v.failed(err, false)
 		return
 	}
@@ -120,52 +89,64 @@ type missingPage struct {
 }
 
 // sequencerNow returns what is known about a sequencer. If the store does not
-// answer it returns an error, and the page shows StoreFault.
+// answer and never did, it returns an error, and the page shows why.
 func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
-	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.MayMake(name), Admin: v.who.MayAdmin(name) && k.admin != nil, Static: k.admin == nil}
+	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.MayMake(name), Admin: v.who.MayAdmin(name), Static: k.admin == nil}
 	for _, f := range k.c.Figures() {
 		if f.Name == name {
 			p.Here = &f
 		}
 	}
-	times, rates := k.history.ratesOf(name)
-	p.Chart, p.Rate = newChart(times, rates), now(rates)
+	times, rates, now := k.history.ratesOf(name)
+	p.Chart, p.Rate = newChart(times, rates), now
 	if p.Static {
 		s := k.c.Backend.Opened(name)
 		if p.Here == nil || s == nil {
 			return p, errNoSequencer
 		}
-		p.State = state{"static", "good", "This server has a static node ID and knows no other servers."}
+		p.State = static
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), min(loadLimit, k.c.Limit))
-	defer cancel()
-	q, err := k.fleet.lookup(ctx, name)
+	q, s, err := k.fleet.lookup(v.r.Context(), name)
+	p.Store = noteOf(s)
 	if err != nil {
-		if !errors.Is(err, errNoSequencer) {
-			p.StoreFault, p.StoreAt = storeFault(err), v.now
-			p.State = state{"unknown", "bad", "The store is unavailable."}
-		}
+		p.State = state{"unknown", "bad", ""}
 		return p, err
 	}
-	p.Info, p.State = q.Info, stateOf(q.Info.State)
-	p.Window = q.Info.Config.Window
+	p.Info, p.State, p.Troubles = q.Info, states[q.Info.State], troublesOf(q, p.Here, v.now)
+	if q.Fault != "" {
+		p.State = p.Troubles[0].State
+		return p, nil
+	}
 	p.setLayout(q.Info.Config.Layout, v.now)
-	p.Held, p.Broken = heldNow(q.Nodes, v.now), q.Broken
-	p.Free = count(float64(p.Layout.MaxNode()) + 1 - float64(p.Held))
-	p.Job = k.jobs.of(name)
-	p.timeline(k, q, v.now)
-	p.Acts = actsOf(q.Info.State)
+	p.Held, p.Free, _ = nodeCounts(q, v.now)
+	p.timeline(q, s, v.now)
+	for _, verb := range actsOf[q.Info.State] {
+		p.Acts = append(p.Acts, acts[verb])
+	}
 	return p, nil
 }
 
 func (p *sequencerPage) setLayout(l firn.Layout, at time.Time) {
 	p.Layout = l
-	p.Ruler, p.Fields = newRuler(l.Bits(), cutsOf(l), nil), explainLayout(l)
-	p.Second, p.Left, p.Nodes = count(l.IDsPerSecond()), left(l.Last(), at), power(l.NodeBits())
-	p.Soon = l.Last().Sub(at) < soon
-	p.TimeLink = "/time?layout=" + url.QueryEscape(l.String())
+	cuts := cutsOf(l)
+	p.Ruler, p.Fields = newRuler(l.Bits(), cuts, nil), explainFields(l, cuts, nil)
+	p.Second, p.Left = count(l.IDsPerSecond()), left(l.Last(), at)
+	p.Range = rangeCommand(l, at.Add(-time.Hour).Truncate(time.Minute), at.Truncate(time.Minute))
+}
+
+// A storeNote says that the store does not answer.
+type storeNote struct {
+	Fault string    // empty if it does
+	At    time.Time // time of the data on the page; zero if there is none
+}
+
+func noteOf(s *snapshot) storeNote {
+	if s.Err == nil {
+		return storeNote{}
+	}
+	return storeNote{storeFault(s.Err), s.At}
 }
 
 // storeFault explains to people why the store does not answer.
@@ -173,16 +154,27 @@ func storeFault(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "It did not answer in time; see the server's log."
 	}
-	f := service.FaultOf(err, 0, false)
-	if f.Detail == "" {
-		return "See the server's log."
+	return title(cmp.Or(service.FaultOf(err, 0, false).Detail, "see the server's log")) + "."
+}
+
+// stateOfNode describes a node ID's state to people.
+func stateOfNode(n grant.NodeInfo, at time.Time) state {
+	switch {
+	case n.Owner == "":
+		return state{"fenced", "idle", "An operator has fenced it: its owner cannot continue."}
+	case !n.Held:
+		return state{"given back", "idle", "Its owner has given it back; the next owner begins where it ended."}
+	case !n.Until.After(at):
+		return state{"lapsed", "idle", "It expired: its owner was idle or has crashed. It is free."}
+	case n.Closing:
+		return state{"giving back", "busy", "Its owner has to give it back."}
 	}
-	return detail(errors.New(f.Detail)) + "."
+	return state{"held", "good", "Its owner makes IDs with it, and renews the window while it does."}
 }
 
 // timeline draws the windows of node IDs around now.
-func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
-	reach := p.Window + p.Window/2
+func (p *sequencerPage) timeline(q sequencerInfo, s *snapshot, at time.Time) {
+	reach := q.Info.Config.Window * 3 / 2
 	p.AxisFrom, p.AxisTo = at.Add(-reach), at.Add(reach)
 	x := func(t time.Time) int {
 		share := float64(t.Sub(p.AxisFrom)) / float64(2*reach)
@@ -190,70 +182,27 @@ func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 	}
 	here := p.Here != nil && p.Here.Attached
 	for _, n := range q.Nodes {
-		r := nodeRow{Node: n.Node, Host: n.Host, Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held}
-		switch {
-		case n.Owner == "":
-			r.State = state{"fenced", "idle", "An operator has fenced it: its owner cannot continue."}
-		case !n.Held:
-			r.State = state{"given back", "idle", "Its owner has given it back; the next owner begins where it ended."}
-		case !n.Until.After(at):
-			r.State = state{"lapsed", "busy", "It expired: its owner was idle or has crashed. It is free."}
-		case n.Closing:
-			r.State = state{"giving back", "busy", "Its owner has to give it back."}
-		default:
-			r.State = state{"held", "good", "Its owner makes IDs with it, and renews the window while it does."}
-		}
-		begin := n.Wall
-		if since, ok := k.fleet.since(p.Name, n); ok {
-			begin = since
-		}
-		r.X = x(begin)
-		r.W = max(0, x(n.Until)-r.X)
+		r := nodeRow{Node: n.Node, Server: s.holder(q.Name, n), State: stateOfNode(n, at), Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held}
 		if n.Until.After(p.AxisFrom) {
-			r.W = max(r.W, 8) // keep very short windows visible
+			r.X = x(n.Wall)
+			r.W = max(x(n.Until)-r.X, 8) // keep very short windows visible
 			r.X = min(r.X, axisWide-r.W)
 		}
 		p.Rows = append(p.Rows, r)
 	}
 	slices.SortStableFunc(p.Rows, func(a, b nodeRow) int {
-		if c := cmp.Compare(toneRank(a.State), toneRank(b.State)); c != 0 {
-			return c
-		}
-		if a.State.Tone == "good" {
-			return cmp.Compare(a.Node, b.Node)
-		}
-		return b.Until.Compare(a.Until)
+		return cmp.Or(compareStates(a.State, b.State), b.Until.Compare(a.Until))
 	})
 	if len(p.Rows) > maxNodeRows {
 		p.More, p.Rows = len(p.Rows)-maxNodeRows, p.Rows[:maxNodeRows]
 	}
 }
 
-func toneRank(s state) int {
-	switch s.Word {
-	case "held":
-		return 0
-	case "giving back":
-		return 1
-	case "lapsed":
-		return 2
-	}
-	return 3
-}
-
-// actsOf returns the possible acts for a sequencer in a state.
-func actsOf(s grant.State) []string {
-	switch s {
-	case grant.Attached:
-		return []string{"detach", "destroy"}
-	case grant.Detaching:
-		return []string{"detach", "attach", "destroy"}
-	case grant.Detached:
-		return []string{"attach", "destroy"}
-	case grant.Destroying:
-		return []string{"destroy"}
-	case grant.Destroyed:
-		return []string{"recreate"}
-	}
-	return nil
+// actsOf has the possible acts for a sequencer in a state.
+var actsOf = map[grant.State][]string{
+	grant.Attached:   {"detach", "destroy"},
+	grant.Detaching:  {"detach", "attach", "destroy"},
+	grant.Detached:   {"attach", "destroy"},
+	grant.Destroying: {"destroy"},
+	grant.Destroyed:  {"recreate"},
 }

@@ -344,8 +344,8 @@ func (b *tab) looks(name string) {
 	}{
 		{"wide-light", 1280, 900, false},
 		{"wide-dark", 1280, 900, true},
-		{"middle-light", 768, 1024, false},
-		{"small-light", 320, 640, false},
+		{"middle-light", 820, 1180, false},
+		{"small-light", 390, 844, false},
 		{"small-dark", 320, 640, true},
 	} {
 		b.screen(s.width, s.height, s.dark)

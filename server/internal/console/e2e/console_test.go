@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 	t.Logf("report: console: first paint of the overview after %v in a browser that has just started, then after %v",
 		cold.Round(time.Millisecond), warm.Round(time.Millisecond))
 	b.has("Live")
-	b.wait("a chart", `document.querySelector(".uplot canvas") !== null`)
+	b.wait("a chart", `document.querySelector(".chart .line") !== null`)
 	b.looks("overview")
 
 	b.open("/sequencers/orders")
@@ -97,7 +97,7 @@ func TestPages(t *testing.T) {
 	b.open("/inspect/" + id + "?layout=default&of=orders")
 	b.has("Your local time:")
 	b.has("(America/New_York)")
-	b.has("ids-0.example.com held it then")
+	b.has("ids-0.example.com holds node")
 	b.looks("inspect-one")
 
 	b.open("/inspect/1212092628029698048")
@@ -116,14 +116,6 @@ func TestPages(t *testing.T) {
 	b.open("/inspect")
 	b.has("Nothing read yet")
 	b.looks("inspect-empty")
-
-	b.open("/plan")
-	b.has("IDs per second, each node")
-	b.looks("plan")
-
-	b.open("/time?from=2026-11-20T00:00&to=2026-11-21T00:00")
-	b.has("BETWEEN")
-	b.looks("time")
 
 	b.open("/create")
 	b.looks("create")
@@ -157,7 +149,7 @@ func TestNewcomer(t *testing.T) {
 	id := strings.Fields(b.text("h2.id"))[0]
 	b.looks("made")
 	b.open("/inspect")
-	b.do(keys("#ids", id))
+	b.do(keys("#ids", id+"\r"))
 	b.wait("the reading", `document.querySelector("h2.id")?.textContent.includes(`+quote(id)+`)`)
 	parts, err := firn.Default().Decompose(mustID(t, id))
 	if err != nil {
@@ -165,7 +157,7 @@ func TestNewcomer(t *testing.T) {
 	}
 	for _, want := range []string{
 		parts.Time.Format("2006-01-02 15:04:05.000") + " UTC", fmt.Sprintf("by node %d", parts.Node),
-		"Counts from 0 in each millisecond", "from 0 to 1,023", "Always 0", "when the ID was made",
+		"Counts the IDs of one millisecond", "Each of 1,024", "Always 0", "It matches",
 	} {
 		b.has(want)
 	}
@@ -212,10 +204,10 @@ func TestLive(t *testing.T) {
 		t.Errorf("there are %d sequencers on the page, want 2", n)
 	}
 	// What is focused stays so.
-	b.do(focus(`input[name=name]`), keys(`input[name=name]`, "x"))
+	b.do(keys("#search", "o"))
 	s.take("orders", 90)
 	b.has("5,100")
-	if got := js[string](b, `document.activeElement.name + " " + document.activeElement.value`); !strings.HasPrefix(got, "name ") || !strings.Contains(got, "x") {
+	if got := js[string](b, `document.activeElement.name + " " + document.activeElement.value`); got != "q o" {
 		t.Errorf("after figures have changed, %q has the focus", got)
 	}
 	b.accessible("live") // so that axe is there when the server is not
@@ -256,6 +248,7 @@ func TestLostServer(t *testing.T) {
 	b.looks("members-lost")
 	b.open("/")
 	b.wait("one server to be counted", `[...document.querySelectorAll("dt")].find(d => d.textContent === "Servers").nextElementSibling.textContent === "1"`)
+	b.wait("the lost server to be wrong", `document.querySelector(".troubles li").innerText.includes("ids-1.example.com")`)
 	cut.Cut.Store(false)
 	b.open("/members")
 	b.wait("it to be back", state("ids-1.example.com")+` === "up"`)
@@ -353,7 +346,7 @@ func TestWithoutScript(t *testing.T) {
 	// Figures come with the next look at them, and the page when it is asked for
 	// again.
 	b.open("/")
-	for begin := time.Now(); !js[bool](b, `document.querySelector(".spark") !== null`); b.open("/") {
+	for begin := time.Now(); !js[bool](b, `document.querySelector(".chart .line") !== null`); b.open("/") {
 		if time.Since(begin) > nettest.Patience {
 			t.Fatal("the overview never has a chart")
 		}
@@ -362,53 +355,77 @@ func TestWithoutScript(t *testing.T) {
 	if got := b.text("#live"); !strings.HasPrefix(got, "As of ") {
 		t.Errorf("without a script, the page says %q, want when its figures are from", got)
 	}
-	b.open("/plan")
-	b.do(click("noscript button"))
-	b.wait("the plan that the form asked for", `location.search.includes("node=") && document.querySelector(".ruler")`)
-	b.open("/time")
-	b.do(click("noscript button"))
-	b.wait("the range that the form asked for", `location.search.includes("from=") && document.querySelector("pre.code")`)
+	b.do(keys("#search", "nothing\r"))
+	b.has("No sequencer matches")
 	b.noScript(false)
 }
 
-// TestPlan moves sliders, and reads what comes of it.
-func TestPlan(t *testing.T) {
+// TestForty finds its way among 40 sequencers: what is wrong comes first, the
+// list is sorted and searched, a burst does not flatten the chart, and an ID's
+// own sequencer comes first.
+func TestForty(t *testing.T) {
 	browser := newBrowser(t)
-	s := start(t, options{})
-	b := newTab(t, browser, s.url())
-	b.open("/plan")
-	b.has("1,024")
-	set := func(name, value string) {
-		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const i = document.querySelector("[name=%s]"); i.value = %q; i.dispatchEvent(new Event("input", {bubbles: true})); })()`, name, value)))
+	store := new(memstore.Store)
+	a := start(t, options{store: store, host: "ids.example.com"})
+	start(t, options{store: store, host: "ids.example.com"})
+	now := time.Now()
+	for i := range 40 {
+		config := grant.NewConfig(firn.MustParseLayout([]string{"default", "hazelcast", "uuidv7", "js53"}[i%4]), 0)
+		if i == 7 {
+			config.Nodes = &grant.Range{}
+		}
+		if _, err := grant.Create(t.Context(), store, fmt.Sprintf("app-%02d.entity", i), config, now); err != nil {
+			t.Fatal(err)
+		}
 	}
-	set("node", "5")
-	b.has("32")
-	set("seq", "7")
-	b.has("js53")
-	b.has("Exact in a JavaScript number")
-	b.wait("the address", `location.search.includes("node=5") && location.search.includes("seq=7")`)
-	b.reload()
-	b.has("js53")
-	set("time", "53")
-	set("seq", "24")
-	b.has("too many for a 64-bit ID")
-}
-
-// TestTime picks a range, and gets the condition of SQL.
-func TestTime(t *testing.T) {
-	browser := newBrowser(t)
-	s := start(t, options{})
-	b := newTab(t, browser, s.url())
-	b.open("/time?from=2026-11-20T00:00&to=2026-11-21T00:00")
-	lo, hi, err := firn.Default().Range(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-	if err != nil {
+	a.take("app-07.entity", 1) // its only node ID
+	id := a.take("app-08.entity", 1)[0]
+	if _, err := a.cluster.Detach(t.Context(), "app-30.entity"); err != nil {
 		t.Fatal(err)
 	}
-	b.has(fmt.Sprintf("WHERE id BETWEEN %d AND %d", lo, hi))
-	b.do(chromedp.Clear(chromedp.CSS("[name=column]")), keys("[name=column]", "orders.id"))
-	b.has(fmt.Sprintf("WHERE orders.id BETWEEN %d AND %d", lo, hi))
-	b.do(click(".quick li:last-child a"))
-	b.wait("a month", `location.search.includes("-01T00")`)
+	busy(t, a, "app-00.entity", "app-05.entity")
+	b := newTab(t, browser, a.url())
+	b.open("/")
+	first := func(sel string) string { return js[string](b, `document.querySelector(`+quote(sel)+`).innerText`) }
+	b.has("All node IDs are held or blocked")
+	if got := first(".troubles li"); !strings.Contains(got, "no node ID free") || !strings.Contains(got, "app-07.entity") {
+		t.Errorf("what is wrong begins with %q", got)
+	}
+	b.wait("the second trouble", `document.querySelectorAll(".troubles li").length === 2`)
+	if _, err := a.cluster.Sequencer(t.Context(), "app-04.entity", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		a.take("app-04.entity", 100_000)
+	}
+	b.wait("the burst", `document.querySelector("figcaption strong")?.textContent.replace(/\D/g, "") > 50_000`)
+	b.looks("forty")
+
+	// By a click or the keyboard, and so that a link keeps it.
+	row := func(name string) string {
+		return `document.querySelector(".seqs tbody th a").textContent === ` + quote(name)
+	}
+	b.do(click(`thead a[href="/?sort=-made"]`))
+	b.wait("the most IDs first", row("app-04.entity"))
+	b.do(focus(`thead a[href="/?sort=name"]`), chromedp.KeyEvent("\r"))
+	b.wait("the first name first", row("app-00.entity"))
+	b.do(focus(`thead a[href="/?sort=-name"]`), chromedp.KeyEvent("\r"))
+	b.wait("the last name first", row("app-39.entity"))
+	b.do(keys("#search", "JS53"))
+	b.wait("ten of forty", `document.querySelectorAll(".seqs tbody tr").length === 10 && location.search === "?q=JS53&sort=-name"`)
+	b.reload()
+	b.wait("the same list", `document.querySelectorAll(".seqs tbody tr").length === 10 && `+row("app-39.entity"))
+	b.has("Live")
+	b.looks("forty-found")
+
+	b.open("/inspect/" + id)
+	if got := first(".matches tbody tr"); !strings.Contains(got, "app-08.entity") || !strings.Contains(got, "ids.example.com, "+a.address+" holds node") {
+		t.Errorf("the first sequencer is %q", got)
+	}
+	b.looks("forty-inspect")
+
+	b.open("/members")
+	b.has("ids.example.com, " + a.address)
 }
 
 // TestRoles signs in with each role, and sees what that allows.

@@ -1,4 +1,4 @@
-// What pages do beyond HTML: live figures, copying, local times, charts.
+// What pages do beyond HTML: live figures, copying, local times.
 "use strict";
 (() => {
 	const $ = (sel, at = document) => at.querySelector(sel);
@@ -9,7 +9,6 @@
 		for (const b of all("[data-copy]", at)) b.hidden = false;
 		for (const p of all("[data-local]", at)) localTime(p);
 		for (const i of all("[data-confirm]", at)) confirmTyped(i);
-		for (const c of all("[data-chart]", at)) chart(c);
 	}
 
 	// localTime shows a time in the time zone of this machine.
@@ -60,12 +59,6 @@
 		setTimeout(() => { b.textContent = "Copy"; b.classList.remove("done"); }, 1600);
 	});
 
-	// The numbers beside sliders follow them.
-	document.addEventListener("input", (e) => {
-		const out = e.target.type === "range" && $('output[data-for="' + e.target.name + '"]');
-		if (out) out.textContent = e.target.value;
-	});
-
 	// Enter submits a multi-line field, as it does a single-line field.
 	document.addEventListener("keydown", (e) => {
 		if (e.target.id === "ids" && e.key === "Enter" && !e.shiftKey && !e.isComposing) {
@@ -74,49 +67,9 @@
 		}
 	});
 
-	// charts
-	const charts = new Map();
-	const colour = (name) => {
-		const probe = document.createElement("i");
-		probe.style.color = "var(" + name + ")";
-		document.body.append(probe);
-		const c = getComputedStyle(probe).color;
-		probe.remove();
-		return c;
-	};
-	const short = (v) => v >= 1e9 ? v / 1e9 + " G" : v >= 1e6 ? v / 1e6 + " M" : v >= 1e3 ? v / 1e3 + " k" : String(v);
-	function chart(box) {
-		if (!window.uPlot) return;
-		let data;
-		try {
-			data = [JSON.parse(box.dataset.times), JSON.parse(box.dataset.values)];
-		} catch { return; }
-		if (data[0].length < 2) return;
-		const size = () => ({ width: Math.max(box.clientWidth, 120), height: box.clientHeight || 120 });
-		const had = charts.get(box);
-		if (had) { had.setData(data); return; }
-		const dim = colour("--dim"), line = colour("--line"), accent = colour("--accent");
-		const font = "11px system-ui, sans-serif";
-		const label = document.createElement("div");
-		label.className = "sr";
-		box.replaceChildren();
-		const u = new uPlot({
-			...size(), legend: { show: false }, cursor: { show: false },
-			scales: {
-				x: { range: (_, lo, hi) => [Math.min(lo, hi - 60), hi] },
-				y: { range: (_, lo, hi) => [0, Math.max(hi * 1.1, 1)] },
-			},
-			series: [{}, { stroke: accent, width: 1.5, fill: accent.replace("rgb(", "rgba(").replace(")", ", .12)"), points: { show: false } }],
-			axes: [
-				{ stroke: dim, font, grid: { show: false }, ticks: { show: false }, size: 22, space: 90, values: (_, vs) => vs.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
-				{ stroke: dim, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 46, space: 34, values: (_, vs) => vs.map((v) => v % 1 && v < 1 ? "" : short(v)) },
-			],
-		}, data, box);
-		charts.set(box, u);
-		new ResizeObserver(() => u.setSize(size())).observe(box);
-	}
-	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-		for (const [box, u] of [...charts]) { u.destroy(); charts.delete(box); chart(box); }
+	// A pasted ID is read at once.
+	document.addEventListener("paste", (e) => {
+		if (e.target.id === "ids" && e.target.value === "") setTimeout(() => e.target.form.requestSubmit());
 	});
 
 	// morph turns one part of the page into another, and leaves equal elements alone, so
@@ -132,7 +85,6 @@
 		for (const { name, value } of b.attributes) {
 			if (a.getAttribute(name) !== value && !(name === "hidden" && a.dataset.copy)) a.setAttribute(name, value);
 		}
-		if (a.hasAttribute("data-keep")) return;
 		if (a.nodeName === "INPUT" || a.dataset.copy && a.dataset.copy === b.dataset.copy) return;
 		const keyed = new Map();
 		for (const c of a.children) if (c.dataset.key) keyed.set(c.dataset.key, c);
@@ -212,10 +164,21 @@
 		document.addEventListener("visibilitychange", () => document.hidden ? end() : begin());
 		addEventListener("pagehide", end);
 		addEventListener("pageshow", (e) => { if (e.persisted) begin(); });
+		// The list is searched as one types; the form does the same without a script.
+		let typing;
+		document.addEventListener("input", (e) => {
+			if (e.target.id !== "search") return;
+			clearTimeout(typing);
+			typing = setTimeout(() => {
+				const q = new URLSearchParams(new FormData(e.target.form));
+				history.replaceState(null, "", "/?" + q);
+				live.dataset.live = "/events?page=overview&" + q;
+				begin();
+			}, 200);
+		});
 		say("Connecting");
 		if (!document.hidden) begin();
 	}
 
-	document.addEventListener("htmx:afterSwap", (e) => enhance(e.target));
 	enhance(document);
 })();

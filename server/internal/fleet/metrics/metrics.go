@@ -42,6 +42,7 @@ type Sequencer struct {
 	Alarms     AlarmCounts
 	Counted    bool // Nodes is known
 	Nodes      Nodes
+	Err        error // why it has no node ID, or cannot renew its window; nil if all is well
 }
 
 // Nodes are the node IDs of a sequencer in the store by state.

@@ -1,0 +1,117 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A chart draws rates with a logarithmic axis, so that a burst does not flatten
+// the rest. It is SVG in units of its own, which the page stretches; labels
+// stand beside it.
+type chart struct {
+	Line, Area, Grid string // SVG paths
+	Wide, High       int
+	Label            string   // for screen readers
+	Rates            []string // labels of the vertical axis, from the top down
+	Times            []string // labels of the horizontal axis
+	Peak, PeakAt     string   // empty if there was no ID
+}
+
+// height is where a rate lies on the axis: 0, 1, 10, 100 and so on have equal
+// distances.
+func height(rate float64) float64 {
+	if rate <= 1 {
+		return max(rate, 0)
+	}
+	return 1 + math.Log10(rate)
+}
+
+const (
+	chartWide = 1000
+	rowHigh   = 20 // of a power of ten
+	sparkWide = 120
+	sparkHigh = 24
+	perMinute = 6 // points that a sparkline draws as one
+)
+
+// newChart draws the rates between consecutive times.
+func newChart(times []time.Time, rates []float64) chart {
+	rows := 1
+	peak, at := 0.0, 0
+	for i, r := range rates {
+		if r > peak {
+			peak, at = r, i
+		}
+	}
+	for height(peak) > float64(rows) {
+		rows++
+	}
+	c := chart{Wide: chartWide, High: rows * rowHigh, Label: "no IDs"}
+	for row := range rows + 1 {
+		label := "0"
+		if power := rows - row - 1; power >= 0 {
+			label = strings.Repeat("0", power%3)
+			label = "1" + label + []string{"", " k", " M", " G", " T"}[min(power/3, 4)]
+		}
+		c.Rates = append(c.Rates, label)
+		c.Grid += fmt.Sprintf("M0 %dH%d", row*rowHigh, chartWide)
+	}
+	if len(rates) < 2 || !times[0].Before(times[len(rates)]) {
+		return c
+	}
+	from, to := times[0], times[len(rates)]
+	for _, t := range []time.Time{from, from.Add(to.Sub(from) / 2), to} {
+		c.Times = append(c.Times, clock(t))
+	}
+	c.draw(rates, float64(rows), func(i int) float64 {
+		return float64(times[i].Sub(from)+times[i+1].Sub(from)) / 2 / float64(to.Sub(from))
+	})
+	c.Area = fmt.Sprintf("%sV%dH%sZ", c.Line, c.High, c.Line[1:strings.IndexByte(c.Line, ' ')])
+	if peak > 0 {
+		c.Peak, c.PeakAt = count(peak), clock(times[at+1])
+		c.Label = fmt.Sprintf("up to %s IDs per second, at %s", c.Peak, c.PeakAt)
+	}
+	return c
+}
+
+// newSpark draws rates small, without axes: a point for each minute, and the
+// latest on the right.
+func newSpark(rates []float64) chart {
+	var minutes []float64
+	for end := len(rates); end > 0; end -= perMinute {
+		sum, begin := 0.0, max(0, end-perMinute)
+		for _, r := range rates[begin:end] {
+			sum += r
+		}
+		minutes = append(minutes, sum/float64(end-begin))
+	}
+	slices.Reverse(minutes)
+	c := chart{Wide: sparkWide, High: sparkHigh, Label: "no IDs in the last hour"}
+	if len(minutes) < 2 {
+		return c
+	}
+	most := slices.Max(minutes)
+	if most > 0 {
+		c.Label = fmt.Sprintf("up to %s IDs per second in the last hour", count(most))
+	}
+	left := historyLen/perMinute - len(minutes)
+	c.draw(minutes, height(most), func(i int) float64 { return float64(left+i+1) / (historyLen / perMinute) })
+	return c
+}
+
+// draw sets Line. x is from 0 to 1, and top the height of the upper edge.
+func (c *chart) draw(rates []float64, top float64, x func(i int) float64) {
+	var b strings.Builder
+	for i, r := range rates {
+		y := float64(c.High - 1)
+		if top > 0 {
+			y -= height(r) / top * float64(c.High-2)
+		}
+		b.WriteByte("ML"[min(i, 1)])
+		fmt.Fprintf(&b, "%.0f %.1f", x(i)*float64(c.Wide), y)
+	}
+	c.Line = b.String()
+}

@@ -1,0 +1,90 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/ids/inspect"
+)
+
+// A match says whether an ID may be from a sequencer of the store.
+type match struct {
+	Name string
+	Why  string // or why not
+	x    *inspect.Reading
+}
+
+// matches compares an ID with the sequencers of the store whose layout it can
+// have: those that it may be from, and the others. The one that it is said to be
+// of comes first. Without an answer of the store, there are none.
+func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (matches, behind []match) {
+	s := k.fleet.recent(v.r.Context())
+	readings := make(map[firn.Layout]*inspect.Reading)
+	for _, q := range s.Sequencers {
+		l := q.Info.Config.Layout
+		if q.Fault != "" || !v.who.MayRead("") || !v.who.MayRead(q.Name) || !o.Layout.IsZero() && o.Layout != l {
+			continue
+		}
+		x, ok := readings[l]
+		if !ok {
+			if result, err := inspect.Read(id, inspect.Options{Layout: l, From: o.From, Now: o.Now}); err == nil {
+				x = &result.Readings[0]
+			}
+			readings[l] = x
+		}
+		if x != nil {
+			to := &behind
+			fits, why := s.compare(q, id, x, v)
+			if fits {
+				to = &matches
+			}
+			*to = append(*to, match{q.Name, why, x})
+		}
+	}
+	first := func(a, b match) int {
+		switch of {
+		case a.Name:
+			return -1
+		case b.Name:
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(matches, first)
+	slices.SortStableFunc(behind, first)
+	return matches, behind
+}
+
+// compare says whether an ID may be from a sequencer: its prefix, its time, and
+// the mark of its node ID fit.
+func (s *snapshot) compare(q sequencerInfo, id string, x *inspect.Reading, v *visit) (fits bool, why string) {
+	c := q.Info.Config
+	if i := strings.LastIndexByte(id, '_'); i >= 0 && id[:i] != c.Prefix {
+		return false, "It has the prefix " + cmp.Or(c.Prefix, "none") + "."
+	}
+	if !x.Plausible || x.Time.After(v.now.Add(c.MaxAhead)) {
+		return false, "The time would be " + utc(x.Time) + "."
+	}
+	i := slices.IndexFunc(q.Nodes, func(n grant.NodeInfo) bool { return n.Node == x.Node })
+	switch {
+	case !q.Looked:
+		return true, "Its node IDs were not compared."
+	case i < 0:
+		return false, fmt.Sprintf("No server has ever held node %d.", x.Node)
+	}
+	n := q.Nodes[i]
+	server := s.holder(q.Name, n)
+	switch {
+	case !x.Time.Before(n.Until):
+		return false, fmt.Sprintf("The last window of node %d ended before, at %s.", x.Node, utc(n.Until))
+	case n.Owner == "":
+		return true, fmt.Sprintf("Node %d was fenced later.", x.Node)
+	case n.Held && n.Until.After(v.now):
+		return true, fmt.Sprintf("%s holds node %d now, until %s or longer.", server, x.Node, clock(n.Until))
+	}
+	return true, fmt.Sprintf("%s held node %d last, until %s.", server, x.Node, utc(n.Until))
+}

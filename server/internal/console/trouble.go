@@ -1,0 +1,134 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/service"
+)
+
+// A trouble is something that is wrong now.
+type trouble struct {
+	Name, Link string // of the sequencer or server
+	State      state  // what is wrong, what it means, and what to do
+	When       string // since or until when, if that is known
+}
+
+// soon is the time before the last ID of a layout from which pages warn.
+const soon = 365 * 24 * time.Hour
+
+// seriousAlarms are alarms after which IDs may exist twice.
+var seriousAlarms = []string{"cloned", "store-went-back", "windows-overlapped", "fenced-span"}
+
+// troublesOf returns what is wrong with a sequencer, the worst first. here is
+// what this server knows of it, or nil.
+func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []trouble) {
+	add := func(tone, word, when, format string, args ...any) {
+		all = append(all, trouble{q.Name, "/sequencers/" + url.PathEscape(q.Name), state{word, tone, fmt.Sprintf(format, args...)}, when})
+	}
+	until := func(t time.Time) string { return "until " + short(t, at) + ", " + ago(t, at) }
+	if q.Fault != "" {
+		add("bad", "damaged", "", "%s. Do not delete the record: IDs would be handed out again.", strings.TrimSuffix(q.Fault, "."))
+		return all
+	}
+	if here != nil {
+		for kind, n := range here.Alarms {
+			if name := grant.AlarmKind(kind).String(); n > 0 && slices.Contains(seriousAlarms, name) {
+				add("bad", name, "since this server started", "Some IDs may exist twice. This server's log names them.")
+			}
+		}
+	}
+	c := q.Info.Config
+	held, free, first := nodeCounts(q, at)
+	fenced := q.Info.Floor.Add(-c.MaxAhead)
+	s := states[q.Info.State]
+	switch {
+	case q.Info.MovedTo != "":
+		add("idle", "moved", "", "Its IDs now come from another store.")
+	case q.Info.State == grant.Detaching || q.Info.State == grant.Destroying:
+		add(s.Tone, s.Word, until(latest(q.Nodes)), "It waits for %s to be given back, at the latest when their windows end.", plural(held, "node ID"))
+	case q.Info.State == grant.Detached:
+		add(s.Tone, s.Word, "", "Every request for its IDs is refused until you attach it.")
+	case q.Info.State != grant.Attached:
+	case !c.Layout.Last().After(at):
+		add("bad", "time over", "since "+day(c.Layout.Last()), "Layout %s has no IDs for this time.", c.Layout)
+	case fenced.After(at):
+		add("bad", "fenced", until(fenced), "It makes no IDs. Servers continue by themselves then.")
+	case q.Looked && free == 0:
+		add("bad", "no node ID free", "the first window ends "+ago(first, at), "All node IDs are held or blocked. A server that starts now gets no IDs of it.")
+	case c.Layout.Last().Sub(at) < soon:
+		add("busy", "time ends", until(c.Layout.Last()), "Layout %s has no IDs after that.", c.Layout)
+	}
+	if q.Broken > 0 {
+		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not used.", plural(uint64(q.Broken), "record"))
+	}
+	if here == nil || here.Err == nil || q.Info.State != grant.Attached {
+		return all
+	}
+	f := service.FaultOf(here.Err, 0, false)
+	why := title(cmp.Or(f.Detail, f.Kind.String())) + "."
+	switch {
+	case f.Kind == service.Draining:
+	case here.Attached:
+		add("busy", "not renewed", "IDs "+until(at.Add(here.WindowLeft)), "This server cannot renew its node ID. %s", why)
+	case all == nil:
+		add("bad", "no IDs here", "", "This server has no node ID. %s", why)
+	}
+	return all
+}
+
+// troublesOfServer returns what is wrong with a server.
+func troublesOfServer(m memberInfo) []trouble {
+	if m.State != late && m.State != lost {
+		return nil
+	}
+	return []trouble{{m.Name, "/members", presences[m.State], "last heard at " + clock(m.Heard)}}
+}
+
+// compareStates compares states by how bad they are: the worst first.
+func compareStates(a, b state) int {
+	tones := []string{"bad", "busy", "good", "idle"}
+	return cmp.Or(cmp.Compare(slices.Index(tones, a.Tone), slices.Index(tones, b.Tone)), cmp.Compare(a.Word, b.Word))
+}
+
+// nodeCounts counts the node IDs of a sequencer that servers of this store may
+// take: those held now and those free. first is when the first of the others
+// becomes free if its window is not renewed.
+func nodeCounts(q sequencerInfo, at time.Time) (held, free uint64, first time.Time) {
+	c := q.Info.Config
+	lo, hi := uint64(0), c.Layout.MaxNode()
+	if c.Nodes != nil {
+		lo, hi = c.Nodes.Lo, c.Nodes.Hi
+	}
+	taken := uint64(q.Broken)
+	for _, n := range q.Nodes {
+		if n.Held && n.Until.After(at) {
+			held++
+		} else if !n.Until.After(at.Add(c.MaxAhead)) {
+			continue
+		}
+		if lo <= n.Node && n.Node <= hi {
+			taken++
+			if first.IsZero() || n.Until.Before(first) {
+				first = n.Until
+			}
+		}
+	}
+	return held, max(hi-lo+1, taken) - taken, first
+}
+
+// latest returns when the last window of some node IDs ends.
+func latest(nodes []grant.NodeInfo) (t time.Time) {
+	for _, n := range nodes {
+		if n.Held && n.Until.After(t) {
+			t = n.Until
+		}
+	}
+	return t
+}
