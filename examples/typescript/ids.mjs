@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { Client, Typed, Veiled } from "@firnid/client";
 
 const client = new Client(["http://127.0.0.1:3476", "http://127.0.0.1:3477"]);
@@ -10,6 +11,7 @@ console.log(id, ten.length);
 const order = new Typed("order");
 console.log(order.parse(order.format(id)) === id); // order_03887nf7a8003
 
-const shared = new Veiled(process.env.VEIL_KEYS ?? "00".repeat(32), "orders");
+const keys = randomBytes(32).toString("hex"); // a program reads its key file
+const shared = new Veiled(keys, "orders");
 console.log(shared.parse(shared.format(id)) === id); // v1_ and 13 digits that look random
 await client.close();
