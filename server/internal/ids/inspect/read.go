@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -178,19 +179,19 @@ func Read(text string, o Options) (Result, error) {
 		if r.asked {
 			x, err := candidateOf(o.Layout).read(n, o.Now)
 			if refused = cmp.Or(refused, err); err == nil {
-				r.Readings = append(r.Readings, x)
+				r.add(x)
 			}
 			continue
 		}
 		if x, ok := readUUID(n, o.Now); ok {
-			r.Readings = append(r.Readings, x)
+			r.add(x)
 		}
 		for _, c := range presets()[n.bits()] {
 			if c = c.of(n); c == nil {
 				continue
 			}
 			if x, err := c.read(n, o.Now); err == nil && (x.Plausible || !n.loose) {
-				r.Readings = append(r.Readings, x)
+				r.add(x)
 			}
 		}
 	}
@@ -225,30 +226,23 @@ func (o *Options) numbers(text string) ([]*number, error) {
 	return []*number{n}, nil
 }
 
-// rank sorts the readings by weight, and turns the weights into shares. If the
-// layout is known, digits are decimal (or hexadecimal, see isPadded), however
-// likely another reading looks: a stream of IDs must not change its encoding
-// midway.
-func (r *Result) rank() {
+// add adds a reading at its place, the heaviest first. If the layout is known,
+// digits are decimal (or hexadecimal, see isPadded), however likely another
+// reading looks: a stream of IDs must not change its encoding midway.
+func (r *Result) add(x Reading) {
 	first := ofDigits(r.Text)
-	order := make([]*Reading, len(r.Readings)) // a Reading is large
-	for i := range r.Readings {
-		order[i] = &r.Readings[i]
-	}
-	slices.SortStableFunc(order, func(a, b *Reading) int {
-		switch {
-		case !r.asked || (a.Encoding == first) == (b.Encoding == first):
-			return cmp.Compare(b.weight, a.weight)
-		case a.Encoding == first:
-			return -1
+	i := sort.Search(len(r.Readings), func(i int) bool {
+		other := &r.Readings[i]
+		if isFirst := x.Encoding == first; r.asked && isFirst != (other.Encoding == first) {
+			return isFirst
 		}
-		return 1
+		return x.weight > other.weight
 	})
-	sorted := make([]Reading, len(order))
-	for i, x := range order {
-		sorted[i] = *x
-	}
-	r.Readings = sorted
+	r.Readings = slices.Insert(r.Readings, i, x)
+}
+
+// rank turns the weights into shares.
+func (r *Result) rank() {
 	none := math.Inf(-1)
 	if !r.asked {
 		none = r.none.weight
