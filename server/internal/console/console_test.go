@@ -569,7 +569,7 @@ func TestVeiled(t *testing.T) {
 	}
 	address := "/inspect/" + string(veiled)
 	for _, path := range []string{address, address + "?of=orders", address + "?of=orders&layout=twitter"} {
-		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "one held it then") {
+		if body := get(h, path).Body.String(); !strings.Contains(body, id.String()) || !strings.Contains(body, "read as veiled") || !strings.Contains(body, "<h2>It matches</h2>") || !strings.Contains(body, "unveiled for orders") {
 			t.Errorf("%s does not explain %d: %s", path, id, body)
 		}
 	}

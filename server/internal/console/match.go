@@ -9,6 +9,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/veil"
 )
 
 // A match says whether an ID may be from a sequencer of the store.
@@ -38,7 +39,7 @@ func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (ma
 		}
 		if x != nil {
 			to := &behind
-			fits, why := s.compare(q, id, x, v)
+			fits, why := s.compare(q, id, of, x, v)
 			if fits {
 				to = &matches
 			}
@@ -60,11 +61,16 @@ func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (ma
 }
 
 // compare says whether an ID may be from a sequencer: its prefix, its time, and
-// the mark of its node ID fit.
-func (s *snapshot) compare(q sequencerInfo, id string, x *inspect.Reading, v *visit) (fits bool, why string) {
+// the mark of its node ID fit. A veiled ID was read as one of the sequencer of.
+func (s *snapshot) compare(q sequencerInfo, id, of string, x *inspect.Reading, v *visit) (fits bool, why string) {
 	c := q.Info.Config
-	if i := strings.LastIndexByte(id, '_'); i >= 0 && id[:i] != c.Prefix {
-		return false, "It has the prefix " + cmp.Or(c.Prefix, "none") + "."
+	_, veiled := veil.Number(id)
+	prefix := strings.LastIndexByte(id, '_')
+	switch {
+	case veiled && q.Name != of:
+		return false, "The ID was unveiled for " + of + "."
+	case !veiled && prefix >= 0 && id[:prefix] != c.Prefix:
+		return false, "Its prefix is " + cmp.Or(c.Prefix, "empty") + "."
 	}
 	if !x.Plausible || x.Time.After(v.now.Add(c.MaxAhead)) {
 		return false, "The time would be " + utc(x.Time) + "."
