@@ -8,10 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import firn
 
+ORDER = firn.Typed("order")
+
 
 def make_order(orders: firn.Sequencer[int], item: str) -> dict[str, str]:
-    # As text: JavaScript rounds numbers above 2^53.
-    return {"id": str(orders.next()), "item": item}
+    return {"id": ORDER.format(orders.next()), "item": item}
 
 
 def serve(client: firn.Client, port: int) -> ThreadingHTTPServer:

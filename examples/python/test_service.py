@@ -2,14 +2,14 @@ import unittest
 
 import firn
 from firn.testing import FakeClient
-from service import make_order
+from service import ORDER, make_order
 
 
 class MakeOrder(unittest.TestCase):
     def test_orders_have_ids_in_order(self) -> None:
         orders = FakeClient(clock=lambda: 1767225600.5, node=7).sequencer("orders")
-        self.assertEqual(make_order(orders, "tea"), {"id": "2097180672", "item": "tea"})
-        self.assertEqual(make_order(orders, "tea"), {"id": "2097180673", "item": "tea"})
+        self.assertEqual(make_order(orders, "tea"), {"id": "order_0000001yg0w00", "item": "tea"})
+        self.assertEqual(ORDER.parse("order_0000001yg0w00"), 500 << 22 | 7 << 12)
 
     def test_no_server(self) -> None:
         client = FakeClient()

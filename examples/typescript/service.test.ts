@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { UnavailableError } from "@firnid/client";
 import { FakeClient } from "@firnid/client/testing";
-import { service } from "./service.js";
+import { order, service } from "./service.js";
 
 test("an order has an ID", async (t) => {
   const ids = new FakeClient({ now: () => Date.UTC(2026, 6, 1), node: 1 });
@@ -14,7 +14,7 @@ test("an order has an ID", async (t) => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 
   const response = await fetch(url);
-  assert.deepEqual(await response.json(), { id: "65592203673604096", path: "/" });
+  assert.deepEqual(await response.json(), { id: order.format(65592203673604096n), path: "/" });
 
   ids.error = new UnavailableError("orders", []);
   assert.equal((await fetch(url)).status, 503);

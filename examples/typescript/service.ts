@@ -1,5 +1,7 @@
 import { createServer, type Server } from "node:http";
-import { stringify, UnavailableError, type Sequencers } from "@firnid/client";
+import { Typed, UnavailableError, type Sequencers } from "@firnid/client";
+
+export const order = new Typed("order");
 
 /** Returns a web service that creates orders. */
 export function service(ids: Sequencers): Server {
@@ -7,9 +9,9 @@ export function service(ids: Sequencers): Server {
   return createServer((request, response) => {
     void (async () => {
       try {
-        const order = { id: await orders.next(), path: request.url };
+        const created = { id: order.format(await orders.next()), path: request.url };
         response.writeHead(201, { "Content-Type": "application/json" });
-        response.end(stringify(order)); // {"id":"118277211164393472","path":"/"}
+        response.end(JSON.stringify(created)); // {"id":"order_03887nf7a8003","path":"/"}
       } catch (error) {
         console.error(error);
         response.writeHead(error instanceof UnavailableError ? 503 : 500).end();

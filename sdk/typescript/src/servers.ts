@@ -12,7 +12,7 @@ export const now = (): number => performance.now();
  */
 export function after(milliseconds: number, f: () => void): () => void {
   let immediate: NodeJS.Immediate | undefined;
-  const timer = setTimeout(() => (immediate = setImmediate(f)), milliseconds);
+  const timer = setTimeout(() => (immediate = setImmediate(f)), Math.max(0, milliseconds));
   timer.unref();
   return () => {
     clearTimeout(timer);

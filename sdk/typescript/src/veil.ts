@@ -119,7 +119,7 @@ class FF1 {
     this.#last = 0n;
     for (let at = 0; at < head.length; at += 16) {
       if (at > 0) this.#last = this.#encrypt(this.#last);
-      this.#last ^= number(head.subarray(at, at + 16));
+      this.#last ^= BigInt("0x" + head.toString("hex", at, at + 16));
     }
   }
 
@@ -141,10 +141,6 @@ class FF1 {
   }
 
   #encrypt(block: bigint): bigint {
-    return number(this.#aes.update(block.toString(16).padStart(32, "0"), "hex"));
+    return BigInt("0x" + this.#aes.update(block.toString(16).padStart(32, "0"), "hex", "hex"));
   }
-}
-
-function number(bytes: Buffer): bigint {
-  return BigInt("0x" + bytes.toString("hex"));
 }

@@ -30,9 +30,9 @@ function copy(/** @type {import("node:test").TestContext} */ t, /** @type {Recor
 }
 
 test("the first program prints IDs", { skip }, async (t) => {
-  const server = await serve(t, ids);
-  const { stdout } = await run(join(copy(t, { "http://127.0.0.1:3476": server.url }), "ids.mjs"));
-  assert.match(stdout, /^\d+n\n\[\n/);
+  const [a, b] = [await serve(t, ids), await serve(t, ids)];
+  const { stdout } = await run(join(copy(t, { "http://127.0.0.1:3476": a.url, "http://127.0.0.1:3477": b.url }), "ids.mjs"));
+  assert.match(stdout, /^\d+n 10\ntrue\ntrue\n$/);
 });
 
 test("the service works and has a test without a server", { skip }, async (t) => {
