@@ -51,10 +51,10 @@ class Shop:
         return {"url": "/orders/" + self.public.format(id)}  # /orders/v1_…
 
     def track(self, text: str) -> Answer:
-        """Show an order to whoever has its URL.
+        """Show an order to anyone who has its URL.
 
-        Most made-up texts are the veiled form of some ID: only the row tells whether
-        it is that of an order. A plain ID is an error: nobody can count through the orders.
+        Most made-up texts unveil to some ID: only the row tells whether it is that of
+        an order. A plain ID is an error: nobody can count through the orders.
         """
         return {"item": self.find(self.public.parse(text))}
 

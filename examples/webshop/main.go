@@ -88,8 +88,8 @@ func (s *Shop) place(r *http.Request) (any, error) {
 	return map[string]string{"url": string(url)}, err // /orders/v1_…
 }
 
-// track shows an order to whoever has its URL. Most made-up texts are the veiled
-// form of some ID: only the row tells whether it is that of an order.
+// track shows an order to anyone who has its URL. Most made-up texts unveil to
+// some ID: only the row tells whether it is that of an order.
 func (s *Shop) track(r *http.Request) (any, error) {
 	id, err := s.public.Parse(r.PathValue("id"))
 	if err != nil {
