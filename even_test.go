@@ -55,6 +55,7 @@ func TestEvenLowBits(t *testing.T) {
 			return one(func() (ID, error) { return g.Next(t.Context()) })
 		},
 		"TryNext":      func(g *Generator) func(int) ([]ID, error) { return one(g.TryNext) },
+		"Cursor":       func(g *Generator) func(int) ([]ID, error) { return one(g.Cursor().TryNext) },
 		"TryNextBatch": func(g *Generator) func(int) ([]ID, error) { return batch(g.TryNextBatch) },
 		"NextBatch": func(g *Generator) func(int) ([]ID, error) {
 			return batch(func(n int) (Batch, error) { return g.NextBatch(t.Context(), n) })
@@ -151,24 +152,6 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	}
 	if chi := chiSquare(ids, 4); chi > mostChi15 {
 		t.Errorf("χ² is %.0f, want less than %v", chi, mostChi15)
-	}
-}
-
-// A Cursor over such a generator gives even IDs.
-func TestEvenLowBitsOfCursor(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{EvenLowBits: 4})
-	cursor := g.Cursor()
-	var ids []ID
-	for range 4000 {
-		clock.Add(time.Millisecond)
-		id, err := cursor.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	if chi := chiSquare(ids, 4); chi > mostChi15 {
-		t.Errorf("Cursor: χ² is %.0f, want less than %v", chi, mostChi15)
 	}
 }
 
