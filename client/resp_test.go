@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -239,52 +238,4 @@ func TestAnswersOverRESP(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The connection of a call that gives up is closed, at whatever point of the
-// answer, and other calls get their own answers.
-func TestCancelledOverRESP(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		d := n.resp(t, "a", 1, "default")
-		q := n.client(t, Config{Servers: []string{"firn://a"}}).Sequencer("orders")
-		seen := make(map[firn.ID]bool)
-		for at := range 30 {
-			ctx, cancel := context.WithCancel(t.Context())
-			d.set(func() {
-				d.answer = func(said string) string {
-					conn := d.conns[len(d.conns)-1]
-					time.AfterFunc(time.Millisecond, cancel)
-					time.AfterFunc(2*time.Millisecond, func() { _, _ = io.WriteString(conn, said[at:]) })
-					return said[:at]
-				}
-				if at == 0 {
-					d.answer = func(said string) string { cancel(); return said }
-				}
-			})
-			if b, err := q.NextBatch(ctx, 5); err == nil {
-				for id := range b.All() {
-					seen[id] = true
-				}
-			} else if !errors.Is(err, context.Canceled) {
-				t.Errorf("NextBatch() = %v, want Canceled", err)
-			}
-			d.set(func() { d.answer = nil })
-			for range 2 {
-				b, err := q.NextBatch(t.Context(), 5)
-				if err != nil || b.Len() != 5 {
-					t.Errorf("%d IDs, %v", b.Len(), err)
-				}
-				for id := range b.All() {
-					if seen[id] {
-						t.Fatalf("%v comes twice", id)
-					}
-					seen[id] = true
-				}
-			}
-			cancel()
-		}
-		if q.client.Servers()[0].Failures != 0 {
-			t.Error("a call that gave up counts against the server")
-		}
-	})
 }
