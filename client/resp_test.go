@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,13 +49,18 @@ func TestRESP(t *testing.T) {
 			}
 			all.Wait()
 			p := q.client.roster.servers[0].pool
-			if len(p.idle) != mostIdle {
-				t.Errorf("%d idle connections, want %d", len(p.idle), mostIdle)
+			idle := func() int {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return len(p.idle)
+			}
+			if n := idle(); n != mostIdle {
+				t.Errorf("%d idle connections, want %d", n, mostIdle)
 			}
 			time.Sleep(idleAfter + time.Second)
 			synctest.Wait()
-			if len(p.idle) != 0 {
-				t.Errorf("%d idle connections after %v", len(p.idle), idleAfter)
+			if n := idle(); n != 0 {
+				t.Errorf("%d idle connections after %v", n, idleAfter)
 			}
 		})
 	}
@@ -123,11 +129,14 @@ func TestAnswerCutOverRESP(t *testing.T) {
 		n.resp(t, "b", 2, "default")
 		q := n.client(t, Config{Servers: []string{"firn://a", "firn://b"}}).Sequencer("orders")
 		seen := make(map[firn.ID]bool)
-		for at, whole := 0, false; !whole; at++ {
-			cut := false
+		var whole atomic.Bool
+		for at := 0; !whole.Load(); at++ {
+			var cut atomic.Bool
 			d.set(func() {
 				d.answer = func(said string) string {
-					if whole, cut = at >= len(said), true; whole {
+					whole.Store(at >= len(said))
+					cut.Store(true)
+					if at >= len(said) {
 						return said
 					}
 					conn := d.conns[len(d.conns)-1]
@@ -135,7 +144,7 @@ func TestAnswerCutOverRESP(t *testing.T) {
 					return said[:at]
 				}
 			})
-			for !cut {
+			for !cut.Load() {
 				b, err := q.NextBatch(t.Context(), 3)
 				if err != nil || b.Len() != 3 {
 					t.Errorf("cut after %d bytes: %d IDs, %v", at, b.Len(), err)
