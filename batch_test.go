@@ -128,49 +128,6 @@ func (c *counter) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return BatchFromRuns(Run{first, 1, n}), nil
 }
 
-func TestPrefetcherDiscardsOldIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := NewPrefetcher(&counter{}, 10, time.Second)
-		p.Next(t.Context())
-		time.Sleep(time.Second)
-		if id, err := p.Next(t.Context()); id != 10 || err != nil {
-			t.Errorf("got %v, %v, want 10", id, err)
-		}
-		if s := p.Stats(); s.Fetches != 2 || s.Discarded != 9 {
-			t.Errorf("Stats = %+v, want 2 fetches and 9 discarded", s)
-		}
-	})
-}
-
-func TestPrefetcherErrorsAndContexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		down := errors.New("down")
-		source := &counter{err: down, next: 1}
-		p := NewPrefetcher(source, 10, 0)
-		if id, err := p.Next(t.Context()); !errors.Is(err, down) || id != 0 {
-			t.Fatalf("got %v, %v, want the source's error", id, err)
-		}
-		// One caller fetches and hangs; the wait of the other ends with its own
-		// context, and neither stops the next.
-		source.err, source.block = nil, make(chan struct{})
-		var wg sync.WaitGroup
-		for range 2 {
-			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if _, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("got %v, want the context's error", err)
-				}
-			})
-		}
-		wg.Wait()
-		close(source.block)
-		if id, err := p.Next(t.Context()); id != 1 || err != nil {
-			t.Errorf("got %v, %v, want 1", id, err)
-		}
-	})
-}
-
 // TestPrefetcherCloseWithoutTime: Close ends a Prefetcher even if its context
 // has ended, and returns an error only if a fetch is in progress. The call that
 // fetches may still get its ID, and no other does.
@@ -209,28 +166,6 @@ func TestPrefetcherCloseWithoutTime(t *testing.T) {
 	})
 }
 
-// If a source panics in a program that recovers, the call has failed.
-func TestPrefetcherOfAPanickingSource(t *testing.T) {
-	source := &counter{next: 1}
-	p := NewPrefetcher(panickingSource{source}, 10, 0)
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was lost")
-			}
-		}()
-		p.Next(t.Context())
-	}()
-	p.source = source
-	if id, err := p.Next(t.Context()); id != 1 || err != nil {
-		t.Errorf("the next call: got %v, %v, want 1", id, err)
-	}
-}
-
-type panickingSource struct{ Source }
-
-func (panickingSource) NextBatch(context.Context, int) (Batch, error) { panic("source") }
-
 // A batch from the network cannot exceed the limits.
 func TestBatchFromTooManyRuns(t *testing.T) {
 	b := BatchFromRuns(Run{1, 1, math.MaxInt}, Run{2, 1, math.MaxInt}, Run{3, 1, -1})
@@ -249,18 +184,6 @@ func (f fixedSource) NextBatch(context.Context, int) (Batch, error) { return f.b
 type emptySource struct{}
 
 func (emptySource) NextBatch(context.Context, int) (Batch, error) { return Batch{}, nil }
-
-func TestPrefetcherOfAnEmptySource(t *testing.T) {
-	if _, err := NewPrefetcher(emptySource{}, 1, 0).Next(t.Context()); err == nil {
-		t.Error("an empty batch was taken for IDs")
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("NewPrefetcher took a count of 0")
-		}
-	}()
-	NewPrefetcher(emptySource{}, 0, 0)
-}
 
 // TryNextBatch takes a whole batch at once or nothing, and does not wait.
 func TestTryNextBatch(t *testing.T) {

@@ -215,36 +215,3 @@ func TestCursorLosesLittle(t *testing.T) {
 		t.Errorf("a cursor made %d IDs of a tick, want 4096", n)
 	}
 }
-
-// TestCursorOfAnotherClock: with an injected clock, and in a bubble, a cursor
-// makes the same IDs as its generator, one by one.
-func TestCursorOfAnotherClock(t *testing.T) {
-	g, clock := newAtNoon(t, "default", Options{})
-	c := g.Cursor()
-	for i := range uint64(100) {
-		id, err := c.TryNext()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, _ := g.layout.Decompose(id)
-		wantParts(t, p, noon, 5, i)
-	}
-	clock.Add(time.Second)
-	_, p := mustNext(t, g)
-	wantParts(t, p, noon.Add(time.Second), 5, 0)
-}
-
-func TestCursorDoesNotAllocate(t *testing.T) {
-	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, ctx := g.Cursor(), t.Context()
-	for name, f := range map[string]func(){
-		"Next": func() { c.Next(ctx) }, "TryNext": func() { c.TryNext() },
-	} {
-		if got := testing.AllocsPerRun(10_000, f); got != 0 {
-			t.Errorf("%s allocates %v times", name, got)
-		}
-	}
-}

@@ -120,27 +120,3 @@ func ExampleFormat() {
 	// base62-fixed [0000000000Z 00000000144 8UivRod9Ci0] true true
 	// firn: parse base32 ID "65WZSB8O46000": 'O' at offset 7 is not a digit: Crockford's alphabet leaves out I, L, O and U: 0123456789ABCDEFGHJKMNPQRSTVWXYZ
 }
-
-// All text forms of one ID.
-func ExampleFormat_Append() {
-	id := firn.ID(0x62f3f95a00430000)
-	for _, name := range []string{"dec", "hex", "base32", "base36", "base58", "base62", "base16", "base2"} {
-		f, err := firn.ParseFormat(name)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		text := string(f.Append(nil, id))
-		back, err := f.Parse(text)
-		fmt.Println(name, text, back == id, err)
-	}
-	// Output:
-	// dec 7130316800004390912 true <nil>
-	// hex 62f3f95a00430000 true <nil>
-	// base32 65WZSB8046000 true <nil>
-	// base36 1I67YCTFQFRPC true <nil>
-	// base58 HYyAJT2by4K true <nil>
-	// base62 8UivRod9Ci0 true <nil>
-	// base16 62F3F95A00430000 true <nil>
-	// base2 110001011110011111110010101101000000000010000110000000000000000 true <nil>
-}

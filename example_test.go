@@ -178,14 +178,6 @@ func ExampleLayout() {
 	// └───┴─────────────────────────────────────────┴────────────┴──────────┘
 }
 
-// All rows of a day, selected by their primary key alone.
-func ExampleLayout_Range() {
-	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	lo, hi, err := firn.Default().Range(day, day.AddDate(0, 0, 1))
-	fmt.Printf("WHERE id BETWEEN %d AND %d %v\n", lo, hi, err)
-	// Output: WHERE id BETWEEN 117051280588800000 AND 117413668454399999 <nil>
-}
-
 // The node that made a tweet's ID, in Twitter's own terms.
 func ExampleParts() {
 	twitter := firn.MustParseLayout("twitter")

@@ -365,36 +365,6 @@ func TestRefusalsAtFullContention(t *testing.T) {
 	}
 }
 
-// TestReserveAgainstNext: a reservation that runs ahead of the clock, while
-// others take single IDs, loses no slot either.
-func TestReserveAgainstNext(t *testing.T) {
-	for range 60 {
-		g, _, _ := open(t, "default", Options{MaxAhead: time.Second})
-		first := g.term.Load().word.Load()
-		var made atomic.Uint64
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 1000 {
-					if _, err := g.TryNext(); err != nil {
-						return
-					}
-					made.Add(1)
-				}
-			})
-		}
-		all.Go(func() {
-			if _, _, err := g.Reserve(10_000_000); err != nil {
-				t.Error(err)
-			}
-		})
-		all.Wait()
-		if word := g.term.Load().word.Load(); word != first+made.Load()+10_000_000 {
-			t.Fatalf("the word went on by %d, but %d slots were taken", word-first, made.Load()+10_000_000)
-		}
-	}
-}
-
 // TestWindowEnds: while a reading of the clock is fresh, calls of all kinds
 // together make every slot up to the end of the grant, or of what MaxAhead
 // allows, and none beyond.
@@ -532,31 +502,6 @@ func TestNoWindows(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-}
-
-// TestNextDoesNotAllocateWithTheSystemClock covers calls with and without a
-// reading of the clock.
-func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
-	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wide, err := NewGenerator128(MustParseLayout("bits=time:43.seq:20.node:20.rand:45"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, dst := t.Context(), make([]ID, 100)
-	for name, f := range map[string]func(){
-		"Next":        func() { g.Next(ctx) },
-		"TryNext":     func() { g.TryNext() },
-		"Fill":        func() { g.Fill(ctx, dst) },
-		"Next of 128": func() { wide.Next(ctx) },
-		"Reserve":     func() { g.Reserve(10) },
-	} {
-		if got := testing.AllocsPerRun(10_000, f); got != 0 {
-			t.Errorf("%s allocates %v times", name, got)
-		}
-	}
 }
 
 // TestWindowOpens: with the system's clock and the counter of this machine,

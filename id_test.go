@@ -5,13 +5,9 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding"
-	"encoding/gob"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -304,61 +300,6 @@ func TestIDJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"names": {"x": "no ID"}}`), &out); err == nil {
 		t.Error("json.Unmarshal takes the map key x for an ID")
-	}
-}
-
-func TestIDFlag(t *testing.T) {
-	flags := flag.NewFlagSet("firn", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	var id firn.ID
-	var wide firn.ID128
-	flags.TextVar(&id, "id", firn.ID(5), "an ID")
-	flags.TextVar(&wide, "wide", firn.ID128{}, "a wide ID")
-	if err := flags.Parse([]string{"-id", "0xff", "-wide", "00000000-0000-0001-0000-000000000002"}); err != nil {
-		t.Fatal(err)
-	}
-	if id != 255 || wide != firn.ID128FromUint64s(1, 2) {
-		t.Errorf("the flags are %v and %v", id, wide)
-	}
-	if got := flags.Lookup("id").DefValue; got != "5" {
-		t.Errorf("the default is %s, want 5", got)
-	}
-	if err := flags.Parse([]string{"-id", "-1"}); err == nil || !strings.Contains(err.Error(), "sign") {
-		t.Errorf("-id -1: error %v, want one about the sign", err)
-	}
-}
-
-func TestIDSlog(t *testing.T) {
-	id, wide := firn.ID(math.MaxUint64), firn.ID128FromUint64s(1, 2)
-	plain := func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}
-	var out bytes.Buffer
-	slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})).Info("made", "id", id, "wide", wide)
-	slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})).Info("made", "id", id, "wide", wide)
-	want := "level=INFO msg=made id=18446744073709551615 wide=00000000-0000-0001-0000-000000000002\n" +
-		`{"level":"INFO","msg":"made","id":"18446744073709551615","wide":"00000000-0000-0001-0000-000000000002"}` + "\n"
-	if out.String() != want {
-		t.Errorf("slog wrote\n%swant\n%s", &out, want)
-	}
-}
-
-func TestIDGob(t *testing.T) {
-	type record struct {
-		ID   firn.ID
-		Wide firn.ID128
-	}
-	in := record{math.MaxUint64, firn.ID128FromUint64s(1, 2)}
-	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(in); err != nil {
-		t.Fatal(err)
-	}
-	var out record
-	if err := gob.NewDecoder(&buf).Decode(&out); err != nil || out != in {
-		t.Errorf("gob gives %v, %v, want %v", out, err, in)
 	}
 }
 

@@ -835,57 +835,6 @@ func TestOrderBetweenGoroutines(t *testing.T) {
 	}
 }
 
-// TestSealedAndMadeAnewUnderLoad: while sixteen goroutines make IDs, their
-// generator is sealed and replaced by a new one for the same node ID, which
-// begins where it ended.
-func TestSealedAndMadeAnewUnderLoad(t *testing.T) {
-	r := seeded(t)
-	for _, text := range fewer([]string{"default,node-bits=10,seq-bits=3", "uuidv7", "hazelcast", "lable", "bits=seq:2.time:20.node:6.time:20.seq:2"}) {
-		l := firn.MustParseLayout(text)
-		clock := &jumpyClock{base: l.Epoch().AddDate(1, 0, 0), seed: r.Uint64()}
-		o := &firn.Options{Now: clock.now, MaxAhead: 20 * time.Millisecond}
-		type holder struct{ anyGenerator }
-		var current atomic.Pointer[holder]
-		make := func(from time.Time) {
-			grant := firn.Grant{Node: 7, From: from, Until: clock.base.Add(24 * time.Hour)}
-			current.Store(&holder{mustAny(t, l, grant, o)})
-		}
-		make(clock.base)
-		var done atomic.Bool
-		var ids [16][]wideID
-		var count atomic.Int64
-		var all sync.WaitGroup
-		for i := range ids {
-			all.Go(func() {
-				for n := 0; !done.Load() && len(ids[i]) < 50_000; n++ {
-					g := current.Load()
-					if n%8 == 0 {
-						b, _, _ := g.reserve(10)
-						ids[i] = append(ids[i], b.ids...)
-						count.Add(int64(len(b.ids)))
-					} else if id, err := g.tryNext(); err == nil {
-						ids[i] = append(ids[i], id)
-					}
-					if n%64 == 0 {
-						time.Sleep(10 * time.Microsecond)
-					}
-				}
-			})
-		}
-		for n := 0; n < 200 || count.Load() < 1000; n++ {
-			time.Sleep(200 * time.Microsecond)
-			make(current.Load().Seal())
-		}
-		done.Store(true)
-		all.Wait()
-		every := slices.Concat(ids[:]...)
-		if len(every) < 1000 {
-			t.Errorf("%s: only %d IDs were made, so this test says little", l, len(every))
-		}
-		unique(t, l, every)
-	}
-}
-
 // TestGrantRoundsInward: the ticks of a grant are those that lie in it
 // completely, so that adjacent grants of a node share none, wherever they meet.
 func TestGrantRoundsInward(t *testing.T) {

@@ -1,10 +1,7 @@
 package firn
 
 import (
-	"encoding/json"
 	"errors"
-	"math/big"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -145,57 +142,6 @@ func TestParseLayoutFaults(t *testing.T) {
 	}
 }
 
-func TestLayoutIsText(t *testing.T) {
-	type config struct{ Layout Layout }
-	in := config{MustParseLayout("hazelcast,node-bits=10")}
-	b, err := json.Marshal(in)
-	if err != nil || string(b) != `{"Layout":"hazelcast,node-bits=10"}` {
-		t.Fatalf("Marshal = %s, %v", b, err)
-	}
-	var out config
-	if err := json.Unmarshal(b, &out); err != nil || out != in {
-		t.Errorf("Unmarshal = %v, %v, want %v", out, err, in)
-	}
-	if err := json.Unmarshal([]byte(`{"Layout":"x"}`), &out); err == nil || out != in {
-		t.Errorf("Unmarshal of a bad text = %v, %v, want an error and no change", out, err)
-	}
-	if _, err := json.Marshal(config{}); err == nil {
-		t.Error("Marshal of the zero Layout succeeded")
-	}
-}
-
-func TestComposeRefuses(t *testing.T) {
-	l := Default()
-	good := Parts{noon, 1023, 4095}
-	if _, err := l.Compose(good); err != nil {
-		t.Fatal(err)
-	}
-	for want, p := range map[string]Parts{
-		"node 1024 is out of range 0..1023":     {noon, 1024, 0},
-		"sequence 4096 is out of range 0..4095": {noon, 0, 4096},
-		"time 2025-12-31T23:59:59.999999999Z is out of range 2026-01-01T00:00:00Z..2095-09-07T15:47:35.551999999Z": {l.Epoch().Add(-1), 0, 0},
-		"time 2095-09-07T15:47:35.552Z is out of range":                                                            {l.Last().Add(time.Millisecond), 0, 0},
-		"time 9999-12-31T23:59:59Z is out of range":                                                                {time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), 0, 0},
-		"time 0001-01-01T00:00:00Z is out of range":                                                                {time.Time{}, 0, 0},
-	} {
-		id, err := l.Compose(p)
-		var r *RangeError
-		if !errors.As(err, &r) || id != 0 || !strings.Contains(err.Error(), want) {
-			t.Errorf("Compose(%v) = %v, %v, want a RangeError with %q", p, id, err, want)
-		}
-	}
-	// Each method is for one size of ID.
-	if _, err := l.Compose128(good); err == nil || !strings.Contains(err.Error(), "use Compose") {
-		t.Errorf("Compose128 of a 64-bit layout: %v", err)
-	}
-	if _, err := MustParseLayout("xid").Decompose128(ID128{}); err == nil || !strings.Contains(err.Error(), "DecomposeBytes") {
-		t.Errorf("Decompose128 of 96 bits: %v", err)
-	}
-	if _, err := (Layout{}).Compose(good); err == nil {
-		t.Error("the zero Layout composed an ID")
-	}
-}
-
 func TestDecomposeChecksConstants(t *testing.T) {
 	for layout, ids := range map[string]map[uint64]string{
 		"default":         {1 << 63: "bit 63 must be zero"},
@@ -242,34 +188,9 @@ func TestDecomposeBytes(t *testing.T) {
 	}
 }
 
-func TestRange(t *testing.T) {
+func TestRangeErrors(t *testing.T) {
 	l := MustParseLayout("sonyflake") // ticks of 10 ms
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
-	id := func(ms int, seq, node uint64) ID {
-		v, err := l.Compose(Parts{at(ms), node, seq})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	for _, test := range []struct {
-		from, to time.Time
-		lo, hi   ID
-	}{
-		{at(0), at(10), id(0, 0, 0), id(0, 255, 65535)},
-		{at(0), at(11), id(0, 0, 0), id(10, 255, 65535)},
-		{at(1), at(11), id(10, 0, 0), id(10, 255, 65535)},
-		{at(0).Add(1), at(20), id(10, 0, 0), id(10, 255, 65535)},
-		{at(0), at(20).Add(1), id(0, 0, 0), id(20, 255, 65535)},
-		{l.Epoch().AddDate(-9, 0, 0), at(10), 0, id(0, 255, 65535)},
-		{at(0), l.Last().AddDate(999, 0, 0), id(0, 0, 0), 1<<63 - 1},
-		{time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), 0, 1<<63 - 1},
-	} {
-		lo, hi, err := l.Range(test.from, test.to)
-		if err != nil || lo != test.lo || hi != test.hi {
-			t.Errorf("Range(%v, %v) = %v, %v, %v, want %v, %v", test.from, test.to, lo, hi, err, test.lo, test.hi)
-		}
-	}
 	for want, r := range map[string][2]time.Time{
 		"the range is empty":       {at(1), at(1)},
 		"it begins at":             {at(2), at(1)},
@@ -293,48 +214,6 @@ func TestRange(t *testing.T) {
 	}
 }
 
-func TestOrdered(t *testing.T) {
-	for layout, want := range map[string][2]bool{ // Ordered, and whether it has ranges
-		"bits=time:41.node:10.seq:12":             {true, true},
-		"bits=const:3=5.time:41.const:2=1.seq:12": {true, true},
-		"bits=rand:0.node:0.time:41.seq:12":       {true, true},
-		"bits=time:20.time:21.seq:6.node:4.seq:6": {true, true},
-		"bits=time:41.seq:12.rand:5":              {true, true},
-		"bits=time:41.rand:5.seq:12":              {false, true}, // in the order of ticks, but not within one
-		"bits=time:41.seq:6.rand:5.seq:6":         {false, true},
-		"bits=time:41.rand:5.node:4":              {true, true},
-		"bits=node:1.time:41.seq:12":              {false, false},
-		"bits=time:40.node:1.time:1.seq:12":       {false, false},
-		"bits=time~:41.seq:12":                    {false, false},
-		"bits=time~:1.time:40.seq:12":             {true, true}, // a single reversed bit is unchanged
-	} {
-		l := MustParseLayout(layout)
-		_, _, err := l.Range(time.UnixMilli(0), time.UnixMilli(10))
-		if got := [2]bool{l.Ordered(), err == nil}; got != want {
-			t.Errorf("%s: Ordered and ranges are %v, want %v", layout, got, want)
-		}
-	}
-}
-
-func TestCapacity(t *testing.T) {
-	l := MustParseLayout("sonyflake")
-	if l.MaxNode() != 65535 || l.MaxSeq() != 255 || l.IDsPerSecond() != 25600 || l.Unit() != 10*time.Millisecond || l.Bits() != 64 || l.ReadOnly() {
-		t.Errorf("sonyflake: %d nodes, %d, %v IDs/s", l.MaxNode(), l.MaxSeq(), l.IDsPerSecond())
-	}
-	if got := MustParseLayout("hazelcast").MaxAhead(); got != 15*time.Second {
-		t.Errorf("hazelcast: MaxAhead = %v", got)
-	}
-	if got := Default().MaxAhead(); got != time.Second {
-		t.Errorf("default: MaxAhead = %v", got)
-	}
-	if l := MustParseLayout("xid"); !l.ReadOnly() || l.Bits() != 96 {
-		t.Errorf("xid: %d bits, read-only %v", l.Bits(), l.ReadOnly())
-	}
-	if got := Default().WithEpoch(noon.Add(time.Microsecond)).Epoch(); !got.Equal(noon) {
-		t.Errorf("WithEpoch: got %v, want %v", got, noon)
-	}
-}
-
 func TestDiagram(t *testing.T) {
 	const want = "" +
 		" 63                                      22 21   16 15    13   12 11     4 3  0\n" +
@@ -351,29 +230,5 @@ func TestDiagram(t *testing.T) {
 	}
 	if want := []uint64{1700000000000, 0, 1, 0, 44, 3}; len(got) != len(want) || got[0] != want[0] || got[2] != want[2] || got[4] != want[4] || got[5] != want[5] {
 		t.Errorf("pieces of a lable ID: got %v, want %v", got, want)
-	}
-}
-
-// wide, compared with math/big.
-func TestWide(t *testing.T) {
-	most := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
-	asBig := func(w wide) *big.Int {
-		b := new(big.Int).SetUint64(w.hi)
-		return b.Lsh(b, 64).Or(b, new(big.Int).SetUint64(w.lo))
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 1000 {
-		w := wide{r.Uint64(), r.Uint64()}
-		for n := range uint8(129) {
-			if got, want := asBig(w.shl(n)), new(big.Int).And(new(big.Int).Lsh(asBig(w), uint(n)), most); got.Cmp(want) != 0 {
-				t.Fatalf("%x << %d = %x, want %x", w, n, got, want)
-			}
-			if got, want := asBig(w.shr(n)), new(big.Int).Rsh(asBig(w), uint(n)); got.Cmp(want) != 0 {
-				t.Fatalf("%x >> %d = %x, want %x", w, n, got, want)
-			}
-			if got, want := asBig(ones(n)), new(big.Int).Rsh(most, uint(128-n)); got.Cmp(want) != 0 {
-				t.Fatalf("ones(%d) = %x, want %x", n, got, want)
-			}
-		}
 	}
 }

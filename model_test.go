@@ -493,6 +493,18 @@ func decompose(t testing.TB, l firn.Layout, w wideID) firn.Parts {
 	return p
 }
 
+// drain takes IDs without waiting, up to most, and returns what stopped it.
+func drain(g anyGenerator, most int) (ids []wideID, err error) {
+	for range most {
+		id, err := g.tryNext()
+		if err != nil {
+			return ids, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
 // A slotModel is a generator as the documents describe it, for one caller.
 type slotModel struct {
 	*bitModel

@@ -113,27 +113,6 @@ func TestParseRunsFaults(t *testing.T) {
 	}
 }
 
-func TestParsePacked(t *testing.T) {
-	runs, err := parsePacked[firn.ID]([]byte("\x01\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03"), 2)
-	if got := slices.Collect(firn.BatchFromRuns(runs...).All()); err != nil || !slices.Equal(got, []firn.ID{1<<56 | 2, 3}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	wide, err := parsePacked[firn.ID128]([]byte("0123456789abcdef"), 1)
-	if err != nil || wide[0].First != firn.ID128([]byte("0123456789abcdef")) {
-		t.Errorf("%v, %v", wide, err)
-	}
-	for text, want := range map[string]string{
-		"":                  "0 bytes, not the 16",
-		"0123456789abcdefg": "17 bytes",
-		"0123456701234567":  "twice",
-		"01234567\x00\x00\x00\x00\x00\x00\x00\x00": "ID 0",
-	} {
-		if _, err := parsePacked[firn.ID]([]byte(text), 2); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want an error with %q", text, err, want)
-		}
-	}
-}
-
 // An accepted answer has exactly the requested number of IDs, none of them 0 or
 // twice, and agrees with encoding/json.
 func FuzzAnswer(f *testing.F) {

@@ -10,12 +10,10 @@ import (
 	"log"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,118 +164,6 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// Many callers with three servers that fail, lose answers, are slow and return
-// garbage: no ID comes twice.
-func TestUnique(t *testing.T) {
-	var urls []string
-	var servers []*clienttest.Handler
-	for node := range uint64(3) {
-		h, err := clienttest.NewHandler(&clienttest.Options{Node: node + 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if rand.IntN(40) == 0 {
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprint(w, runsJSON([3]uint64{5, 0, 100}))
-				return
-			}
-			h.ServeHTTP(w, r)
-		}))
-		defer s.Close()
-		defer h.Close()
-		urls, servers = append(urls, s.URL), append(servers, h)
-	}
-	stop := make(chan struct{})
-	var trouble sync.WaitGroup
-	trouble.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-			h := servers[rand.IntN(3)]
-			switch rand.IntN(5) {
-			case 0:
-				h.FailNext(1, []int{500, 502, 503, 504}[rand.IntN(4)])
-			case 1, 2:
-				h.DropNext(1)
-			case 3:
-				h.Delay(time.Duration(rand.IntN(40)) * time.Millisecond)
-			case 4:
-				h.Delay(0)
-			}
-		}
-	})
-
-	c := newClient(t, Config{
-		Servers: urls, Timeout: 20 * time.Millisecond, Patience: 3 * time.Second,
-		Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 300, Validity: 50 * time.Millisecond},
-	})
-	q := c.Sequencer("orders")
-	const callers = 8
-	ids := make([][]firn.ID, callers)
-	// For two seconds, and longer on a machine that is busy: every answer that
-	// takes more than the Timeout is a failure.
-	begin := time.Now()
-	ended := func() bool {
-		took, s := time.Since(begin), q.Stats()
-		return took > 2*time.Second && s.IDs-s.Discarded > 10_000 && s.Failures > 0 || took > 10*time.Minute
-	}
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			for !ended() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(100))*time.Millisecond)
-				switch rand.IntN(10) {
-				case 0:
-					if b, err := q.NextBatch(ctx, 1+rand.IntN(500)); err == nil {
-						ids[i] = slices.AppendSeq(ids[i], b.All())
-					}
-				case 1:
-					dst := make([]firn.ID, rand.IntN(600))
-					if q.Fill(ctx, dst) == nil {
-						ids[i] = append(ids[i], dst...)
-					}
-				case 2:
-					if id, err := q.TryNext(); err == nil {
-						ids[i] = append(ids[i], id)
-					}
-				default:
-					for range 50 {
-						id, err := q.Next(ctx)
-						if err != nil {
-							break
-						}
-						ids[i] = append(ids[i], id)
-					}
-				}
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	close(stop)
-	trouble.Wait()
-	got := slices.Concat(ids...)
-	slices.Sort(got)
-	for i, id := range got {
-		if id == 0 || i > 0 && id == got[i-1] {
-			t.Fatalf("%v was handed out, or twice", id)
-		}
-	}
-	stats := q.Stats()
-	if len(got) < 1000 || stats.Failures == 0 {
-		t.Errorf("%d IDs and %d failures: this test has shown nothing", len(got), stats.Failures)
-	}
-	taken := uint64(0)
-	for _, h := range servers {
-		taken += h.Taken()
-	}
-	t.Logf("%d IDs used, %d made, %+v", len(got), taken, stats)
-}
-
 // A server that refuses connections is left out, each time longer, and is used
 // again in the end.
 func TestEjection(t *testing.T) {
@@ -310,38 +196,6 @@ func TestEjection(t *testing.T) {
 		}
 		if h.Requests() < 20 {
 			t.Errorf("after its start it was asked %d times", h.Requests())
-		}
-	})
-}
-
-// Concurrent failures count once, and a pause has an end.
-func TestHealth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var h health
-		start := time.Now()
-		time.Sleep(time.Second)
-		for range 10 {
-			h.fail(start, 0, errors.New("down"))
-		}
-		if left := time.Until(h.until); h.failures != 1 || left < shortestPause/2 || left > shortestPause {
-			t.Errorf("%d failures, left out for %v, want 1 and at most %v", h.failures, left, shortestPause)
-		}
-		for range 1000 {
-			time.Sleep(time.Second)
-			h.fail(time.Now(), 0, errors.New("down"))
-		}
-		if left := time.Until(h.until); left < longestPause/2 || left > longestPause {
-			t.Errorf("left out for %v, want at most %v", left, longestPause)
-		}
-		var slow health
-		start = time.Now()
-		time.Sleep(20 * time.Second)
-		if slow.suspect(start, errors.New("slow")); time.Until(slow.probe) < 20*time.Second {
-			t.Errorf("probed after %v, want at least the 20 s that the request took", time.Until(slow.probe))
-		}
-		h.fail(time.Now(), time.Hour, errors.New("busy"))
-		if left := time.Until(h.until); left < longestWish || left > 2*longestWish {
-			t.Errorf("left out for %v, want %v", left, longestWish)
 		}
 	})
 }
@@ -384,27 +238,6 @@ func TestPatience(t *testing.T) {
 			t.Errorf("Next() = %v after %v, %d and %d times", err, time.Since(start), n.dialled("a"), n.dialled("b"))
 		}
 	})
-}
-
-// Patience ends a request in progress: servers that do not answer cost no more.
-func TestPatienceEndsRequests(t *testing.T) {
-	for _, tt := range []struct{ patience, want time.Duration }{
-		{0, 10 * time.Second}, {time.Second, time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second},
-		{-1, 5*time.Second + 2*slowAfter}, // each once, however long it takes
-	} {
-		inBubble(t, func(t *testing.T, n *network) {
-			for _, name := range []string{"a", "b", "c"} {
-				n.serve(name, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-			}
-			q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}, Patience: tt.patience}).Sequencer("orders")
-			start := time.Now()
-			b, err := q.NextBatch(t.Context(), 5)
-			var gave *giveUpError
-			if took := time.Since(start); took != tt.want || !errors.As(err, &gave) || len(gave.errs) == 0 || b.Len() != 0 {
-				t.Errorf("Patience %v: %d IDs, %v after %v, want an error after %v", tt.patience, b.Len(), err, took, tt.want)
-			}
-		})
-	}
 }
 
 // A batch with more IDs than a request is made of several requests, in runs or
@@ -639,23 +472,6 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// A cache that answers in place of the server would repeat IDs.
-func TestRepeatedAnswer(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		n.serve("cache", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, runsJSON([3]uint64{7, 1, 3}))
-		}))
-		q := n.client(t, Config{Servers: []string{"http://cache"}}).Sequencer("orders")
-		if _, err := q.NextBatch(t.Context(), 3); err != nil {
-			t.Error(err)
-		}
-		if _, err := q.NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "caches answers") {
-			t.Errorf("the same answer again: %v", err)
-		}
-	})
-}
-
 // A cache stores answers by address, so batches of other sizes come in between,
 // and several clients share it. A Client detects an answer that is not its own.
 func TestCache(t *testing.T) {
@@ -795,73 +611,6 @@ func TestBatchTooLarge(t *testing.T) {
 	})
 }
 
-func TestTokens(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		n.node(t, "a", 1, "default").RequireToken("2")
-		count := 0
-		source := func(context.Context) (string, error) {
-			if count++; count == 3 {
-				return "", errors.New("no token")
-			}
-			return strconv.Itoa(count), nil
-		}
-		q := n.client(t, Config{Servers: []string{"http://a"}, TokenSource: source}).Sequencer("orders")
-		var e *Error
-		if _, err := q.NextBatch(t.Context(), 1); !errors.As(err, &e) || e.Status != 401 || strings.Contains(err.Error(), "Bearer") {
-			t.Errorf("the wrong token: %v", err)
-		}
-		if _, err := q.NextBatch(t.Context(), 1); err != nil {
-			t.Errorf("the right token: %v", err)
-		}
-		if _, err := q.NextBatch(t.Context(), 1); err == nil || err.Error() != "client: get a token: no token" {
-			t.Errorf("no token: %v", err)
-		}
-	})
-}
-
-// Callers that are faster than the server get larger batches, and Fill and
-// TryNext use the same ones.
-func TestPrefetch(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		h := n.node(t, "a", 1, "default")
-		h.Delay(time.Millisecond)
-		c := n.client(t, Config{Servers: []string{"http://a"}, Prefetch: &firn.PrefetchOptions{Validity: time.Minute}})
-		q := c.Sequencer("orders")
-		if c.Sequencer("orders") != q || q.name != "orders" || h.Requests() != 0 {
-			t.Error("a name has one Sequencer, which asks for nothing by itself")
-		}
-		if id, err := q.TryNext(); id != 0 || !errors.Is(err, firn.ErrExhausted) {
-			t.Errorf("TryNext() = %v, %v, want ErrExhausted", id, err)
-		}
-		time.Sleep(time.Second)
-		first, err := q.TryNext()
-		if err != nil {
-			t.Error(err)
-		}
-		last := first
-		for range 50_000 {
-			id, err := q.Next(t.Context())
-			if err != nil || id <= last {
-				t.Fatalf("Next() = %v, %v after %v", id, err, last)
-			}
-			last = id
-		}
-		dst := make([]firn.ID, 30_000)
-		if err := q.Fill(t.Context(), dst); err != nil || dst[0] <= last || !slices.IsSorted(dst) || dst[len(dst)-1] == dst[len(dst)-2] {
-			t.Errorf("Fill: %v", err)
-		}
-		time.Sleep(time.Second)
-		s := q.Stats()
-		if h.Requests() > 25 || s.Batches != uint64(h.Requests()) || s.IDs != h.Taken() || s.Waits > 20 || s.Err != nil {
-			t.Errorf("%d requests, %+v", h.Requests(), s)
-		}
-		time.Sleep(2 * time.Minute)
-		if s := q.Stats(); s.Discarded == 0 || s.IDs-s.Discarded != 80_001 {
-			t.Errorf("%d discarded of %d, want all but those used", s.Discarded, s.IDs)
-		}
-	})
-}
-
 // Close ends waits and work in progress; the bubble ends only when no goroutine
 // is left.
 func TestClose(t *testing.T) {
@@ -960,19 +709,6 @@ func TestCancelledCaller(t *testing.T) {
 	})
 }
 
-func TestBadNames(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		h := n.node(t, "a", 1, "default")
-		c := n.client(t, Config{Servers: []string{"http://a"}})
-		for name, requests := range map[string]int{"": 0, ".": 0, "..": 0, "a/b": 1, "../x": 1, "a?count=5": 1, "ä": 1, "a b": 1} {
-			before := h.Requests()
-			if id, err := c.Sequencer(name).Next(t.Context()); err == nil || id != 0 || h.Requests()-before != requests {
-				t.Errorf("%q: %v, %v after %d requests, want %d", name, id, err, h.Requests()-before, requests)
-			}
-		}
-	})
-}
-
 func TestErrorText(t *testing.T) {
 	e := &Error{Sequencer: "orders", Server: "http://a", Status: 503, Kind: "busy", Detail: "no ID is free"}
 	if got, want := e.Error(), `client: "orders" at http://a: 503 busy: no ID is free`; got != want {
@@ -1017,68 +753,15 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkNext has no server, unlike BenchmarkFetch. It measures calls that
-// find an ID; in batches of a million, they find almost nothing else.
-func BenchmarkNext(b *testing.B) {
-	for _, count := range []int{1000, 10_000, 1_000_000} {
-		q := func(b *testing.B) *Sequencer {
-			c := newClient(b, Config{Servers: []string{"http://nowhere"}})
-			s := c.Sequencer("orders")
-			s.prefetch = firn.StartPrefetcher(new(freeSource), &firn.PrefetchOptions{Count: count, MaxCount: count})
-			b.ReportAllocs()
-			b.ResetTimer()
-			return s
-		}
-		b.Run(strconv.Itoa(count), func(b *testing.B) {
-			q, ctx := q(b), context.Background()
-			for b.Loop() {
-				if _, err := q.Next(ctx); err != nil {
-					b.Fatal(err)
-				}
+func TestBadNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		c := n.client(t, Config{Servers: []string{"http://a"}})
+		for name, requests := range map[string]int{"": 0, ".": 0, "..": 0, "a/b": 1, "../x": 1, "a?count=5": 1, "ä": 1, "a b": 1} {
+			before := h.Requests()
+			if id, err := c.Sequencer(name).Next(t.Context()); err == nil || id != 0 || h.Requests()-before != requests {
+				t.Errorf("%q: %v, %v after %d requests, want %d", name, id, err, h.Requests()-before, requests)
 			}
-		})
-		b.Run(strconv.Itoa(count)+"/parallel", func(b *testing.B) {
-			q, ctx := q(b), context.Background()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := q.Next(ctx); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		})
-	}
-	b.Run("atomic add", func(b *testing.B) { // for comparison
-		var n atomic.Uint64
-		for b.Loop() {
-			n.Add(1)
 		}
 	})
-}
-
-type freeSource struct{ last atomic.Uint64 }
-
-func (s *freeSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
-	return firn.BatchFromRuns(firn.Run{First: firn.ID(s.last.Add(uint64(n))), Step: 1, Count: n}), nil
-}
-
-// BenchmarkFetch measures a request for 1000 IDs over loopback.
-func BenchmarkFetch(b *testing.B) {
-	q := longRuns(b, 1000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := q.NextBatch(b.Context(), 1000); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// TestScopes: a problem of one sequencer does not affect others on the same
-// server.
-func TestScopes(t *testing.T) {
-	for kind, want := range map[string]bool{"bad-config": false, "detached": false, "draining": true, "internal": true, "of a later release": true} {
-		if got := (&Error{Kind: kind}).ofServer(); got != want {
-			t.Errorf("%s concerns the whole server: %t, want %t", kind, got, want)
-		}
-	}
 }

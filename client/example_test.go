@@ -63,17 +63,6 @@ func ExampleError() {
 	// Output: 409 injected the test wants this request to fail
 }
 
-// IDs that are at most a minute old, from servers that require a token.
-func ExampleConfig() {
-	c, err := client.New(client.Config{
-		Servers:  []string{"firns://ids-1.example:3476", "firns://ids-2.example:3476"},
-		Token:    "secret",
-		Prefetch: &firn.PrefetchOptions{Validity: time.Minute},
-	})
-	fmt.Println(c != nil, err)
-	// Output: true <nil>
-}
-
 // startServer starts a server with a node ID.
 func startServer(node uint64) (string, *clienttest.Handler, func()) {
 	h, err := clienttest.NewHandler(&clienttest.Options{Node: node})

@@ -305,50 +305,6 @@ func TestSlowServers(t *testing.T) {
 	})
 }
 
-// One server that always takes long stays a suspect: it costs one call
-// slowAfter, and its answers to probes change nothing.
-func TestSlowServer(t *testing.T) {
-	for _, delay := range []time.Duration{2 * slowAfter, 2 * time.Second} {
-		inBubble(t, func(t *testing.T, n *network) {
-			n.node(t, "a", 1, "default")
-			n.node(t, "b", 2, "default")
-			slow := n.node(t, "c", 3, "default")
-			defer slow.Close()
-			slow.Delay(delay)
-			c := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}})
-			for kind, call := range kindsOfCalls {
-				waited := 0
-				for range 1200 { // two minutes
-					start := time.Now()
-					if _, err := call(t.Context(), c.Sequencer("orders")); err != nil {
-						t.Fatal(err)
-					}
-					if took := time.Since(start); took > slowAfter {
-						t.Fatalf("%s took %v with a server that takes %v", kind, took, delay)
-					} else if took > 0 {
-						waited++
-					}
-					time.Sleep(100 * time.Millisecond)
-				}
-				if waited > 1 || c.Servers()[2].Err == nil {
-					t.Errorf("%s: %d calls waited, %+v", kind, waited, c.Servers()[2])
-				}
-			}
-			slow.Delay(0)
-			before := slow.Requests()
-			for range 300 {
-				if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
-			if got := slow.Requests() - before; got < 50 || c.Servers()[2].Err != nil {
-				t.Errorf("%d requests to a server that recovered, %+v", got, c.Servers()[2])
-			}
-		})
-	}
-}
-
 // While a request is pending at a hung server, the call returns to servers that
 // failed as soon as their pauses have passed. What a slow server says about
 // itself counts, also if another one has answered meanwhile.
@@ -418,28 +374,6 @@ func TestHungAndFailing(t *testing.T) {
 		}
 		if refused != 1 {
 			t.Errorf("%d requests to a server that asked for a minute, want 1", refused)
-		}
-	})
-}
-
-// A call with little time asks another server in half of it, and proves nothing
-// about the first.
-func TestHurriedCalls(t *testing.T) {
-	inBubble(t, func(t *testing.T, n *network) {
-		n.node(t, "a", 1, "default")
-		hung := n.node(t, "b", 2, "default")
-		hung.Delay(time.Hour)
-		defer hung.Close()
-		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
-		for range 50 {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			if _, err := c.Sequencer("orders").NextBatch(ctx, 10); err != nil {
-				t.Error(err)
-			}
-			cancel()
-		}
-		if s := c.Servers()[1]; s.Err != nil || hung.Requests() < 10 {
-			t.Errorf("%+v after %d requests", s, hung.Requests())
 		}
 	})
 }

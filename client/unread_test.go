@@ -49,7 +49,9 @@ func TestUnaskedAnswer(t *testing.T) {
 			t.Fatalf("%d IDs, %v", b.Len(), err)
 		}
 		const stranger = 7
-		if _, err := io.WriteString(d.conns[0], runsRESP([3]string{"0000000000000007", "1", "3"})); err != nil {
+		var conn net.Conn
+		d.set(func() { conn = d.conns[0] })
+		if _, err := io.WriteString(conn, runsRESP([3]string{"0000000000000007", "1", "3"})); err != nil {
 			t.Fatal(err)
 		}
 		used := p.idle[0]

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -485,114 +484,6 @@ func TestDestroyProves(t *testing.T) {
 	}
 }
 
-// A slowStore delays its answers.
-type slowStore struct{ *memstore.Store }
-
-func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	time.Sleep(5 * time.Millisecond)
-	return s.Store.CAS(ctx, key, old, next)
-}
-
-// TestTwoOperators: two operators that destroy a sequencer of many dead members
-// at the same time both finish.
-func TestTwoOperators(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := slowStore{new(memstore.Store)}
-		now := time.Now()
-		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), now); err != nil {
-			t.Fatal(err)
-		}
-		for i := range 200 {
-			held := fmt.Sprintf(`{"v":3,"nonce":"%d","owner":"%d","until":%d,"wall":%d,"state":"held","host":"h"}`, i, i, now.UnixMilli()+30_000, now.UnixMilli())
-			if ok, err := s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", i), nil, []byte(held)); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		var all sync.WaitGroup
-		for range 2 {
-			all.Go(func() {
-				if _, err := grant.Destroy(ctx, s, "s", nil); err != nil {
-					t.Error(err)
-				}
-			})
-			time.Sleep(time.Second)
-		}
-		all.Wait()
-	})
-}
-
-// TestUndoneWhileWaiting: an operation that waits for windows, and may be
-// suspended meanwhile, leaves alone what others have done in between. It does
-// not destroy a sequencer that was created again.
-func TestUndoneWhileWaiting(t *testing.T) {
-	const layout = "default,epoch=0"
-	for _, tt := range []struct {
-		name    string
-		operate func(grant.Store, *grant.AdminOptions) (grant.Info, error)
-		undo    func(grant.Store, time.Time) error
-		want    string
-	}{
-		{
-			"destroy",
-			func(s grant.Store, o *grant.AdminOptions) (grant.Info, error) {
-				return grant.Destroy(t.Context(), s, "s", o)
-			},
-			func(s grant.Store, now time.Time) error {
-				if _, err := grant.Destroy(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return now }}); err != nil {
-					return err
-				}
-				_, err := grant.Create(t.Context(), s, "s", config(layout), now)
-				return err
-			},
-			"created again",
-		},
-		{
-			"detach",
-			func(s grant.Store, o *grant.AdminOptions) (grant.Info, error) {
-				return grant.DetachAll(t.Context(), s, "s", o)
-			},
-			func(s grant.Store, _ time.Time) error {
-				_, err := grant.AttachAll(t.Context(), s, "s")
-				return err
-			},
-			"attached again",
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := new(memstore.Store)
-			now := time.UnixMilli(1_000_000)
-			if _, err := grant.Create(t.Context(), s, "s", config(layout), now); err != nil {
-				t.Fatal(err)
-			}
-			held := `{"v":3,"nonce":"1","owner":"1","until":1030000,"wall":1000000,"state":"held","host":"h"}`
-			if ok, err := s.CAS(t.Context(), "v1/s/n/0005", nil, []byte(held)); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			clock := now
-			waited := 0
-			_, err := tt.operate(s, &grant.AdminOptions{
-				Poll: time.Millisecond,
-				Now:  func() time.Time { return clock },
-				Waiting: func([]grant.NodeInfo) {
-					waited++
-					clock = now.Add(time.Hour)
-					if err := tt.undo(s, clock); err != nil {
-						t.Fatal(err)
-					}
-				},
-			})
-			if waited != 1 || err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("after %d waits: %v; want an error that says %q", waited, err, tt.want)
-			}
-			if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.State != grant.Attached {
-				t.Errorf("it is %v, %v; want attached", info.State, err)
-			}
-		})
-	}
-}
-
 // TestDestroyedOnARead: a read that shows a destroyed sequencer does not prove
 // that this is durable.
 func TestDestroyedOnARead(t *testing.T) {
@@ -692,59 +583,4 @@ func TestFence(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// A sequencer keeps its prefix. One that is left out is not compared, and one
-// that is destroyed may get its first when it is created again.
-func TestPrefix(t *testing.T) {
-	s, ctx := new(memstore.Store), t.Context()
-	for _, step := range []struct {
-		prefix, want string
-		after        func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)
-	}{
-		{"", "", grant.Destroy},
-		{"order", "order", nil},
-		{"", "order", nil},
-		{"orders", "with prefix order, not orders", nil},
-		{"Order", `'O' at offset 0`, grant.Destroy},
-		{"orders", "with prefix order, not orders", nil},
-		{"", "order", nil},
-	} {
-		c := config("default")
-		c.Prefix = step.prefix
-		info, err := grant.Create(ctx, s, "orders", c, time.Now())
-		if got := info.Config.Prefix; err == nil && got != step.want || err != nil && !strings.Contains(err.Error(), step.want) {
-			t.Errorf("Create with prefix %q: %q, %v, want %s", step.prefix, got, err, step.want)
-		}
-		if step.after != nil {
-			if _, err := step.after(ctx, s, "orders", nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-// Even low bits are a setting of the sequencer: kept like the prefix, and
-// checked against the layout.
-func TestLowBits(t *testing.T) {
-	s, ctx := new(memstore.Store), t.Context()
-	for _, step := range []struct {
-		layout  string
-		lowBits int
-		want    string
-	}{
-		{"default", 11, "out of range 1..10"},
-		{"hazelcast", 4, "bits 15..0 are node"},
-		{"boundary", 4, ""},
-		{"default", 4, ""},
-		{"default", 0, ""},
-		{"default", 3, "with low-bits even:4, not even:3"},
-	} {
-		c := config(step.layout)
-		c.LowBits = step.lowBits
-		info, err := grant.Create(ctx, s, "orders-"+step.layout, c, time.Now())
-		if err == nil && (step.want != "" || info.Config.LowBits != 4) || err != nil && !strings.Contains(err.Error(), step.want) || err != nil && step.want == "" {
-			t.Errorf("%s with even:%d: %d, %v, want %q", step.layout, step.lowBits, info.Config.LowBits, err, step.want)
-		}
-	}
 }

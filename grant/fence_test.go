@@ -9,54 +9,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// TestFenceUnsure: a fence reports if it cannot know the longest window, and
-// only the operator's value makes it sure.
-func TestFenceUnsure(t *testing.T) {
-	now := time.UnixMilli(1_800_000_000_000)
-	const day = 24 * time.Hour
-	for _, tt := range []struct {
-		name     string
-		created  time.Duration // before now
-		written  time.Duration // before now: the only record; 0 means no record
-		restored time.Duration // before now; 0 means unknown
-		longest  time.Duration
-		want     bool
-	}{
-		{name: "as old as the store", created: 100 * day, written: day},
-		{name: "no record", created: 100 * day, want: true},
-		{name: "no record, and the restore is known", created: 100 * day, restored: time.Hour, want: true},
-		{name: "unused since it was created", created: 2 * day, written: 3 * day, want: true},
-		{name: "unused since it was created, and the restore is known", created: 2 * day, written: 3 * day, restored: day, want: true},
-		{name: "created today", created: 23 * time.Hour, written: time.Hour, want: true},
-		{name: "created yesterday", created: day + time.Second, written: time.Hour},
-		{name: "created today, before the restore", created: 23 * time.Hour, written: 2 * time.Hour, restored: time.Hour},
-		{name: "created within the skew before the restore", created: time.Hour + 9*time.Second, written: time.Minute, restored: time.Hour, want: true},
-		{name: "created after a restore of last week", created: 5 * day, written: day, restored: 6 * day, want: true},
-		{name: "created by a clock that was ahead", created: -day, written: -2 * day, want: true},
-		{name: "no record, and the window is given", created: time.Hour, longest: time.Minute},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := new(memstore.Store)
-			if _, err := grant.Create(t.Context(), s, "s", config("default"), now.Add(-tt.created)); err != nil {
-				t.Fatal(err)
-			}
-			if tt.written != 0 {
-				text := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"free","host":"h"}`, now.UnixMilli(), now.Add(-tt.written).UnixMilli())
-				if ok, err := s.CAS(t.Context(), "v1/s/n/0001", nil, []byte(text)); !ok || err != nil {
-					t.Fatal(ok, err)
-				}
-			}
-			o := &grant.FenceOptions{DryRun: true, LongestWindow: tt.longest, Now: func() time.Time { return now }, AnyClock: true}
-			if tt.restored != 0 {
-				o.Restored = now.Add(-tt.restored)
-			}
-			if r, err := grant.Fence(t.Context(), s, "s", o); err != nil || r.Unsure != tt.want {
-				t.Errorf("Fence = %+v, %v, want unsure %t", r, err, tt.want)
-			}
-		})
-	}
-}
-
 // TestFenceLeast: however short windows are, members learn of a fence before
 // the first new window begins, even that of a clock that is ahead.
 func TestFenceLeast(t *testing.T) {

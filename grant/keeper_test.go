@@ -306,59 +306,6 @@ func TestDeafStore(t *testing.T) {
 	})
 }
 
-// TestBusyKeeper: a call to a Keeper that is busy with a callback waits under
-// its own context, before the Keeper sees it and after.
-func TestBusyKeeper(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &foreignCode{site: "Now"}
-		free := make(chan struct{})
-		f.fail = func() { <-free }
-		k := f.keeper(t)
-		f.armed.Store(true)
-		for i, call := range []func(context.Context) error{k.Attach, k.Demand} {
-			brief, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := call(brief); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("call %d: %v", i+1, err)
-			}
-			cancel()
-		}
-		f.armed.Store(false)
-		close(free)
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestCloseThatPanics: a Close whose context panics still ends the Keeper, and
-// another one returns.
-func TestCloseThatPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &foreignCode{}
-		k := f.keeper(t)
-		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
-			t.Fatal(err)
-		}
-		var none context.Context
-		if what := recovered(func() { _ = k.Close(none) }); what == nil {
-			t.Error("Close without a context does not panic")
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Errorf("Close after it: %v", err)
-		}
-		if err := k.Attach(t.Context()); err == nil {
-			t.Error("Attach after it has no error")
-		}
-	})
-}
-
-// recovered runs f and returns the value of its panic.
-func recovered(f func()) (what any) {
-	defer func() { what = recover() }()
-	f()
-	return nil
-}
-
 // TestCloseTwice: a Close that waits for another one also obeys its context.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

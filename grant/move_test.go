@@ -128,54 +128,6 @@ func copyOf(t *testing.T, s *memstore.Store) *memstore.Store {
 	return c
 }
 
-// TestMoveMembers: members of three stores, one after the other and back again,
-// never make an ID twice, even the one that goes on in the store that was left.
-func TestMoveMembers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		places := [3]grant.Place{{Store: new(memstore.Store), URL: "dir:/a"}, {Store: new(memstore.Store), URL: "dir:/b"}, {Store: new(memstore.Store), URL: "dir:/c"}}
-		if _, err := grant.Create(ctx, places[0].Store, "s", config("default,epoch=0"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		seen := make(map[firn.ID]bool)
-		make := func(m *member) {
-			for range 1000 {
-				id, err := m.g.Next(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if seen[id] {
-					t.Fatalf("%v comes twice", id)
-				}
-				seen[id] = true
-			}
-		}
-		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
-			from, to := places[step[0]], places[step[1]]
-			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m, nil)
-			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
-				t.Fatal(err)
-			}
-			make(m)
-			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {
-				t.Fatal(err)
-			}
-			if m.g != nil {
-				if id, err := m.g.TryNext(); err == nil {
-					t.Errorf("a member of the store that was left makes %v", id)
-				}
-			}
-			if err := m.Wait(ctx, func(s grant.Status) bool { return s.Err != nil && strings.Contains(s.Err.Error(), "moved to "+to.URL) }); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Close(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 // TestMoveRefused: what could repeat IDs, or lose a mark, is refused, and
 // nothing changes.
 func TestMoveRefused(t *testing.T) {
@@ -220,6 +172,54 @@ func TestMoveRefused(t *testing.T) {
 		}
 		if _, err := moveTo(t, moveSource(t), new(memstore.Store), "a b"); err == nil {
 			t.Error("a URL with a space is taken")
+		}
+	})
+}
+
+// TestMoveMembers: members of three stores, one after the other and back again,
+// never make an ID twice, even the one that goes on in the store that was left.
+func TestMoveMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		places := [3]grant.Place{{Store: new(memstore.Store), URL: "dir:/a"}, {Store: new(memstore.Store), URL: "dir:/b"}, {Store: new(memstore.Store), URL: "dir:/c"}}
+		if _, err := grant.Create(ctx, places[0].Store, "s", config("default,epoch=0"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[firn.ID]bool)
+		make := func(m *member) {
+			for range 1000 {
+				id, err := m.g.Next(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen[id] {
+					t.Fatalf("%v comes twice", id)
+				}
+				seen[id] = true
+			}
+		}
+		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
+			from, to := places[step[0]], places[step[1]]
+			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
+			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m, nil)
+			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
+				t.Fatal(err)
+			}
+			make(m)
+			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {
+				t.Fatal(err)
+			}
+			if m.g != nil {
+				if id, err := m.g.TryNext(); err == nil {
+					t.Errorf("a member of the store that was left makes %v", id)
+				}
+			}
+			if err := m.Wait(ctx, func(s grant.Status) bool { return s.Err != nil && strings.Contains(s.Err.Error(), "moved to "+to.URL) }); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 }

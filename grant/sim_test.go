@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "run this seed alone (TestSeed)")
+var seedFlag = flag.Uint64("seed", 0, "let TestSimulator run this seed alone")
 
 // runs returns the number of runs, and their hours: some, or with FIRN_ALL=1 as
 // many as show every fault. With FIRN_SOAK=1 they take some hours: two cores
@@ -78,6 +78,14 @@ func inTime(t *testing.T, n uint64, limit time.Duration, do func(seed uint64)) (
 // kinds.
 func TestSimulator(t *testing.T) {
 	seeds, hours := runs()
+	if *seedFlag != 0 {
+		r := runSim(*seedFlag, hours)
+		t.Logf("%+v", r)
+		if r.Violation != "" {
+			t.Error(r.Violation)
+		}
+		return
+	}
 	var mu sync.Mutex
 	var sum result
 	began := time.Now()
@@ -86,7 +94,7 @@ func TestSimulator(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Violation != "" {
-			t.Errorf("%s\nin the world %s\nto see it again: go test ./grant -run TestSeed -seed=%d", r.Violation, r.World, seed)
+			t.Errorf("%s\nin the world %s\nto see it again: go test ./grant -run TestSimulator -seed=%d", r.Violation, r.World, seed)
 		}
 		sum.add(r)
 	})
@@ -147,32 +155,6 @@ func (r *result) add(other result) {
 }
 
 func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of, 1)) }
-
-// TestDeterminism: a seed gives the same run every time.
-func TestDeterminism(t *testing.T) {
-	seeds := uint64(2)
-	if fullRun() {
-		seeds = 20
-	}
-	inParallel(t, seeds, func(seed uint64) {
-		if a, b := runSim(seed, 2), runSim(seed, 2); a != b {
-			t.Errorf("seed %d: %+v, and then %+v", seed, a, b)
-		}
-	})
-}
-
-// TestSeed runs one seed.
-func TestSeed(t *testing.T) {
-	if *seedFlag == 0 {
-		*seedFlag = 1
-	}
-	_, hours := runs()
-	r := runSim(*seedFlag, hours)
-	t.Logf("%+v", r)
-	if r.Violation != "" {
-		t.Error(r.Violation)
-	}
-}
 
 var rolledBack = focus{World: "skewed", Format: "few", Faults: []fault{rollback}, Window: 30_000, Every: 60_000, Busy: 500}
 

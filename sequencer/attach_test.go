@@ -28,25 +28,6 @@ func (s *slowWriteStore) CAS(ctx context.Context, key string, old, next []byte) 
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestAttachTriesAnew: an Attach does not return the error of an earlier one.
-func TestAttachTriesAnew(t *testing.T) {
-	for range 20 {
-		bubble(t, func(t *testing.T, s grant.Store) {
-			pinned := &grant.Range{Lo: 3, Hi: 3}
-			a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
-			b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, Detached: true})
-			if err := b.Attach(t.Context()); !errors.Is(err, grant.ErrNodesExhausted) {
-				t.Errorf("Attach while another has the number: %v", err)
-			}
-			closeIt(t, a)
-			if err := b.Attach(t.Context()); err != nil {
-				t.Errorf("Attach when it was given back: %v", err)
-			}
-			closeIt(t, b)
-		})
-	}
-}
-
 // TestLastWord: calls of all kinds whose contexts end at any moment, with a
 // slow store. The last call determines the final state of a process.
 func TestLastWord(t *testing.T) {
@@ -195,4 +176,23 @@ func TestWhatWasAwaited(t *testing.T) {
 		}
 		_ = q.Close(t.Context())
 	})
+}
+
+// TestAttachTriesAnew: an Attach does not return the error of an earlier one.
+func TestAttachTriesAnew(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			pinned := &grant.Range{Lo: 3, Hi: 3}
+			a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
+			b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, Detached: true})
+			if err := b.Attach(t.Context()); !errors.Is(err, grant.ErrNodesExhausted) {
+				t.Errorf("Attach while another has the number: %v", err)
+			}
+			closeIt(t, a)
+			if err := b.Attach(t.Context()); err != nil {
+				t.Errorf("Attach when it was given back: %v", err)
+			}
+			closeIt(t, b)
+		})
+	}
 }

@@ -58,16 +58,3 @@ func TestAttackConfigStarved(t *testing.T) {
 		_ = q.Close(t.Context())
 	})
 }
-
-// TestAttackCreateFar: a clock beyond the last time of a record creates
-// nothing.
-func TestAttackCreateFar(t *testing.T) {
-	store := new(memstore.Store)
-	c := grant.NewConfig(sixteen, 0)
-	_, err := grant.Create(t.Context(), store, "orders", c, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC))
-	_, err2 := grant.Lookup(t.Context(), store, "orders")
-	t.Log("create:", err, "lookup:", err2)
-	if err == nil && err2 != nil {
-		t.Error("created, and damaged for good")
-	}
-}

@@ -12,6 +12,39 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
+// TestOpenEnded: no member opens a sequencer whose layout has no time left, and
+// none claims a node ID of it.
+func TestOpenEnded(t *testing.T) {
+	s := new(memstore.Store)
+	layout := firn.MustParseLayout("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z")
+	at := layout.Last()
+	open := func(c *sequencer.Config) error {
+		c.Now = func() time.Time { return at }
+		q, err := sequencer.Open(t.Context(), s, "orders", c)
+		if err == nil {
+			closeIt(t, q)
+		}
+		return err
+	}
+	if err := open(&sequencer.Config{Layout: layout}); err != nil {
+		t.Errorf("in the last millisecond: %v", err)
+	}
+	at = at.Add(layout.Unit())
+	for what, c := range map[string]*sequencer.Config{"its own": {}, "the same": {Layout: layout}} {
+		if err := open(c); !errors.Is(err, firn.ErrTimeOver) {
+			t.Errorf("with %s settings, after the last millisecond: %v, want firn.ErrTimeOver", what, err)
+		}
+	}
+	s = new(memstore.Store)
+	if err := open(&sequencer.Config{Layout: layout}); !errors.Is(err, firn.ErrTimeOver) {
+		t.Errorf("a new one: %v, want firn.ErrTimeOver", err)
+	}
+	_ = s.List(t.Context(), "", func(key string, _ []byte) bool {
+		t.Errorf("it has written %s", key)
+		return true
+	})
+}
+
 // slowStore is a store with delayed answers.
 type slowStore struct {
 	grant.Store
@@ -68,39 +101,6 @@ func TestOpenRetried(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestOpenEnded: no member opens a sequencer whose layout has no time left, and
-// none claims a node ID of it.
-func TestOpenEnded(t *testing.T) {
-	s := new(memstore.Store)
-	layout := firn.MustParseLayout("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z")
-	at := layout.Last()
-	open := func(c *sequencer.Config) error {
-		c.Now = func() time.Time { return at }
-		q, err := sequencer.Open(t.Context(), s, "orders", c)
-		if err == nil {
-			closeIt(t, q)
-		}
-		return err
-	}
-	if err := open(&sequencer.Config{Layout: layout}); err != nil {
-		t.Errorf("in the last millisecond: %v", err)
-	}
-	at = at.Add(layout.Unit())
-	for what, c := range map[string]*sequencer.Config{"its own": {}, "the same": {Layout: layout}} {
-		if err := open(c); !errors.Is(err, firn.ErrTimeOver) {
-			t.Errorf("with %s settings, after the last millisecond: %v, want firn.ErrTimeOver", what, err)
-		}
-	}
-	s = new(memstore.Store)
-	if err := open(&sequencer.Config{Layout: layout}); !errors.Is(err, firn.ErrTimeOver) {
-		t.Errorf("a new one: %v, want firn.ErrTimeOver", err)
-	}
-	_ = s.List(t.Context(), "", func(key string, _ []byte) bool {
-		t.Errorf("it has written %s", key)
-		return true
-	})
 }
 
 // Prefix and LowBits are those of a new sequencer; an existing one must have

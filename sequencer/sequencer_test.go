@@ -5,13 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,11 +224,7 @@ func TestLife(t *testing.T) {
 func TestRecreateAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		var all ids
-		times := 5
-		if testing.Short() {
-			times = 2
-		}
-		for range times {
+		for range 2 {
 			create(t, s, layout, 0)
 			q := open(t, s, &sequencer.Config{Layout: layout, Nodes: &grant.Range{Lo: 3, Hi: 3}, WaitForNode: true})
 			all.add(t, next(t, q, 4096*500)...) // half a second ahead
@@ -325,88 +316,6 @@ func (s *brokenStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestOutage: an outage shorter than the rest of the window is not noticed; a
-// longer one causes an error that reports it, until the store is back.
-func TestOutage(t *testing.T) {
-	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &brokenStore{Store: mem}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
-		var made []firn.ID
-		use := func(d time.Duration) (failed int) {
-			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				id, err := q.Next(ctx)
-				cancel()
-				switch {
-				case err == nil:
-					made = append(made, id)
-				case !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, errCut) || !errors.Is(err, context.DeadlineExceeded):
-					t.Fatalf("Next = %v, want one that names the store's trouble", err)
-				default:
-					failed++
-				}
-			}
-			return failed
-		}
-		if n := use(2 * time.Minute); n != 0 {
-			t.Errorf("%d calls failed while all was well", n)
-		}
-		s.set(true)
-		if n := use(30 * time.Second); n != 0 {
-			t.Errorf("%d calls failed in an outage shorter than the window", n)
-		}
-		s.set(false)
-		if n := use(time.Minute); n != 0 {
-			t.Errorf("%d calls failed after the outage", n)
-		}
-		s.set(true)
-		if n := use(5 * time.Minute); n < 1000 {
-			t.Errorf("%d calls failed in an outage of five windows", n)
-		}
-		s.set(false)
-		use(15 * time.Second) // it retries every few seconds
-		if n := use(time.Minute); n != 0 {
-			t.Errorf("%d calls failed after the long outage", n)
-		}
-		new(ids).add(t, made...)
-		if got := q.Stats().Keeper; got.Acquired != 1 || got.Unknown == 0 {
-			t.Errorf("statistics %+v: the number was never lost, and some results were unknown", got)
-		}
-
-		// Closing while the store is unreachable ends, and the error explains
-		// the consequence.
-		s.set(true)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := q.Close(ctx); err == nil {
-			t.Error("Close without a store is fine, want an error")
-		} else {
-			t.Log(err)
-		}
-	})
-}
-
-// TestIdle: an unused window is not renewed, and the next ID opens it again.
-func TestIdle(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		q := open(t, s, nil)
-		defer closeIt(t, q)
-		first := next(t, q, 1)
-		time.Sleep(24 * time.Hour)
-		before := q.Stats().Keeper
-		if before.Renewed > 2 {
-			t.Errorf("a day of rest took %d renewals", before.Renewed)
-		}
-		second := next(t, q, 1)
-		if second[0] <= first[0] {
-			t.Errorf("%v after %v", second[0], first[0])
-		}
-		if got := q.Stats().Keeper; got.Acquired != 1 {
-			t.Errorf("it acquired another node ID: %+v", got)
-		}
-	})
-}
-
 // TestTooLarge: a batch that fits no window is an error at
 // once, even if no window is open, and nothing is taken.
 func TestTooLarge(t *testing.T) {
@@ -455,173 +364,6 @@ func TestTooLarge(t *testing.T) {
 		defer cancel()
 		if _, err := q.NextBatch(ctx, largest-8); !errors.Is(err, firn.ErrBatchTooLarge) {
 			t.Errorf("%d IDs, two seconds later: %v", largest-8, err)
-		}
-	})
-}
-
-// TestConcurrent: many goroutines and all methods, with one goroutine that
-// attaches and detaches.
-func TestConcurrent(t *testing.T) {
-	s := new(memstore.Store)
-	q := open(t, s, nil)
-	var all ids
-	var callers sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	var made atomic.Int64 // calls that returned IDs
-	for i := range 12 {
-		callers.Go(func() {
-			var mine []firn.ID
-			for n := 0; n < 300; {
-				changed := q.Changed()
-				var err error
-				switch i % 4 {
-				case 0:
-					var id firn.ID
-					if id, err = q.Next(ctx); err == nil {
-						mine = append(mine, id)
-					}
-				case 1:
-					var id firn.ID
-					if id, err = q.TryNext(); err == nil {
-						mine = append(mine, id)
-					}
-				case 2:
-					dst := make([]firn.ID, 50)
-					if err = q.Fill(ctx, dst); err == nil {
-						mine = append(mine, dst...)
-					}
-				case 3:
-					var b firn.Batch
-					if b, err = q.NextBatch(ctx, 70); err == nil {
-						mine = append(mine, slices.Collect(b.All())...)
-					}
-				}
-				q.State()
-				q.Stats()
-				switch {
-				case err == nil:
-					made.Add(1)
-					n++
-				case errors.Is(err, grant.ErrDetached):
-					<-changed
-				default:
-					runtime.Gosched() // TryNext when it would have to wait
-				}
-			}
-			all.add(t, mine...)
-		})
-	}
-	var changer sync.WaitGroup
-	changer.Go(func() {
-		for ctx.Err() == nil {
-			_ = q.Detach(ctx)
-			_ = q.Attach(ctx)
-			for before := made.Load(); ctx.Err() == nil && made.Load() == before; {
-				runtime.Gosched()
-			}
-		}
-	})
-	callers.Wait()
-	stop()
-	changer.Wait()
-	closeIt(t, q)
-}
-
-// TestFleet: a hundred processes that open, close, detach and crash for hours,
-// while their sequencer is detached, destroyed and created again.
-func TestFleet(t *testing.T) {
-	hours := 4
-	switch {
-	case os.Getenv("FIRN_SOAK") != "":
-		hours = 30 * 24
-	case os.Getenv("FIRN_ALL") != "":
-		hours = 12
-	case testing.Short():
-		hours = 2
-	}
-	synctest.Test(t, func(t *testing.T) {
-		mem := new(memstore.Store)
-		ctx := t.Context()
-		nodes := firn.MustParseLayout("snowcast,nodes=128,epoch=0")
-		config := &sequencer.Config{Layout: nodes, WaitForNode: true, Window: 10 * time.Minute}
-		var all ids
-		var counts struct {
-			sync.Mutex
-			opened, crashed, detached, renewed uint64
-		}
-		end := time.Now().Add(time.Duration(hours) * time.Hour)
-		var fleet sync.WaitGroup
-		for i := range 100 {
-			fleet.Go(func() {
-				r := rand.New(rand.NewPCG(1, uint64(i)))
-				for time.Now().Before(end) {
-					s := &brokenStore{Store: mem}
-					q, err := sequencer.Open(ctx, s, "fleet", config)
-					if err != nil {
-						time.Sleep(time.Minute) // it is detached, or destroyed
-						continue
-					}
-					var mine []firn.ID
-					life := time.Now().Add(time.Duration(r.Int64N(int64(6 * time.Hour))))
-					for time.Now().Before(life) {
-						brief, cancel := context.WithTimeout(ctx, time.Minute)
-						if id, err := q.Next(brief); err == nil {
-							mine = append(mine, id)
-						}
-						cancel()
-						time.Sleep(time.Duration(r.Int64N(int64(4 * time.Minute))))
-						if r.IntN(200) == 0 {
-							_ = q.Detach(ctx)
-							time.Sleep(time.Minute)
-							_ = q.Attach(ctx)
-						}
-					}
-					stats := q.Stats().Keeper
-					counts.Lock()
-					counts.opened++
-					counts.renewed += stats.Renewed
-					counts.detached += stats.Released
-					counts.Unlock()
-					if r.IntN(3) == 0 {
-						counts.Lock()
-						counts.crashed++
-						counts.Unlock()
-						s.set(true) // like after a crash: nothing is given back
-					}
-					brief, cancel := context.WithTimeout(ctx, time.Second)
-					_ = q.Close(brief)
-					cancel()
-					all.add(t, mine...)
-				}
-			})
-		}
-		fleet.Go(func() {
-			r := rand.New(rand.NewPCG(2, 2))
-			slow := &grant.AdminOptions{Poll: 20 * time.Second}
-			for time.Now().Before(end) {
-				time.Sleep(time.Duration(1+r.Int64N(5)) * time.Hour)
-				if r.IntN(2) == 0 {
-					if _, err := grant.DetachAll(ctx, mem, "fleet", slow); err != nil {
-						t.Error(err)
-					}
-					if _, err := grant.AttachAll(ctx, mem, "fleet"); err != nil {
-						t.Error(err)
-					}
-				} else {
-					if _, err := grant.Destroy(ctx, mem, "fleet", slow); err != nil {
-						t.Error(err)
-					}
-					if _, err := grant.Create(ctx, mem, "fleet", grant.NewConfig(nodes, 10*time.Minute), time.Now()); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-		})
-		fleet.Wait()
-		t.Logf("report: synctest: 100 processes, %d virtual hours, %d opened, %d of them crashed, %d numbers given back early, %d renewals, %d IDs, no duplicate",
-			hours, counts.opened, counts.crashed, counts.detached, counts.renewed, len(all.seen))
-		if counts.crashed == 0 || counts.detached == 0 || counts.renewed < uint64(80*hours) || len(all.seen) < 800*hours {
-			t.Error("that is not what was to be shown")
 		}
 	})
 }

@@ -3,7 +3,6 @@ package sequencer_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -132,25 +131,6 @@ func TestAskedAgain(t *testing.T) {
 	})
 }
 
-// TestTimeout: a request takes no longer than Config.Timeout allows.
-func TestTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &unwatchedStore{Store: mem}
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Timeout: 700 * time.Millisecond})
-		defer closeIt(t, q)
-		one(t, q)
-		s.hangs.Store(true)
-		time.Sleep(time.Hour)
-		_, _ = q.TryNext()
-		time.Sleep(time.Second)
-		if got := time.Duration(s.late.Load()); got != 700*time.Millisecond {
-			t.Errorf("a write may take %v", got)
-		}
-		s.hangs.Store(false)
-		time.Sleep(10 * time.Second)
-	})
-}
-
 // TestSwitchInUse: a member that loses its node ID and takes another one while
 // it makes IDs continues above them, and counts them all.
 func TestSwitchInUse(t *testing.T) {
@@ -200,115 +180,40 @@ func TestSwitchInUse(t *testing.T) {
 	})
 }
 
-// TestAttachWhileHeld: Attach succeeds while a node ID is held, even if
-// renewals fail; a member that has detached has none.
-func TestAttachWhileHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &lineageStore{Store: new(memstore.Store)}
-		s.is("one", 0, 0)
-		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Hour})
-		one(t, q)
-		s.is("another", 0, 0)
-		time.Sleep(time.Minute)
-		one(t, q)
-		if err := q.State().Err; !errors.Is(err, grant.ErrRolledBack) {
-			t.Errorf("the store went back, and State has %v", err)
-		}
-		if err := q.Attach(t.Context()); err != nil {
-			t.Errorf("Attach while a number is held: %v", err)
-		}
-		_ = q.Close(t.Context())
-	})
-	bubble(t, func(t *testing.T, s grant.Store) {
-		slow := &slowWriteStore{Store: s}
-		slow.delay.Store(int64(3 * time.Second))
-		q := open(t, slow, &sequencer.Config{Layout: layout, Detached: true})
-		defer closeIt(t, q)
-		brief, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := q.Attach(brief); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "nil") {
-			t.Errorf("Attach, and the store has not failed: %v", err)
-		}
-	})
-	bubble(t, func(t *testing.T, s grant.Store) {
-		q := open(t, s, nil)
-		defer closeIt(t, q)
-		if err := q.Detach(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := q.State(); got != (sequencer.State{}) {
-			t.Errorf("detached, it is %+v", got)
-		}
-	})
+// A clockStore returns the time.
+type clockStore struct{ memstore.Store }
+
+func (*clockStore) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now(), time.Millisecond, nil
 }
 
-// TestClockBehindIsRefused: a process whose clock is far behind those of others
+// TestWrongClockIsRefused: a process whose clock is far behind or ahead
 // acquires no node ID, unless that is allowed.
-func TestClockBehindIsRefused(t *testing.T) {
-	for _, allowed := range []bool{false, true} {
-		bubble(t, func(t *testing.T, s grant.Store) {
+func TestWrongClockIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		off           time.Duration
+		behind, ahead bool // allowed
+		want          error
+	}{
+		{-time.Minute, false, true, grant.ErrClockBehind},
+		{-time.Minute, true, false, nil},
+		{time.Hour, true, false, grant.ErrClockAhead},
+		{time.Hour, false, true, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := new(clockStore)
 			few := firn.MustParseLayout("bits=time:48.node:2.seq:8,unit=1ms,epoch=0")
 			q := open(t, s, &sequencer.Config{Layout: few, Window: time.Minute})
 			defer closeIt(t, q)
 			one(t, q)
-			late := &sequencer.Config{Now: func() time.Time { return time.Now().Add(-time.Minute) }, AllowClockBehind: allowed}
-			p, err := sequencer.Open(t.Context(), s, "orders", late)
-			if allowed && err != nil || !allowed && !errors.Is(err, grant.ErrClockBehind) {
-				t.Errorf("allowed %t: %v", allowed, err)
+			wrong := &sequencer.Config{Now: func() time.Time { return time.Now().Add(test.off) }, AllowClockBehind: test.behind, AllowClockAhead: test.ahead}
+			p, err := sequencer.Open(t.Context(), s, "orders", wrong)
+			if !errors.Is(err, test.want) {
+				t.Errorf("%v: %v, want %v", test.off, err, test.want)
 			}
 			if p != nil {
 				closeIt(t, p)
 			}
 		})
 	}
-}
-
-// A hastyStore lets another process create the sequencer just before this one
-// does.
-type hastyStore struct {
-	grant.Store
-	create func()
-	writes int
-	fail   bool // the first read
-}
-
-func (s *hastyStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if s.fail {
-		s.fail = false
-		return nil, errCut
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *hastyStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	s.writes++
-	if create := s.create; create != nil {
-		s.create = nil
-		create()
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
-
-// TestCreatedMeanwhile: a sequencer that another process creates at the same
-// time is used with its settings, if this one has not asked for anything else.
-func TestCreatedMeanwhile(t *testing.T) {
-	for _, window := range []time.Duration{0, 2 * time.Minute, 3 * time.Minute} {
-		bubble(t, func(t *testing.T, mem grant.Store) {
-			s := &hastyStore{Store: mem, create: func() { create(t, mem, layout, 2*time.Minute) }}
-			q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout, Window: window})
-			if err != nil {
-				t.Fatalf("window %v: %v", window, err)
-			}
-			defer closeIt(t, q)
-			if got := q.Config().Window; got != 2*time.Minute {
-				t.Errorf("it has windows of %v", got)
-			}
-		})
-	}
-	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &hastyStore{Store: mem, fail: true}
-		if _, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, errCut) || s.writes > 0 {
-			t.Errorf("a store that fails once: %v after %d writes", err, s.writes)
-		}
-	})
 }

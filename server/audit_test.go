@@ -19,11 +19,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestAudit: each change of a sequencer gives one line that names the client,
@@ -36,14 +34,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := new(lockedBuffer)
-	s, err := New(Config{Store: new(memstore.Store), Tokens: file, Log: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := nettest.Listen(t)
-	go s.Serve(Listener{Listener: l})
-	t.Cleanup(func() { _ = s.Shutdown(t.Context()) })
-	address := l.Addr().String()
+	_, address := served(t, Config{Tokens: file, Log: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
 
 	web := func(method, path string) {
 		t.Helper()
@@ -166,14 +157,8 @@ func (b *lockedBuffer) String() string {
 // TestAuditWithoutTokens: without authentication, the line has the address.
 func TestAuditWithoutTokens(t *testing.T) {
 	log := new(lockedBuffer)
-	s, err := New(Config{Store: new(memstore.Store), Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := nettest.Listen(t)
-	go s.Serve(Listener{Listener: l})
-	t.Cleanup(func() { _ = s.Shutdown(t.Context()) })
-	resp, err := http.Post("http://"+l.Addr().String()+"/v1/sequencers/orders/next", "", nil)
+	_, address := served(t, Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	resp, err := http.Post("http://"+address+"/v1/sequencers/orders/next", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

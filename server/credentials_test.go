@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -44,18 +43,8 @@ func guarded(t *testing.T, tokens string, f func(*TLS)) (*Server, string, *tls.C
 			t.Fatal(err)
 		}
 	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := nettest.Listen(t)
-	go s.Serve(Listener{Listener: l})
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = s.Shutdown(ctx)
-	})
-	return s, l.Addr().String(), client, dir
+	s, address := served(t, c)
+	return s, address, client, dir
 }
 
 // asking returns the ways to ask for an ID or for what an administrator sees,

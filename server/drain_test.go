@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestDrainLosesNothing: clients behind a balancer, which heeds /readyz for new
@@ -23,18 +22,8 @@ import (
 // and gRPC, although all of them keep their connections.
 func TestDrainLosesNothing(t *testing.T) {
 	const clients = 20
-	begin := func() (*Server, string) {
-		s, err := New(Config{Static: new(Static)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := nettest.Listen(t)
-		go s.Serve(Listener{Listener: l})
-		t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
-		return s, l.Addr().String()
-	}
-	first, firstAt := begin()
-	_, secondAt := begin()
+	first, firstAt := served(t, Config{Static: new(Static)})
+	_, secondAt := served(t, Config{Static: new(Static)})
 	var connecting sync.RWMutex // read-locked between a check and its connection
 	balance := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		connecting.RLock()

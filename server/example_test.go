@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/stores"
@@ -66,23 +65,4 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output: 200 OK 2 commas
-}
-
-// Every setting of a server: TLS, tokens, templates and limits.
-func ExampleConfig() {
-	ahead := 2 * time.Second
-	_ = server.Config{
-		Static: &server.Static{Layout: firn.Default(), Node: 17, Options: &firn.Options{MaxAhead: ahead}},
-		TLS:    &server.TLS{Cert: "server.crt", Key: "server.key", ClientCA: "clients.crt", Require: true},
-		Tokens: "tokens.yaml",
-		Limits: server.Limits{Count: 1000, Body: 4096, Idle: time.Minute},
-	}
-	_ = server.Config{
-		ForwardTo:    []string{"https://a:3476", "https://b:3476"},
-		ForwardToken: "token",
-		Template: func(name string) (server.Template, error) {
-			return server.Template{Existing: true, MaxAhead: &ahead, Nodes: &grant.Range{Hi: 511}}, nil
-		},
-	}
-	_ = server.Listener{Only: []server.Protocol{server.HTTP, server.RESP}}
 }

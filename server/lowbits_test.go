@@ -81,7 +81,7 @@ func TestLowBits(t *testing.T) {
 				c := Config{Store: new(memstore.Store)}
 				c.Sequencers.Layout, c.Sequencers.LowBits = firn.Default(), 4
 				c.Sequencers.Now = func() time.Time { return time.UnixMilli(clock.Load()) }
-				_, address := attacked(t, c)
+				_, address := served(t, c)
 				take := connect(t, address)
 				var count [16]float64
 				for range rounds {

@@ -54,7 +54,7 @@ func TestOutcomes(t *testing.T) {
 		t.Helper()
 		c := Config{Store: store, Limit: 10 * time.Second}
 		c.Sequencers.Layout, c.Sequencers.Window = firn.Default(), time.Minute
-		s, address := attacked(t, c)
+		s, address := served(t, c)
 		f(t, address)
 		counted := ""
 		for deadline := time.Now().Add(20 * time.Second); counted != want; time.Sleep(time.Millisecond) {

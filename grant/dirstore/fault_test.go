@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,6 +39,27 @@ func wantValue(t *testing.T, w *simWorld, key, want string) {
 	if got, err := s.Get(t.Context(), key); string(got) != want || err != nil {
 		t.Errorf("Get(%q) = %q, %v, want %q", key, got, err, want)
 	}
+}
+
+// mustCAS writes, and ends the test if that fails.
+func mustCAS(t testing.TB, s *store, key, old, next string) {
+	t.Helper()
+	if ok, err := s.CAS(t.Context(), key, []byte(old), []byte(next)); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+}
+
+// locked takes a lock.
+func locked(t *testing.T, d disk, name string) lock {
+	t.Helper()
+	l, err := d.lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := l.try(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	return l
 }
 
 // TestFaults makes each call of a CAS fail, with each of a few errors. If the
@@ -120,34 +140,6 @@ func TestFaults(t *testing.T) {
 	t.Logf("report: %d faults of single calls of a CAS", tested)
 }
 
-// A call that waits for a lock while the store fails gets an error.
-func TestFailedWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := storeWorld(map[string]string{"k": "A"})
-		s, _ := openWorld(t, w)
-		_, other := openWorld(t, w)
-		l, err := other.lock(lockPrefix + "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := l.try(); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		done := make(chan error)
-		for range 3 {
-			go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
-		}
-		time.Sleep(time.Second)
-		_ = s.fail(errSimulated)
-		l.release()
-		for range 3 {
-			if err := <-done; !errors.Is(err, ErrFailed) || !errors.Is(err, grant.ErrNotSent) {
-				t.Errorf("CAS that waited = %v, want ErrFailed", err)
-			}
-		}
-	})
-}
-
 // A call waits for a lock as long as its context allows, with one goroutine of
 // the process at a time, and Close ends the wait.
 func TestWaiting(t *testing.T) {
@@ -155,19 +147,13 @@ func TestWaiting(t *testing.T) {
 		w := storeWorld(map[string]string{"k": "A"})
 		s, d := openWorld(t, w)
 		_, other := openWorld(t, w)
-		l, err := other.lock(lockPrefix + "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ok, err := l.try(); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		locked(t, other, lockPrefix+"k")
 		tries := 0
 		d.trace = func(string) { tries++ }
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		_, err = s.CAS(ctx, "k", []byte("A"), []byte("B"))
+		_, err := s.CAS(ctx, "k", []byte("A"), []byte("B"))
 		if took := time.Since(begin); took < 10*time.Second || took > 10*time.Second+time.Millisecond {
 			t.Errorf("CAS with a context of 10 s took %v", took)
 		}
@@ -201,125 +187,6 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("the queue has %d lines left", len(s.queue.lines))
 		}
 	})
-}
-
-// A reader that sees a record which is not durable waits for its writer.
-func TestReaderWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := storeWorld(map[string]string{"k": "A"})
-		writer, d := openWorld(t, w)
-		reader, _ := openWorld(t, w)
-		hold := make(chan struct{})
-		d.trace = func(call string) {
-			if call == "sync directory" {
-				<-hold
-			}
-		}
-		go func() {
-			if ok, err := writer.CAS(t.Context(), "k", []byte("A"), []byte("B")); !ok || err != nil {
-				t.Error(ok, err)
-			}
-		}()
-		time.Sleep(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if v, err := reader.Get(ctx, "k"); v != nil || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Get of a record that is not durable = %q, %v, want DeadlineExceeded", v, err)
-		}
-		if v, err := reader.GetMany(t.Context(), []string{"k"}); err != nil || string(v[0]) != "B" {
-			t.Errorf("GetMany = %q, %v, want B: it does not wait", v, err)
-		}
-		got := make(chan string)
-		go func() {
-			v, err := reader.Get(t.Context(), "k")
-			if err != nil {
-				t.Error(err)
-			}
-			got <- string(v)
-		}()
-		time.Sleep(time.Second)
-		select {
-		case v := <-got:
-			t.Errorf("Get = %q before it is durable", v)
-		default:
-		}
-		close(hold)
-		if v := <-got; v != "B" {
-			t.Errorf("Get = %q, want B", v)
-		}
-	})
-}
-
-// Temporary files of dead processes are removed when the store is opened; that
-// of a process that is writing stays.
-func TestSweep(t *testing.T) {
-	w := storeWorld(map[string]string{"k": "A"})
-	_, other := openWorld(t, w)
-	for _, name := range []string{"tmp+k", "tmp+v1+orders", "tmp+!z", tempPrefix} {
-		w.put(name, &simInode{data: []byte("half a rec")})
-	}
-	l, err := other.lock(lockPrefix + "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := l.try(); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	s, d := openWorld(t, w)
-	names, err := d.names()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var temps []string
-	for _, name := range names {
-		if strings.HasPrefix(name, tempPrefix) {
-			temps = append(temps, name)
-		}
-	}
-	if want := []string{"tmp+k"}; !slices.Equal(temps, want) {
-		t.Errorf("after opening there are %q, want %q", temps, want)
-	}
-	l.release()
-	if ok, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); !ok || err != nil {
-		t.Errorf("CAS over a temporary file that was left = %v, %v, want true", ok, err)
-	}
-	if w.see("tmp+k") != nil {
-		t.Errorf("CAS leaves the temporary file")
-	}
-}
-
-// hiddenRecords is a file system that hides the names of records, as some do
-// for a moment while a record is replaced.
-type hiddenRecords struct{ disk }
-
-func (d hiddenRecords) names() ([]string, error) {
-	names, err := d.disk.names()
-	return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, recordPrefix) }), err
-}
-
-func TestListNeedsLocksOnly(t *testing.T) {
-	s, d := openWorld(t, storeWorld(nil))
-	keys := []string{"A", "a", strings.Repeat("long", 50), "v1/orders/n/00042"}
-	for _, key := range keys {
-		if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-	}
-	// A key for which a CAS was refused has a lock but no record.
-	if ok, err := s.CAS(t.Context(), "nothing", []byte("x"), []byte("1")); ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if ok, err := s.CAS(t.Context(), strings.Repeat("nothing", 30), []byte("x"), []byte("1")); ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	s.disk = hiddenRecords{d}
-	var got []string
-	if err := s.List(t.Context(), "", func(key string, _ []byte) bool { got = append(got, key); return true }); err != nil {
-		t.Error(err)
-	}
-	if !slices.Equal(got, keys) {
-		t.Errorf("List yields %q, want %q", got, keys)
-	}
 }
 
 // TestCreationCrashes lets the power fail at every call while a store is
@@ -358,9 +225,7 @@ func TestCreationCrashes(t *testing.T) {
 		t.Error(failed)
 	}
 	d.trace = nil
-	if ok, err := s.CAS(t.Context(), "k", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	mustCAS(t, s, "k", "", "1")
 	// Acknowledged values are in a store with its marker.
 	for _, state := range w.crashStates() {
 		s, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", false)
@@ -395,16 +260,32 @@ func TestOpenWhileAnotherOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, w := range []*simWorld{storeWorld(nil), newWorld(nil)} {
 			other := &simDisk{world: w}
-			l, err := other.lock(lockPrefix)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ok, err := l.try(); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			_, err = openDisk(&simDisk{world: w}, "simulated", true)
+			locked(t, other, lockPrefix)
+			_, err := openDisk(&simDisk{world: w}, "simulated", true)
 			if there := w.see(markerName) != nil; there != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("open while another process holds the marker's lock = %v, the store is there: %v", err, there)
+			}
+		}
+	})
+}
+
+// A call that waits for a lock while the store fails gets an error.
+func TestFailedWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := storeWorld(map[string]string{"k": "A"})
+		s, _ := openWorld(t, w)
+		_, other := openWorld(t, w)
+		l := locked(t, other, lockPrefix+"k")
+		done := make(chan error)
+		for range 3 {
+			go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
+		}
+		time.Sleep(time.Second)
+		_ = s.fail(errSimulated)
+		l.release()
+		for range 3 {
+			if err := <-done; !errors.Is(err, ErrFailed) || !errors.Is(err, grant.ErrNotSent) {
+				t.Errorf("CAS that waited = %v, want ErrFailed", err)
 			}
 		}
 	})

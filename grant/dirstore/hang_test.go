@@ -36,9 +36,7 @@ func callsOfCAS(t *testing.T) (calls []string) {
 	t.Helper()
 	s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
 	d.trace = func(call string) { calls = append(calls, call) }
-	if ok, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	mustCAS(t, s, "k", "A", "B")
 	return calls
 }
 
@@ -145,41 +143,3 @@ func TestHangOfReads(t *testing.T) {
 		})
 	}
 }
-
-// TestCloseOfHang closes a store whose disk does not answer. The directory is
-// closed when it does.
-func TestCloseOfHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := storeWorld(map[string]string{"k": "A"})
-		s, d := openWorld(t, w)
-		closed := 0
-		s.disk = closeCounter{d, &closed}
-		h := newHang(func(call string) bool { return strings.HasPrefix(call, "rename ") })
-		defer h.end()
-		d.trace = h.trace
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if ok, err := s.CAS(ctx, "k", []byte("A"), []byte("B")); ok || err == nil || errors.Is(err, grant.ErrNotSent) {
-			t.Errorf("CAS = %v, %v, want an unknown result", ok, err)
-		}
-		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "has not answered") {
-			t.Errorf("Close = %v, want that the disk has not answered", err)
-		}
-		if closed != 0 {
-			t.Error("the directory is closed while a call uses it")
-		}
-		h.end()
-		synctest.Wait()
-		if closed != 1 {
-			t.Errorf("the directory was closed %d times, want 1", closed)
-		}
-		wantValue(t, w, "k", "B")
-	})
-}
-
-type closeCounter struct {
-	disk
-	closed *int
-}
-
-func (c closeCounter) close() error { *c.closed++; return c.disk.close() }

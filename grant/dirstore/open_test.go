@@ -4,9 +4,7 @@ package dirstore
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -121,9 +119,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "some", "where", "store")
 	s := open(t, path)
-	if ok, err := s.CAS(t.Context(), "v1/orders/n/00042", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	mustCAS(t, s, "v1/orders/n/00042", "", "1")
 	want := []string{"/firn-store", "/lock+", "/lock+v1+orders+n+00042", "/rec+v1+orders+n+00042"}
 	if got := tree(t, path); filepath.Separator == '/' && !slices.Equal(got, want) {
 		t.Errorf("the store has the files %q, want %q", got, want)
@@ -166,32 +162,6 @@ func stat(t *testing.T, path string) fs.FileInfo {
 	return info
 }
 
-// If many processes create one store at once, all of them get it.
-func TestCreateAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "store")
-	const n = 16
-	errs := make(chan error)
-	for i := range n {
-		go func() {
-			s, err := openStore(path, forTests())
-			if err == nil {
-				_, err = s.CAS(context.Background(), fmt.Sprintf("k/%d", i), nil, []byte("1"))
-				err = errors.Join(err, s.Close())
-			}
-			errs <- err
-		}()
-	}
-	for range n {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
-	}
-	found := 0
-	if err := open(t, path).List(t.Context(), "k/", func(string, []byte) bool { found++; return true }); err != nil || found != n {
-		t.Errorf("List yields %d keys, %v, want %d", found, err, n)
-	}
-}
-
 // TestDamaged has files that do not contain what was written. Each causes an
 // error that names the file, for every call that needs it, and is left
 // unchanged.
@@ -213,9 +183,7 @@ func TestDamaged(t *testing.T) {
 			s := open(t, dir)
 			ctx := t.Context()
 			for _, key := range []string{"v1/a", "v1/z"} {
-				if ok, err := s.CAS(ctx, key, nil, []byte("value")); !ok || err != nil {
-					t.Fatal(ok, err)
-				}
+				mustCAS(t, s, key, "", "value")
 			}
 			path := filepath.Join(dir, "rec+v1+a")
 			write(t, path, test.content)
@@ -269,53 +237,6 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// List also detects a damaged record of a long key, although the record
-// contains the key.
-func TestDamagedLongKey(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	key := strings.Repeat("long/", 30) + "key"
-	if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	path := filepath.Join(dir, recordPrefix+fileName(key))
-	for _, content := range []string{"", string(encodeRecord(strings.Repeat("other/", 30)+"key", []byte("1")))} {
-		write(t, path, content)
-		if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); !errors.Is(err, errDamaged) {
-			t.Errorf("List = %v, want errDamaged", err)
-		}
-	}
-}
-
-// Files that do not belong to the store are left alone.
-func TestOtherFiles(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	others := []string{"README", "rec", "rec+", "rec+A", "rec+a~", "lock+a%", "rec+!", "x.tmp", "tmp", ".hidden", "rec++", "lock+a!1!1"}
-	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
-		others = slices.DeleteFunc(others, func(name string) bool { return name == "rec+A" }) // is rec+a
-	}
-	for _, name := range others {
-		write(t, filepath.Join(dir, name), "mine")
-	}
-	again := open(t, dir)
-	var keys []string
-	if err := again.List(t.Context(), "", func(key string, _ []byte) bool { keys = append(keys, key); return true }); err != nil {
-		t.Error(err)
-	}
-	if !slices.Equal(keys, []string{"a"}) {
-		t.Errorf("List yields %q, want a", keys)
-	}
-	for _, name := range others {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != "mine" || err != nil {
-			t.Errorf("%s is now %q, %v", name, got, err)
-		}
-	}
-}
-
 // A store whose directory is removed, or replaced by a copy, does not continue
 // in either.
 func TestDirectoryGoesAway(t *testing.T) {
@@ -324,9 +245,7 @@ func TestDirectoryGoesAway(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "store")
 	s := open(t, dir)
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	mustCAS(t, s, "a", "", "1")
 	want := func(when, what string) {
 		t.Helper()
 		_, getErr := s.Get(t.Context(), "a")
@@ -361,88 +280,4 @@ func TestDirectoryGoesAway(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS after it is back = %v, %v, want true", ok, err)
 	}
-}
-
-// A lock that was removed is created again. That is not safe while others hold
-// it, but later calls do not fail forever.
-func TestLockFileRemoved(t *testing.T) {
-	path := t.TempDir()
-	s := open(t, path)
-	for i := range 3 {
-		old := []byte(nil)
-		if i > 0 {
-			old = fmt.Append(nil, i-1)
-		}
-		if ok, err := s.CAS(t.Context(), "a", old, fmt.Append(nil, i)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		if err := os.Remove(filepath.Join(path, "lock+a")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// A lock file that was open when it was removed is not used as the lock.
-	d := s.disk.(*dir)
-	l, err := d.lock("lock+b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.release()
-	if runtime.GOOS == "windows" {
-		return // it cannot be removed while it is open
-	}
-	if err := os.Remove(filepath.Join(path, "lock+b")); err != nil {
-		t.Fatal(err)
-	}
-	if ok, err := l.try(); ok || err != nil {
-		t.Errorf("try of a lock whose file was removed = %v, %v, want false", ok, err)
-	}
-	if ok, err := l.try(); !ok || err != nil {
-		t.Errorf("try again = %v, %v, want true", ok, err)
-	}
-}
-
-func TestFileSystemCheck(t *testing.T) {
-	for _, test := range []struct {
-		f                 fileSystem
-		always, ifAllowed bool // whether it is accepted, and with AllowVolatile
-	}{
-		{fileSystem{"ext4", durable}, true, true},
-		{fileSystem{"overlayfs", volatile}, false, true},
-		{fileSystem{name: "nfs"}, false, false},
-	} {
-		for allow, ok := range map[bool]bool{false: test.always, true: test.ifAllowed} {
-			err := test.f.check("the-path", allow)
-			if ok != (err == nil) || !ok && (!errors.Is(err, ErrFileSystem) || !strings.Contains(err.Error(), "the-path is on "+test.f.name)) {
-				t.Errorf("%v with AllowVolatile = %v: %v", test.f, allow, err)
-			}
-		}
-	}
-}
-
-func ExampleOpen() {
-	dir, err := os.MkdirTemp("", "firn")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-
-	// A missing store is not created by accident.
-	_, err = openStore(filepath.Join(dir, "store"), &Options{AllowVolatile: true})
-	fmt.Println(errors.Is(err, ErrNoStore))
-
-	s, err := openStore(filepath.Join(dir, "store"), &Options{AllowVolatile: true, Create: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = s.Close() }()
-	ok, err := s.CAS(context.Background(), "v1/orders/n/00042", nil, []byte("mine"))
-	fmt.Println(ok, err)
-	ok, err = s.CAS(context.Background(), "v1/orders/n/00042", nil, []byte("mine too"))
-	fmt.Println(ok, err)
-	// Output:
-	// true
-	// true <nil>
-	// false <nil>
 }

@@ -100,9 +100,7 @@ func TestPermissions(t *testing.T) {
 			}
 			dir := filepath.Join(top, "store")
 			s := open(t, dir)
-			if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
+			mustCAS(t, s, "a", "", "1")
 			for _, name := range append(tree(t, dir), "") {
 				if err := os.Lchown(dir+name, owner, -1); err != nil {
 					t.Fatal(err)
@@ -150,9 +148,7 @@ func TestIrregularFiles(t *testing.T) {
 				t.Cleanup(func() { _ = os.RemoveAll(dir) })
 				s := open(t, dir)
 				for _, key := range []string{"a", "b"} {
-					if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
-						t.Fatal(ok, err)
-					}
+					mustCAS(t, s, key, "", "1")
 				}
 				_ = os.Remove(filepath.Join(dir, name))
 				if err := put(filepath.Join(dir, name)); err != nil {
@@ -190,95 +186,5 @@ func TestIrregularFiles(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestGroup has a directory that is writable for a group: then every file is,
-// too.
-func TestGroup(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "store")
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o770); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, path)
-	for i, old := range []string{"", "0"} {
-		if ok, err := s.CAS(t.Context(), "a", []byte(old), fmt.Append(nil, i)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-	}
-	for _, name := range tree(t, path) {
-		if mode := stat(t, path+name).Mode().Perm(); mode != 0o660 {
-			t.Errorf("%s has mode %o, want 660", name, mode)
-		}
-	}
-	// While it is not durable, its mode shows that.
-	d := s.disk.(*dir)
-	f, err := d.create("tmp+b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if mode := stat(t, path+"/tmp+b").Mode().Perm(); mode != 0o440 {
-		t.Errorf("a record that is written has mode %o, want 440", mode)
-	}
-}
-
-// TestUnsettledRecord finds a record left by a process that was killed between
-// the rename and the fsync: read-only. It is written again, once.
-func TestUnsettledRecord(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	path := filepath.Join(dir, "rec+a")
-	if err := os.Chmod(path, 0o400); err != nil {
-		t.Fatal(err)
-	}
-	before := stat(t, path)
-	if v, err := s.Get(t.Context(), "a"); string(v) != "1" || err != nil {
-		t.Errorf("Get = %q, %v, want 1", v, err)
-	}
-	after := stat(t, path)
-	if os.SameFile(before, after) || after.Mode().Perm() != 0o600 {
-		t.Errorf("the record has mode %o and was written anew: %v, want 600 and true", after.Mode().Perm(), !os.SameFile(before, after))
-	}
-	if v, err := s.Get(t.Context(), "a"); string(v) != "1" || err != nil || !os.SameFile(after, stat(t, path)) {
-		t.Errorf("Get = %q, %v, and it was written anew again: %v", v, err, !os.SameFile(after, stat(t, path)))
-	}
-}
-
-// TestRootForAnother: if root uses the directory of another user, for example
-// to fence it, that user keeps access to all files.
-func TestRootForAnother(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be root")
-	}
-	const owner = 65534 // of asNobody
-	top := t.TempDir()
-	dir := filepath.Join(top, "store")
-	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Mkdir(dir, 0o700), os.Chown(dir, owner, owner))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir) // makes the marker, and each of what is in a store
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	for _, name := range tree(t, dir) {
-		if st := stat(t, dir+name).Sys().(*syscall.Stat_t); st.Uid != owner || st.Gid != owner {
-			t.Errorf("%s belongs to user %d and group %d, want %d, as the directory does", name, st.Uid, st.Gid, owner)
-		}
-	}
-	if got := asNobody(t, "try", dir); got != "fine" {
-		t.Errorf("the directory's owner says %q", got)
-	}
-	if ok, err := s.CAS(t.Context(), "a", []byte("2"), []byte("3")); !ok || err != nil {
-		t.Errorf("CAS = %v, %v", ok, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -139,36 +138,5 @@ func TestTwoUsers(t *testing.T) {
 		if gid := info.Sys().(*syscall.Stat_t).Gid; info.Mode().Perm() != 0o660 || gid != sharedGroup {
 			t.Errorf("%s has mode %o and group %d, want 660 and %d", name, info.Mode().Perm(), gid, sharedGroup)
 		}
-	}
-}
-
-// TestUnsharedLock finds a lock left by a user who was killed before giving it
-// to the group. Others are rejected; the next process of that user shares it.
-func TestUnsharedLock(t *testing.T) {
-	dir := shared(t)
-	s := open(t, dir)
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	lock := filepath.Join(dir, lockPrefix+"a")
-	if err := errors.Join(os.Chown(lock, userA, sharedGroup), os.Chmod(lock, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		uid  uint32
-		want string
-	}{
-		{userB, "cas: false grant: not sent to the store"},
-		{userA, "fine"},
-		{userB, "cas: false <nil>"}, // it is 2 by now
-	} {
-		out, wait := asUser(t, test.uid, "try", dir)
-		wait()
-		if !strings.HasPrefix(out.String(), test.want) {
-			t.Errorf("user %d: %q, want %q", test.uid, out, test.want)
-		}
-	}
-	if mode := stat(t, lock).Mode().Perm(); mode != 0o660 {
-		t.Errorf("the lock has mode %o, want 660", mode)
 	}
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"testing"
 
@@ -63,21 +62,5 @@ func TestAnswerAllocs(t *testing.T) {
 				t.Errorf("%s, %+v: %v allocations for one ID and %v for 1000", layout, q, one, many)
 			}
 		}
-	}
-}
-
-// Once the client has gone, no more is written for it.
-func TestAnswerClientGone(t *testing.T) {
-	s, _ := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
-	seq, _ := s.Sequencer(context.Background(), "orders", nil)
-	w := &null{header: make(http.Header), err: errors.New("broken pipe")}
-	q := nextRequest{media: mediaJSON, count: service.MaxCount}
-	b, err := seq.Take(context.Background(), q.count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.answer(w, &b)
-	if w.writes != 1 {
-		t.Errorf("%d writes, want 1", w.writes)
 	}
 }
