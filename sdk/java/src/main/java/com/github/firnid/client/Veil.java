@@ -88,20 +88,20 @@ public final class Veil {
     }
 
     /**
-     * Is like {@link #veil(long)} for a UUID of version 7.
+     * Returns the veiled UUID, of version 8, of a UUID of version 7. There must be only one key.
      *
      * @param id the ID
-     * @return the veiled ID, a UUID of version 8
+     * @return the veiled ID
      */
     public UUID veil(UUID id) {
         return only().walk(id, false);
     }
 
     /**
-     * Is like {@link #unveil(long)} for a UUID of version 8.
+     * Returns the UUID of version 7 of a veiled one. There must be only one key.
      *
      * @param veiled the veiled ID
-     * @return the ID, a UUID of version 7
+     * @return the ID
      */
     public UUID unveil(UUID veiled) {
         return only().walk(veiled, true);
