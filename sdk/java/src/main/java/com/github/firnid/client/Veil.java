@@ -114,7 +114,7 @@ public final class Veil {
      * @return the text
      */
     public String format(long id) {
-        return begin() + TypedId.digits(0, newest().walk(id, false), 13);
+        return "v" + ciphers.lastKey() + "_" + TypedId.digits(0, newest().walk(id, false), 13);
     }
 
     /**
@@ -124,7 +124,7 @@ public final class Veil {
      * @return the text
      */
     public String format(UUID id) {
-        return begin() + TypedId.digits(newest().walk(id, false));
+        return "v" + ciphers.lastKey() + "_" + TypedId.digits(newest().walk(id, false));
     }
 
     /**
@@ -157,10 +157,6 @@ public final class Veil {
 
     private Ff1 newest() {
         return ciphers.lastEntry().getValue();
-    }
-
-    private String begin() {
-        return "v" + ciphers.lastKey() + "_";
     }
 
     /** Returns the cipher that a text names. */
