@@ -233,6 +233,12 @@ final class Prefetch {
                 if (!closed) {
                     ready = b;
                     tick();
+                    if (block.counted) { // calls wait: fetch the next one before they have woken up
+                        ready = null;
+                        b.begun = core.clock.nanos();
+                        block = b;
+                        start();
+                    }
                 }
             } else {
                 // Fetch again when half of the rest is used, and so on.
