@@ -1,4 +1,3 @@
-import com.github.firnid.client.AnswerException;
 import com.github.firnid.client.Client;
 import com.github.firnid.client.FirnException;
 import com.github.firnid.client.Sequencer;
@@ -26,7 +25,7 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * The driver of the conformance suite in server/internal/test/conformance, which documents the commands.
  *
- * <pre>java -cp firn-client.jar Driver.java --servers A,B --sequencer NAME [--token-file F] [--ca FILE]</pre>
+ * <pre>java -cp firn-client.jar Driver.java --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide]</pre>
  */
 final class Driver {
     /** What sequencers of both widths have in common; an ID is a Long or a UUID. */
@@ -37,27 +36,27 @@ final class Driver {
     }
 
     private final Client client;
-    private final String name;
-    private Source source;
+    private final Source source;
 
     private Driver(String[] args) {
         Client.Builder b = Client.builder();
-        String sequencer = "";
+        String name = "";
+        boolean wide = false;
         for (int i = 0; i < args.length; i++) {
             switch (args[i]) {
                 case "--servers" -> b.servers(List.of(args[++i].split(",")));
-                case "--sequencer" -> sequencer = args[++i];
+                case "--sequencer" -> name = args[++i];
                 case "--token-file" -> {
                     Path file = Path.of(args[++i]);
                     b.token(() -> read(file));
                 }
                 case "--ca" -> b.ca(Path.of(args[++i]));
+                case "--wide" -> wide = true;
                 default -> throw new IllegalArgumentException("unknown argument " + args[i]);
             }
         }
         client = b.build();
-        name = sequencer;
-        source = narrow(client.sequencer(name));
+        source = wide ? wide(client.sequencer128(name)) : narrow(client.sequencer(name));
     }
 
     private static String read(Path file) {
@@ -103,25 +102,14 @@ final class Driver {
             String answer;
             try {
                 answer = d.answer(line.strip().split("\\s+"));
-            } catch (AnswerException e) {
-                if (e.getMessage().contains("use the method sequencer128")) {
-                    d.source = wide(d.client.sequencer128(d.name));
-                    answer = d.answer(line.strip().split("\\s+"));
-                } else {
-                    answer = error(e);
-                }
             } catch (Exception e) {
-                answer = error(e);
+                answer = "error " + e.getClass().getSimpleName() + " " + String.valueOf(e.getMessage()).replaceAll("\\R", " ");
             }
             System.out.println(answer);
             if (line.strip().equals("close")) {
                 return;
             }
         }
-    }
-
-    private static String error(Exception e) {
-        return "error " + e.getClass().getSimpleName() + " " + String.valueOf(e.getMessage()).replaceAll("\\R", " ");
     }
 
     private String answer(String[] command) throws Exception {

@@ -1,6 +1,6 @@
 """Lets the conformance tests drive this client; they start the servers.
 
-driver.py --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--aio]
+driver.py --servers A,B --sequencer NAME [--token-file F] [--ca FILE] [--wide] [--aio]
 
 Reads a command a line, and answers each with a line: ok …, skip or error.
 """
@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--sequencer", required=True)
     parser.add_argument("--token-file")
     parser.add_argument("--ca")
+    parser.add_argument("--wide", action="store_true")  # the client finds out by itself
     parser.add_argument("--aio", action="store_true")
     args = parser.parse_args()
     token: Callable[[], str] | None = None

@@ -4,7 +4,7 @@
 // Each package in sdk/ supplies a driver, a program that reads one command a
 // line and answers each with one line:
 //
-//	driver --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE]
+//	driver --servers URL,URL --sequencer NAME [--token-file FILE] [--ca FILE] [--wide]
 //
 //	next N           ok ID…       N calls of next, one after the other
 //	take N           ok ID…       a batch from a server
@@ -16,5 +16,6 @@
 //	close            ok           and the driver ends
 //
 // A failure is answered with error CLASS MESSAGE. The token file is read for
-// each request, and the file of authorities for each connection.
+// each request, and the file of authorities for each connection. With --wide,
+// IDs have 128 bits and are written as UUIDs.
 package conformance

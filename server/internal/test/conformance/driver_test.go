@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -298,10 +299,12 @@ func TestMain(m *testing.M) {
 // drive is the driver of the Go client.
 func drive() int {
 	var servers, name, tokenFile, ca string
+	var wide bool
 	flag.StringVar(&servers, "servers", "", "")
 	flag.StringVar(&name, "sequencer", "", "")
 	flag.StringVar(&tokenFile, "token-file", "", "")
 	flag.StringVar(&ca, "ca", "", "")
+	flag.BoolVar(&wide, "wide", false, "")
 	flag.Parse()
 	config := client.Config{Servers: strings.Split(servers, ",")}
 	if tokenFile != "" {
@@ -326,7 +329,16 @@ func drive() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	s := c.Sequencer(name)
+	if wide {
+		serve(c, c.Sequencer128(name))
+	} else {
+		serve(c, c.Sequencer(name))
+	}
+	return 0
+}
+
+// serve runs the commands of the standard input.
+func serve[I wireID[I]](c *client.Client, s *client.SequencerOf[I]) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		words := strings.Fields(lines.Text())
 		answer, err := obey(c, s, words)
@@ -338,11 +350,17 @@ func drive() int {
 			break
 		}
 	}
-	return 0
+}
+
+// A wireID is an ID of either width that can be written.
+type wireID[I any] interface {
+	firn.AnyID[I]
+	fmt.Stringer
+	encoding.BinaryAppender
 }
 
 // obey runs one command.
-func obey(c *client.Client, s *client.Sequencer, words []string) (string, error) {
+func obey[I wireID[I]](c *client.Client, s *client.SequencerOf[I], words []string) (string, error) {
 	ctx := context.Background()
 	number := func(i int) int {
 		n, _ := strconv.Atoi(words[i])
@@ -368,7 +386,7 @@ func obey(c *client.Client, s *client.Sequencer, words []string) (string, error)
 		return answer, err
 	case "burst":
 		n, threads := number(1), number(2)
-		data := make([]byte, 0, 8*n*threads)
+		var data []byte
 		var (
 			all     sync.WaitGroup
 			mu      sync.Mutex // guards the fields below, and data
@@ -389,7 +407,7 @@ func obey(c *client.Client, s *client.Sequencer, words []string) (string, error)
 						return
 					}
 					slowest = max(slowest, time.Since(start))
-					mine = binary.BigEndian.AppendUint64(mine, uint64(id))
+					mine, _ = id.AppendBinary(mine)
 				}
 				mu.Lock()
 				defer mu.Unlock()

@@ -183,6 +183,50 @@ func TestServersThatFail(t *testing.T) {
 	})
 }
 
+// Clients hand out IDs of 128 bits, also while a server fails.
+func TestWideIDs(t *testing.T) {
+	eachLanguage(t, func(t *testing.T, l language) {
+		l.command(t)
+		servers := startServers(t, 2, "http", "--layout", "uuidv7")
+		d := l.start(t, urls(servers), "--wide")
+		file := filepath.Join(t.TempDir(), "ids")
+		var all []firn.ID128
+		for _, command := range []string{"next 1000", "take 100"} {
+			var ids []firn.ID128
+			for text := range strings.FieldsSeq(d.ok("%s", command)) {
+				id, err := firn.ParseID128(text)
+				if err != nil || id.String() != text {
+					t.Fatalf("%s gave %s, want UUIDs: %v", command, text, err)
+				}
+				ids = append(ids, id)
+			}
+			if !slices.IsSortedFunc(ids, firn.ID128.Compare) {
+				t.Errorf("%s gave %v, which are not in order", command, ids)
+			}
+			all = append(all, ids...)
+		}
+		servers[0].kill()
+		d.ok("burst 5000 4 %s", file)
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range slices.Chunk(data, 16) {
+			all = append(all, firn.ID128(id))
+		}
+		if len(all) != 1000+100+4*5000 {
+			t.Errorf("%d IDs, want %d", len(all), 1000+100+4*5000)
+		}
+		slices.SortFunc(all, firn.ID128.Compare)
+		for i, id := range all {
+			if id[6]>>4 != 7 || i > 0 && id == all[i-1] {
+				t.Fatalf("the ID %v was handed out twice, or is not of version 7", id)
+			}
+		}
+		d.ok("close")
+	})
+}
+
 // All clients draw from one sequencer at once, and no ID comes twice. With
 // FIRN_ALL=1, these are 10 million.
 func TestAllTogether(t *testing.T) {

@@ -6,7 +6,7 @@ import java.util.concurrent.atomic.AtomicLong;
 final class Block {
     private static final long SEALED = Long.MAX_VALUE / 2;
 
-    final long[] ids; // one or two per ID
+    final Ids ids;
     final int size; // number of IDs
     final long nanos; // when they arrived
     final long millis;
@@ -23,9 +23,9 @@ final class Block {
     long begun; // when it came into use; guarded by the Prefetch
     boolean counted; // that it was used up; guarded by the Prefetch
 
-    Block(long[] ids, int size, Clock clock) {
+    Block(Ids ids, Clock clock) {
         this.ids = ids;
-        this.size = size;
+        this.size = ids.size;
         this.low = size / 2;
         this.nanos = clock.nanos();
         this.millis = clock.millis();

@@ -13,7 +13,6 @@ import java.util.concurrent.TimeUnit;
  */
 final class Call<T> {
     private final Remote remote;
-    private final Transport.Format<T> format;
     private final long start;
     private final long deadline;
     private final CompletableFuture<T> result = new CompletableFuture<>();
@@ -22,6 +21,7 @@ final class Call<T> {
     private final Roster.Tried tried;
     private final FirnException[] errors; // by server
     private final List<Future<?>> timers = new ArrayList<>();
+    private Transport.Format<T> format;
     private int count;
     private int timeouts;
     private boolean waiting; // for a server's pause to end
@@ -124,7 +124,9 @@ final class Call<T> {
     private void send(int i) {
         long sent = remote.core.clock.nanos();
         int n;
+        Transport.Format<T> f;
         synchronized (this) {
+            f = format;
             n = count = Math.min(count, remote.most);
         }
         // Leave half of the call's time for another server.
@@ -139,7 +141,7 @@ final class Call<T> {
                 advance();
             }
         });
-        CompletableFuture<T> request = remote.request(i, n, format);
+        CompletableFuture<T> request = remote.request(i, n, f);
         synchronized (this) {
             timers.add(timer);
             if (published) { // meanwhile
@@ -152,7 +154,7 @@ final class Call<T> {
             synchronized (this) {
                 timers.remove(timer);
                 tried.pending[i] = false;
-                more = settle(i, sent, n, answer, e) && !ended;
+                more = settle(i, sent, n, f, answer, e) && !ended;
             }
             if (more) {
                 advance();
@@ -162,7 +164,7 @@ final class Call<T> {
     }
 
     /** Records the result of a request, and returns whether to ask another server. */
-    private boolean settle(int i, long sent, int n, T answer, Throwable error) {
+    private boolean settle(int i, long sent, int n, Transport.Format<T> asked, T answer, Throwable error) {
         if (error == null) {
             remote.worked(i, sent, false);
             for (int j = 0; j < errors.length && !ended; j++) {
@@ -187,6 +189,9 @@ final class Call<T> {
         }
         if (e instanceof ServerException s && s.kind().equals("batch-too-large") && n > 1) {
             remote.most = Math.min(remote.most, n / 2);
+        } else if (e instanceof ServerException s && s.kind().equals("no-runs") && asked.fallback() != null) {
+            remote.noRuns();
+            format = asked.fallback();
         } else {
             tried.once[i] = true;
             if (isOfRequest(e)) {

@@ -40,7 +40,7 @@ final class Core {
                 .version(HttpClient.Version.HTTP_1_1)
                 .followRedirects(HttpClient.Redirect.NEVER)
                 .connectTimeout(options.timeout)
-                .executor(pool);
+                .executor(Runnable::run); // in its own thread: each change of threads costs more than parsing an answer
         if (options.tls != null) {
             b.sslContext(options.tls);
         }

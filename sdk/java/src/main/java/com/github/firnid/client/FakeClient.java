@@ -1,7 +1,6 @@
 package com.github.firnid.client;
 
 import java.time.Clock;
-import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -10,8 +9,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
 /**
@@ -78,17 +77,23 @@ public final class FakeClient extends Client {
         sequencers128.values().forEach(Fake128::close);
     }
 
-    /** Counts slots, which are the time and the sequence of an ID. */
-    private final class Slots {
-        final String name;
+    /** What fakes of both widths have in common. It counts slots, which are the time and the sequence of an ID. */
+    private abstract class Base {
+        private final String name;
+        private final Map<String, ?> all;
         private final AtomicLong last = new AtomicLong(-1);
         private volatile boolean closed;
 
-        Slots(String name) {
+        Base(String name, Map<String, ?> all) {
             this.name = name;
+            this.all = all;
         }
 
-        long next() {
+        public String name() {
+            return name;
+        }
+
+        long slot() {
             if (closed) {
                 throw new ClosedException("sequencer \"" + name + "\" is closed", null);
             }
@@ -101,35 +106,38 @@ public final class FakeClient extends Client {
             }
             return last.updateAndGet(slot -> Math.max(slot + 1, now << SEQ));
         }
-    }
 
-    private static <T> CompletableFuture<T> async(Supplier<T> call) {
-        try {
-            return CompletableFuture.completedFuture(call.get());
-        } catch (FirnException e) {
-            return CompletableFuture.failedFuture(e);
+        <T> CompletableFuture<T> async(Supplier<T> call) {
+            try {
+                return CompletableFuture.completedFuture(call.get());
+            } catch (FirnException e) {
+                return CompletableFuture.failedFuture(e);
+            }
+        }
+
+        /** Returns IDs as text; each format has a function that writes one. */
+        <T> List<String> text(Stream<T> ids, Map<String, Function<T, String>> formats, String format) {
+            Function<T, String> write = formats.get(format);
+            if (write == null) {
+                throw new UnsupportedOperationException("a fake does not write the format " + format);
+            }
+            return ids.map(write).toList();
+        }
+
+        public void close() {
+            closed = true;
+            all.remove(name, this);
         }
     }
 
-    private static UnsupportedOperationException format(String format) {
-        return new UnsupportedOperationException("a fake does not write the format " + format);
-    }
-
-    private final class Fake implements Sequencer {
-        private final Slots slots;
-
+    private final class Fake extends Base implements Sequencer {
         Fake(String name) {
-            slots = new Slots(name);
-        }
-
-        @Override
-        public String name() {
-            return slots.name;
+            super(name, sequencers);
         }
 
         @Override
         public long next() {
-            long slot = slots.next();
+            long slot = slot();
             return slot >>> SEQ << 22 | (long) node << SEQ | slot & (1 << SEQ) - 1;
         }
 
@@ -140,7 +148,7 @@ public final class FakeClient extends Client {
 
         @Override
         public long[] take(int count) {
-            return LongStream.generate(this).limit(Options.count(count)).toArray();
+            return stream().limit(Options.count(count)).toArray();
         }
 
         @Override
@@ -151,37 +159,19 @@ public final class FakeClient extends Client {
 
         @Override
         public List<String> takeText(int count, String format) {
-            return Arrays.stream(take(count))
-                    .mapToObj(id -> switch (format) {
-                        case "dec" -> Long.toString(id);
-                        case "hex" -> HexFormat.of().toHexDigits(id);
-                        default -> throw format(format);
-                    })
-                    .toList();
-        }
-
-        @Override
-        public void close() {
-            slots.closed = true;
-            sequencers.remove(name(), this);
+            return text(stream().limit(Options.count(count)).boxed(),
+                    Map.of("dec", id -> Long.toString(id), "hex", id -> HexFormat.of().toHexDigits(id)), format);
         }
     }
 
-    private final class Fake128 implements Sequencer128 {
-        private final Slots slots;
-
+    private final class Fake128 extends Base implements Sequencer128 {
         Fake128(String name) {
-            slots = new Slots(name);
-        }
-
-        @Override
-        public String name() {
-            return slots.name;
+            super(name, sequencers128);
         }
 
         @Override
         public UUID next() {
-            long slot = slots.next();
+            long slot = slot();
             long time = (slot >>> SEQ) + EPOCH;
             return new UUID(time << 16 | 7 << 12 | slot & (1 << SEQ) - 1, 2L << 62 | node);
         }
@@ -193,7 +183,7 @@ public final class FakeClient extends Client {
 
         @Override
         public UUID[] take(int count) {
-            return Stream.generate(this).limit(Options.count(count)).toArray(UUID[]::new);
+            return stream().limit(Options.count(count)).toArray(UUID[]::new);
         }
 
         @Override
@@ -204,16 +194,7 @@ public final class FakeClient extends Client {
 
         @Override
         public List<String> takeText(int count, String format) {
-            if (!format.equals("uuid")) {
-                throw format(format);
-            }
-            return Arrays.stream(take(count)).map(UUID::toString).toList();
-        }
-
-        @Override
-        public void close() {
-            slots.closed = true;
-            sequencers128.remove(name(), this);
+            return text(stream().limit(Options.count(count)), Map.of("uuid", UUID::toString), format);
         }
     }
 }

@@ -13,7 +13,7 @@ import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
 
 /** The options of a client, which {@link Client.Builder} documents. */
-final class Options {
+final class Options implements Cloneable {
     static final int MAX_COUNT = 100_000;
 
     List<String> servers = List.of();
@@ -29,26 +29,27 @@ final class Options {
     System.Logger log = System.getLogger("com.github.firnid.client");
 
     Options copy() {
-        Options o = new Options();
-        o.servers = servers;
-        o.token = token;
-        o.tls = tls;
-        o.ca = ca;
-        o.timeout = timeout;
-        o.patience = patience;
-        o.validity = validity;
-        o.firstBatch = firstBatch;
-        o.maxBatch = maxBatch;
-        o.log = log;
-        return o;
+        try {
+            return (Options) clone();
+        } catch (CloneNotSupportedException e) {
+            throw new AssertionError(e);
+        }
     }
 
     /** Checks how many IDs are requested. */
     static int count(int n) {
-        if (n < 1 || n > MAX_COUNT) {
-            throw new IllegalArgumentException("count is " + n + ": it must be from 1 to " + MAX_COUNT);
+        List<String> faults = new ArrayList<>();
+        inRange(faults, "count", n);
+        if (!faults.isEmpty()) {
+            throw new IllegalArgumentException(faults.get(0));
         }
         return n;
+    }
+
+    private static void inRange(List<String> faults, String name, int n) {
+        if (n < 1 || n > MAX_COUNT) {
+            faults.add(name + " is " + n + ": it must be from 1 to " + MAX_COUNT);
+        }
     }
 
     /** Returns checked options. The exception lists all faults. */
@@ -82,12 +83,8 @@ final class Options {
         if (validity.toMillis() < 100) {
             faults.add("validity is " + validity + ": it must be at least 100 ms; take returns IDs made now");
         }
-        if (maxBatch < 1 || maxBatch > MAX_COUNT) {
-            faults.add("maxBatch is " + maxBatch + ": it must be from 1 to " + MAX_COUNT);
-        }
-        if (firstBatch < 1 || firstBatch > MAX_COUNT) {
-            faults.add("firstBatch is " + firstBatch + ": it must be from 1 to " + MAX_COUNT);
-        }
+        inRange(faults, "maxBatch", maxBatch);
+        inRange(faults, "firstBatch", firstBatch);
         if (ca != null && faults.isEmpty()) {
             try {
                 tls = Authorities.context(ca);

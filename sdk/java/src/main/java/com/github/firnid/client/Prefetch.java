@@ -42,11 +42,10 @@ final class Prefetch {
     private final Core core;
     private final Function<Throwable, FirnException> giveUp;
     private final String name;
-    private final int width; // longs per ID
     private final int most;
     private final long validity; // in nanoseconds
     private final long patience; // of a call
-    private final IntFunction<CompletableFuture<long[]>> source;
+    private final IntFunction<CompletableFuture<Ids>> source;
 
     volatile Block block;
 
@@ -58,26 +57,23 @@ final class Prefetch {
     private long discarded;
 
     /**
-     * @param width the number of longs per ID
      * @param source asks a server for a number of IDs
      * @param giveUp makes the exception of a call that has waited too long
      */
     Prefetch(
             Core core,
             String name,
-            int width,
-            IntFunction<CompletableFuture<long[]>> source,
+            IntFunction<CompletableFuture<Ids>> source,
             Function<Throwable, FirnException> giveUp) {
         this.core = core;
         this.name = name;
-        this.width = width;
         this.source = source;
         this.giveUp = giveUp;
         this.count = Math.min(core.options.firstBatch, core.options.maxBatch);
         this.most = core.options.maxBatch;
         this.validity = core.options.validity.toNanos();
         this.patience = core.options.patience.toNanos() + GRACE;
-        this.block = new Block(new long[0], 0, core.clock);
+        this.block = new Block(new Ids.Packed(new long[0], 1), core.clock);
     }
 
     /** Returns the next ID, or null if none has been fetched. */
@@ -225,18 +221,24 @@ final class Prefetch {
         return f;
     }
 
-    private void arrived(Fetch f, int asked, long[] ids, Throwable error) {
+    private void arrived(Fetch f, int asked, Ids ids, Throwable error) {
         Block b = null;
         synchronized (this) {
             fetching = null;
             if (error == null) {
-                b = new Block(ids, ids.length / width, core.clock);
+                b = new Block(ids, core.clock);
                 if (b.size < asked && count == asked) {
                     count = b.size; // all that servers give at a time
                 }
                 if (!closed) {
                     ready = b;
                     tick();
+                    if (block.counted) { // calls wait: fetch the next one before they have woken up
+                        ready = null;
+                        b.begun = core.clock.nanos();
+                        block = b;
+                        start();
+                    }
                 }
             } else {
                 // Fetch again when half of the rest is used, and so on.

@@ -1,7 +1,7 @@
 package com.github.firnid.client;
 
-import java.util.Arrays;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -18,13 +18,13 @@ final class Remote {
     final Prefetch prefetch;
     volatile int most = Options.MAX_COUNT; // how many IDs can be requested at a time
 
-    private final Transport.Format<long[]> packed;
-    private final int width;
+    private volatile Transport.Format<Ids> format; // as runs, until a server says that there are none
+    private final Transport.Format<Ids> packed;
     private final Runnable forget;
     private final Set<Call<?>> calls = ConcurrentHashMap.newKeySet();
     private final Set<Future<?>> requests = ConcurrentHashMap.newKeySet(); // some outlast their call
     private volatile boolean closed;
-    private long[] last = {}; // the first ID of the last answer
+    private UUID last; // the first ID of the last answer
 
     /**
      * @param width the number of longs per ID
@@ -35,10 +35,10 @@ final class Remote {
         this.transport = transport;
         this.view = view;
         this.name = name;
-        this.width = width;
         this.forget = forget;
         this.packed = Formats.packed(width, this::isRepeat);
-        this.prefetch = new Prefetch(core, name, width, n -> call(n, packed), this::giveUp);
+        this.format = width == 1 ? Formats.runs(packed, this::isRepeat) : packed;
+        this.prefetch = new Prefetch(core, name, n -> call(n, format), this::giveUp);
     }
 
     /** Requests up to count IDs. */
@@ -68,12 +68,8 @@ final class Remote {
         });
     }
 
-    CompletableFuture<long[]> take(int count) {
-        return all(Options.count(count), packed, ids -> ids.length / width, (a, b) -> {
-            long[] joined = Arrays.copyOf(a, a.length + b.length);
-            System.arraycopy(b, 0, joined, a.length, b.length);
-            return joined;
-        });
+    CompletableFuture<Ids> take(int count) {
+        return all(Options.count(count), format, ids -> ids.size, Ids::join);
     }
 
     CompletableFuture<java.util.List<String>> takeText(int count, String format) {
@@ -106,6 +102,11 @@ final class Remote {
         return request;
     }
 
+    /** Records that the layout has no runs. */
+    void noRuns() {
+        format = packed;
+    }
+
     /** Asks a suspect for one ID, which is lost, while calls use other servers. */
     void probe(int i) {
         long sent = core.clock.nanos();
@@ -119,7 +120,7 @@ final class Remote {
     }
 
     void worked(int i, long sent, boolean probe) {
-        if (view.worked(i, sent, probe, noAnswer(i, sent))) {
+        if (view.worked(i, sent, probe, () -> noAnswer(i, sent))) {
             core.options.log.log(System.Logger.Level.INFO, "{0} answers again", core.options.servers.get(i));
         }
     }
@@ -177,9 +178,9 @@ final class Remote {
     }
 
     /** Whether an answer begins like the previous one. That detects a cache that drops the nonce. */
-    private synchronized boolean isRepeat(long[] ids) {
-        long[] first = Arrays.copyOf(ids, width);
-        boolean repeat = Arrays.equals(first, last);
+    private synchronized boolean isRepeat(Ids ids) {
+        UUID first = new UUID(ids.high(0), ids.low(0));
+        boolean repeat = first.equals(last);
         last = first;
         return repeat;
     }

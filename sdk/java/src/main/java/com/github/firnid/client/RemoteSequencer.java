@@ -26,15 +26,23 @@ final class RemoteSequencer implements Sequencer {
     public long next() {
         Block b = prefetch.block;
         long i = b.used.getAndIncrement();
-        return i < b.limit ? b.ids[(int) i] : slowly(b, i);
+        return i < b.limit ? b.ids.low((int) i) : slowly(b, i);
     }
 
     private long slowly(Block b, long i) {
-        return prefetch.check(b, i) ? b.ids[(int) i] : id(prefetch.take());
+        return prefetch.check(b, i) ? b.ids.low((int) i) : id(prefetch.take());
     }
 
     private static long id(Prefetch.Slot slot) {
-        return slot.block().ids[slot.index()];
+        return slot.block().ids.low(slot.index());
+    }
+
+    private static long[] all(Ids ids) {
+        long[] all = new long[ids.size];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = ids.low(i);
+        }
+        return all;
     }
 
     @Override
@@ -44,12 +52,12 @@ final class RemoteSequencer implements Sequencer {
 
     @Override
     public long[] take(int count) {
-        return remote.await(remote.take(count));
+        return all(remote.await(remote.take(count)));
     }
 
     @Override
     public CompletableFuture<long[]> takeAsync(int count) {
-        return remote.take(count).thenApplyAsync(ids -> ids); // not in a thread of the client
+        return remote.take(count).thenApplyAsync(RemoteSequencer::all); // not in a thread of the client
     }
 
     @Override

@@ -26,12 +26,12 @@ final class RemoteSequencer128 implements Sequencer128 {
         return id(slot.block().ids, slot.index());
     }
 
-    private static UUID id(long[] ids, int i) {
-        return new UUID(ids[2 * i], ids[2 * i + 1]);
+    private static UUID id(Ids ids, int i) {
+        return new UUID(ids.high(i), ids.low(i));
     }
 
-    private static UUID[] all(long[] ids) {
-        UUID[] all = new UUID[ids.length / 2];
+    private static UUID[] all(Ids ids) {
+        UUID[] all = new UUID[ids.size];
         for (int i = 0; i < all.length; i++) {
             all[i] = id(ids, i);
         }

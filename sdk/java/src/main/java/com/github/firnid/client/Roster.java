@@ -3,6 +3,7 @@ package com.github.firnid.client;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.Supplier;
 import java.util.concurrent.TimeUnit;
 
 /** The servers of a client, and what is known about each of them. */
@@ -205,7 +206,7 @@ final class Roster {
          * Records an answer, and returns whether the server had failed before. If the answer was slow, the
          * server stays a suspect, and what is usual changes little: the server was probably stopped.
          */
-        boolean worked(int i, long start, boolean probe, FirnException slow) {
+        boolean worked(int i, long start, boolean probe, Supplier<FirnException> slow) {
             synchronized (Roster.this) {
                 boolean had = whole.get(i).failures > 0 || own.get(i).failures > 0;
                 long took = clock.nanos() - start;
@@ -213,7 +214,7 @@ final class Roster {
                 whole.get(i).clear();
                 own.get(i).clear();
                 if (took >= after) {
-                    late(i, start, false, slow);
+                    late(i, start, false, slow.get());
                 }
                 if (!probe) {
                     usual += (Math.min(took, 2 * after) - usual) / 8;

@@ -53,6 +53,11 @@ final class Transport {
 
         int most();
 
+        /** Returns the format to use if the layout has no runs, or null if this one has none either. */
+        default Format<T> fallback() {
+            return null;
+        }
+
         /** Reads an answer that should have this many IDs; the message of the exception says what is wrong. */
         T read(byte[] answer, int count) throws ProtocolException;
     }

@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
@@ -91,7 +92,7 @@ class ClientTest {
             assertEquals(first + i, orders.next());
         }
         assertEquals(1, s.requests.get());
-        assertTrue(s.seen.get(0).head().startsWith("POST /v1/sequencers/orders/next?count=100 HTTP/1.1\r\n"));
+        assertTrue(s.seen.get(0).head().startsWith("POST /v1/sequencers/orders/next?count=100&runs=true&format=hex HTTP/1.1\r\n"));
     }
 
     @Test
@@ -408,7 +409,8 @@ class ClientTest {
     @Test
     void anAnswerCutAtEveryByte() {
         TestServer s = server(1);
-        TestServer.Request r = new TestServer.Request("Firn-Nonce: 0123456789abcdef0123456789abcdef\r\n", 3);
+        TestServer.Request r = new TestServer.Request(
+                "POST /?count=3&runs=true&format=hex HTTP/1.1\r\nFirn-Nonce: 0123456789abcdef0123456789abcdef\r\n", 3);
         int length = s.ids(r).length;
         Client c = client(b -> b.patience(Duration.ofMillis(50)), s);
         for (int cut = 0; cut < length; cut++) {
@@ -423,6 +425,36 @@ class ClientTest {
     void answersThatCannotBeUsed() {
         TestServer s = server(1);
         Client c = client(s);
+        for (Map.Entry<String, String> e : Map.ofEntries(
+                Map.entry("{\"runs\":[]}", "its runs cannot be read"),
+                Map.entry("", "its runs cannot be read"),
+                Map.entry("{\"ids\":[\"1\"]}", "its runs cannot be read"),
+                Map.entry(run("1", "1", 3).replace("]", ",]"), "its runs cannot be read"),
+                Map.entry(run("1", "1", 3).replace("}]}", "}]"), "its runs cannot be read"),
+                Map.entry(run("1", "1", 3) + "x", "its runs cannot be read"),
+                Map.entry(run("1", "0", 3), "its runs cannot be read"),
+                Map.entry(run("1", "1", 0), "its runs cannot be read"),
+                Map.entry(run("1", "-1", 3), "its runs cannot be read"),
+                Map.entry(run("1", "1", 2), "it has 2 IDs, not the 3 requested"),
+                Map.entry(run("1", "1", 999_999), "it has more IDs than the 3 requested"),
+                Map.entry(run("0", "1", 3), "the ID 0"),
+                Map.entry(run("fffffffffffffffe", "1", 3), "a run exceeds the greatest ID"),
+                Map.entry(run("1", "9999999999999999999", 3), "a run exceeds the greatest ID"),
+                Map.entry(run("5", "2", 2).replace("]}", "," + run("7", "1", 1).substring(9)), "contains an ID twice"),
+                Map.entry(run("0".repeat(32), "1", 3), "IDs of 128 bits: use the method sequencer128"),
+                Map.entry(run("1", "1", 3) + " ".repeat(1000), "more than 384 bytes")).entrySet()) {
+            check(c, s, e.getValue(), r -> TestServer.runs(r, e.getKey()));
+        }
+        check(c, s, "is this a Firn server?", r -> "SSH-2.0-OpenSSH_9.2\r\n".getBytes(StandardCharsets.US_ASCII));
+        check(c, s, "it is \"text/html\"", r -> TestServer.http("200 OK", "Content-Type: text/html\r\n", "<html>".getBytes(StandardCharsets.US_ASCII)));
+        check(c, s, "it answers another request", r -> TestServer.http(
+                "200 OK", "Content-Type: application/json\r\nFirn-Nonce: x\r\n", new byte[24]));
+        check(c, s, "redirects are not followed", r -> TestServer.http("302 Found", "Location: http://x/\r\n", new byte[0]));
+        check(c, s, "404: the answer begins with \"nothing\"; is this a Firn server?",
+                r -> TestServer.http("404 X", "", "nothing".getBytes(StandardCharsets.US_ASCII)));
+
+        TestServer.Handler packed = r -> TestServer.problem(400, "no-runs", "");
+        check(c, s, "400 no-runs", packed); // although the second request does not ask for them
         check(c, s, "it has 23 bytes, not the 24 of 3 IDs of 64 bits", r -> TestServer.answer(r, new byte[23]));
         check(c, s, "it has 0 bytes", r -> TestServer.answer(r, new byte[0]));
         check(c, s, "the ID 0", r -> TestServer.answer(r, new byte[24]));
@@ -430,13 +462,28 @@ class ClientTest {
         check(c, s, "more than 48 bytes", r -> TestServer.answer(r, new byte[1000]));
         check(c, s, "contains an ID twice", r -> TestServer.answer(
                 r, ByteBuffer.allocate(24).putLong(5).putLong(6).putLong(5).array()));
-        check(c, s, "is this a Firn server?", r -> "SSH-2.0-OpenSSH_9.2\r\n".getBytes(StandardCharsets.US_ASCII));
-        check(c, s, "it is \"text/html\"", r -> TestServer.http("200 OK", "Content-Type: text/html\r\n", "<html>".getBytes(StandardCharsets.US_ASCII)));
-        check(c, s, "it answers another request", r -> TestServer.http(
-                "200 OK", "Content-Type: application/octet-stream\r\nFirn-Nonce: x\r\n", new byte[24]));
-        check(c, s, "redirects are not followed", r -> TestServer.http("302 Found", "Location: http://x/\r\n", new byte[0]));
-        check(c, s, "404: the answer begins with \"nothing\"; is this a Firn server?",
-                r -> TestServer.http("404 X", "", "nothing".getBytes(StandardCharsets.US_ASCII)));
+    }
+
+    private static String run(String first, String step, int count) {
+        return "{\"runs\":[{\"first\":\"" + "0".repeat(Math.max(0, 16 - first.length())) + first + "\",\"step\":\"" + step
+                + "\",\"count\":" + count + "}]}";
+    }
+
+    /** Layouts with random bits have no runs, which a client asks for once. Others may have several. */
+    @Test
+    void runs() {
+        TestServer s = server(1);
+        s.handler = r -> r.head().contains("runs=true") ? TestServer.problem(400, "no-runs", "") : s.ids(r);
+        Sequencer random = client(s).sequencer("random");
+        assertEquals(3, random.take(3).length);
+        assertEquals(2, s.requests.get());
+        random.next();
+        assertEquals(3, s.requests.get());
+
+        s.handler = r -> TestServer.runs(r, "{\"runs\":[{\"first\":\"8000000000000000\",\"step\":\"2\",\"count\":2,\"new\":1},"
+                + "{\"first\":\"0000000000000005\",\"step\":\"1\",\"count\":1}],\"new\":\"x\"}\n");
+        assertArrayEquals(
+                new long[] {Long.MIN_VALUE, Long.MIN_VALUE + 2, 5}, client(s).sequencer("orders").take(3));
     }
 
     private static void check(Client c, TestServer s, String want, TestServer.Handler handler) {
@@ -450,8 +497,8 @@ class ClientTest {
     void aCachedAnswerIsNotUsed() {
         TestServer s = server(1);
         Sequencer orders = client(s).sequencer("orders");
-        byte[] ids = ByteBuffer.allocate(8).putLong(77).array();
-        s.handler = r -> TestServer.http("200 OK", "Content-Type: application/octet-stream\r\n", ids);
+        s.handler = r -> TestServer.http(
+                "200 OK", "Content-Type: application/json\r\n", run("4d", "1", 1).getBytes(StandardCharsets.US_ASCII));
         assertEquals(77, orders.take(1)[0]);
         AnswerException e = (AnswerException)
                 assertThrows(UnavailableException.class, () -> orders.take(1)).reasons().get(0);

@@ -121,8 +121,12 @@ final class TestServer implements AutoCloseable {
 
     /** Answers with the next IDs. */
     byte[] ids(Request r) {
-        ByteBuffer b = ByteBuffer.allocate(8 * r.count());
         long first = next.getAndAdd(r.count());
+        if (r.head().contains("&runs=true&format=hex ")) {
+            return runs(r, String.format(
+                    "{\"runs\":[{\"first\":\"%016x\",\"step\":\"1\",\"count\":%d}]}\n", first + 1, r.count()));
+        }
+        ByteBuffer b = ByteBuffer.allocate(8 * r.count());
         for (int i = 0; i < r.count(); i++) {
             b.putLong(first + i + 1);
         }
@@ -130,7 +134,15 @@ final class TestServer implements AutoCloseable {
     }
 
     static byte[] answer(Request r, byte[] body) {
-        return http("200 OK", "Content-Type: application/octet-stream\r\nFirn-Nonce: " + r.header("Firn-Nonce") + "\r\n", body);
+        return answer(r, "application/octet-stream", body);
+    }
+
+    static byte[] runs(Request r, String body) {
+        return answer(r, "application/json", body.getBytes(StandardCharsets.US_ASCII));
+    }
+
+    private static byte[] answer(Request r, String type, byte[] body) {
+        return http("200 OK", "Content-Type: " + type + "\r\nFirn-Nonce: " + r.header("Firn-Nonce") + "\r\n", body);
     }
 
     static byte[] problem(int status, String kind, String more) {
