@@ -131,7 +131,8 @@ func FuzzNextForms(f *testing.F) {
 			return
 		}
 		s := &tally{layout: layouts[int(which)%len(layouts)]}
-		r, err := NewServer(Config{Backend: s}).Next(t.Context(), &q)
+		server := NewServer(Config{Backend: s})
+		r, err := server.Next(within(t.Context(), server), &q)
 		if (r == nil) == (err == nil) {
 			t.Fatal(r, err)
 		}
@@ -214,7 +215,8 @@ func FuzzStream(f *testing.F) {
 	wireSeeds(f, func(b []byte) { f.Add([]byte{0x10, 0x19, 0x18, 0x0a}, b, []byte{0x10, 0x07}, uint8(200)) })
 	f.Fuzz(func(t *testing.T, first, second, third []byte, sends uint8) {
 		s := &tally{layout: firn.Default()}
-		stream := &fakeStream{t: t, ctx: t.Context(), sends: int(sends)}
+		server := NewServer(Config{Backend: s})
+		stream := &fakeStream{t: t, ctx: within(t.Context(), server), sends: int(sends)}
 		for _, b := range [][]byte{first, second, third} {
 			var r firnv1.StreamRequest
 			if proto.Unmarshal(b, &r) != nil {
@@ -227,7 +229,7 @@ func FuzzStream(f *testing.F) {
 		if stream.batch == 0 {
 			stream.batch = 1000
 		}
-		err := NewServer(Config{Backend: s}).Stream(stream)
+		err := server.Stream(stream)
 		valid := service.CheckName(all[0].Sequencer) == nil || all[0].Sequencer == ""
 		valid = valid && all[0].Batch <= maxBatch && all[0].Form >= 0 && all[0].Form <= firnv1.Form_FORM_RUNS
 		credit := uint64(0)
@@ -266,12 +268,13 @@ func FuzzSequencers(f *testing.F) {
 		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 		defer cluster.Close(context.Background())
 		s := NewServer(Config{Backend: cluster, Limit: 10 * time.Second})
-		if _, err := s.Create(t.Context(), &firnv1.CreateRequest{Name: "there"}); err != nil {
+		ctx := within(t.Context(), s)
+		if _, err := s.Create(ctx, &firnv1.CreateRequest{Name: "there"}); err != nil {
 			t.Fatal(err)
 		}
 		state := func() map[string]grant.Info {
 			all := make(map[string]grant.Info)
-			if err := cluster.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
+			if err := cluster.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 				if err != nil || info.Config.Check() != nil || service.CheckName(name) != nil {
 					t.Errorf("%q is stored: %+v, %v, %v", name, info, err, info.Config.Check())
 				}
@@ -293,7 +296,7 @@ func FuzzSequencers(f *testing.F) {
 				return
 			}
 			var r *firnv1.CreateResponse
-			if r, err = s.Create(t.Context(), &q); err == nil {
+			if r, err = s.Create(ctx, &q); err == nil {
 				name, got = q.Name, r.Sequencer
 				same := func(a, b *durationpb.Duration) bool {
 					return a.GetSeconds() == b.GetSeconds() && a.GetNanos() == b.GetNanos()
@@ -308,7 +311,7 @@ func FuzzSequencers(f *testing.F) {
 				return
 			}
 			var r *firnv1.GetResponse
-			if r, err = s.Get(t.Context(), &q); err == nil {
+			if r, err = s.Get(ctx, &q); err == nil {
 				name, got = q.Name, r.Sequencer
 			}
 		case 2:
@@ -317,7 +320,7 @@ func FuzzSequencers(f *testing.F) {
 				return
 			}
 			var r *firnv1.AttachResponse
-			if r, err = s.Attach(t.Context(), &q); err == nil {
+			if r, err = s.Attach(ctx, &q); err == nil {
 				name, got = q.Name, r.Sequencer
 			}
 		case 3:
@@ -326,7 +329,7 @@ func FuzzSequencers(f *testing.F) {
 				return
 			}
 			var r *firnv1.DetachResponse
-			if r, err = s.Detach(t.Context(), &q); err == nil {
+			if r, err = s.Detach(ctx, &q); err == nil {
 				name, got = q.Name, r.Sequencer
 			}
 		case 4:
@@ -335,7 +338,7 @@ func FuzzSequencers(f *testing.F) {
 				return
 			}
 			var r *firnv1.DestroyResponse
-			if r, err = s.Destroy(t.Context(), &q); err == nil {
+			if r, err = s.Destroy(ctx, &q); err == nil {
 				name, got = q.Name, r.Sequencer
 			}
 		case 5:
@@ -343,7 +346,7 @@ func FuzzSequencers(f *testing.F) {
 			if proto.Unmarshal(b, &q) != nil {
 				return
 			}
-			r, err := s.List(t.Context(), &q)
+			r, err := s.List(ctx, &q)
 			if err != nil || len(r.Sequencers) != 1 {
 				t.Fatal(r, err)
 			}

@@ -24,10 +24,8 @@ type healthy struct {
 }
 
 func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
-	select {
-	case <-h.s.drains:
+	if h.s.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
-	default:
 	}
 	if err := h.ready.Ready(ctx); err != nil {
 		h.s.c.Log.Debug("not ready", "error", err)
@@ -64,7 +62,7 @@ func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_W
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN
-	for drains := h.s.drains; ; {
+	for drains := h.s.drained.Done(); ; {
 		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol requires
 		if slices.Contains(services(), r.GetService()) {
 			now = h.status(stream.Context())
@@ -79,8 +77,8 @@ func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_W
 		case <-tick.C:
 		case <-drains:
 			drains = nil // closed: once is enough
-		case <-h.s.stops:
-			return draining()
+		case <-h.s.stopped.Done():
+			return context.Cause(h.s.stopped)
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}

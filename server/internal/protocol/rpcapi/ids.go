@@ -130,11 +130,9 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 		return nil, err
 	}
 	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
-		done, err := s.begin(ctx, limited, &w.s.Layout, int(n))
-		if err != nil {
+		if err := s.begin(ctx, limited, &w.s.Layout, int(n)); err != nil {
 			return nil, err
 		}
-		defer done()
 	}
 	a, err := s.take(ctx, limited, method, w, int(n))
 	if err != nil {
@@ -143,28 +141,22 @@ func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form
 	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String(), Prefix: w.s.Prefix}, nil
 }
 
-// begin waits until the call may begin a long answer of n IDs; done ends it.
-func (s *Server) begin(ctx, limited context.Context, l *firn.Layout, n int) (done func(), err error) {
+// begin waits until the call may make a long answer of n IDs.
+func (s *Server) begin(ctx, limited context.Context, l *firn.Layout, n int) error {
 	turn, cancel := service.WithTurn(limited, l, n)
 	defer cancel()
-	m := callerOf(ctx).meter
-	done, err = m.begin(turn)
-	if err == nil {
-		if err = m.bookLong(turn, callOf(ctx), 2*n*l.Bits()/8); err != nil { // the IDs, and the message
-			done()
-		}
-	}
+	size := int64(2 * n * l.Bits() / 8) // the IDs, and the message
+	err := callerOf(ctx).meter.reserve(turn, size)
 	switch {
 	case err == nil:
-		return done, nil
+		callOf(ctx).booked = size
+		return nil
 	case ctx.Err() != nil:
-		return nil, status.FromContextError(ctx.Err()).Err()
+		return status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, errFull):
-		return nil, fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
-	case errors.Is(err, errUnread):
-		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
+		return fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
 	}
-	return nil, fail(service.Busy, fmt.Sprintf("%d earlier calls for many IDs on this connection were not answered in %v: no ID was taken; use another connection for calls that must not wait for them", maxLong, s.c.Limit), time.Second)
+	return fail(service.Busy, fmt.Sprintf("the client has not received and read %d MiB of earlier answers in %v: no ID was taken; use another connection for calls that must not wait for them", maxHeld>>20, s.c.Limit), time.Second)
 }
 
 // A credit is how many more IDs a stream may send.
@@ -257,7 +249,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 		}
 	}()
 	o := newOutbox(callerOf(ctx).meter, s.c.Limits.Write)
-	defer func() { o.close(ctx) }()
+	defer o.close()
 	err = s.pump(ctx, stream, w, c, o, batch)
 	if errors.Is(err, errStalled) {
 		return s.stall(o.m)
@@ -279,31 +271,32 @@ func (s *Server) takeNext(ctx context.Context, w want, n int) (answer, error) {
 	return s.take(ctx, limited, "Stream", w, n)
 }
 
-// pump sends IDs for credit until there will be no more credit.
+// pump sends IDs for credit until there will be no more credit, or Shutdown.
 func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
 	if !w.runs {
 		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
 	}
+	waits, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.stopped, func() { cancel(draining()) })()
 	for {
-		select {
-		case <-s.stops:
-			return draining()
-		default:
+		if waits.Err() != nil {
+			return context.Cause(waits)
 		}
 		n, err := c.take(batch)
 		switch {
 		case errors.Is(err, io.EOF):
-			return o.flush(ctx, s.stops)
+			return o.flush(waits)
 		case err != nil:
 			return err
 		case n == 0:
-			if err := o.wait(ctx, c.change, s.stops); err != nil {
+			if err := o.wait(waits, c.change); err != nil {
 				return err
 			}
 			continue
 		}
 		// Reserve room before taking IDs: IDs that waited would be too old, or lost.
-		if err := o.reserve(ctx, s.stops); err != nil {
+		if err := o.reserve(waits); err != nil {
 			return err
 		}
 		// A stream can outlast the token that began it.
@@ -313,13 +306,12 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 			a, err = s.takeNext(ctx, w, int(n))
 		}
 		if err != nil {
-			o.unreserve(maxPiece)
 			return err
 		}
 		first := true
 		for piece := range a.pieces() {
 			if !first {
-				if err := o.reserve(ctx, s.stops); err != nil {
+				if err := o.reserve(waits); err != nil {
 					return err
 				}
 			}

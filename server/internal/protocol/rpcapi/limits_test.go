@@ -195,7 +195,7 @@ func testDetachGoesOn(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
 	defer cluster.Close(context.Background())
 	s := NewServer(Config{Backend: cluster, Limit: 500 * time.Millisecond})
-	r, err := s.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"})
+	r, err := s.Detach(within(t.Context(), s), &firnv1.DetachRequest{Name: "orders"})
 	if err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
 	}

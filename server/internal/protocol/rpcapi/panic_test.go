@@ -47,7 +47,7 @@ func TestPanicEndsItsCall(t *testing.T) {
 	b := &panicking{Cluster: service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: b}))
-	for range 3 * maxLong {
+	for range 2 * maxHeldAll / (16 * service.MaxCount) {
 		for _, at := range []string{"find", "take"} {
 			for _, count := range []uint32{1, 100_000} {
 				ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)

@@ -13,9 +13,9 @@ import (
 	"net"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -88,10 +88,11 @@ type Server struct {
 	c     Config
 	h     healthy
 	total totals
-	generations
+	grpc  *grpc.Server
 
-	drain, stop   sync.Once
-	drains, stops chan struct{} // closed by Drain and by Shutdown
+	drained, stopped context.Context // done after Drain and Shutdown
+	drain            context.CancelFunc
+	stop             context.CancelCauseFunc
 }
 
 // NewServer makes a Server. It panics if c has no Backend.
@@ -102,9 +103,11 @@ func NewServer(c Config) *Server {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
-	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
+	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll), conns: make(map[*meter]struct{})}}
+	s.drained, s.drain = context.WithCancel(context.Background())
+	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}
-	s.now.Store(s.newGeneration())
+	s.grpc = s.newGRPC()
 	return s
 }
 
@@ -112,7 +115,7 @@ func NewServer(c Config) *Server {
 func (s *Server) newGRPC() *grpc.Server {
 	c := s.c
 	g := grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil, &s.total}}),
+		grpc.Creds(handshaken{s}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
@@ -132,17 +135,37 @@ func (s *Server) newGRPC() *grpc.Server {
 	return g
 }
 
-// handshaken are the credentials of connections whose handshake is already
-// done.
-type handshaken struct {
-	state  func(net.Conn) *tls.ConnectionState
-	limits meterLimits
+// Serve serves the connections of a listener until Shutdown, and closes the
+// listener.
+func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+
+// Drain makes the health service report that the server is about to stop. Calls
+// and new connections are still served.
+func (s *Server) Drain() { s.drain() }
+
+// Shutdown closes the listeners, asks clients to reconnect, and ends streams
+// after their current message. Calls may finish until ctx is done, and are then
+// ended. No call runs when it returns.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain()
+	s.stop(draining())
+	cut := context.AfterFunc(ctx, s.grpc.Stop)
+	s.grpc.GracefulStop()
+	if !cut() {
+		return ctx.Err()
+	}
+	return nil
 }
 
+// handshaken are the credentials of connections whose handshake is already
+// done.
+type handshaken struct{ s *Server }
+
 func (b handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c := caller{meter: newMeter(conn, b.limits)}
-	if b.state != nil {
-		if state := b.state(conn); state != nil {
+	c := caller{meter: b.s.newMeter(conn)}
+	c.meter.watch()
+	if tlsState := b.s.c.TLSState; tlsState != nil {
+		if state := tlsState(conn); state != nil {
 			c.secure = true
 			c.TLSInfo = credentials.TLSInfo{State: *state, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
 		}
@@ -174,15 +197,11 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	_ = grpc.SetHeader(ctx, id) // fails only after the header was sent
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	m, k := callerOf(ctx).meter, callOf(ctx)
-	m.entered(k)
-	m.arrived(k)
-	defer func() { m.left(k, err == nil) }()
-	m.enter()
-	defer m.leave()
-	defer func() { m.unbook(k) }()
+	m.arrive(k)
 	answer, err = handle(ctx, req) // each method authorizes the caller
-	if message, ok := answer.(proto.Message); ok && err == nil && k != nil && k.booked > 0 {
-		answer = m.tracked(message, k)
+	if message, ok := answer.(proto.Message); ok && err == nil && k.booked > 0 {
+		answer = m.track(message, proto.Size(message), k.booked, func() {})
+		k.booked = 0
 	}
 	return answer, err
 }
@@ -191,11 +210,6 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	ctx, id := named(stream.Context())
 	_ = stream.SetHeader(id)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m, k := callerOf(ctx).meter, callOf(ctx)
-	m.entered(k)
-	defer func() { m.left(k, err == nil) }()
-	m.enter()
-	defer m.leave()
 	if !open(info.FullMethod) { // before the first message, which may never arrive
 		if err := s.check(ctx, auth.Anything, ""); err != nil {
 			return err
@@ -221,7 +235,7 @@ func (s namedStream) Context() context.Context { return s.ctx }
 
 func (s namedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
-	callerOf(s.ctx).meter.arrived(callOf(s.ctx))
+	callerOf(s.ctx).meter.arrive(callOf(s.ctx))
 	return err
 }
 
@@ -232,6 +246,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
+	callerOf(ctx).meter.leave(callOf(ctx), *err == nil)
 	if *err != nil && !open(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
@@ -303,10 +318,7 @@ func sentIn(ctx context.Context, header []string) *auth.Credentials {
 
 // shownIn returns the credentials of a call.
 func shownIn(ctx context.Context) *auth.Credentials {
-	if k := callOf(ctx); k != nil {
-		return k.creds // which cache the principal
-	}
-	return sentIn(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
+	return callOf(ctx).creds // which cache the principal
 }
 
 // fail returns the error of a call.

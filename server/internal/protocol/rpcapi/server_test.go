@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/firnid/firn"
@@ -526,27 +525,3 @@ func (s seeing) Sequencer(ctx context.Context, _ string, _ service.Creator) (*se
 func (seeing) Ready(context.Context) error      { return nil }
 func (seeing) Admin() service.Administrator     { return nil }
 func (seeing) Opened(string) *service.Sequencer { return nil }
-
-// FuzzNext: whatever bytes a request has, it is answered or refused.
-func FuzzNext(f *testing.F) {
-	for _, r := range []*firnv1.NextRequest{{}, {Sequencer: "orders", Count: 3, Form: firnv1.Form_FORM_RUNS}} {
-		b, _ := proto.Marshal(r)
-		f.Add(b)
-	}
-	s := &slow{free: make(chan struct{})}
-	close(s.free)
-	server := NewServer(Config{Backend: s})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var r firnv1.NextRequest
-		if proto.Unmarshal(b, &r) != nil {
-			return
-		}
-		a, err := server.Next(t.Context(), &r)
-		if (a == nil) == (err == nil) {
-			t.Fatal(a, err)
-		}
-		if err != nil && status.Code(err) != codes.InvalidArgument {
-			t.Fatal(err)
-		}
-	})
-}

@@ -29,11 +29,6 @@ const (
 	manyCalls = 2000
 	fewCalls  = 4
 
-	// A connection is closed if its client resets more than maxResets calls within
-	// resetWindow, and more than half of all.
-	maxResets   = 200
-	resetWindow = 10 * time.Second
-
 	// gRPC queues the answers to SETTINGS and PING, each with the whole frame. So a
 	// connection is closed after a SETTINGS frame with more than maxSettings
 	// settings, of which there are ten kinds, or after more than maxControls such
@@ -46,32 +41,29 @@ const (
 	controlWindow = 10 * time.Second
 )
 
-// A call is one whose header has arrived.
+// A call is one whose header has arrived. Its fields below are guarded by
+// meter.mu.
 type call struct {
-	creds    *auth.Credentials
-	ctx      context.Context
-	cancel   context.CancelFunc
-	begun    time.Time
-	entered  bool // its interceptor is running
+	creds  *auth.Credentials
+	ctx    context.Context
+	cancel context.CancelFunc
+	begun  time.Time
+	booked int64 // bytes reserved for its long answer; used by its handler alone
+
+	arrived  bool // its first message has
 	stranger bool // its client is not authenticated, and the call is counted
-	booked   int  // bytes reserved for its long answer
 }
 
 // A watched is what a meter knows about calls. It is guarded by meter.mu.
 type watched struct {
-	waiting    map[*call]struct{} // calls whose first message has not arrived
+	calls      map[*call]struct{} // whose handlers have not ended
 	strangers  int                // calls of unauthenticated clients
 	turned     int                // calls beyond maxStrangers
-	known      bool               // some call was authenticated
-	since      time.Time          // when the connection began, or an authenticated call last succeeded
+	known      bool               // some call was authenticated, or none needs to be
+	since      time.Time          // when the connection began, or a call last succeeded
 	timer      *time.Timer
-	closed     bool
 	controls   int // SETTINGS and PING since controlled, or since the last answer
 	controlled time.Time
-	pace       struct {
-		since         time.Time
-		began, resets int
-	}
 }
 
 type callKey struct{}
@@ -87,27 +79,23 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	c := callerOf(ctx)
 	k := &call{creds: sentIn(ctx, metadata.MD(info.Header).Get("authorization")), begun: time.Now()}
 	known := s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil
-	if c.meter.crowded() {
+	if s.total.calls.Load() > manyCalls && c.meter.calling() > fewCalls {
 		return ctx, fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
 	}
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
-	if c.meter != nil && !c.meter.admit(k, known) {
+	if !c.meter.admit(k, known) {
 		k.cancel()
 		return ctx, fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
 	}
 	return ctx, nil
 }
 
-// crowded reports whether the call that has just arrived is one too many for
-// its connection. m may be nil.
-func (m *meter) crowded() bool {
-	if m == nil || m.limits.total == nil || m.limits.total.calls.Load() <= manyCalls {
-		return false
-	}
+// calling returns the number of open streams.
+func (m *meter) calling() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.open) > fewCalls
+	return len(m.open)
 }
 
 // state returns the TLS state of the connection, or nil without TLS.
@@ -134,43 +122,30 @@ func (m *meter) admit(k *call, known bool) bool {
 		m.strangers++
 		k.stranger = true
 	}
-	if m.waiting == nil {
-		m.waiting = make(map[*call]struct{})
+	if len(m.calls) > 4*maxStreams {
+		m.look(k.begun) // forgets those that were reset
 	}
-	m.waiting[k] = struct{}{}
+	m.calls[k] = struct{}{}
 	return true
 }
 
-// arrived records that the first message of a call has arrived. m and k may be
-// nil.
-func (m *meter) arrived(k *call) {
-	if m == nil || k == nil {
-		return
-	}
+// arrive records that the first message of a call has arrived.
+func (m *meter) arrive(k *call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.waiting, k)
+	k.arrived = true
 }
 
-// entered and left record that the interceptor of a call begins and ends. m and
-// k may be nil.
-func (m *meter) entered(k *call) {
-	if m == nil || k == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k.entered = true
-}
-
-func (m *meter) left(k *call, well bool) {
-	if m == nil || k == nil {
-		return
-	}
+// leave records that the handler of a call ends.
+func (m *meter) leave(k *call, well bool) {
 	// Do not cancel the context here: gRPC does so when the status is sent, and a
 	// waiting Recv would send a status of its own.
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if k.booked > 0 {
+		m.unreserve(k.booked) // there is no answer
+		k.booked = 0
+	}
 	m.forget(k)
 	if well {
 		m.since = time.Now()
@@ -179,20 +154,26 @@ func (m *meter) left(k *call, well bool) {
 
 // forget removes a call. The caller holds m.mu.
 func (m *meter) forget(k *call) {
-	delete(m.waiting, k)
+	if !m.unread() {
+		m.moved = time.Now() // its answer begins to wait
+	}
+	delete(m.calls, k)
 	if k.stranger {
 		k.stranger = false
 		m.strangers--
 	}
 }
 
-// watch checks the connection regularly until it is closed.
+// unread reports whether answers have not been sent completely. The caller holds
+// m.mu.
+func (m *meter) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
+
+// watch registers the connection, and checks it regularly until it is closed.
 func (m *meter) watch() {
-	now := time.Now()
+	m.total.add(m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.since, m.moved, m.known = now, now, m.limits.known
-	every := min(m.limits.read, m.limits.write) / 2
+	every := min(m.read, m.write) / 2
 	m.timer = time.AfterFunc(every, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -211,55 +192,15 @@ func (m *meter) watch() {
 // the connection: its client has not authenticated, or does not read its
 // answers. The caller holds m.mu.
 func (m *meter) look(now time.Time) (end bool) {
-	pending := 0
-	for k := range m.waiting {
+	for k := range m.calls {
 		switch {
-		case k.ctx.Err() != nil && !k.entered:
-			m.forget(k) // it ended before its interceptor began
-		case now.Sub(k.begun) >= m.limits.read:
+		case k.ctx.Err() != nil:
+			m.forget(k) // its handler may never begin
+		case !k.arrived && now.Sub(k.begun) >= m.read:
 			k.cancel()
-			if k.entered {
-				delete(m.waiting, k)
-			} else {
-				m.forget(k)
-			}
-		case !k.entered:
-			pending++
 		}
 	}
-	unread := m.unread() > pending || m.held > 0
-	return !m.known && now.Sub(m.since) >= m.limits.read || unread && now.Sub(m.moved) >= m.limits.write
-}
-
-// Close closes the connection.
-func (m *meter) Close() error {
-	m.mu.Lock()
-	m.book(-m.booked) // gRPC drops what it has not sent
-	m.closed = true
-	m.tally(-len(m.open))
-	clear(m.open)
-	if m.timer != nil {
-		m.timer.Stop()
-	}
-	m.mu.Unlock()
-	m.limits.total.remove(m)
-	if m.Conn == nil {
-		return nil
-	}
-	return m.Conn.Close()
-}
-
-// tooManyResets records that the client has reset a call, and reports whether
-// it does little else.
-func (m *meter) tooManyResets() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := &m.pace
-	if now := time.Now(); now.Sub(p.since) > resetWindow {
-		p.since, p.began, p.resets = now, 0, 0
-	}
-	p.resets++
-	return p.resets > maxResets && 2*p.resets > p.began
+	return !m.known && now.Sub(m.since) >= m.read || m.unread() && now.Sub(m.moved) >= m.write
 }
 
 // tooManyControls records that the client has sent SETTINGS or a PING, and
