@@ -47,16 +47,6 @@ func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*h
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
 
-// List reports the status of all services.
-func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
-	all := make(map[string]*healthpb.HealthCheckResponse)
-	now := h.status(ctx)
-	for _, s := range services() {
-		all[s] = &healthpb.HealthCheckResponse{Status: now}
-	}
-	return &healthpb.HealthListResponse{Statuses: all}, nil
-}
-
 // Watch reports the status whenever it changes, until the server stops.
 func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	tick := time.NewTicker(watchEvery)

@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/peer"
-
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -54,10 +52,9 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// within returns the context of a call, as gRPC makes it.
+// within returns the context of a call, as tap makes it.
 func within(ctx context.Context, s *Server) context.Context {
-	ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller{meter: s.newMeter(new(net.TCPConn))}})
-	return context.WithValue(ctx, callKey{}, &call{creds: new(auth.Credentials)})
+	return context.WithValue(ctx, callKey{}, &call{m: s.newMeter(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
 }
 
 // TestReserve: calls reserve room in the order of their arrival. A cancelled
@@ -156,7 +153,7 @@ func TestUnreadAnswers(t *testing.T) {
 	close(s.free)
 	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
 	ctx := within(t.Context(), server)
-	if err := callerOf(ctx).meter.reserve(ctx, maxHeld); err != nil {
+	if err := callOf(ctx).m.reserve(ctx, maxHeld); err != nil {
 		t.Fatal(err)
 	}
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})

@@ -43,18 +43,6 @@ type totals struct {
 	evicted time.Time // when evict last looked
 }
 
-func (t *totals) add(m *meter) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.conns[m] = struct{}{}
-}
-
-func (t *totals) remove(m *meter) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.conns, m)
-}
-
 // acquire waits for n bytes of room. Meanwhile it closes connections whose
 // clients do not read.
 func (t *totals) acquire(ctx context.Context, n int64) error {

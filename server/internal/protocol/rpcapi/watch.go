@@ -2,11 +2,11 @@ package rpcapi
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -41,15 +41,16 @@ const (
 	controlWindow = 10 * time.Second
 )
 
-// A call is one whose header has arrived. Its fields below are guarded by
-// meter.mu.
+// A call is one whose header has arrived.
 type call struct {
+	m      *meter
 	creds  *auth.Credentials
 	ctx    context.Context
 	cancel context.CancelFunc
 	begun  time.Time
 	booked int64 // bytes reserved for its long answer; used by its handler alone
 
+	// Guarded by m.mu.
 	arrived  bool // its first message has
 	stranger bool // its client is not authenticated, and the call is counted
 }
@@ -68,56 +69,38 @@ type watched struct {
 
 type callKey struct{}
 
-func callOf(ctx context.Context) *call {
-	k, _ := ctx.Value(callKey{}).(*call)
-	return k
-}
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // tap handles the header of a call before anything is allocated for its
 // messages. It is called with a lock of the connection held.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	c := callerOf(ctx)
-	k := &call{creds: sentIn(ctx, metadata.MD(info.Header).Get("authorization")), begun: time.Now()}
-	known := s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil
-	if s.total.calls.Load() > manyCalls && c.meter.calling() > fewCalls {
-		return ctx, fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
-	}
+	p, _ := peer.FromContext(ctx)
+	m := p.AuthInfo.(*meter)
+	k := &call{m: m, creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), m.tls), begun: time.Now()}
+	k.creds.Address = p.Addr.String()
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
-	if !c.meter.admit(k, known) {
+	err := m.admit(k, s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil)
+	if err != nil {
 		k.cancel()
-		return ctx, fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
 	}
-	return ctx, nil
+	return ctx, err
 }
 
-// calling returns the number of open streams.
-func (m *meter) calling() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.open)
-}
-
-// state returns the TLS state of the connection, or nil without TLS.
-func (c caller) state() *tls.ConnectionState {
-	if !c.secure {
-		return nil
-	}
-	return &c.State
-}
-
-// admit registers a call, unless there are too many of unauthenticated clients.
-func (m *meter) admit(k *call, known bool) bool {
+// admit registers a call, unless there are too many.
+func (m *meter) admit(k *call, known bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
+	case m.total.calls.Load() > manyCalls && len(m.open) > fewCalls:
+		return fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
 	case known:
 		m.known = true
 	case m.strangers >= maxStrangers:
 		if m.turned++; m.turned > maxTurnedAway {
 			_ = m.Conn.Close()
 		}
-		return false
+		return fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
 	default:
 		m.strangers++
 		k.stranger = true
@@ -126,29 +109,28 @@ func (m *meter) admit(k *call, known bool) bool {
 		m.look(k.begun) // forgets those that were reset
 	}
 	m.calls[k] = struct{}{}
-	return true
+	return nil
 }
 
 // arrive records that the first message of a call has arrived.
-func (m *meter) arrive(k *call) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (k *call) arrive() {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
 	k.arrived = true
 }
 
 // leave records that the handler of a call ends.
-func (m *meter) leave(k *call, well bool) {
+func (k *call) leave(well bool) {
 	// Do not cancel the context here: gRPC does so when the status is sent, and a
 	// waiting Recv would send a status of its own.
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
 	if k.booked > 0 {
-		m.unreserve(k.booked) // there is no answer
-		k.booked = 0
+		k.m.unreserve(k.booked) // there is no answer
 	}
-	m.forget(k)
+	k.m.forget(k)
 	if well {
-		m.since = time.Now()
+		k.m.since = time.Now()
 	}
 }
 
@@ -170,7 +152,9 @@ func (m *meter) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 
 
 // watch registers the connection, and checks it regularly until it is closed.
 func (m *meter) watch() {
-	m.total.add(m)
+	m.total.mu.Lock()
+	defer m.total.mu.Unlock()
+	m.total.conns[m] = struct{}{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	every := min(m.read, m.write) / 2
