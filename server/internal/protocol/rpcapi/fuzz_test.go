@@ -258,6 +258,16 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+var errNoMessage = errors.New("the bytes are no message")
+
+// called makes a call with the message of some bytes.
+func called[Q proto.Message, R any](ctx context.Context, b []byte, q Q, do func(context.Context, Q) (R, error)) (r R, err error) {
+	if proto.Unmarshal(b, q) != nil {
+		return r, errNoMessage
+	}
+	return do(ctx, q)
+}
+
 // FuzzSequencers: whatever administers a sequencer, what was done is there and
 // can be stored, and what was refused has changed nothing.
 func FuzzSequencers(f *testing.F) {
@@ -291,65 +301,41 @@ func FuzzSequencers(f *testing.F) {
 		name := ""
 		switch which % 6 {
 		case 0:
-			var q firnv1.CreateRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
+			q := new(firnv1.CreateRequest)
 			var r *firnv1.CreateResponse
-			if r, err = s.Create(ctx, &q); err == nil {
+			if r, err = called(ctx, b, q, s.Create); err == nil {
 				name, got = q.Name, r.Sequencer
 				same := func(a, b *durationpb.Duration) bool {
 					return a.GetSeconds() == b.GetSeconds() && a.GetNanos() == b.GetNanos()
 				}
 				if q.MaxAhead != nil && !same(q.MaxAhead, got.MaxAhead) || q.Window.AsDuration() != 0 && !same(q.Window, got.Window) {
-					t.Errorf("%v made %v", &q, got)
+					t.Errorf("%v made %v", q, got)
 				}
 			}
 		case 1:
-			var q firnv1.GetRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.GetResponse
-			if r, err = s.Get(ctx, &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.GetRequest)
+			r, e := called(ctx, b, q, s.Get)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 2:
-			var q firnv1.AttachRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.AttachResponse
-			if r, err = s.Attach(ctx, &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.AttachRequest)
+			r, e := called(ctx, b, q, s.Attach)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 3:
-			var q firnv1.DetachRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.DetachResponse
-			if r, err = s.Detach(ctx, &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.DetachRequest)
+			r, e := called(ctx, b, q, s.Detach)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 4:
-			var q firnv1.DestroyRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.DestroyResponse
-			if r, err = s.Destroy(ctx, &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.DestroyRequest)
+			r, e := called(ctx, b, q, s.Destroy)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 5:
-			var q firnv1.ListRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
+			r, e := called(ctx, b, new(firnv1.ListRequest), s.List)
+			if !errors.Is(e, errNoMessage) && len(r.GetSequencers()) != 1 {
+				t.Fatal(r, e)
 			}
-			r, err := s.List(ctx, &q)
-			if err != nil || len(r.Sequencers) != 1 {
-				t.Fatal(r, err)
-			}
+			return
+		}
+		if errors.Is(err, errNoMessage) {
 			return
 		}
 		after := state()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -134,7 +135,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 func (s *Server) begin(ctx context.Context, l *firn.Layout, n int) error {
 	turn, cancel := service.WithTurn(ctx, l, n)
 	defer cancel()
-	k, size := callOf(ctx), int64(2*n*l.Bits()/8) // the IDs, and the message
+	k, size := callOf(ctx), min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message
 	err := k.m.reserve(turn, size)
 	switch {
 	case err == nil:
@@ -239,7 +240,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 			}
 		}
 	}()
-	o := newOutbox(callOf(ctx).m, s.c.Limits.Write)
+	o := &outbox{m: callOf(ctx).m, limit: s.c.Limits.Write, room: semaphore.NewWeighted(maxOutbox)}
 	defer o.close()
 	err = s.pump(ctx, stream, w, c, o, batch)
 	if errors.Is(err, errStalled) {
@@ -255,7 +256,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 	}
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.stopped, func() { cancel(draining()) })()
+	defer context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })()
 	for {
 		if waits.Err() != nil {
 			return context.Cause(waits)
@@ -263,7 +264,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 		n, err := c.take(batch)
 		switch {
 		case errors.Is(err, io.EOF):
-			return o.flush(waits)
+			return o.acquire(waits, maxOutbox) // until all messages have left
 		case err != nil:
 			return err
 		case n == 0:

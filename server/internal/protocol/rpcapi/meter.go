@@ -76,8 +76,13 @@ const (
 // received handles the header of a frame from the client.
 func (m *meter) received(kind, flags byte, stream uint32) {
 	switch kind {
-	case frameSettings, framePing:
-		if flags&flagAck == 0 && (kind == frameSettings && m.in.skip > maxSettings*settingLen || m.tooManyControls()) {
+	case frameSettings, framePing, frameReset:
+		if kind == frameReset {
+			m.end(stream)
+		} else if flags&flagAck != 0 {
+			return
+		}
+		if kind == frameSettings && m.in.skip > maxSettings*settingLen || m.tooManyControls() {
 			_ = m.Close()
 		}
 	case frameHeaders:
@@ -88,8 +93,6 @@ func (m *meter) received(kind, flags byte, stream uint32) {
 			m.open[stream] = struct{}{}
 			m.total.calls.Add(1)
 		}
-	case frameReset:
-		m.end(stream)
 	}
 }
 

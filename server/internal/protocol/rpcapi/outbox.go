@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -50,10 +51,6 @@ type outbox struct {
 	// Guarded by m.mu.
 	held  int       // messages in it
 	moved time.Time // when a message left, or was added to an empty outbox
-}
-
-func newOutbox(m *meter, limit time.Duration) *outbox {
-	return &outbox{m: m, limit: limit, room: semaphore.NewWeighted(maxOutbox)}
 }
 
 // patience returns when the stream has stalled, unless a message leaves before.
@@ -142,9 +139,6 @@ func (o *outbox) add(message proto.Message) *tracked {
 	})
 }
 
-// flush waits until all messages have left the outbox.
-func (o *outbox) flush(ctx context.Context) error { return o.acquire(ctx, maxOutbox) }
-
 // stall ends a stream that its client does not read. It also closes the
 // connection if nothing of it is read, or if too many of its streams stalled.
 func (s *Server) stall(m *meter) error {
@@ -158,7 +152,8 @@ func (s *Server) stall(m *meter) error {
 	return fail(service.Busy, fmt.Sprintf("the client has not read the stream for %v", s.c.Limits.Write), 0)
 }
 
-// A tracked is a message that reports when gRPC has sent or dropped its bytes.
+// A tracked is a message that reports, at least once, when gRPC has sent or
+// dropped its bytes.
 type tracked struct {
 	m    proto.Message
 	size int
@@ -171,22 +166,25 @@ type tracked struct {
 func (m *meter) track(message proto.Message, size int, reserved int64, gone func()) *tracked {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.held == 0 {
+		m.moved = time.Now()
+	}
+	m.held += reserved
 	if m.closed {
 		m.unreserve(reserved) // it will not be sent
-	} else {
-		if m.held == 0 {
-			m.moved = time.Now()
-		}
-		m.held += reserved
 	}
+	done := false
 	return &tracked{message, size, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if !m.closed {
+		if !m.closed && !done {
 			m.held -= reserved
 			m.unreserve(reserved)
 		}
-		gone()
+		if !done {
+			gone()
+		}
+		done = true
 	}}
 }
 
@@ -210,7 +208,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return nil, err
 	}
 	*buf = out
-	return mem.BufferSlice{mem.NewBuffer(buf, reporting{pool, t.gone})}, nil
+	r := &reporting{pool, t.gone}
+	runtime.AddCleanup(r, func(gone func()) { gone() }, t.gone) // gRPC loses messages of a stream that was just reset
+	return mem.BufferSlice{mem.NewBuffer(buf, r)}, nil
 }
 
 // A reporting pool reports the buffers that it gets back.
@@ -220,7 +220,7 @@ type reporting struct {
 }
 
 // Put takes a buffer back.
-func (r reporting) Put(b *[]byte) {
+func (r *reporting) Put(b *[]byte) {
 	r.BufferPool.Put(b)
 	r.gone()
 }

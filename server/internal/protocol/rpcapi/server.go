@@ -151,7 +151,7 @@ func (s *Server) Drain() { s.drain() }
 // ended. No call runs when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain()
-	s.stop(draining())
+	s.stop(fail(service.Draining, "the server is shutting down: call another one", 0))
 	cut := context.AfterFunc(ctx, s.grpc.Stop)
 	s.grpc.GracefulStop()
 	if !cut() {
@@ -330,11 +330,6 @@ func invalidAs(k service.Kind, field, text string) error {
 	return failWith(k.Code(), text,
 		&errdetails.ErrorInfo{Reason: k.String(), Domain: "firn"},
 		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}}})
-}
-
-// draining returns the error for calls that end because the server stops.
-func draining() error {
-	return fail(service.Draining, "the server is shutting down: call another one", 0)
 }
 
 // failed returns what a client sees of an error of a Backend or its sources.

@@ -17,7 +17,7 @@ import (
 // and gRPC gives it back when the answer has left the process.
 const (
 	manyOctets = 16 << 10 // size of an answer that reserves room
-	maxHeld    = 4 << 20  // of a connection; the longest answer takes 3.2 MB
+	maxHeld    = 2 << 20  // of a connection
 	maxHeldAll = 16 << 20 // of all connections
 
 	// While all of it is in use, a connection may be closed if its client has not

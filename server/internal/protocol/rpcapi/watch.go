@@ -29,15 +29,16 @@ const (
 	manyCalls = 2000
 	fewCalls  = 4
 
-	// gRPC queues the answers to SETTINGS and PING, each with the whole frame. So a
-	// connection is closed after a SETTINGS frame with more than maxSettings
-	// settings, of which there are ten kinds, or after more than maxControls such
-	// frames within controlWindow without an answer to a call in between. Real
-	// clients exceed maxControls otherwise: while a stream is busy, those that
-	// estimate the bandwidth send a PING for each burst that they read, over 1,000
-	// a second on a fast network, and SETTINGS when they raise their window.
+	// gRPC queues the answers to SETTINGS and PING, each with the whole frame, and
+	// keeps a little of each call that is reset. So a connection is closed after a
+	// SETTINGS frame with more than maxSettings settings, of which there are ten
+	// kinds, or after more than maxControls such frames within controlWindow without
+	// an answer to a call in between. Real clients exceed maxControls otherwise:
+	// while a stream is busy, those that estimate the bandwidth send a PING for each
+	// burst that they read, over 1,000 a second on a fast network, and SETTINGS when
+	// they raise their window.
 	maxSettings   = 32
-	maxControls   = 20
+	maxControls   = 200
 	controlWindow = 10 * time.Second
 )
 
@@ -63,7 +64,7 @@ type watched struct {
 	known      bool               // some call was authenticated, or none needs to be
 	since      time.Time          // when the connection began, or a call last succeeded
 	timer      *time.Timer
-	controls   int // SETTINGS and PING since controlled, or since the last answer
+	controls   int // SETTINGS, PING and resets since controlled, or since the last answer
 	controlled time.Time
 }
 
@@ -104,9 +105,6 @@ func (m *meter) admit(k *call, known bool) error {
 	default:
 		m.strangers++
 		k.stranger = true
-	}
-	if len(m.calls) > 4*maxStreams {
-		m.look(k.begun) // forgets those that were reset
 	}
 	m.calls[k] = struct{}{}
 	return nil
@@ -187,8 +185,8 @@ func (m *meter) look(now time.Time) (end bool) {
 	return !m.known && now.Sub(m.since) >= m.read || m.unread() && now.Sub(m.moved) >= m.write
 }
 
-// tooManyControls records that the client has sent SETTINGS or a PING, and
-// reports whether it sends too many.
+// tooManyControls records that the client has sent SETTINGS, a PING or a reset,
+// and reports whether it sends too many.
 func (m *meter) tooManyControls() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
