@@ -263,16 +263,7 @@ func TestStream(t *testing.T) {
 		"renamed":     {{Sequencer: "a"}, {Sequencer: "b"}},
 		"form":        {{Form: 9}},
 	} {
-		stream, err := ids.Stream(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range requests {
-			_ = stream.Send(r)
-		}
-		_ = stream.CloseSend()
-		_, err = stream.Recv()
-		wantCode(t, what, err, codes.InvalidArgument, "bad-parameter")
+		wantCode(t, what, streamOnce(t.Context(), ids, requests...), codes.InvalidArgument, "bad-parameter")
 	}
 }
 
@@ -390,14 +381,7 @@ func TestGuard(t *testing.T) {
 			return err
 		},
 		"generate default": func(ctx context.Context) error {
-			stream, err := ids.Stream(ctx)
-			if err != nil {
-				return err
-			}
-			_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
-			_ = stream.CloseSend()
-			_, err = stream.Recv()
-			return err
+			return streamOnce(ctx, ids, &firnv1.StreamRequest{Credit: 1})
 		},
 		"read ": func(ctx context.Context) error { _, err := q.List(ctx, &firnv1.ListRequest{}); return err },
 		"admin orders": func(ctx context.Context) error {
@@ -428,7 +412,7 @@ func TestWhoAsksFirst(t *testing.T) {
 		"Next, name":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "-"}); return err },
 		"Next, count":  func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: 1e6}); return err },
 		"Next, form":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Form: 7}); return err },
-		"Stream, name": func() error { return streamOnce(t, ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1}) },
+		"Stream, name": func() error { return streamOnce(t.Context(), ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1}) },
 	} {
 		wantCode(t, what, call(), codes.Unauthenticated, "unauthorized")
 	}
@@ -438,13 +422,14 @@ func TestWhoAsksFirst(t *testing.T) {
 }
 
 // streamOnce is the error of a stream's first answer.
-func streamOnce(t *testing.T, ids firnv1.IDsClient, r *firnv1.StreamRequest) error {
-	t.Helper()
-	stream, err := ids.Stream(t.Context())
+func streamOnce(ctx context.Context, ids firnv1.IDsClient, requests ...*firnv1.StreamRequest) error {
+	stream, err := ids.Stream(ctx)
 	if err != nil {
 		return err
 	}
-	_ = stream.Send(r)
+	for _, r := range requests {
+		_ = stream.Send(r)
+	}
 	_ = stream.CloseSend()
 	_, err = stream.Recv()
 	return err
@@ -457,7 +442,7 @@ func TestLargeMessages(t *testing.T) {
 	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
 	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
 	wantCode(t, "Next", err, codes.ResourceExhausted, "")
-	wantCode(t, "Stream", streamOnce(t, ids, &firnv1.StreamRequest{Sequencer: name}), codes.ResourceExhausted, "")
+	wantCode(t, "Stream", streamOnce(t.Context(), ids, &firnv1.StreamRequest{Sequencer: name}), codes.ResourceExhausted, "")
 }
 
 func TestReflection(t *testing.T) {
@@ -477,7 +462,6 @@ func TestReflection(t *testing.T) {
 			t.Errorf("%s has no %s", names, want)
 		}
 	}
-	_ = stream.CloseSend()
 }
 
 type seeing func(ctx context.Context)
