@@ -278,8 +278,9 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 
 // Drain makes /readyz answer 503 and removes the Server from the members of its
 // store. Meanwhile the Server still answers requests, also with IDs of other
-// servers, so that load balancers have time to notice. HTTP and gRPC clients
-// are asked to reconnect; RESP has no message for that.
+// servers, so that load balancers have time to notice. HTTP clients are asked
+// to reconnect, gRPC clients when the Server shuts down; RESP has no message for
+// that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()

@@ -131,7 +131,8 @@ func FuzzNextForms(f *testing.F) {
 			return
 		}
 		s := &tally{layout: layouts[int(which)%len(layouts)]}
-		r, err := NewServer(Config{Backend: s}).Next(t.Context(), &q)
+		server := NewServer(Config{Backend: s})
+		r, err := server.Next(within(t.Context(), server), &q)
 		if (r == nil) == (err == nil) {
 			t.Fatal(r, err)
 		}
@@ -214,7 +215,8 @@ func FuzzStream(f *testing.F) {
 	wireSeeds(f, func(b []byte) { f.Add([]byte{0x10, 0x19, 0x18, 0x0a}, b, []byte{0x10, 0x07}, uint8(200)) })
 	f.Fuzz(func(t *testing.T, first, second, third []byte, sends uint8) {
 		s := &tally{layout: firn.Default()}
-		stream := &fakeStream{t: t, ctx: t.Context(), sends: int(sends)}
+		server := NewServer(Config{Backend: s})
+		stream := &fakeStream{t: t, ctx: within(t.Context(), server), sends: int(sends)}
 		for _, b := range [][]byte{first, second, third} {
 			var r firnv1.StreamRequest
 			if proto.Unmarshal(b, &r) != nil {
@@ -227,7 +229,7 @@ func FuzzStream(f *testing.F) {
 		if stream.batch == 0 {
 			stream.batch = 1000
 		}
-		err := NewServer(Config{Backend: s}).Stream(stream)
+		err := server.Stream(stream)
 		valid := service.CheckName(all[0].Sequencer) == nil || all[0].Sequencer == ""
 		valid = valid && all[0].Batch <= maxBatch && all[0].Form >= 0 && all[0].Form <= firnv1.Form_FORM_RUNS
 		credit := uint64(0)
@@ -256,6 +258,16 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
+var errNoMessage = errors.New("the bytes are no message")
+
+// called makes a call with the message of some bytes.
+func called[Q proto.Message, R any](ctx context.Context, b []byte, q Q, do func(context.Context, Q) (R, error)) (r R, err error) {
+	if proto.Unmarshal(b, q) != nil {
+		return r, errNoMessage
+	}
+	return do(ctx, q)
+}
+
 // FuzzSequencers: whatever administers a sequencer, what was done is there and
 // can be stored, and what was refused has changed nothing.
 func FuzzSequencers(f *testing.F) {
@@ -266,12 +278,13 @@ func FuzzSequencers(f *testing.F) {
 		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 		defer cluster.Close(context.Background())
 		s := NewServer(Config{Backend: cluster, Limit: 10 * time.Second})
-		if _, err := s.Create(t.Context(), &firnv1.CreateRequest{Name: "there"}); err != nil {
+		ctx := within(t.Context(), s)
+		if _, err := s.Create(ctx, &firnv1.CreateRequest{Name: "there"}); err != nil {
 			t.Fatal(err)
 		}
 		state := func() map[string]grant.Info {
 			all := make(map[string]grant.Info)
-			if err := cluster.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
+			if err := cluster.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 				if err != nil || info.Config.Check() != nil || service.CheckName(name) != nil {
 					t.Errorf("%q is stored: %+v, %v, %v", name, info, err, info.Config.Check())
 				}
@@ -288,65 +301,41 @@ func FuzzSequencers(f *testing.F) {
 		name := ""
 		switch which % 6 {
 		case 0:
-			var q firnv1.CreateRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
+			q := new(firnv1.CreateRequest)
 			var r *firnv1.CreateResponse
-			if r, err = s.Create(t.Context(), &q); err == nil {
+			if r, err = called(ctx, b, q, s.Create); err == nil {
 				name, got = q.Name, r.Sequencer
 				same := func(a, b *durationpb.Duration) bool {
 					return a.GetSeconds() == b.GetSeconds() && a.GetNanos() == b.GetNanos()
 				}
 				if q.MaxAhead != nil && !same(q.MaxAhead, got.MaxAhead) || q.Window.AsDuration() != 0 && !same(q.Window, got.Window) {
-					t.Errorf("%v made %v", &q, got)
+					t.Errorf("%v made %v", q, got)
 				}
 			}
 		case 1:
-			var q firnv1.GetRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.GetResponse
-			if r, err = s.Get(t.Context(), &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.GetRequest)
+			r, e := called(ctx, b, q, s.Get)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 2:
-			var q firnv1.AttachRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.AttachResponse
-			if r, err = s.Attach(t.Context(), &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.AttachRequest)
+			r, e := called(ctx, b, q, s.Attach)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 3:
-			var q firnv1.DetachRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.DetachResponse
-			if r, err = s.Detach(t.Context(), &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.DetachRequest)
+			r, e := called(ctx, b, q, s.Detach)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 4:
-			var q firnv1.DestroyRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
-			}
-			var r *firnv1.DestroyResponse
-			if r, err = s.Destroy(t.Context(), &q); err == nil {
-				name, got = q.Name, r.Sequencer
-			}
+			q := new(firnv1.DestroyRequest)
+			r, e := called(ctx, b, q, s.Destroy)
+			name, got, err = q.Name, r.GetSequencer(), e
 		case 5:
-			var q firnv1.ListRequest
-			if proto.Unmarshal(b, &q) != nil {
-				return
+			r, e := called(ctx, b, new(firnv1.ListRequest), s.List)
+			if !errors.Is(e, errNoMessage) && len(r.GetSequencers()) != 1 {
+				t.Fatal(r, e)
 			}
-			r, err := s.List(t.Context(), &q)
-			if err != nil || len(r.Sequencers) != 1 {
-				t.Fatal(r, err)
-			}
+			return
+		}
+		if errors.Is(err, errNoMessage) {
 			return
 		}
 		after := state()

@@ -24,10 +24,8 @@ type healthy struct {
 }
 
 func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
-	select {
-	case <-h.s.drains:
+	if h.s.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
-	default:
 	}
 	if err := h.ready.Ready(ctx); err != nil {
 		h.s.c.Log.Debug("not ready", "error", err)
@@ -49,22 +47,12 @@ func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*h
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
 
-// List reports the status of all services.
-func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
-	all := make(map[string]*healthpb.HealthCheckResponse)
-	now := h.status(ctx)
-	for _, s := range services() {
-		all[s] = &healthpb.HealthCheckResponse{Status: now}
-	}
-	return &healthpb.HealthListResponse{Statuses: all}, nil
-}
-
 // Watch reports the status whenever it changes, until the server stops.
 func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN
-	for drains := h.s.drains; ; {
+	for drains := h.s.drained.Done(); ; {
 		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol requires
 		if slices.Contains(services(), r.GetService()) {
 			now = h.status(stream.Context())
@@ -79,8 +67,8 @@ func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_W
 		case <-tick.C:
 		case <-drains:
 			drains = nil // closed: once is enough
-		case <-h.s.stops:
-			return draining()
+		case <-h.s.stopped.Done():
+			return context.Cause(h.s.stopped)
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}

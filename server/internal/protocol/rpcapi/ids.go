@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -26,12 +25,12 @@ import (
 const defaultName = "default"
 
 // maxBatch is how many IDs a client may request per response of Stream. A
-// response has fewer if they do not fit into maxPiece bytes; each ID and each
-// run takes up to so many.
+// response has fewer if they do not fit into maxPiece bytes: an ID of 64 bits
+// takes idOctets, and a run up to 48.
 const (
-	maxBatch  = 10_000
-	idOctets  = 8
-	runOctets = 48
+	maxBatch = 10_000
+	idOctets = 8
+	maxRuns  = maxPiece / 48
 )
 
 // maxCredit is how many IDs one message of Stream can allow.
@@ -51,7 +50,7 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 
 // find validates a call and finds the sequencer. n is how many IDs it takes at
 // once.
-func (s *Server) find(ctx, limited context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
+func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
 	w := want{name: name}
 	if n > int64(s.c.Limits.Count) {
 		return w, invalid("count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
@@ -68,7 +67,7 @@ func (s *Server) find(ctx, limited context.Context, method, name string, form fi
 	}
 	var err error
 	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
-	if w.s, err = take.Find(limited, name, shownIn(ctx)); err != nil {
+	if w.s, err = take.Find(ctx, name, shownIn(ctx)); err != nil {
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
@@ -77,19 +76,14 @@ func (s *Server) find(ctx, limited context.Context, method, name string, form fi
 	return w, nil
 }
 
-// An answer holds what NextResponse and StreamResponse have in common.
-type answer struct {
-	ids    []uint64
-	ids128 []byte
-	runs   []*firnv1.Run
-}
-
 // take takes n IDs, or returns an error.
-func (s *Server) take(ctx, limited context.Context, method string, w want, n int) (a answer, err error) {
-	b, err := w.s.Take(limited, n)
+func (s *Server) take(ctx context.Context, method string, w want, n int) (*firnv1.StreamResponse, error) {
+	b, err := w.s.Take(ctx, n)
+	if err != nil {
+		return nil, s.failed(ctx, method, err)
+	}
+	a := new(firnv1.StreamResponse)
 	switch {
-	case err != nil:
-		return answer{}, s.failed(ctx, method, err)
 	case w.runs:
 		for _, r := range b.Runs() {
 			raw := form.Of(firn.Raw)
@@ -99,14 +93,14 @@ func (s *Server) take(ctx, limited context.Context, method string, w want, n int
 			} else {
 				run.First = r.First.Uint64()
 			}
-			a.runs = append(a.runs, run)
+			a.Runs = append(a.Runs, run)
 		}
 	case w.s.Layout.Bits() == 128:
-		a.ids128 = b.AppendRaw(nil, 0, n)
+		a.Ids128 = b.AppendRaw(nil, 0, n)
 	default:
-		a.ids = make([]uint64, 0, n)
+		a.Ids = make([]uint64, 0, n)
 		for id := range b.All {
-			a.ids = append(a.ids, id.Uint64())
+			a.Ids = append(a.Ids, id.Uint64())
 		}
 	}
 	return a, nil
@@ -118,53 +112,41 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if err := s.check(ctx, auth.Take, name); err != nil {
 		return nil, err
 	}
-	return s.next(ctx, "Next", name, r.GetForm(), max(1, int64(r.GetCount()))) // also if int has 32 bits
-}
-
-// next makes n IDs for an authorized caller.
-func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form, n int64) (*firnv1.NextResponse, error) {
-	limited, cancel := s.limited(ctx) // for the rest of the call
+	ctx, cancel := s.limited(ctx)
 	defer cancel()
-	w, err := s.find(ctx, limited, method, name, form, n)
+	n := max(1, int64(r.GetCount())) // also if int has 32 bits
+	w, err := s.find(ctx, "Next", name, r.GetForm(), n)
 	if err != nil {
 		return nil, err
 	}
 	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
-		done, err := s.begin(ctx, limited, &w.s.Layout, int(n))
-		if err != nil {
+		if err := s.begin(ctx, &w.s.Layout, int(n)); err != nil {
 			return nil, err
 		}
-		defer done()
 	}
-	a, err := s.take(ctx, limited, method, w, int(n))
+	a, err := s.take(ctx, "Next", w, int(n))
 	if err != nil {
 		return nil, err
 	}
-	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String(), Prefix: w.s.Prefix}, nil
+	return &firnv1.NextResponse{Ids: a.Ids, Ids128: a.Ids128, Runs: a.Runs, Layout: w.s.Layout.String(), Prefix: w.s.Prefix}, nil
 }
 
-// begin waits until the call may begin a long answer of n IDs; done ends it.
-func (s *Server) begin(ctx, limited context.Context, l *firn.Layout, n int) (done func(), err error) {
-	turn, cancel := service.WithTurn(limited, l, n)
+// begin waits until the call may make a long answer of n IDs.
+func (s *Server) begin(ctx context.Context, l *firn.Layout, n int) error {
+	turn, cancel := service.WithTurn(ctx, l, n)
 	defer cancel()
-	m := callerOf(ctx).meter
-	done, err = m.begin(turn)
-	if err == nil {
-		if err = m.bookLong(turn, callOf(ctx), 2*n*l.Bits()/8); err != nil { // the IDs, and the message
-			done()
-		}
-	}
+	k, size := callOf(ctx), min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message
+	err := k.m.reserve(turn, size)
 	switch {
 	case err == nil:
-		return done, nil
-	case ctx.Err() != nil:
-		return nil, status.FromContextError(ctx.Err()).Err()
+		k.booked = size
+		return nil
+	case k.ctx.Err() != nil:
+		return status.FromContextError(k.ctx.Err()).Err()
 	case errors.Is(err, errFull):
-		return nil, fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
-	case errors.Is(err, errUnread):
-		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
+		return fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
 	}
-	return nil, fail(service.Busy, fmt.Sprintf("%d earlier calls for many IDs on this connection were not answered in %v: no ID was taken; use another connection for calls that must not wait for them", maxLong, s.c.Limit), time.Second)
+	return fail(service.Busy, fmt.Sprintf("the client has not received and read %d MiB of earlier answers in %v: no ID was taken; use another connection for calls that must not wait for them", maxHeld>>20, s.c.Limit), time.Second)
 }
 
 // A credit is how many more IDs a stream may send.
@@ -224,7 +206,9 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err := s.check(ctx, auth.Take, name); err != nil {
 		return err
 	}
-	w, err := s.findFirst(ctx, name, first.GetForm())
+	limited, cancel := s.limited(ctx)
+	w, err := s.find(limited, "Stream", name, first.GetForm(), 0)
+	cancel()
 	if err != nil {
 		return err
 	}
@@ -256,8 +240,8 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 			}
 		}
 	}()
-	o := newOutbox(callerOf(ctx).meter, s.c.Limits.Write)
-	defer func() { o.close(ctx) }()
+	o := &outbox{m: callOf(ctx).m, limit: s.c.Limits.Write, room: semaphore.NewWeighted(maxOutbox)}
+	defer o.close()
 	err = s.pump(ctx, stream, w, c, o, batch)
 	if errors.Is(err, errStalled) {
 		return s.stall(o.m)
@@ -265,84 +249,55 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	return err
 }
 
-// findFirst is find for the first message of a Stream.
-func (s *Server) findFirst(ctx context.Context, name string, form firnv1.Form) (want, error) {
-	limited, cancel := s.limited(ctx)
-	defer cancel()
-	return s.find(ctx, limited, "Stream", name, form, 0)
-}
-
-// takeNext is take for a response of a Stream.
-func (s *Server) takeNext(ctx context.Context, w want, n int) (answer, error) {
-	limited, cancel := s.limited(ctx)
-	defer cancel()
-	return s.take(ctx, limited, "Stream", w, n)
-}
-
-// pump sends IDs for credit until there will be no more credit.
+// pump sends IDs for credit until there will be no more credit, or Shutdown.
 func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
 	if !w.runs {
 		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
 	}
+	waits, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })()
 	for {
-		select {
-		case <-s.stops:
-			return draining()
-		default:
+		if waits.Err() != nil {
+			return context.Cause(waits)
 		}
 		n, err := c.take(batch)
 		switch {
 		case errors.Is(err, io.EOF):
-			return o.flush(ctx, s.stops)
+			return o.acquire(waits, maxOutbox) // until all messages have left
 		case err != nil:
 			return err
 		case n == 0:
-			if err := o.wait(ctx, c.change, s.stops); err != nil {
+			if err := o.wait(waits, c.change); err != nil {
 				return err
 			}
 			continue
 		}
 		// Reserve room before taking IDs: IDs that waited would be too old, or lost.
-		if err := o.reserve(ctx, s.stops); err != nil {
+		if err := o.reserve(waits); err != nil {
 			return err
 		}
 		// A stream can outlast the token that began it.
-		err = s.check(ctx, auth.Take, w.name)
-		var a answer
-		if err == nil {
-			a, err = s.takeNext(ctx, w, int(n))
-		}
-		if err != nil {
-			o.unreserve(maxPiece)
+		if err := s.check(ctx, auth.Take, w.name); err != nil {
 			return err
 		}
-		first := true
-		for piece := range a.pieces() {
-			if !first {
-				if err := o.reserve(ctx, s.stops); err != nil {
-					return err
-				}
+		limited, cancel := s.limited(ctx)
+		a, err := s.take(limited, "Stream", w, int(n))
+		cancel()
+		if err != nil {
+			return err
+		}
+		for runs := a.Runs; len(runs) > maxRuns; runs = a.Runs {
+			a.Runs = runs[maxRuns:]
+			if err := stream.SendMsg(o.add(&firnv1.StreamResponse{Runs: runs[:maxRuns]})); err != nil {
+				return err
 			}
-			first = false
-			if err := stream.SendMsg(o.add(piece)); err != nil {
+			if err := o.reserve(waits); err != nil {
 				return err
 			}
 		}
-	}
-}
-
-// pieces yields responses of Stream with the answer, each of up to maxPiece
-// bytes.
-func (a answer) pieces() iter.Seq[*firnv1.StreamResponse] {
-	return func(yield func(*firnv1.StreamResponse) bool) {
-		if len(a.runs) == 0 {
-			yield(&firnv1.StreamResponse{Ids: a.ids, Ids128: a.ids128})
-			return
-		}
-		for runs := range slices.Chunk(a.runs, maxPiece/runOctets) {
-			if !yield(&firnv1.StreamResponse{Runs: runs}) {
-				return
-			}
+		if err := stream.SendMsg(o.add(a)); err != nil {
+			return err
 		}
 	}
 }

@@ -4,21 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -37,9 +32,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&firnv1.StreamRequest{Credit: 1}); err != nil {
-		t.Fatal(err)
-	}
+	_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +52,8 @@ func TestShutdownEndsStreams(t *testing.T) {
 // up waiting.
 func TestShutdownWaits(t *testing.T) {
 	var running atomic.Int64
-	b := new(slow)
 	s := NewServer(Config{Limit: time.Hour, Backend: seeing(func(ctx context.Context) {
 		running.Add(1)
-		b.calls.Add(1)
 		<-ctx.Done()
 		time.Sleep(50 * time.Millisecond)
 		running.Add(-1)
@@ -71,7 +62,7 @@ func TestShutdownWaits(t *testing.T) {
 	go s.Serve(l)
 	conn := dialTo(t, l.Addr().String())
 	go firnv1.NewIDsClient(conn).Next(context.WithoutCancel(t.Context()), &firnv1.NextRequest{})
-	for b.calls.Load() == 0 {
+	for running.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -85,8 +76,7 @@ func TestShutdownWaits(t *testing.T) {
 // it.
 func TestStreamChecksAgain(t *testing.T) {
 	var revoked atomic.Bool
-	s := &slow{free: make(chan struct{})}
-	close(s.free)
+	s := fast()
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Auth: guardFunc(func(string, *tls.ConnectionState) error {
 		if revoked.Load() {
 			return auth.ErrUnauthorized
@@ -110,55 +100,37 @@ func TestStreamChecksAgain(t *testing.T) {
 	}
 }
 
-// TestSlowReader: a client that gives much credit and does not read takes few
-// IDs.
-func TestSlowReader(t *testing.T) {
-	for _, batch := range []uint32{1, 1000, maxBatch} {
-		s := &slow{free: make(chan struct{})}
-		close(s.free)
-		ctx, cancel := context.WithCancel(t.Context())
-		stream, err := firnv1.NewIDsClient(serve(t, Config{Backend: s})).Stream(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.Send(&firnv1.StreamRequest{Credit: maxCredit, Batch: batch}); err != nil {
-			t.Fatal(err)
-		}
-		for last := int64(0); last == 0 || s.given.Load() != last; time.Sleep(100 * time.Millisecond) {
-			last = s.given.Load()
-		}
-		// The windows of a stream and of its connection, of 64 KiB each, what the
-		// server has written ahead, and a response.
-		if n, most := s.given.Load(), int64(3*64<<10/8)+2*int64(batch); n > most || n == 0 {
-			t.Errorf("batches of %d: %d IDs were taken, want at most %d", batch, n, most)
-		}
-		cancel()
-	}
+// A stuck Administrator answers nothing until its context is done, but a Lookup
+// if there is something to find.
+type stuck struct {
+	*service.Cluster
+	found *grant.Info
 }
-
-// A stuck Administrator answers nothing until its context is done.
-type stuck struct{ *service.Cluster }
 
 func (s stuck) Admin() service.Administrator { return s }
 
 func (s stuck) Lookup(ctx context.Context, _ string) (grant.Info, error) {
+	if s.found != nil {
+		return *s.found, nil
+	}
 	<-ctx.Done()
 	return grant.Info{}, ctx.Err()
 }
 
 func (s stuck) Attach(ctx context.Context, _ string) (grant.Info, error) {
-	return s.Lookup(ctx, "")
+	return stuck{}.Lookup(ctx, "")
 }
 
 func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
-	return s.Lookup(ctx, "")
+	return stuck{}.Lookup(ctx, "")
 }
 
 // TestAdminLimit: what is asked of the store ends at the limit, also for
-// clients that set no deadline, and is not said to be about IDs.
+// clients that set no deadline. A Detach that has to wait longer says how far
+// it is.
 func TestAdminLimit(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster}, Limit: 50 * time.Millisecond}))
+	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{Cluster: cluster}, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()
 	for what, call := range map[string]func() error{
@@ -170,73 +142,10 @@ func TestAdminLimit(t *testing.T) {
 			t.Errorf("%s: %v, want Unavailable", what, err)
 		}
 	}
-}
-
-// TestDetachGoesOn: a Detach that has to wait longer than it may says how far
-// it is.
-func TestDetachGoesOn(t *testing.T) { synctest.Test(t, testDetachGoesOn) }
-
-func testDetachGoesOn(t *testing.T) {
-	time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-	store := new(memstore.Store)
-	away := &cutOff{Store: store}
-	other := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(away, nil)})
-	// It holds a number, and then hears of nothing.
-	if s, err := other.Sequencer(t.Context(), "orders", nil); err != nil {
-		t.Fatal(err)
-	} else if _, err := s.Take(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	away.cut.Store(true)
-	defer func() {
-		away.cut.Store(false)
-		_ = other.Close(context.Background())
-	}()
-	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
-	defer cluster.Close(context.Background())
-	s := NewServer(Config{Backend: cluster, Limit: 500 * time.Millisecond})
-	r, err := s.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"})
-	if err != nil || r.GetSequencer().GetState() != "detaching" {
+	q = firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster, &grant.Info{State: grant.Detaching}}, Limit: 50 * time.Millisecond}))
+	if r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
 	}
-}
-
-// A cutOff Store does not answer while it is cut off.
-type cutOff struct {
-	grant.Store
-	cut atomic.Bool
-}
-
-func (s *cutOff) Get(ctx context.Context, key string) ([]byte, error) {
-	if s.cut.Load() {
-		return nil, errors.New("cut off")
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *cutOff) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if s.cut.Load() {
-		return false, grant.ErrNotSent
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
-
-// TestPanic: a fault of the program in one call ends that call.
-func TestPanic(t *testing.T) {
-	first := true
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: seeing(func(context.Context) {
-		if first {
-			first = false
-			panic("a secret")
-		}
-	})}))
-	_, err := ids.Next(t.Context(), &firnv1.NextRequest{})
-	wantCode(t, "panic", err, codes.Internal, "internal")
-	if strings.Contains(err.Error(), "secret") {
-		t.Error(err)
-	}
-	_, err = ids.Next(t.Context(), &firnv1.NextRequest{})
-	wantCode(t, "after it", err, codes.ResourceExhausted, "nodes-exhausted")
 }
 
 // A readying Backend is ready when ready is set.
@@ -289,62 +198,6 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestTokens: one token, however its scheme is written.
-func TestTokens(t *testing.T) {
-	var got atomic.Value
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: static(t, "default"), Auth: guardFunc(func(token string, _ *tls.ConnectionState) error {
-		got.Store(token)
-		return nil
-	})}))
-	for _, test := range []struct {
-		headers []string
-		want    string
-	}{
-		{nil, ""},
-		{[]string{"authorization", "Bearer a"}, "a"},
-		{[]string{"authorization", "bearer a"}, "a"},
-		{[]string{"authorization", "Basic a"}, ""},
-		{[]string{"authorization", "Bearer a", "authorization", "Bearer b"}, ""},
-	} {
-		got.Store("?")
-		if _, err := ids.Next(metadata.AppendToOutgoingContext(t.Context(), test.headers...), &firnv1.NextRequest{}); err != nil {
-			t.Error(err)
-		}
-		if got.Load() != test.want {
-			t.Errorf("%q: token %q, want %q", test.headers, got.Load(), test.want)
-		}
-	}
-}
-
-// TestBadRequest: what is wrong with a request names the field.
-func TestBadRequest(t *testing.T) {
-	conn := serve(t, Config{})
-	ids, q := firnv1.NewIDsClient(conn), firnv1.NewSequencersClient(conn)
-	for field, call := range map[string]func() error{
-		"count": func() error {
-			_, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount + 1})
-			return err
-		},
-		"sequencer": func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "/"}); return err },
-		"form":      func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Form: 9}); return err },
-		"name":      func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{}); return err },
-		"layout": func() error {
-			_, err := q.Create(t.Context(), &firnv1.CreateRequest{Name: "a", Layout: "x"})
-			return err
-		},
-	} {
-		got := ""
-		for _, d := range status.Convert(call()).Details() {
-			if bad, ok := d.(*errdetails.BadRequest); ok {
-				got = bad.GetFieldViolations()[0].GetField()
-			}
-		}
-		if got != field {
-			t.Errorf("the field is %q, want %q", got, field)
-		}
-	}
-}
-
 func dialTo(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -360,7 +213,3 @@ type guardFunc func(token string, state *tls.ConnectionState) error
 func (g guardFunc) Allow(c *auth.Credentials, _ auth.Action, _ string) error {
 	return g(c.Token, c.TLS)
 }
-
-type sourceFunc func(context.Context, int) (firn.Batch, error)
-
-func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }

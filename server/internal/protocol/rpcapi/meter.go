@@ -1,69 +1,46 @@
 package rpcapi
 
 import (
-	"context"
+	"crypto/tls"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
-)
-
-// Limits of the memory for answers that a client does not read. gRPC accepts an
-// answer as a whole and then regards the call as ended, whatever happens to the
-// bytes. With maxStreams answers of the most IDs, one connection could hold
-// hundreds of MiB. So a call for many IDs waits, before it takes them, until
-// earlier answers have been sent.
-const (
-	manyOctets = 16 << 10 // size of a long answer
-	maxUnread  = 4        // unsent answers at which no long one is begun
-	maxLong    = 4        // long answers in progress at the same time
+	"golang.org/x/sync/semaphore"
 )
 
 // A meter reads the frames of a connection to see which streams are open, and
 // closes the connection if its client blocks it. It is safe for concurrent use.
 type meter struct {
 	net.Conn
-	in, out frames // each is used by one goroutine, like Read and Write
-	limits  meterLimits
+	in, out     frames        // each is used by one goroutine, like Read and Write
+	read, write time.Duration // limits
+	total       *totals
+	tls         *tls.ConnectionState // nil without TLS
 
-	mu      sync.Mutex          // guards the fields below
-	open    map[uint32]struct{} // streams whose last frame was neither received nor sent
-	last    uint32              // the newest stream
-	running int                 // calls in progress
-	long    int                 // of these, calls with a long answer
-	line    []chan struct{}     // calls that wait to begin one, in order; closed when they may
+	turn *semaphore.Weighted // held while a call reserves room
+	room *semaphore.Weighted // of maxHeld
 
-	held   int       // bytes reserved for messages of Stream
-	booked int       // bytes of totals.held
-	unsent int       // bytes of these in messages that gRPC has not sent
-	queue  []*outbox // of streams that wait for room
-	stalls int       // streams that ended because the client did not read them
-	moved  time.Time // when a frame of an answer was sent, or began to wait
+	mu     sync.Mutex          // guards the fields below
+	open   map[uint32]struct{} // streams whose last frame was neither received nor sent
+	last   uint32              // the newest stream
+	held   int64               // bytes reserved for messages that gRPC has not sent
+	stalls int                 // streams that ended because the client did not read them
+	moved  time.Time           // when a frame of an answer was sent, or began to wait
+	closed bool
 
 	watched
 }
 
-// meterLimits are the limits of a connection; zero means no limit.
-type meterLimits struct {
-	read  time.Duration // for a call's message to arrive, and for a client to authenticate
-	write time.Duration // for a piece of an answer to be sent
-	known bool          // clients need not authenticate
-	total *totals       // of all connections; nil if not counted
-}
-
-func newMeter(conn net.Conn, l meterLimits) *meter {
-	m := &meter{Conn: conn, open: make(map[uint32]struct{}), limits: l}
-	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	if conn != nil && l.read > 0 {
-		m.watch()
+func (s *Server) newMeter(conn net.Conn) *meter {
+	m := &meter{
+		Conn: conn, read: s.c.Limits.Read, write: s.c.Limits.Write, total: &s.total,
+		tls: s.c.TLSState(conn), turn: semaphore.NewWeighted(1), room: semaphore.NewWeighted(maxHeld),
+		open: make(map[uint32]struct{}), moved: time.Now(),
+		watched: watched{calls: make(map[*call]struct{}), known: s.c.Auth == nil, since: time.Now()},
 	}
-	l.total.add(m)
+	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	return m
 }
 
@@ -74,11 +51,7 @@ func (m *meter) Read(b []byte) (int, error) {
 }
 
 func (m *meter) Write(b []byte) (int, error) {
-	if m.limits.write > 0 {
-		if err := m.Conn.SetWriteDeadline(time.Now().Add(m.limits.write)); err != nil {
-			return 0, err
-		}
-	}
+	_ = m.Conn.SetWriteDeadline(time.Now().Add(m.write)) // fails only if Write does
 	n, err := m.Conn.Write(b)
 	m.out.parse(b[:n], m.sent)
 	if err != nil {
@@ -103,25 +76,22 @@ const (
 // received handles the header of a frame from the client.
 func (m *meter) received(kind, flags byte, stream uint32) {
 	switch kind {
-	case frameSettings, framePing:
-		if flags&flagAck == 0 && (kind == frameSettings && m.in.skip > maxSettings*settingLen || m.tooManyControls()) {
+	case frameSettings, framePing, frameReset:
+		if kind == frameReset {
+			m.end(stream)
+		} else if flags&flagAck != 0 {
+			return
+		}
+		if kind == frameSettings && m.in.skip > maxSettings*settingLen || m.tooManyControls() {
 			_ = m.Close()
 		}
 	case frameHeaders:
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if stream > m.last { // otherwise these are trailers
+		if stream > m.last && !m.closed { // otherwise these are trailers
 			m.last = stream
-			m.pace.began++
-			if !m.closed {
-				m.open[stream] = struct{}{}
-				m.tally(1)
-			}
-		}
-	case frameReset:
-		m.end(stream)
-		if m.tooManyResets() {
-			_ = m.Close()
+			m.open[stream] = struct{}{}
+			m.total.calls.Add(1)
 		}
 	}
 }
@@ -145,88 +115,27 @@ func (m *meter) end(stream uint32) {
 	defer m.mu.Unlock()
 	if _, open := m.open[stream]; open {
 		delete(m.open, stream)
-		m.tally(-1)
-	}
-	m.change()
-}
-
-// tally adds n to the number of open streams.
-func (m *meter) tally(n int) {
-	if m.limits.total != nil {
-		m.limits.total.calls.Add(int64(n))
+		m.total.calls.Add(-1)
 	}
 }
 
-// change lets waiting calls begin a long answer if they may. The caller holds
-// m.mu.
-func (m *meter) change() {
-	for len(m.line) > 0 && m.mayBegin() {
-		m.long++
-		close(m.line[0])
-		m.line = m.line[1:]
-	}
-}
-
-// mayBegin reports whether a long answer may begin. The caller holds m.mu.
-func (m *meter) mayBegin() bool { return m.unread() < maxUnread && m.long < maxLong }
-
-// unread returns how many answers were not sent completely, or calls not
-// received completely. The caller holds m.mu.
-func (m *meter) unread() int { return len(m.open) - m.running }
-
-// enter and leave count calls. m may be nil.
-func (m *meter) enter() { m.count(1, 0) }
-func (m *meter) leave() { m.count(-1, 0) }
-
-func (m *meter) count(running, long int) {
-	if m == nil {
-		return
-	}
+// Close closes the connection.
+func (m *meter) Close() error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.unread() == 0 {
-		m.moved = time.Now()
+	if !m.closed {
+		m.closed = true
+		m.total.room.Release(m.held) // gRPC drops what it has not sent
+		m.total.calls.Add(-int64(len(m.open)))
+		clear(m.open)
+		if m.timer != nil {
+			m.timer.Stop()
+		}
 	}
-	m.running += running
-	m.long += long
-	m.change()
-}
-
-// errUnread means that no long answer may begin because the client does not
-// read earlier ones.
-var errUnread = errors.New("earlier answers are not read")
-
-// errFull means that all connections together hold too many unread answers.
-var errFull = errors.New("the server holds too many answers that are not read")
-
-// begin waits until a long answer may begin, in the order of the calls; done
-// ends it. m may be nil.
-func (m *meter) begin(ctx context.Context) (done func(), err error) {
-	if m == nil {
-		return func() {}, nil
-	}
-	done = func() { m.count(0, -1) }
-	turn := make(chan struct{})
-	m.mu.Lock()
-	m.line = append(m.line, turn)
-	m.change()
 	m.mu.Unlock()
-	select {
-	case <-turn:
-		return done, nil
-	case <-ctx.Done():
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := slices.Index(m.line, turn)
-	if at < 0 {
-		return done, nil // its turn came at this very moment
-	}
-	m.line = slices.Delete(m.line, at, at+1)
-	if m.unread() >= maxUnread {
-		return nil, fmt.Errorf("%w: %w", errUnread, ctx.Err())
-	}
-	return nil, ctx.Err()
+	m.total.mu.Lock()
+	delete(m.total.conns, m)
+	m.total.mu.Unlock()
+	return m.Conn.Close()
 }
 
 // frames finds the headers of frames in a stream of bytes.
@@ -256,27 +165,5 @@ func (f *frames) parse(b []byte, each func(kind, flags byte, stream uint32)) {
 	}
 }
 
-// A caller describes the other end of a connection.
-type caller struct {
-	credentials.TLSInfo // zero without TLS
-	secure              bool
-	meter               *meter
-}
-
-// AuthType returns how the other end is authenticated.
-func (c caller) AuthType() string {
-	if c.secure {
-		return c.TLSInfo.AuthType()
-	}
-	return "none"
-}
-
-// callerOf returns the caller of a call.
-func callerOf(ctx context.Context) caller {
-	if p, ok := peer.FromContext(ctx); ok {
-		if c, ok := p.AuthInfo.(caller); ok {
-			return c
-		}
-	}
-	return caller{}
-}
+// AuthType makes a meter what gRPC knows about the other end of a connection.
+func (*meter) AuthType() string { return "none" }

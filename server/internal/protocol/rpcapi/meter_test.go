@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/peer"
-
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -52,105 +53,41 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestMeter: a long answer is not begun while too many have not gone out, or
-// are begun.
-func TestMeter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMeter(nil, meterLimits{})
-		stream := uint32(1)
-		call := func() { // comes, and its handler runs
-			m.received(frameHeaders, 4, stream)
-			m.enter()
-			stream += 2
-		}
-		call()
-		m.received(frameHeaders, 5, 1) // trailers
-		begun := make(chan func(), 100)
-		begin := func() {
-			done, err := m.begin(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			begun <- done
-		}
-		want := func(when string, n int) {
-			t.Helper()
-			synctest.Wait()
-			if len(begun) != n {
-				t.Errorf("%s: %d are begun, want %d", when, len(begun), n)
-			}
-		}
-		begin()
-		want("at first", 1)
-		for range maxLong {
-			call()
-			go begin()
-		}
-		want("as many as may be at the same time", maxLong)
-		(<-begun)()
-		want("one has its answer, which has not gone out", maxLong)
-		for range maxLong {
-			(<-begun)()
-			m.leave()
-		}
-		// maxLong calls have ended, one runs, and all of the streams are open.
-		go begin()
-		want("too many have not gone out", 0)
-		m.sent(frameHeaders, 4, 1) // not the last frame of it
-		m.sent(frameData, 0, 1)
-		want("nor now", 0)
-		m.sent(frameHeaders, 5, 1)
-		want("one has gone out", 1)
-		(<-begun)()
-		m.received(frameHeaders, 4, stream)
-		m.enter()
-		m.leave()
-		go begin()
-		want("another has not", 0)
-		m.received(frameReset, 0, stream) // the client has given it up
-		want("and will not", 1)
-
-		for range maxUnread {
-			stream += 2
-			m.received(frameHeaders, 4, stream)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := m.begin(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errUnread) {
-			t.Errorf("%v, want the context's error, and that answers are not read", err)
-		}
-	})
+// within returns the context of a call, as tap makes it.
+func within(ctx context.Context, s *Server) context.Context {
+	return context.WithValue(ctx, callKey{}, &call{m: s.newMeter(new(net.TCPConn)), ctx: ctx, creds: new(auth.Credentials)})
 }
 
-// TestMeterOrder: calls for many IDs begin in the order of their arrival. A
-// cancelled call leaves no gap, and a new one does not overtake those that
-// wait.
-func TestMeterOrder(t *testing.T) {
+// TestReserve: calls reserve room in the order of their arrival. A cancelled
+// call leaves no gap, a new one does not overtake those that wait, and a closed
+// connection gives everything back.
+func TestReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMeter(nil, meterLimits{})
-		var running []func()
-		for range maxLong {
-			done, err := m.begin(t.Context())
-			if err != nil {
+		s := NewServer(Config{Backend: static(t, "default")})
+		m := s.newMeter(new(net.TCPConn))
+		const size = maxHeld / 4
+		var sent []*tracked
+		send := func() { sent = append(sent, m.track(nil, 0, size, func() {})) }
+		for range maxHeld / size {
+			if err := m.reserve(t.Context(), size); err != nil {
 				t.Fatal(err)
 			}
-			running = append(running, done)
+			send()
 		}
 		var order []int
 		for i := range 20 {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() {
-				done, err := m.begin(ctx)
+				err := m.reserve(ctx, size)
 				if i%4 == 1 {
-					if err == nil || errors.Is(err, errUnread) {
-						t.Errorf("call %d: %v, want that it is given up", i, err)
+					if !errors.Is(err, context.Canceled) || !errors.Is(err, errUnread) {
+						t.Errorf("call %d: %v, want the context's error, and that answers are not read", i, err)
 					}
 					return
 				}
 				order = append(order, i)
-				time.Sleep(time.Second)
-				done()
+				send()
 			}()
 			synctest.Wait()
 			if i%4 == 1 {
@@ -158,67 +95,68 @@ func TestMeterOrder(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		running[0]()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		for len(order) < 15 {
+			first := sent[0]
+			sent = sent[1:]
+			first.gone()
+			synctest.Wait()
+		}
 		if want := []int{0, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15, 16, 18, 19}; !slices.Equal(order, want) {
 			t.Errorf("they begin in the order %v, want %v", order, want)
 		}
-		for _, done := range running[1:] {
-			done()
+		if s.total.room.TryAcquire(maxHeldAll - maxHeld + 1) {
+			t.Errorf("the connection holds less than %d bytes", maxHeld)
 		}
-		if m.long != 0 || len(m.line) != 0 {
-			t.Errorf("%d have begun and %d wait, want none", m.long, len(m.line))
+		_ = m.Close()
+		sent[0].gone()
+		if !s.total.room.TryAcquire(maxHeldAll) {
+			t.Error("a closed connection holds bytes")
 		}
 	})
+}
+
+// TestLostMessage: what a message holds is given back if gRPC loses it.
+func TestLostMessage(t *testing.T) {
+	m := NewServer(Config{Backend: fast()}).newMeter(new(net.TCPConn))
+	if err := m.reserve(t.Context(), maxHeld); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newCodec().Marshal(m.track(new(firnv1.NextResponse), 0, maxHeld, func() {})); err != nil {
+		t.Fatal(err)
+	}
+	for !m.room.TryAcquire(maxHeld) { // ends with the test's time
+		runtime.GC()
+	}
 }
 
 // TestManyLongAnswers: a client that reads gets all that it asks for, however
 // much at once.
 func TestManyLongAnswers(t *testing.T) {
-	s := &slow{free: make(chan struct{})}
-	close(s.free)
+	s := fast()
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
 	const calls = 100
-	seen := make([]bool, calls*service.MaxCount/10+1)
-	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
-			r, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount / 10})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, id := range r.Ids {
-				if seen[id] {
-					t.Errorf("ID %d comes twice", id)
-				}
-				seen[id] = true
+			if r, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount / 10}); err != nil || len(r.Ids) != service.MaxCount/10 {
+				t.Errorf("%d IDs, %v", len(r.GetIds()), err)
 			}
 		})
 	}
 	all.Wait()
-	if i := slices.Index(seen[1:], false); i >= 0 {
-		t.Errorf("ID %d is missing", i+1)
-	}
 }
 
 // TestUnreadAnswers: a client that does not read its answers gets an error when
 // it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
-	s := &slow{free: make(chan struct{})}
-	close(s.free)
+	s := fast()
 	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
-	m := newMeter(nil, meterLimits{})
-	for i := range uint32(maxUnread) {
-		m.received(frameHeaders, 4, 2*i+1)
+	ctx := within(t.Context(), server)
+	if err := callOf(ctx).m.reserve(ctx, maxHeld); err != nil {
+		t.Fatal(err)
 	}
-	ctx := withCaller(t.Context(), caller{meter: m})
 	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
-	if err == nil || !strings.Contains(err.Error(), "has not read its earlier answers") || s.given.Load() != 0 {
+	if err == nil || !strings.Contains(err.Error(), "has not received and read") || s.given.Load() != 0 {
 		t.Errorf("%v, and %d IDs were taken", err, s.given.Load())
 	}
 	for _, q := range []*firnv1.NextRequest{{Count: manyOctets / 8}, {Count: service.MaxCount, Form: firnv1.Form_FORM_RUNS}} {
@@ -228,19 +166,14 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
-// withCaller is the context of a call.
-func withCaller(ctx context.Context, c caller) context.Context {
-	return peer.NewContext(ctx, &peer.Peer{AuthInfo: c})
-}
-
 // TestMeterCalls: streams are counted once, whichever side ends them, and no
 // longer when their connection is closed.
 func TestMeterCalls(t *testing.T) {
-	var total totals
-	m := newMeter(nil, meterLimits{total: &total})
+	s := NewServer(Config{Backend: static(t, "default")})
+	m := s.newMeter(new(net.TCPConn))
 	want := func(when string, n int64) {
 		t.Helper()
-		if got := total.calls.Load(); got != n {
+		if got := s.total.calls.Load(); got != n {
 			t.Errorf("%s: %d calls, want %d", when, got, n)
 		}
 	}
@@ -279,13 +212,15 @@ func TestControls(t *testing.T) {
 		{"pings", []any{many}, false},
 		{"one more", []any{many, ping}, true},
 		{"settings and pings", []any{many, settings(1)}, true},
+		{"resets", []any{slices.Repeat(frame(frameReset, flagAck, 1, 4), maxControls+1)}, true},
 		{"an answer in between", []any{many, nil, many}, false},
 		{"time in between", []any{many, controlWindow + 1, many}, false},
 		{"too little of it", []any{many, controlWindow, ping}, true},
 		{"acknowledgements", []any{slices.Repeat(append(frame(framePing, flagAck, 0, 8), frame(frameSettings, flagAck, 0, 0)...), 100)}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			m := &meter{}
+			m := NewServer(Config{Backend: &slow{}}).newMeter(new(net.TCPConn))
+			m.in.skip = 0
 			for _, step := range row.steps {
 				switch step := step.(type) {
 				case []byte:

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"runtime"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
 	"google.golang.org/grpc/mem"
@@ -21,20 +22,15 @@ import (
 const (
 	maxPiece  = 32 << 10 // size of a message
 	maxOutbox = 64 << 10 // unsent buffers of a stream
-	maxHeld   = 2 << 20  // unsent buffers of all streams of a connection
 
 	// maxStalled is how many streams of a connection may end because their client
 	// does not read them. Their buffers are freed with the connection.
 	maxStalled = 8
 )
 
-// costs are the sizes of gRPC's buffers into which messages of Stream are
-// encoded.
-var costs = [...]int{4 << 10, 16 << 10, maxPiece}
-
-// costOf returns the memory of a message until it is sent.
+// costOf returns the size of gRPC's buffer for a message of Stream.
 func costOf(size int) int {
-	for _, c := range costs {
+	for _, c := range []int{4 << 10, 16 << 10, maxPiece} {
 		if size <= c {
 			return c
 		}
@@ -48,220 +44,148 @@ var errStalled = errors.New("the client does not read")
 // the goroutine of the stream.
 type outbox struct {
 	m     *meter
-	limit time.Duration // how long a message may be in it
-
-	room chan struct{} // of size 1: signals that there may be room
+	limit time.Duration       // how long it may be full without a message leaving
+	room  *semaphore.Weighted // of maxOutbox
+	spare bool                // room is reserved for a message
 
 	// Guarded by m.mu.
-	held  int         // bytes in it
-	since []time.Time // when the messages in it were added, the oldest first
-	over  bool        // no longer part of m.held
+	held  int       // messages in it
+	moved time.Time // when a message left, or was added to an empty outbox
 }
 
-func newOutbox(m *meter, limit time.Duration) *outbox {
-	if m == nil {
-		m = newMeter(nil, meterLimits{})
-	}
-	return &outbox{m: m, limit: limit, room: make(chan struct{}, 1)}
-}
-
-func (o *outbox) signal() {
-	select {
-	case o.room <- struct{}{}:
-	default:
-	}
-}
-
-// stalled returns errStalled if the oldest message is too old, and otherwise
-// when that will be; zero if the outbox is empty. The caller holds o.m.mu.
-func (o *outbox) stalled() (at time.Time, err error) {
-	if len(o.since) == 0 {
-		return at, nil
-	}
-	at = o.since[0].Add(o.limit)
-	if !time.Now().Before(at) {
-		return at, errStalled
-	}
-	return at, nil
-}
-
-// wait waits until change receives a value, a message leaves the outbox, or
-// ends is closed. It returns errStalled if the oldest message stays for too
-// long.
-func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
+// patience returns when the stream has stalled, unless a message leaves before.
+func (o *outbox) patience() time.Time {
 	o.m.mu.Lock()
-	at, err := o.stalled()
-	o.m.mu.Unlock()
-	if err != nil {
-		return err
+	defer o.m.mu.Unlock()
+	if o.held == 0 {
+		return time.Now().Add(o.limit)
 	}
-	var late <-chan time.Time
-	if !at.IsZero() {
-		timer := time.NewTimer(time.Until(at))
-		defer timer.Stop()
-		late = timer.C
-	}
+	return o.moved.Add(o.limit)
+}
+
+// wait waits until change receives a value, and returns errStalled if messages
+// stay for too long. It may return early.
+func (o *outbox) wait(ctx context.Context, change <-chan struct{}) error {
+	timer := time.NewTimer(time.Until(o.patience()))
+	defer timer.Stop()
 	select {
 	case <-change:
-	case <-o.room:
-	case <-late: // it may have left meanwhile: the next call checks
-	case <-ends:
+	case <-timer.C:
+		if !time.Now().Before(o.patience()) {
+			return errStalled
+		}
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// reserve waits until the outbox and the connection have room for a message of
-// the maximum size. send or unreserve must give the room back.
-func (o *outbox) reserve(ctx context.Context, stops <-chan struct{}) error {
-	defer o.leaveQueue()
-	for {
-		full := false // the server, and not only the stream or the connection
-		o.m.mu.Lock()
-		if o.held+maxPiece <= maxOutbox {
-			first := len(o.m.queue) == 0 || o.m.queue[0] == o
-			if first && o.m.held+maxPiece <= maxHeld {
-				if full = !o.m.tryBook(maxPiece); !full {
-					o.held, o.m.held = o.held+maxPiece, o.m.held+maxPiece
-					o.m.mu.Unlock()
-					return nil
-				}
-			}
-			if !slices.Contains(o.m.queue, o) {
-				o.m.queue = append(o.m.queue, o)
-			}
-		}
-		o.m.mu.Unlock()
-		if full {
-			o.m.limits.total.evict()
-			time.AfterFunc(fullPause, o.signal)
-		}
-		if err := o.wait(ctx, nil, stops); err != nil {
-			return err
-		}
-		select {
-		case <-stops:
-			return draining()
-		default:
-		}
-	}
-}
-
-func (o *outbox) leaveQueue() {
-	o.m.mu.Lock()
-	defer o.m.mu.Unlock()
-	if i := slices.Index(o.m.queue, o); i >= 0 {
-		o.m.queue = slices.Delete(o.m.queue, i, i+1)
-	}
-	o.m.wakeQueue()
-}
-
-// unreserve returns n bytes that reserve took.
-func (o *outbox) unreserve(n int) {
-	o.m.mu.Lock()
-	defer o.m.mu.Unlock()
-	o.give(n)
-}
-
-// give returns bytes. The caller holds o.m.mu.
-func (o *outbox) give(n int) {
-	if o.over {
-		return
-	}
-	o.held -= n
-	o.m.held -= n
-	o.m.book(-n)
-	o.signal()
-	o.m.wakeQueue()
-}
-
-// add uses n bytes of reserve for a message, and returns it in a form that gRPC
-// can send.
-func (o *outbox) add(m proto.Message) *tracked {
-	size := proto.Size(m)
-	cost := costOf(size)
-	o.m.mu.Lock()
-	defer o.m.mu.Unlock()
-	o.held += cost - maxPiece
-	o.m.held += cost - maxPiece
-	o.m.book(cost - maxPiece)
-	o.m.pend(cost)
-	o.since = append(o.since, time.Now())
-	return &tracked{m, size, func() {
-		o.m.mu.Lock()
-		defer o.m.mu.Unlock()
-		o.m.pend(-cost)
-		if len(o.since) > 0 {
-			o.since = o.since[1:]
-		}
-		o.give(cost)
-	}}
-}
-
-// flush waits until all messages have left the outbox.
-func (o *outbox) flush(ctx context.Context, stops <-chan struct{}) error {
-	for {
-		o.m.mu.Lock()
-		empty := len(o.since) == 0
-		o.m.mu.Unlock()
-		select {
-		case <-stops:
-			return draining()
-		default:
-		}
-		if empty {
+// acquire waits for n bytes of the outbox.
+func (o *outbox) acquire(ctx context.Context, n int64) error {
+	for !o.room.TryAcquire(n) {
+		patient, cancel := context.WithDeadline(ctx, o.patience())
+		err := o.room.Acquire(patient, n)
+		cancel()
+		switch {
+		case err == nil:
 			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !time.Now().Before(o.patience()):
+			return errStalled
 		}
-		if err := o.wait(ctx, nil, stops); err != nil {
-			return err
-		}
+	}
+	return nil
+}
+
+// reserve waits until the outbox, the connection and the server have room for a
+// message of the maximum size. add or close must give the room back.
+func (o *outbox) reserve(ctx context.Context) error {
+	if err := o.acquire(ctx, maxPiece); err != nil {
+		return err
+	}
+	if err := o.m.reserve(ctx, maxPiece); err != nil {
+		o.room.Release(maxPiece)
+		return context.Cause(ctx)
+	}
+	o.spare = true
+	return nil
+}
+
+// close gives back room that add has not used.
+func (o *outbox) close() {
+	if o.spare {
+		o.m.unreserve(maxPiece)
 	}
 }
 
-// close ends the outbox with its stream. If the client has reset the stream,
-// its buffers are freed soon; otherwise they are held until the client reads
-// them.
-func (o *outbox) close(ctx context.Context) {
-	if ctx.Err() == nil {
-		return
-	}
+// add uses what reserve took for a message, and returns it in a form that gRPC
+// can send.
+func (o *outbox) add(message proto.Message) *tracked {
+	size := proto.Size(message)
+	cost := int64(costOf(size))
+	o.spare = false
+	o.m.unreserve(maxPiece - cost)
+	o.room.Release(maxPiece - cost)
 	o.m.mu.Lock()
-	defer o.m.mu.Unlock()
-	o.m.held -= o.held
-	o.m.book(-o.held)
-	o.over, o.since = true, nil
-	o.m.wakeQueue()
-}
-
-// wakeQueue wakes the first stream that waits for room in the connection. The
-// caller holds m.mu.
-func (m *meter) wakeQueue() {
-	if len(m.queue) > 0 {
-		m.queue[0].signal()
+	if o.held++; o.held == 1 {
+		o.moved = time.Now()
 	}
+	o.m.mu.Unlock()
+	return o.m.track(message, size, cost, func() {
+		o.held--
+		o.moved = time.Now()
+		o.room.Release(cost)
+	})
 }
 
 // stall ends a stream that its client does not read. It also closes the
 // connection if nothing of it is read, or if too many of its streams stalled.
 func (s *Server) stall(m *meter) error {
-	if m != nil {
-		m.mu.Lock()
-		m.stalls++
-		end := m.stalls >= maxStalled || time.Since(m.moved) >= s.c.Limits.Write
-		m.mu.Unlock()
-		if end {
-			_ = m.Close()
-		}
+	m.mu.Lock()
+	m.stalls++
+	end := m.stalls >= maxStalled || time.Since(m.moved) >= s.c.Limits.Write
+	m.mu.Unlock()
+	if end {
+		_ = m.Close()
 	}
 	return fail(service.Busy, fmt.Sprintf("the client has not read the stream for %v", s.c.Limits.Write), 0)
 }
 
-// A tracked is a message that reports when gRPC has sent or dropped its bytes.
+// A tracked is a message that reports, at least once, when gRPC has sent or
+// dropped its bytes.
 type tracked struct {
 	m    proto.Message
 	size int
 	gone func()
+}
+
+// track returns a message for which so many bytes were reserved in a form that
+// gRPC can send. They are given back when it has left, or with the connection.
+// gone is then called with m.mu held.
+func (m *meter) track(message proto.Message, size int, reserved int64, gone func()) *tracked {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held == 0 {
+		m.moved = time.Now()
+	}
+	m.held += reserved
+	if m.closed {
+		m.unreserve(reserved) // it will not be sent
+	}
+	done := false
+	return &tracked{message, size, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.closed && !done {
+			m.held -= reserved
+			m.unreserve(reserved)
+		}
+		if !done {
+			gone()
+		}
+		done = true
+	}}
 }
 
 // A codec is gRPC's codec with support for tracked messages.
@@ -284,7 +208,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return nil, err
 	}
 	*buf = out
-	return mem.BufferSlice{mem.NewBuffer(buf, reporting{pool, t.gone})}, nil
+	r := &reporting{pool, t.gone}
+	runtime.AddCleanup(r, func(gone func()) { gone() }, t.gone) // gRPC loses messages of a stream that was just reset
+	return mem.BufferSlice{mem.NewBuffer(buf, r)}, nil
 }
 
 // A reporting pool reports the buffers that it gets back.
@@ -294,7 +220,7 @@ type reporting struct {
 }
 
 // Put takes a buffer back.
-func (r reporting) Put(b *[]byte) {
+func (r *reporting) Put(b *[]byte) {
 	r.BufferPool.Put(b)
 	r.gone()
 }

@@ -13,17 +13,17 @@ import (
 	"net"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -88,10 +88,11 @@ type Server struct {
 	c     Config
 	h     healthy
 	total totals
-	generations
+	grpc  *grpc.Server
 
-	drain, stop   sync.Once
-	drains, stops chan struct{} // closed by Drain and by Shutdown
+	drained, stopped context.Context // done after Drain and Shutdown
+	drain            context.CancelFunc
+	stop             context.CancelCauseFunc
 }
 
 // NewServer makes a Server. It panics if c has no Backend.
@@ -102,9 +103,14 @@ func NewServer(c Config) *Server {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
-	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
+	if c.TLSState == nil {
+		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
+	}
+	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll), conns: make(map[*meter]struct{})}}
+	s.drained, s.drain = context.WithCancel(context.Background())
+	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}
-	s.now.Store(s.newGeneration())
+	s.grpc = s.newGRPC()
 	return s
 }
 
@@ -112,7 +118,7 @@ func NewServer(c Config) *Server {
 func (s *Server) newGRPC() *grpc.Server {
 	c := s.c
 	g := grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil, &s.total}}),
+		grpc.Creds(handshaken{insecure.NewCredentials(), s}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
@@ -132,35 +138,40 @@ func (s *Server) newGRPC() *grpc.Server {
 	return g
 }
 
+// Serve serves the connections of a listener until Shutdown, and closes the
+// listener.
+func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+
+// Drain makes the health service report that the server is about to stop. Calls
+// and new connections are still served.
+func (s *Server) Drain() { s.drain() }
+
+// Shutdown closes the listeners, asks clients to reconnect, and ends streams
+// after their current message. Calls may finish until ctx is done, and are then
+// ended. No call runs when it returns.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain()
+	s.stop(fail(service.Draining, "the server is shutting down: call another one", 0))
+	cut := context.AfterFunc(ctx, s.grpc.Stop)
+	s.grpc.GracefulStop()
+	if !cut() {
+		return ctx.Err()
+	}
+	return nil
+}
+
 // handshaken are the credentials of connections whose handshake is already
 // done.
 type handshaken struct {
-	state  func(net.Conn) *tls.ConnectionState
-	limits meterLimits
+	credentials.TransportCredentials
+	s *Server
 }
 
-func (b handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c := caller{meter: newMeter(conn, b.limits)}
-	if b.state != nil {
-		if state := b.state(conn); state != nil {
-			c.secure = true
-			c.TLSInfo = credentials.TLSInfo{State: *state, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
-		}
-	}
-	return c.meter, c, nil
+func (h handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	m := h.s.newMeter(conn)
+	m.watch()
+	return m, m, nil
 }
-
-func (handshaken) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.New("rpcapi: these credentials are for servers only")
-}
-
-func (b handshaken) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "handshaken"}
-}
-
-func (b handshaken) Clone() credentials.TransportCredentials { return b }
-
-func (handshaken) OverrideServerName(string) error { return nil }
 
 // open reports whether a service needs no authentication.
 func open(method string) bool {
@@ -170,32 +181,21 @@ func open(method string) bool {
 // unary and stream give a call its request ID, authorize the caller and observe
 // the result.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
-	ctx, id := named(ctx)
-	_ = grpc.SetHeader(ctx, id) // fails only after the header was sent
+	ctx = named(ctx)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m, k := callerOf(ctx).meter, callOf(ctx)
-	m.entered(k)
-	m.arrived(k)
-	defer func() { m.left(k, err == nil) }()
-	m.enter()
-	defer m.leave()
-	defer func() { m.unbook(k) }()
+	k := callOf(ctx)
+	k.arrive()
 	answer, err = handle(ctx, req) // each method authorizes the caller
-	if message, ok := answer.(proto.Message); ok && err == nil && k != nil && k.booked > 0 {
-		answer = m.tracked(message, k)
+	if message, ok := answer.(proto.Message); ok && err == nil && k.booked > 0 {
+		answer = k.m.track(message, proto.Size(message), k.booked, func() {})
+		k.booked = 0
 	}
 	return answer, err
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
-	ctx, id := named(stream.Context())
-	_ = stream.SetHeader(id)
+	ctx := named(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m, k := callerOf(ctx).meter, callOf(ctx)
-	m.entered(k)
-	defer func() { m.left(k, err == nil) }()
-	m.enter()
-	defer m.leave()
 	if !open(info.FullMethod) { // before the first message, which may never arrive
 		if err := s.check(ctx, auth.Anything, ""); err != nil {
 			return err
@@ -204,11 +204,12 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return handle(srv, namedStream{stream, ctx})
 }
 
-// named returns the context of a call with a request ID, and the header that
-// returns it.
-func named(ctx context.Context) (context.Context, metadata.MD) {
+// named returns the context of a call with a request ID, which the header of
+// the answer has too.
+func named(ctx context.Context) context.Context {
 	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata), nil)
-	return ctx, metadata.MD{requestid.Metadata: id}
+	_ = grpc.SetHeader(ctx, metadata.MD{requestid.Metadata: id}) // fails only after the header was sent
+	return ctx
 }
 
 // A namedStream is a stream with the context of its request ID.
@@ -221,7 +222,7 @@ func (s namedStream) Context() context.Context { return s.ctx }
 
 func (s namedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
-	callerOf(s.ctx).meter.arrived(callOf(s.ctx))
+	callOf(s.ctx).arrive()
 	return err
 }
 
@@ -232,6 +233,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
+	callOf(ctx).leave(*err == nil)
 	if *err != nil && !open(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
@@ -292,21 +294,9 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	return fail(service.Unauthorized, err.Error()+": send a token in the metadata, authorization: Bearer firn_…", 0)
 }
 
-// sentIn returns the credentials of a client, with its address.
-func sentIn(ctx context.Context, header []string) *auth.Credentials {
-	c := auth.FromHeader(header, callerOf(ctx).state())
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		c.Address = p.Addr.String()
-	}
-	return c
-}
-
 // shownIn returns the credentials of a call.
 func shownIn(ctx context.Context) *auth.Credentials {
-	if k := callOf(ctx); k != nil {
-		return k.creds // which cache the principal
-	}
-	return sentIn(ctx, metadata.ValueFromIncomingContext(ctx, "authorization"))
+	return callOf(ctx).creds // which cache the principal
 }
 
 // fail returns the error of a call.
@@ -342,16 +332,10 @@ func invalidAs(k service.Kind, field, text string) error {
 		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}}})
 }
 
-// draining returns the error for calls that end because the server stops.
-func draining() error {
-	return fail(service.Draining, "the server is shutting down: call another one", 0)
-}
-
 // failed returns what a client sees of an error of a Backend or its sources.
-// ctx is the context of the call.
 func (s *Server) failed(ctx context.Context, method string, err error) error {
 	f := service.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
-	switch ctx.Err() { // the client's: the server's limit is another context
+	switch callOf(ctx).ctx.Err() { // the client's: the server's limit is another context
 	case context.Canceled:
 		return status.FromContextError(context.Canceled).Err()
 	case context.DeadlineExceeded:

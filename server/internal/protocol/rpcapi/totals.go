@@ -2,61 +2,69 @@ package rpcapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	"golang.org/x/sync/semaphore"
 )
 
-// Limits of the memory for unsent answers of all connections. Each connection
-// has limits of its own, but a client can have many.
+// Limits of the memory for answers that clients do not read. gRPC accepts an
+// answer as a whole and then regards the call as ended, whatever happens to the
+// bytes. So a Stream and a call for many IDs reserve room before they take IDs,
+// and gRPC gives it back when the answer has left the process.
 const (
-	// maxHeldAll is how many bytes Stream and long answers may hold. Beyond it
-	// they wait, and connections whose clients read nothing are closed.
-	maxHeldAll = 16 << 20
+	manyOctets = 16 << 10 // size of an answer that reserves room
+	maxHeld    = 2 << 20  // of a connection
+	maxHeldAll = 16 << 20 // of all connections
 
-	// When the limit is reached, a connection may be closed if its client has not
-	// read for maxPause. What waits tries again after fullPause.
+	// While all of it is in use, a connection may be closed if its client has not
+	// read for maxPause: one every fullPause.
 	maxPause  = time.Second
 	fullPause = 50 * time.Millisecond
 )
 
-// totals are sums over all connections of a Server. nil counts nothing.
+// errUnread and errFull mean that the connection, or all of them together, hold
+// too many unread answers.
+var (
+	errUnread = errors.New("earlier answers are not read")
+	errFull   = errors.New("the server holds too many answers that are not read")
+)
+
+// totals are sums over all connections of a Server.
 type totals struct {
-	calls atomic.Int64 // open streams
-	held  atomic.Int64 // bytes reserved for Stream and long answers
+	calls atomic.Int64        // open streams
+	room  *semaphore.Weighted // of maxHeldAll
 
 	mu      sync.Mutex // guards the fields below; taken before meter.mu
 	conns   map[*meter]struct{}
 	evicted time.Time // when evict last looked
 }
 
-// add and remove register a connection.
-func (t *totals) add(m *meter) {
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.conns == nil {
-		t.conns = make(map[*meter]struct{})
-	}
-	t.conns[m] = struct{}{}
-}
-
-func (t *totals) remove(m *meter) {
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.conns, m)
-}
-
-// evict closes the connection with the most unsent bytes, of those whose
+// acquire waits for n bytes of room. Meanwhile it closes connections whose
 // clients do not read.
+func (t *totals) acquire(ctx context.Context, n int64) error {
+	if t.room.TryAcquire(n) {
+		return nil
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for waiting.Err() == nil {
+			t.evict()
+			select {
+			case <-time.After(fullPause):
+			case <-waiting.Done():
+			}
+		}
+	}()
+	return t.room.Acquire(ctx, n)
+}
+
+// evict closes the connection that holds the most, of those whose clients do
+// not read.
 func (t *totals) evict() {
 	t.mu.Lock()
 	now := time.Now()
@@ -66,11 +74,11 @@ func (t *totals) evict() {
 	}
 	t.evicted = now
 	var worst *meter
-	most := 0
+	most := int64(0)
 	for m := range t.conns {
 		m.mu.Lock()
-		if m.unsent > most && now.Sub(m.moved) >= maxPause {
-			worst, most = m, m.unsent
+		if m.held > most && now.Sub(m.moved) >= maxPause {
+			worst, most = m, m.held
 		}
 		m.mu.Unlock()
 	}
@@ -80,81 +88,26 @@ func (t *totals) evict() {
 	}
 }
 
-// tryBook reserves n bytes, and reports whether all connections together may
-// hold them. The caller holds m.mu.
-func (m *meter) tryBook(n int) bool {
-	if t := m.limits.total; t != nil && t.held.Load()+int64(n) > maxHeldAll {
-		return false
+// reserve waits until the connection and the server have room for n bytes of
+// answers. The calls of a connection take turns in the order of their arrival,
+// and so do the connections.
+func (m *meter) reserve(ctx context.Context, n int64) error {
+	if err := m.turn.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
 	}
-	m.book(n)
-	return true
+	defer m.turn.Release(1)
+	if err := m.room.Acquire(ctx, n); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	if err := m.total.acquire(ctx, n); err != nil {
+		m.room.Release(n)
+		return fmt.Errorf("%w: %w", errFull, err)
+	}
+	return nil
 }
 
-// book adds n to the bytes that the connection has reserved. The caller holds
-// m.mu.
-func (m *meter) book(n int) {
-	if t := m.limits.total; t != nil && !m.closed {
-		m.booked += n
-		t.held.Add(int64(n))
-	}
-}
-
-// pend adds n to the bytes in messages that gRPC has not sent. The caller holds
-// m.mu.
-func (m *meter) pend(n int) {
-	if m.unsent == 0 {
-		m.moved = time.Now()
-	}
-	m.unsent += n
-}
-
-// bookLong waits until a call may hold a long answer of so many bytes. They are
-// held until gRPC has sent what tracked returns, or until unbook. m and k may be
-// nil.
-func (m *meter) bookLong(ctx context.Context, k *call, size int) error {
-	if m == nil || k == nil {
-		return nil
-	}
-	for {
-		m.mu.Lock()
-		ok := m.tryBook(size)
-		m.mu.Unlock()
-		if ok {
-			k.booked = size
-			return nil
-		}
-		m.limits.total.evict()
-		select {
-		case <-time.After(fullPause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", errFull, ctx.Err())
-		}
-	}
-}
-
-// unbook ends bookLong for a call without an answer. m and k may be nil.
-func (m *meter) unbook(k *call) {
-	if m == nil || k == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.book(-k.booked)
-	k.booked = 0
-}
-
-// tracked returns the answer of a call with the bytes of bookLong, in a form
-// that gRPC can send.
-func (m *meter) tracked(answer proto.Message, k *call) *tracked {
-	booked := k.booked
-	k.booked = 0
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.pend(booked)
-	return &tracked{answer, proto.Size(answer), func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.pend(-booked)
-		m.book(-booked)
-	}}
+// unreserve gives n bytes back.
+func (m *meter) unreserve(n int64) {
+	m.room.Release(n)
+	m.total.room.Release(n)
 }
