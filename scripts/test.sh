@@ -224,7 +224,9 @@ if [ -n "$FIRN_ALL" ]; then
 	for module in $modules; do
 		step "without go.work: $module" check_alone "$module"
 	done
-	step 'without go.work: examples/webshop' check_alone examples/webshop
+	for module in examples/go examples/webshop; do
+		step "without go.work: $module" check_alone "$module"
+	done
 	step 'check the proto files' sh scripts/proto.sh check
 	step 'check tools' check_tools
 	step 'known vulnerabilities' sh scripts/vuln.sh

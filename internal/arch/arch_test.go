@@ -161,6 +161,9 @@ var imports = []importLine{
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "veil", "server/..."},
 		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
+	{pattern: "examples/go/postgres", imports: []string{".", "grant/sqlstore", "sequencer"}},
+	{pattern: "examples/go/etcd", imports: []string{".", "etcdstore", "sequencer"}},
+	{pattern: "examples/go/kubernetes", imports: []string{".", "kubestore", "sequencer"}},
 	{pattern: "examples/webshop", imports: []string{".", "grant/sqlstore", "sequencer", "typed", "veil"}},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer", "veil"}},
 }
