@@ -29,7 +29,8 @@ func newSequencerMove(a *app) *cobra.Command {
 
 It detaches the sequencer, copies the records of its node IDs, and attaches it in the other
 store. Until then no IDs are made. Servers and commands that still use the old store get an
-error that names the new one: start them with --store NEW before the move, or after it.
+error that names the new one. Start them with --store NEW after the move: earlier, they would
+create the sequencer there, and repeat IDs.
 
 It can be interrupted at any time (ctrl-C); run it again to continue. To go back, exchange
 --store and --to. A sequencer of that name in the other store must have the same layout, and
@@ -109,6 +110,7 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 		}
 	}
 	moved, err := grant.Move(ctx, name, from, to, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, from.Store, name)})
+	a.audit("moved", name, err)
 	if ctx.Err() != nil && err != nil {
 		a.note("the move is not finished, and no IDs of %s may be made; run it again to continue", name)
 	}

@@ -257,7 +257,7 @@ func newSequencerList(a *app) *cobra.Command {
 // changes has what the audit line says for each command that changes a
 // sequencer.
 var changes = map[string]string{
-	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "window": "window changed", "move": "moved",
+	"attach": "attached", "detach": "detached", "destroy": "destroyed", "purge": "purged", "nodes": "node range changed", "window": "window changed",
 }
 
 // newSequencerChange makes a command that shows or changes a sequencer at once.

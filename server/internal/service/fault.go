@@ -176,10 +176,10 @@ func refusal(err error) string {
 	return ""
 }
 
-// Level is the level at which to log the Cause. If the store does not answer,
-// every request fails: the watcher of the store logs that once.
+// Level is the level at which to log the Cause. If the store does not answer or
+// went back, every request fails: its watcher or the member logs that once.
 func (f Fault) Level() slog.Level {
-	if f.Kind == StoreUnavailable {
+	if f.Kind == StoreUnavailable || f.Kind == StoreRolledBack {
 		return slog.LevelDebug
 	}
 	return slog.LevelError

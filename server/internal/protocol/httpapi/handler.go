@@ -318,7 +318,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	r = named(w, r)
 	if p.Cause != nil {
 		h.log.LogAttrs(r.Context(), p.Level(), "request failed",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.Cause))
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", p.Cause))
 	}
 	p.write(w, r)
 }
@@ -370,20 +370,23 @@ func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 
 // index explains the server to a person who opens its address in a browser.
 func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {
-	host := r.Host
+	url := "http://" + r.Host
+	if h.tls(r) != nil {
+		url = "https://" + r.Host
+	}
 	return plain(w, r, `This is Firn. It hands out unique, time-ordered IDs.
 
 Make one, of a sequencer with a name of your choice:
 
-  curl -s http://`+host+`/v1/sequencers/orders/next
+  curl -s `+url+`/v1/sequencers/orders/next
 
 Make five, as lines of text:
 
-  curl -s -H 'Accept: text/plain' 'http://`+host+`/v1/sequencers/orders/next?count=5'
+  curl -s -H 'Accept: text/plain' '`+url+`/v1/sequencers/orders/next?count=5'
 
 Read one:
 
-  curl -s http://`+host+`/v1/inspect/$(curl -s -H 'Accept: text/plain' http://`+host+`/v1/sequencers/orders/next)
+  curl -s `+url+`/v1/inspect/$(curl -s -H 'Accept: text/plain' `+url+`/v1/sequencers/orders/next)
 
 /healthz shows whether the server runs, /readyz whether it accepts requests.
 `)

@@ -268,7 +268,7 @@ func TestFailures(t *testing.T) {
 		logged bool
 	}{
 		{grant.ErrNodesExhausted, "-TRYAGAIN nodes-exhausted: ", false},
-		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", true},
+		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", false},
 		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached, read or written; see the server's log", false},
 		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
 		{fmt.Errorf("%w: enough", service.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},

@@ -31,8 +31,8 @@ func TestRequestID(t *testing.T) {
 		t.Fatalf("the backend saw %q", seen)
 	}
 	for _, want := range []string{
-		"level=ERROR msg=\"command failed\" sequencer=orders err=secret request_id=" + seen[0],
-		"level=ERROR msg=\"command failed\" sequencer=users err=secret request_id=" + seen[1],
+		"level=ERROR msg=\"command failed\" sequencer=orders error=secret request_id=" + seen[0],
+		"level=ERROR msg=\"command failed\" sequencer=users error=secret request_id=" + seen[1],
 		"command=ping commands=1 ids=0 failed=false",
 	} {
 		if strings.Count(log.String(), want) != 1 {
