@@ -111,7 +111,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
 	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
-	cmd.Flags().Var(&value[string]{&table, notEmpty, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
+	cmd.Flags().Var(&value[string]{&table, parseTable, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
 	return cmd
 }
