@@ -87,9 +87,6 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 					return err
 				}
 				fmt.Fprintln(out, text)
-				if ends.Big && format.Is(firn.Decimal) {
-					a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
-				}
 			case asJSON:
 				fmt.Fprintf(out, "{\"layout\":%s,\"from\":%q,\"to\":%q,\"lo\":%q,\"hi\":%q}\n",
 					inspect.AppendString(nil, layout.String()), stamp(from), stamp(to), ends.Lo, ends.Hi)
@@ -100,6 +97,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				r.add("from", "%s", stamp(from))
 				r.add("to", "%s", stamp(to))
 				r.print(out, a.lookOf(a.stdout))
+			}
+			if ends.Big && format.Is(firn.Decimal) && (every != "" || column != "") {
+				a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
 			}
 			return out.Flush()
 		},
