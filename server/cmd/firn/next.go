@@ -203,7 +203,7 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 		if err := n.format.SetPrefix(info.Config.Prefix); err != nil {
 			hint := "firn sequencer create " + n.name + " --prefix order"
 			if info.Name != "" {
-				hint = "use another name; or convert the IDs: firn convert --to typed --prefix order"
+				hint = "convert the IDs with firn convert, or destroy the sequencer and create it again with --prefix order"
 			}
 			return misuse(hint, "--format typed: sequencer %s: %w", n.name, err)
 		}
