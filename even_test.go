@@ -199,6 +199,7 @@ func TestEvenLowBitsErrors(t *testing.T) {
 	}{
 		{"default", 10, ""},
 		{"default", 11, "number of even low bits 11 is out of range 1..10"},
+		{"default", 13, "out of range 1..10"},
 		{"default", -1, "out of range"},
 		{"default", math.MaxInt, ""},
 		{"js53", 5, ""},
@@ -207,7 +208,7 @@ func TestEvenLowBitsErrors(t *testing.T) {
 		{"sonyflake", 4, "bits 15..0 are node"},
 		{"lable", 4, "bits 3..0 are const"},
 		{"bits=time:41.seq:6.node:10.seq:6", 4, ""},
-		{"bits=time:41.seq:10.node:10.seq:2", 4, "bits 1..0 are seq"},
+		{"bits=time:41.seq:10.node:10.seq:2", 4, "out of range 1..2"},
 	} {
 		_, err := NewGenerator(MustParseLayout(row.layout), StaticGrant(0), &Options{EvenLowBits: row.k})
 		if row.k < math.MaxInt && (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) || row.k == math.MaxInt && err == nil {

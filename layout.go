@@ -449,17 +449,19 @@ func (l *Layout) noTick(from, to time.Time) error {
 
 // checkEven returns an error if k cannot be Options.EvenLowBits.
 func (l *Layout) checkEven(k int) error {
+	most := max(0, int(l.seqBits)-2)
 	for _, p := range l.pieces[:l.n] {
 		if p.pos != 0 || p.width == 0 {
 			continue
 		}
-		if p.field != fieldSeq || p.low != 0 || k > int(p.width) {
+		if p.field != fieldSeq || p.low != 0 {
 			return fmt.Errorf("firn: the %d lowest bits of layout %s cannot be made even: bits %d..0 are %v, and they must be those of the sequence", k, *l, p.width-1, p.field)
 		}
+		most = min(most, int(p.width))
 		break
 	}
-	if k < 1 || k > int(l.seqBits)-2 {
-		return &RangeError{Field: "number of even low bits", Value: strconv.Itoa(k), Min: "1", Max: strconv.Itoa(max(0, int(l.seqBits)-2))}
+	if k < 1 || k > most {
+		return &RangeError{Field: "number of even low bits", Value: strconv.Itoa(k), Min: "1", Max: strconv.Itoa(most)}
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 	table.FieldsPerRecord, table.ReuseRecord = -1, true
 	column, _ := strconv.Atoi(in.csv)
 	column--
-	for first := true; ; first = false {
+	for {
 		cells, err := table.Read()
 		if err == io.EOF {
 			return out.Flush()
@@ -156,8 +156,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 			return err
 		}
 		line, _ := table.FieldPos(0)
-		if first && column < 0 {
-			cells[0] = strings.TrimPrefix(cells[0], "\ufeff")
+		if column < 0 {
 			if column = slices.Index(cells, in.csv); column < 0 {
 				return misuse("the columns are "+quoteSome(cells), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
 			}

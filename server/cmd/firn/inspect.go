@@ -76,6 +76,8 @@ least possible, with --all every reading. For a text that is not an ID it prints
 					return err
 				}
 				from = inspect.Veiled(v)
+			} else if cmd.Flags().Changed("sequencer") {
+				return misuse("", "--sequencer needs --veil-key-file")
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}

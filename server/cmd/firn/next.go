@@ -201,7 +201,11 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 			return err
 		}
 		if err := n.format.SetPrefix(info.Config.Prefix); err != nil {
-			return misuse("firn sequencer create "+n.name+" --prefix order", "--format typed: sequencer %s: %w", n.name, err)
+			hint := "firn sequencer create " + n.name + " --prefix order"
+			if info.Name != "" {
+				hint = "convert the IDs with firn convert, or destroy the sequencer and create it again with --prefix order"
+			}
+			return misuse(hint, "--format typed: sequencer %s: %w", n.name, err)
 		}
 	}
 	r, nodes, err := n.resolve()

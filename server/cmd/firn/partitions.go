@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
@@ -34,13 +37,33 @@ func (p period) next(t time.Time) time.Time { return t.AddDate(p.years, p.months
 
 // name returns the name of a table for the period that begins at t.
 func (p period) name(table string, t time.Time) string {
+	layout := "_2006_01_02"
 	switch {
 	case p.years > 0:
-		return table + t.Format("_2006")
+		layout = "_2006"
 	case p.months > 0:
-		return table + t.Format("_2006_01")
+		layout = "_2006_01"
 	}
-	return table + t.Format("_2006_01_02")
+	if open, quoted := strings.CutSuffix(table, `"`); quoted {
+		return open + t.Format(layout) + `"`
+	}
+	return table + t.Format(layout)
+}
+
+var tableName = regexp.MustCompile(`^(?:(?:[\pL_][\pL\pN_$]*|"[^"]+")\.)?([\pL_][\pL\pN_$]*|"[^"]+")$`)
+
+// parseTable parses the name of a table. PostgreSQL cuts names after 63 bytes,
+// which would give all partitions of a longer one the same name.
+func parseTable(s string) (string, error) {
+	const most = 63 - len("_2006_01_02")
+	parts := tableName.FindStringSubmatch(s)
+	switch {
+	case parts == nil:
+		return s, errors.New(`it must be a name, as in SQL: orders, shop.orders or '"Order"'`)
+	case len(strings.Trim(parts[1], `"`)) > most:
+		return s, fmt.Errorf("the name must have at most %d bytes, so that those of partitions fit PostgreSQL's 63", most)
+	}
+	return s, nil
 }
 
 // printPartitions prints a statement of PostgreSQL for each period that

@@ -87,9 +87,6 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 					return err
 				}
 				fmt.Fprintln(out, text)
-				if ends.Big && format.Is(firn.Decimal) {
-					a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
-				}
 			case asJSON:
 				fmt.Fprintf(out, "{\"layout\":%s,\"from\":%q,\"to\":%q,\"lo\":%q,\"hi\":%q}\n",
 					inspect.AppendString(nil, layout.String()), stamp(from), stamp(to), ends.Lo, ends.Hi)
@@ -101,6 +98,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				r.add("to", "%s", stamp(to))
 				r.print(out, a.lookOf(a.stdout))
 			}
+			if ends.Big && format.Is(firn.Decimal) && (every != "" || column != "") {
+				a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
+			}
 			return out.Flush()
 		},
 	}
@@ -111,7 +111,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for a column of this name")
 	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
-	cmd.Flags().Var(&value[string]{&table, notEmpty, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
+	cmd.Flags().Var(&value[string]{&table, parseTable, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
 	return cmd
 }

@@ -311,6 +311,9 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		if a.getenv(storeEnv) != "" {
 			log.Warn("static node ID: ignoring "+storeEnv, "hint", "add --store to pin the number in a store")
 		}
+		if f := s.file.Load(); f != nil && len(f.Templates) > 0 {
+			log.Warn("static node ID: ignoring the templates of the configuration file", "hint", "add --store to use their layouts, prefixes and other settings")
+		}
 		static := s.static(node)
 		c.Static = &server.Static{Layout: static.Layout, Node: static.Node, Options: static.Options}
 		return c, nil

@@ -165,8 +165,10 @@ func storeError(err error) error {
 		return err
 	case errors.Is(err, grant.ErrNotFound):
 		return no("run firn sequencer list for all sequencers, or create it with firn sequencer create")
+	case errors.As(err, &mismatch) && mismatch.Field == "nodes":
+		return no(fmt.Sprintf("use those that it has (firn sequencer show %s), or change them with firn sequencer nodes", mismatch.Sequencer))
 	case errors.As(err, &mismatch):
-		return no(fmt.Sprintf("the %s of a sequencer never changes: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer))
+		return no(fmt.Sprintf("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer))
 	case errors.Is(err, grant.ErrDestroyed):
 		return no("create it again with firn sequencer create: its IDs continue above the old ones")
 	case errors.Is(err, grant.ErrMoved):

@@ -221,7 +221,7 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 		}
 		t.lines[k.Value] = v.Line
 		v = resolved(v)
-		if v.Kind != yaml.ScalarNode {
+		if v.Kind != yaml.ScalarNode || v.ShortTag() == "!!null" {
 			fault(v, "%s must be a single value", k.Value)
 			continue
 		}

@@ -87,6 +87,7 @@ func TestParseFaults(t *testing.T) {
 		{"sequencers:\n  a:\n    nodes: 5", `f:3: sequencers: "a": nodes: "5" is not LO..HI`},
 		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: sequencers: "a": nodes: "6..5" is not LO..HI`},
 		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: sequencers: \"a\": nodes: 1024 is above 1023"},
+		{"sequencers:\n  a: {prefix: null}", "f:2: sequencers: \"a\": prefix must be a single value"},
 		{"sequencers:\n  a: {window: 0s}", "f:2: sequencers: \"a\": window: it must be more than 0"},
 		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}",
 			"f:2: sequencers: \"bad name\" is neither a sequencer name nor a pattern with one *\nf:2: sequencers: \"bad name\": layout: "},

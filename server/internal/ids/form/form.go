@@ -69,7 +69,7 @@ func Parse(name string) (Form, error) {
 }
 
 // ParsePrefix returns s if it is a valid prefix of typed text.
-func ParsePrefix(s string) (string, error) { return s, typed.CheckPrefix(s) }
+func ParsePrefix(s string) (string, error) { return s, Plain(typed.CheckPrefix(s)) }
 
 // String returns the name of the Form.
 func (f *Form) String() string {
@@ -111,7 +111,7 @@ func (f *Form) Fits(bits int) error {
 // have one. It does nothing for a format.
 func (f *Form) SetPrefix(prefix string) error {
 	if f.typed && prefix == "" {
-		return errors.New("the sequencer has no prefix for typed text")
+		return errors.New("the sequencer has no prefix for typed text: it can only get one when it is created")
 	}
 	f.prefix = prefix
 	return nil
@@ -145,8 +145,10 @@ func Plain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text, ok := strings.CutPrefix(err.Error(), "veil: "); ok {
-		return errors.New(text)
+	for _, name := range []string{"veil: ", "typed: "} {
+		if text, ok := strings.CutPrefix(err.Error(), name); ok {
+			return errors.New(text)
+		}
 	}
 	return err
 }

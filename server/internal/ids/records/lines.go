@@ -42,13 +42,16 @@ const chunkSize = 256 << 10
 
 func readChunks(ctx context.Context, r io.Reader, to chan<- chunk) {
 	buf := make([]byte, chunkSize)
+	mark := "\ufeff" // which Windows programs write in front of text
 	for {
 		n, err := r.Read(buf)
 		if n == 0 && err == nil {
 			continue
 		}
+		text := strings.TrimPrefix(string(buf[:n]), mark)
+		mark = ""
 		select {
-		case to <- chunk{string(buf[:n]), err}:
+		case to <- chunk{text, err}:
 		case <-ctx.Done():
 			return
 		}
