@@ -225,6 +225,8 @@ if [ -n "$FIRN_ALL" ]; then
 		step "without go.work: $module" check_alone "$module"
 	done
 	step 'without go.work: examples/webshop' check_alone examples/webshop
+	step 'without go.work: examples/gorm' check_alone examples/gorm
+	step 'go test examples/gorm' env GOWORK=off go -C examples/gorm test -timeout 10m ./...
 	step 'check the proto files' sh scripts/proto.sh check
 	step 'check tools' check_tools
 	step 'known vulnerabilities' sh scripts/vuln.sh

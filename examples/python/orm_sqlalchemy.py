@@ -16,6 +16,10 @@ orders, items = client.sequencer("orders"), client.sequencer("items")
 ORDER = firn.Typed("order")
 
 
+class Base(DeclarativeBase):
+    pass
+
+
 class OrderText(TypeDecorator[str]):
     """order_… in Python and JSON, a bigint in the database."""
 
@@ -27,10 +31,6 @@ class OrderText(TypeDecorator[str]):
 
     def process_result_value(self, value: int | None, dialect: Any) -> str | None:
         return None if value is None else ORDER.format(value)
-
-
-class Base(DeclarativeBase):
-    pass
 
 
 class Order(Base):

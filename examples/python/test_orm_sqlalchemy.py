@@ -3,6 +3,7 @@ from unittest.mock import patch
 
 from sqlalchemy import create_engine, insert, select
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateTable
 
@@ -43,6 +44,9 @@ class Orders(unittest.TestCase):
         found = self.session.execute(select(orm.Item.id, orm.Item.order_id)).all()
         self.assertEqual(len({row.id for row in found}), 5002)
         self.assertEqual({row.order_id for row in found}, {order.id})
+        copies = select(orm.Item.order_id, orm.Item.name).limit(2)
+        with self.assertRaises(IntegrityError):  # one default for all rows
+            self.session.execute(insert(orm.Item).from_select(["order_id", "name"], copies))
 
     def test_the_database_makes_no_keys(self) -> None:
         dialect = postgresql.dialect()  # type: ignore[no-untyped-call]

@@ -161,6 +161,7 @@ var imports = []importLine{
 		imports: []string{".", "client", "grant", "grant/dirstore", "sequencer", "veil", "server/..."},
 		tests:   []string{"grant/memstore", "internal/kubetest"},
 	},
+	{pattern: "examples/gorm", imports: []string{"client", "typed"}, tests: []string{"client/clienttest"}},
 	{pattern: "examples/webshop", imports: []string{".", "grant/sqlstore", "sequencer", "typed", "veil"}},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer", "veil"}},
 }
