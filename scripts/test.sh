@@ -224,9 +224,10 @@ if [ -n "$FIRN_ALL" ]; then
 	for module in $modules; do
 		step "without go.work: $module" check_alone "$module"
 	done
-	for module in examples/go examples/webshop; do
+	for module in examples/go examples/gorm examples/webshop; do
 		step "without go.work: $module" check_alone "$module"
 	done
+	step 'go test examples/gorm' env GOWORK=off go -C examples/gorm test -timeout 10m ./...
 	step 'check the proto files' sh scripts/proto.sh check
 	step 'check tools' check_tools
 	step 'known vulnerabilities' sh scripts/vuln.sh

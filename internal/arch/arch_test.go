@@ -164,6 +164,7 @@ var imports = []importLine{
 	{pattern: "examples/go/postgres", imports: []string{".", "grant/sqlstore", "sequencer"}},
 	{pattern: "examples/go/etcd", imports: []string{".", "etcdstore", "sequencer"}},
 	{pattern: "examples/go/kubernetes", imports: []string{".", "kubestore", "sequencer"}},
+	{pattern: "examples/gorm", imports: []string{"client", "typed"}, tests: []string{"client/clienttest"}},
 	{pattern: "examples/webshop", imports: []string{".", "grant/sqlstore", "sequencer", "typed", "veil"}},
 	{pattern: "bench", tests: []string{".", "client", "etcdstore", "grant", "grant/dirstore", "sequencer", "veil"}},
 }

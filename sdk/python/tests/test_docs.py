@@ -26,11 +26,12 @@ EXAMPLES = ROOT / "examples" / "python"
 class Docs(unittest.TestCase):
     def test_code_of_pages_is_that_of_examples(self) -> None:
         examples = "\n".join(file.read_text() for file in EXAMPLES.glob("*.py"))
-        page = (ROOT / "docs" / "python.md").read_text()
-        blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-        self.assertEqual(len(blocks), 4)
-        for block in blocks:
-            self.assertIn(block, examples)
+        for name, count in (("python.md", 4), ("orm.md", 2)):
+            page = (ROOT / "docs" / name).read_text()
+            blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+            self.assertEqual(len(blocks), count, name)
+            for block in blocks:
+                self.assertIn(block, examples)
 
     def run_example(self, *args: str) -> str:
         server = FakeServer()
@@ -63,8 +64,9 @@ class Docs(unittest.TestCase):
             said, r"^order_03887nf7a8003\n(117383499776000003\n){2}parse veiled ID .+\n$"
         )
 
-    def test_test_of_the_service(self) -> None:
-        self.assertIn("OK", self.run_example("test_service.py"))
+    def test_tests_of_the_examples(self) -> None:
+        for file in EXAMPLES.glob("test_*.py"):
+            self.assertIn("OK", self.run_example(file.name))
 
     def test_webshop(self) -> None:
         server = FakeServer()

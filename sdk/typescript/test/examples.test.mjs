@@ -1,4 +1,4 @@
-// Runs the programs in examples/typescript, from which docs/typescript.md takes its code.
+// Runs the programs in examples/typescript, from which docs/typescript.md and docs/orm.md take their code.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -57,10 +57,10 @@ test("the service works and has a test without a server", { skip }, async (t) =>
   assert.deepEqual(await once(program, "exit"), [0, null]);
 });
 
-test("the code of the page is that of the examples", { skip }, () => {
+test("the code of the pages is that of the examples", { skip }, () => {
   const all = readdirSync(`${root}/examples/typescript`).map((name) => readFileSync(`${root}/examples/typescript/${name}`, "utf8"));
-  const page = readFileSync(`${root}/docs/typescript.md`, "utf8");
-  const blocks = [...page.matchAll(/^```(?:js|ts)\n(.*?)^```$/gms)].map((m) => m[1] ?? "");
-  assert.ok(blocks.length > 2);
+  const pages = ["typescript.md", "orm.md"].map((name) => readFileSync(`${root}/docs/${name}`, "utf8")).join("");
+  const blocks = [...pages.matchAll(/^```(?:js|ts)\n(.*?)^```$/gms)].map((m) => m[1] ?? "");
+  assert.ok(blocks.length > 3);
   for (const block of blocks) assert.ok(all.some((text) => text.includes(block)), `not in examples/typescript:\n${block}`);
 });
