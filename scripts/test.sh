@@ -160,7 +160,8 @@ build_kube() {
 # The programs that tests of stores and protocols start.
 install_packages() {
 	{
-		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools
+		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools \
+			php=php-cli php=php-redis ruby=ruby-redis
 		sh scripts/packages.sh chromium=chromium # separately, because it is large
 		sh scripts/packages.sh rpm=rpm promtool=prometheus
 	} |

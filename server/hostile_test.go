@@ -271,8 +271,8 @@ func stacks() []byte {
 // a connection.
 const lingering = time.Second
 
-// How long firn serve waits for slow clients, as in docs/http.md, docs/resp.md
-// and the limits of package rpcapi.
+// How long firn serve waits for slow clients, as in docs/http.md,
+// docs/security.md and the limits of package rpcapi.
 const (
 	slowRequest = 10 * time.Second                // a request of HTTP or a command of RESP, once it has begun
 	slowIdle    = 2 * time.Minute                 // between requests of HTTP

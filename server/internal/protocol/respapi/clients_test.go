@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,7 @@ const (
 	ioredisVersion   = "5.11.1"
 	nodeRedisVersion = "5.12.1"
 	goRedisVersion   = "v9.23.0"
+	rustVersion      = "1.8.1"
 )
 
 // A libraryClient is a published client library, with a program that uses it.
@@ -109,6 +111,7 @@ type libraryClient struct {
 	files   []string   // of testdata/clients, to copy into the directory
 	runs    [][]string // programs to run with the port
 	again   bool       // install it again when a file has changed
+	ids     int        // how many increasing IDs each program prints
 }
 
 var libraryClients = []libraryClient{
@@ -123,7 +126,16 @@ var libraryClients = []libraryClient{
 	{name: "java", needs: []string{"java", "javac", "mvn"}, files: []string{"java/pom.xml", "java/JedisClient.java", "java/LettuceClient.java"}, again: true,
 		install: [][]string{{"mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"}, {"javac", "-cp", "lib/*", "JedisClient.java", "LettuceClient.java"}},
 		runs:    [][]string{{"java", "-cp", "lib/*:.", "JedisClient"}, {"java", "-cp", "lib/*:.", "LettuceClient"}}},
+	{name: "phpredis", needs: []string{"php"}, files: []string{examples + "php/ids.php"}, runs: [][]string{{"php", "ids.php"}}, ids: 101,
+		install: [][]string{{"php", "-r", "exit(extension_loaded('redis') ? 0 : 1);"}}},
+	{name: "redis-rb", needs: []string{"ruby"}, files: []string{examples + "ruby/ids.rb"}, runs: [][]string{{"ruby", "ids.rb"}}, ids: 103,
+		install: [][]string{{"ruby", "-e", "require 'redis'"}}},
+	{name: "redis-rs", needs: []string{"cargo"}, files: []string{examples + "rust/main.rs"}, runs: [][]string{{"target/debug/client"}}, ids: 101, again: true,
+		install: [][]string{{"cargo", "init", "-q", "--name", "client"}, {"cargo", "add", "-q", "redis@" + rustVersion, "--no-default-features"}, {"cargo", "build", "-q"}}},
 }
+
+// examples, seen from testdata/clients, has the programs of docs/languages.md.
+const examples = "../../../../../../examples/"
 
 // TestClients: published clients in several languages do what a program would
 // do with them, by their own methods. The first run installs them into
@@ -153,9 +165,29 @@ func TestClients(t *testing.T) {
 				if err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
-				t.Logf("%s", out)
+				if c.ids > 0 {
+					checkIncreasing(t, strings.Fields(string(out)), c.ids)
+				} else {
+					t.Logf("%s", out)
+				}
 			}
 		})
+	}
+}
+
+// checkIncreasing checks that a program has printed that many increasing IDs.
+func checkIncreasing(t *testing.T, ids []string, want int) {
+	t.Helper()
+	if len(ids) != want {
+		t.Errorf("got %d IDs, want %d", len(ids), want)
+	}
+	var last uint64
+	for _, text := range ids {
+		id, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || id <= last {
+			t.Errorf("got %q after %d, want a greater ID", text, last)
+		}
+		last = id
 	}
 }
 

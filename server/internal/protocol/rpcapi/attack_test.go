@@ -470,7 +470,13 @@ func TestManyCalls(t *testing.T) {
 	conn := dialTo(t, l.Addr().String())
 	ids := firnv1.NewIDsClient(conn)
 	for range fewCalls {
-		go ids.Next(t.Context(), &firnv1.NextRequest{})
+		go func() {
+			refused := codes.Unavailable // by a call of the loop below
+			for refused == codes.Unavailable {
+				_, err := ids.Next(t.Context(), &firnv1.NextRequest{})
+				refused = status.Code(err)
+			}
+		}()
 	}
 	// Another one fails while all the others are open.
 	for refused := codes.OK; refused != codes.Unavailable; {
