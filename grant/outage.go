@@ -18,6 +18,7 @@ type outage struct {
 	since time.Time // time of the first failure; the zero time if renewals succeed
 	ended bool      // the window has ended since
 	told  uint16    // the causes that were logged since, one bit each
+	tries int       // steps that found no node ID
 }
 
 // check examines the machine after a step. It returns how long the window lasts
@@ -29,7 +30,11 @@ func (o *outage) check(m *machine) (left time.Duration) {
 		*o = outage{log: o.log}
 		return 0
 	case Joining:
-		if s.Err != nil && o.isNew(s.Err) {
+		if s.Err == nil {
+			return 0
+		}
+		// The caller of Open gets the first error, and may not wait for another.
+		if o.tries++; o.tries > 1 && o.isNew(s.Err) {
 			o.log.Warn("no node ID acquired", "error", s.Err)
 		}
 		return 0

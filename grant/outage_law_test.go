@@ -31,6 +31,7 @@ func TestOutageLaw(t *testing.T) {
 		if random.IntN(2) == 0 {
 			o.since = time.Now().Add(-time.Minute)
 		}
+		o.tries = random.IntN(3)
 		told := random.IntN(2) == 0
 		if told {
 			o.isNew(errNoAnswer)
@@ -44,7 +45,7 @@ func TestOutageLaw(t *testing.T) {
 		case phase == Idle || phase == Leaving:
 			want = outage{}
 		case phase == Joining:
-			if isNew {
+			if isNew && before.tries > 0 {
 				line = `level=WARN msg="no node ID acquired"`
 			}
 		case !overdue:

@@ -72,13 +72,13 @@ func NewSequencer[I firn.AnyID[I]](l firn.Layout, source firn.SourceOf[I]) *Sequ
 func (s *Sequencer) Complete(f *form.Form) error {
 	return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix), f.SetVeil(func() (form.Veil, error) {
 		if s.Veil == nil {
-			return form.Veil{}, noVeilKeys
+			return form.Veil{}, errNoVeilKeys
 		}
 		return s.Veil()
 	}))
 }
 
-var noVeilKeys = errors.New("this server has no keys for veiled IDs: start it with --veil-keys")
+var errNoVeilKeys = errors.New("this server has no keys for veiled IDs: start it with --veil-keys")
 
 // veilOf returns Sequencer.Veil.
 func veilOf(keys veil.Keys, name string, l firn.Layout) func() (form.Veil, error) {

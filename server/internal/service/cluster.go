@@ -32,8 +32,9 @@ type Cluster struct {
 	mu     sync.RWMutex // guards the fields below, and users of all entries
 	byName map[string]*opening
 	closed bool
-	lack   *lack // of the last name that could not be opened; nil if none
-	sound  bool  // no configuration was found unreadable since Ready has looked
+	lack   *lack           // of the last name that could not be opened; nil if none
+	warned map[string]Kind // why sequencers could not be opened, as the log says
+	sound  bool            // no configuration was found unreadable since Ready has looked
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
@@ -119,7 +120,7 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	opens, endOpens := context.WithCancel(context.Background())
-	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
+	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), warned: make(map[string]Kind), opens: opens, endOpens: endOpens}
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
@@ -361,13 +362,13 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 	}
 	if open.Layout.Bits() == 128 {
 		q, err := sequencer.Open128(ctx, c.store, name, &open)
-		if err != nil {
+		if c.warn(name, err); err != nil {
 			return storeError(ctx, err)
 		}
 		opens(c, name, o, q)
 	} else {
 		q, err := sequencer.Open(ctx, c.store, name, &open)
-		if err != nil {
+		if c.warn(name, err); err != nil {
 			return storeError(ctx, err)
 		}
 		opens(c, name, o, q)
@@ -393,6 +394,23 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 		c.c.Acquired()
 	}
 	return nil
+}
+
+// warn logs why a sequencer that exists could not be opened: once for a kind of
+// error until it opens, because each request for it tries again.
+func (c *Cluster) warn(name string, err error) {
+	kind := kindOf(err)
+	c.mu.Lock()
+	last, warned := c.warned[name]
+	if err == nil {
+		delete(c.warned, name)
+	} else {
+		c.warned[name] = kind
+	}
+	c.mu.Unlock()
+	if log := c.c.Config.Logger; log != nil && err != nil && !(warned && last == kind) {
+		log.Warn("sequencer not opened", "sequencer", name, "error", err)
+	}
 }
 
 // storeError makes an error of the store, or of a wait for it, match

@@ -28,7 +28,7 @@ func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Optio
 	_, veiled := veil.Number(text)
 	veiled = veiled && o.From.IsAuto() || o.From.IsVeiled()
 	if veiled && len(r.Veil) == 0 {
-		return &Fault{Kind: BadParameter, Detail: noVeilKeys.Error()}
+		return &Fault{Kind: BadParameter, Detail: errNoVeilKeys.Error()}
 	}
 	if name == "" {
 		if veiled {
