@@ -259,8 +259,6 @@ func (f Format) Append(b []byte, id ID) []byte {
 	switch f {
 	case Decimal:
 		return basen.AppendDec(b, v)
-	case Base62, Base62 | otherWidth:
-		return basen.AppendBase62(b, v, f != Base62)
 	case Hex:
 		return basen.AppendHex64(b, v)
 	case Base32:
@@ -312,10 +310,6 @@ func (f Format) parse(text []byte) (ID, error) {
 		}
 	case Base32:
 		if v, ok := basen.ParseCrockford64(text); ok {
-			return ID(v), nil
-		}
-	case Base62, Base62 | otherWidth:
-		if v, ok := basen.ParseBase62(text); ok {
 			return ID(v), nil
 		}
 	case Hex:

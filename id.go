@@ -1,13 +1,13 @@
 package firn
 
 import (
+	"bytes"
 	"database/sql/driver"
 	"encoding"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/firnid/firn/internal/basen"
 )
@@ -199,7 +199,13 @@ func jsonText(what string, data []byte) (text []byte, null bool, err error) {
 		if len(data) < 2 || data[len(data)-1] != '"' {
 			return fault(-1, "the JSON string has no end")
 		}
-		return unescape(data[1 : len(data)-1]), false, nil
+		text = data[1 : len(data)-1]
+		if bytes.IndexByte(text, '\\') >= 0 { // no ID needs it, but an encoder may do so
+			if plain, err := strconv.Unquote(string(data)); err == nil {
+				text = []byte(plain)
+			}
+		}
+		return text, false, nil
 	case c == '-':
 		return fault(0, "'-' at offset 0 is a sign; IDs have none")
 	case c < '0' || c > '9':
@@ -220,43 +226,4 @@ func jsonText(what string, data []byte) (text []byte, null bool, err error) {
 		return fault(0, "'0' at offset 0 is a leading zero; a JSON number has none")
 	}
 	return data, false, nil
-}
-
-// unescape decodes s, the inside of a JSON string. No text of an ID needs an
-// escape, but a JSON encoder may use them anyway.
-func unescape(s []byte) []byte {
-	for i := range s {
-		if s[i] != '\\' {
-			continue
-		}
-		out := append([]byte(nil), s[:i]...)
-		for s = s[i:]; len(s) > 0; {
-			r, size := rune(s[0]), 1
-			if s[0] == '\\' {
-				r, size = unescapeOne(s)
-			}
-			if size == 1 {
-				out = append(out, s[0])
-			} else {
-				out = utf8.AppendRune(out, r)
-			}
-			s = s[size:]
-		}
-		return out
-	}
-	return s
-}
-
-// unescapeOne returns the character of the escape at the start of s and the
-// length of the escape, or '\\' and 1 if the escape cannot stand for a
-// character of an ID.
-func unescapeOne(s []byte) (rune, int) {
-	if len(s) < 6 || s[1] != 'u' {
-		return '\\', 1
-	}
-	n, err := strconv.ParseUint(string(s[2:6]), 16, 16)
-	if err != nil {
-		return '\\', 1
-	}
-	return rune(n), 6
 }

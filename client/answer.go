@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -14,9 +13,9 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Answers are parsed strictly: anything other than exactly the requested number
-// of IDs, each of them once, is an error. But members that this version does
-// not know are allowed, because servers may be newer than their clients.
+// Anything other than exactly the requested number of IDs, each of them once, is
+// an error. But members that this version does not know are allowed, because
+// servers may be newer than their clients.
 
 // A number is an ID of either width.
 type number struct{ hi, lo uint64 }
@@ -123,34 +122,20 @@ func maxAnswer(n int) int { return 1024 + 128*n }
 // parseRuns parses {"runs":[{"first":"…","step":"…","count":…}]} with a total
 // of count IDs. IDs are hexadecimal with all their digits.
 func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
-	size := idSize[I]()
-	p := parser{data: data}
-	all := collector{count: count}
-	found := false
-	err := p.object(func(key string) error {
-		if key != "runs" {
-			return p.skip()
+	var answer struct {
+		Runs []struct {
+			First, Step string
+			Count       json.Number
 		}
-		if found {
-			return p.errorf("runs occur twice")
-		}
-		found = true
-		return p.list('[', ']', func() error {
-			first, step, count, err := p.run()
-			if err != nil {
-				return err
-			}
-			return all.addText(first, step, count, size)
-		})
-	})
-	if err != nil {
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, err
 	}
-	switch p.space(); {
-	case p.pos < len(data):
-		return nil, p.errorf("there is data after the end")
-	case !found:
-		return nil, errors.New("it has no runs")
+	all := collector{count: count}
+	for _, r := range answer.Runs {
+		if err := all.addText(r.First, r.Step, r.Count.String(), idSize[I]()); err != nil {
+			return nil, err
+		}
 	}
 	if err := all.end(); err != nil {
 		return nil, err
@@ -229,146 +214,6 @@ func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], erro
 		spans = append(spans, s)
 	}
 	return runsOf[I](spans)
-}
-
-// A parser parses the JSON of an answer. It is stricter than encoding/json,
-// which takes the last of two members with one name, and accepts names in upper
-// case.
-type parser struct {
-	data []byte
-	pos  int
-}
-
-func (p *parser) errorf(format string, a ...any) error {
-	return fmt.Errorf("offset %d: %s", p.pos, fmt.Sprintf(format, a...))
-}
-
-// space skips white space.
-func (p *parser) space() {
-	for p.pos < len(p.data) && bytes.IndexByte([]byte(" \t\r\n"), p.data[p.pos]) >= 0 {
-		p.pos++
-	}
-}
-
-// is skips white space and then the character c, if it is next.
-func (p *parser) is(c byte) bool {
-	p.space()
-	if p.pos < len(p.data) && p.data[p.pos] == c {
-		p.pos++
-		return true
-	}
-	return false
-}
-
-// expect skips the character c, which must be next.
-func (p *parser) expect(c byte) error {
-	if !p.is(c) {
-		if p.pos >= len(p.data) {
-			return p.errorf("it ends where %q should be", c)
-		}
-		return p.errorf("found %q where %q should be", p.data[p.pos], c)
-	}
-	return nil
-}
-
-// list calls item to parse each item of a list.
-func (p *parser) list(begin, end byte, item func() error) error {
-	if err := p.expect(begin); err != nil {
-		return err
-	}
-	if p.is(end) {
-		return nil
-	}
-	for {
-		if err := item(); err != nil {
-			return err
-		}
-		if p.is(end) {
-			return nil
-		}
-		if err := p.expect(','); err != nil {
-			return err
-		}
-	}
-}
-
-// object calls member to parse the value of each member of an object.
-func (p *parser) object(member func(key string) error) error {
-	return p.list('{', '}', func() error {
-		key, err := p.text()
-		if err == nil {
-			err = p.expect(':')
-		}
-		if err == nil {
-			err = member(key)
-		}
-		return err
-	})
-}
-
-// text parses a string of printable ASCII characters without escapes; servers
-// write no others.
-func (p *parser) text() (string, error) {
-	if err := p.expect('"'); err != nil {
-		return "", err
-	}
-	start := p.pos
-	for ; p.pos < len(p.data); p.pos++ {
-		switch c := p.data[p.pos]; {
-		case c == '"':
-			p.pos++
-			return string(p.data[start : p.pos-1]), nil
-		case c < ' ' || c > '~' || c == '\\':
-			return "", p.errorf("%q in a string", c)
-		}
-	}
-	return "", p.errorf("it ends within a string")
-}
-
-// skip skips a value of any kind.
-func (p *parser) skip() error {
-	d := json.NewDecoder(bytes.NewReader(p.data[p.pos:]))
-	var value json.RawMessage
-	if err := d.Decode(&value); err != nil {
-		return p.errorf("a member that is not JSON: %v", err)
-	}
-	p.pos += int(d.InputOffset())
-	return nil
-}
-
-// run reads a run.
-func (p *parser) run() (first, step, count string, err error) {
-	known := map[string]*string{"first": &first, "step": &step, "count": &count}
-	err = p.object(func(key string) error {
-		value := known[key]
-		if value == nil {
-			return p.skip()
-		}
-		if *value != "" {
-			return p.errorf("%s occurs twice", key)
-		}
-		var err error
-		if key == "count" {
-			*value = p.digits()
-		} else {
-			*value, err = p.text()
-		}
-		if err == nil && *value == "" {
-			err = p.errorf("%s is empty", key)
-		}
-		return err
-	})
-	return first, step, count, err
-}
-
-// digits returns the digits of a number; a count consists of nothing else.
-func (p *parser) digits() string {
-	p.space()
-	start := p.pos
-	for p.pos < len(p.data) && p.data[p.pos] >= '0' && p.data[p.pos] <= '9' {
-		p.pos++
-	}
-	return string(p.data[start:p.pos])
 }
 
 // parseDecimal parses a number in the form that JSON and the server use.

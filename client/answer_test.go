@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,48 +49,43 @@ func TestParseRuns(t *testing.T) {
 // badAnswers are answers to a request for three 64-bit IDs, with a part of the
 // error.
 var badAnswers = map[string]string{
-	"":                                   "ends where '{'",
-	"null":                               "found 'n' where '{'",
-	"{}":                                 "no runs",
-	`{"runs":null}`:                      "where '['",
+	"":                                   "unexpected end",
+	"null":                               "0 IDs, not the 3",
+	"{}":                                 "0 IDs, not the 3",
+	`{"runs":null}`:                      "0 IDs, not the 3",
 	`{"runs":[]}`:                        "0 IDs, not the 3",
-	`{"ids":["1","2","3"]}`:              "no runs",
-	`{"RUNS":[]}`:                        "no runs",
-	`{"runs":[`:                          "ends where",
+	`{"ids":["1","2","3"]}`:              "0 IDs, not the 3",
+	`{"runs":[`:                          "unexpected end",
 	`{"runs":[{}]}`:                      "not an ID of 16",
-	`{"runs":[],"runs":[]}`:              "twice",
-	`{"runs":[],}`:                       "where '\"'",
-	`{"runs":[]}{}`:                      "after the end",
-	`{"x":1e,"runs":[]}`:                 "not JSON",
-	"<html>":                             "found '<'",
+	`{"runs":[],}`:                       "invalid character",
+	`{"runs":[]}{}`:                      "invalid character",
+	`{"x":1e,"runs":[]}`:                 "invalid character",
+	"<html>":                             "invalid character",
 	runsJSON([3]uint64{1, 1, 2}):         "2 IDs, not the 3",
 	runsJSON([3]uint64{1, 1, 4}):         "more IDs than the 3",
 	runsJSON([3]uint64{1, 1, 1 << 31}):   "count of a run",
 	runsJSON([3]uint64{1, 1, 1<<64 - 1}): "count of a run",
 	runsJSON([3]uint64{0, 1, 3}):         "ID 0",
 	runsJSON([3]uint64{1, 0, 3}):         "step of 0",
-	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                                          "run has 0 IDs",
-	runsJSON([3]uint64{1<<64 - 2, 1, 3}):                                                      "greatest ID",
-	runsJSON([3]uint64{2, 1<<64 - 1, 3}):                                                      "greatest ID",
-	runsJSON([3]uint64{1, 1, 2}, [3]uint64{2, 1, 1}):                                          "twice", // overlap
-	runsJSON([3]uint64{3, 1, 1}, [3]uint64{1, 1, 2}, [3]uint64{3, 1, 0}):                      "0 IDs",
-	runsJSON([3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}):                      "twice",
-	runsJSON([3]uint64{1, 10, 2}, [3]uint64{11, 1, 1}):                                        "twice", // interleaved
-	`{"runs":[{"first":"1","step":"1","count":3}]}`:                                           "16 hexadecimal digits",
-	`{"runs":[{"first":"000000000000000A","step":"1","count":3}]}`:                            "hexadecimal digits",
-	`{"runs":[{"first":"-00000000000000a","step":"1","count":3}]}`:                            "hexadecimal digits",
-	`{"runs":[{"first":"00000000000000000000000000000001","step":"1","count":3}]}`:            "Sequencer128",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":"3"}]}`:                          "count is empty",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":3.0}]}`:                          "found '.'",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":03}]}`:                           "count of a run",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                           "count is empty",
-	`{"runs":[{"first":"0000000000000001","step":"1"}]}`:                                      "missing",
-	`{"runs":[{"first":"0000000000000001","count":3}]}`:                                       "missing",
-	`{"runs":[{"first":"0000000000000001","step":1,"count":3}]}`:                              "where '\"'",
-	`{"runs":[{"first":"0000000000000001","step":"+1","count":3}]}`:                           "step of a run",
-	`{"runs":[{"first":"0000000000000001","step":"18446744073709551616","count":3}]}`:         "step of a run",
-	`{"runs":[{"first":"0000000000000001","first":"0000000000000002","step":"1","count":3}]}`: "first occurs twice",
-	`{"runs":[{"first":"000000000000000\u0031","step":"1","count":3}]}`:                       `'\\' in a string`,
+	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                                  "run has 0 IDs",
+	runsJSON([3]uint64{1<<64 - 2, 1, 3}):                                              "greatest ID",
+	runsJSON([3]uint64{2, 1<<64 - 1, 3}):                                              "greatest ID",
+	runsJSON([3]uint64{1, 1, 2}, [3]uint64{2, 1, 1}):                                  "twice", // overlap
+	runsJSON([3]uint64{3, 1, 1}, [3]uint64{1, 1, 2}, [3]uint64{3, 1, 0}):              "0 IDs",
+	runsJSON([3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}):              "twice",
+	runsJSON([3]uint64{1, 10, 2}, [3]uint64{11, 1, 1}):                                "twice", // interleaved
+	`{"runs":[{"first":"1","step":"1","count":3}]}`:                                   "16 hexadecimal digits",
+	`{"runs":[{"first":"000000000000000A","step":"1","count":3}]}`:                    "hexadecimal digits",
+	`{"runs":[{"first":"-00000000000000a","step":"1","count":3}]}`:                    "hexadecimal digits",
+	`{"runs":[{"first":"00000000000000000000000000000001","step":"1","count":3}]}`:    "Sequencer128",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":3.0}]}`:                  "count of a run",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":03}]}`:                   "invalid character",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                   "count of a run",
+	`{"runs":[{"first":"0000000000000001","step":"1"}]}`:                              "missing",
+	`{"runs":[{"first":"0000000000000001","count":3}]}`:                               "missing",
+	`{"runs":[{"first":"0000000000000001","step":1,"count":3}]}`:                      "cannot unmarshal number",
+	`{"runs":[{"first":"0000000000000001","step":"+1","count":3}]}`:                   "step of a run",
+	`{"runs":[{"first":"0000000000000001","step":"18446744073709551616","count":3}]}`: "step of a run",
 }
 
 func TestParseRunsFaults(t *testing.T) {
@@ -114,7 +107,7 @@ func TestParseRunsFaults(t *testing.T) {
 }
 
 // An accepted answer has exactly the requested number of IDs, none of them 0 or
-// twice, and agrees with encoding/json.
+// twice.
 func FuzzAnswer(f *testing.F) {
 	for text := range badAnswers {
 		f.Add([]byte(text), uint16(3))
@@ -127,11 +120,9 @@ func FuzzAnswer(f *testing.F) {
 		check64, check128 := checkAnswer[firn.ID], checkAnswer[firn.ID128]
 		if runs, err := parseRuns[firn.ID](data, count); err == nil {
 			check64(t, runs, count)
-			checkJSON(t, data)
 		}
 		if runs, err := parseRuns[firn.ID128](data, count); err == nil {
 			check128(t, runs, count)
-			checkJSON(t, data)
 		}
 		if runs, err := parsePacked[firn.ID](data, len(data)/8); err == nil && len(data) > 0 {
 			check64(t, runs, len(data)/8)
@@ -153,18 +144,5 @@ func checkAnswer[I firn.AnyID[I]](t *testing.T, runs []firn.RunOf[I], count int)
 	}
 	if len(seen) != count {
 		t.Fatalf("%d IDs, want %d", len(seen), count)
-	}
-}
-
-func checkJSON(t *testing.T, data []byte) {
-	var v struct {
-		Runs []struct {
-			First, Step string
-			Count       int
-		} `json:"runs"`
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&v); err != nil {
-		t.Fatalf("%s was taken, but is no JSON: %v", data, err)
 	}
 }

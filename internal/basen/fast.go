@@ -94,69 +94,6 @@ func parseDec8(x uint64) (v uint64, ok bool) {
 	return (d&pair*(100+1e6<<32) + d>>16&pair*(1+1e4<<32)) >> 32, true
 }
 
-// AppendBase62 appends v in Boundary's base 62 to b: eleven digits if pad is
-// set, and otherwise as many as it needs.
-func AppendBase62(b []byte, v uint64, pad bool) []byte {
-	const n2, n4, n8 = 62 * 62, 62 * 62 * 62 * 62, 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62
-	top := v / n8 // up to three digits
-	if top == 0 && !pad {
-		return Boundary(62).Append64(b, v, false)
-	}
-	low := v - top*n8
-	// Four digits each, then two, then two pairs in the halves of a number.
-	h := low / n4
-	h0, h1 := halves62(uint32(h))
-	l0, l1 := halves62(uint32(low - h*n4))
-	x, y := split62(h0|h1<<32), split62(l0|l1<<32)
-	// One digit per byte, the first in the lowest.
-	d := (x|x>>16)&0xffffffff | (y|y>>16)<<32
-
-	w, rest := ascii62(d), uint32(top)
-	n := len(b)
-	b = slices.Grow(b, 11)[:n+11]
-	to := (*[11]byte)(b[n:])
-	a := &digits62
-	le := binary.LittleEndian
-	switch {
-	case rest < 62 && !pad:
-		to[0] = a[rest&63]
-		le.PutUint64(to[1:], w)
-		return b[:n+9]
-	case rest < n2 && !pad:
-		q := rest / 62
-		to[0], to[1] = a[q&63], a[(rest-q*62)&63]
-		le.PutUint64(to[2:], w)
-		return b[:n+10]
-	}
-	p := rest / n2
-	rest -= p * n2
-	q := rest / 62
-	to[0], to[1], to[2] = a[p&63], a[q&63], a[(rest-q*62)&63]
-	le.PutUint64(to[3:], w)
-	return b
-}
-
-// halves62 splits v < 62^4 into two numbers below 62^2.
-func halves62(v uint32) (h, l uint64) {
-	q := v / (62 * 62)
-	return uint64(q), uint64(v - q*(62*62))
-}
-
-// split62 splits the numbers below 62^2 in both halves of x into two bytes
-// each.
-func split62(x uint64) uint64 {
-	q := x * 16913 >> 20 & 0x3f_0000003f // x/62, exact below 62^2
-	return q | (x-q*62)<<8
-}
-
-// ascii62 turns digits into characters, eight at a time: after 9 there are
-// seven other characters before A, and after Z six before a.
-func ascii62(d uint64) uint64 {
-	letters := (d + (128-10)*ones) >> 7 & ones
-	lower := (d + (128-36)*ones) >> 7 & ones
-	return d + '0'*ones + letters*7 + lower*6
-}
-
 // parse10 parses ten digits of a base from 57 to 62. A character that is not a
 // digit has the value 255; in bases 57 to 61, a smaller value may also be too
 // large.
@@ -174,36 +111,6 @@ func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
 	p4 := uint64(d8)*n + uint64(d9)
 	// 62^10 is less than 2^60.
 	return (p0*n4+p1*n2+p2)*n4 + p3*n2 + p4, true
-}
-
-// ParseBase62 parses a number in Boundary's base 62, as Base.Parse64 does, if
-// it has 10 or 11 digits. For any other length, it reports false.
-func ParseBase62(s []byte) (v uint64, ok bool) {
-	const n2, n4 = 62 * 62, 62 * 62 * 62 * 62
-	const n10 = n4 * n4 * n2
-	top := uint64(0)
-	a := &values62
-	switch len(s) {
-	case 10:
-	case 11:
-		if top = uint64(a[s[0]]); top > 21 { // 22 * 62^10 needs more than 64 bits
-			return 0, false
-		}
-		s = s[1:]
-	default:
-		return 0, false
-	}
-	d := (*[10]byte)(s)
-	d0, d1, d2, d3, d4 := a[d[0]], a[d[1]], a[d[2]], a[d[3]], a[d[4]]
-	d5, d6, d7, d8, d9 := a[d[5]], a[d[6]], a[d[7]], a[d[8]], a[d[9]]
-	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9 > 63 { // invalid characters have all eight bits set
-		return 0, false
-	}
-	p0, p1 := uint64(d0)*62+uint64(d1), uint64(d2)*62+uint64(d3)
-	p2, p3 := uint64(d4)*62+uint64(d5), uint64(d6)*62+uint64(d7)
-	p4 := uint64(d8)*62 + uint64(d9)
-	v, carry := bits.Add64(top*n10, (p0*n4+p1*n2+p2)*n4+p3*n2+p4, 0)
-	return v, carry == 0
 }
 
 // ParseHex64 parses exactly 16 hexadecimal digits of either case.

@@ -103,7 +103,7 @@ func (k *Console) signIn(v *visit) {
 // signOut ends the session.
 func (k *Console) signOut(v *visit) {
 	if k.c.Guard != nil {
-		http.SetCookie(v.w, k.sessions.End(v.r, k.c.Guard.Set(), k.c.TLS(v.r) != nil, v.now))
+		http.SetCookie(v.w, k.sessions.End(v.r, k.c.TLS(v.r) != nil))
 	}
 	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
 }

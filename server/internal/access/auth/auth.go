@@ -248,7 +248,7 @@ func read(data []byte, file string) ([]*entry, error) {
 	var entries []*entry
 	list := listOf(&doc, fault)
 	names, seen := make(map[string]int), make(map[string]int)
-	for _, n := range list {
+	for _, n := range list.Content {
 		e := readEntry(n, fault)
 		if e == nil {
 			continue
@@ -263,6 +263,7 @@ func read(data []byte, file string) ([]*entry, error) {
 			}
 			seen[key] = n.Line
 		}
+		e.list, e.file = list, &doc
 		entries = append(entries, e)
 	}
 	switch err := d.Decode(&more); {
@@ -283,18 +284,18 @@ func read(data []byte, file string) ([]*entry, error) {
 // emptyFile is the error for a file without a list.
 const emptyFile = "no tokens found: to allow no client, write tokens: []"
 
-// listOf finds the list of tokens in a document.
-func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node {
+// listOf finds the list of tokens in a document. It is empty after a fault.
+func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) *yaml.Node {
+	list := new(yaml.Node)
 	if doc.Kind == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null" || doc.Content[0].Kind == yaml.MappingNode && len(doc.Content[0].Content) == 0 {
 		fault(&yaml.Node{Line: 1}, "%s", emptyFile)
-		return nil
+		return list
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
 		fault(top, "the file must begin with tokens:")
-		return nil
+		return list
 	}
-	var list []*yaml.Node
 	first := 0
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
@@ -308,7 +309,7 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 		case value.Kind != yaml.SequenceNode:
 			fault(value, "tokens must be a list: each entry begins with a dash")
 		default:
-			list = append(list, value.Content...)
+			list = value
 		}
 		if key.Value == "tokens" && first == 0 {
 			first = key.Line

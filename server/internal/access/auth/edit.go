@@ -1,13 +1,13 @@
 package auth
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -28,11 +28,8 @@ type Entry struct {
 	Expires     time.Time
 }
 
-// Errors of edits.
-var (
-	ErrNoEntry = errors.New("entry not found in the file")
-	errByHand  = errors.New("the entry shares its lines with something else: edit the file by hand")
-)
+// ErrNoEntry is the error for a name that no entry has.
+var ErrNoEntry = errors.New("entry not found in the file")
 
 // A RotationError means that an entry already has two tokens.
 type RotationError struct{ Name string }
@@ -57,11 +54,17 @@ func entriesOf(read []*entry) []Entry {
 		for _, sum := range e.sums {
 			all[i].Hashes = append(all[i].Hashes, hex.EncodeToString(sum[:]))
 		}
-		if e.subject != (subject{}) {
-			all[i].Certificate = e.subject.kind + " " + e.subject.name
-		}
+		all[i].Certificate = e.certificate()
 	}
 	return all
+}
+
+// certificate returns the name in a certificate, or "".
+func (e *entry) certificate() string {
+	if e.subject == (subject{}) {
+		return ""
+	}
+	return e.subject.kind + " " + e.subject.name
 }
 
 // Add adds an entry, given as text that is indented by two spaces.
@@ -89,66 +92,47 @@ const emptyList = "tokens: []"
 // Rotate adds the hash of a new token to an entry. The old token remains valid
 // until it is removed.
 func Rotate(data []byte, file, name, hash string) ([]byte, error) {
-	return edit(data, file, name, func(e *entry, want *Entry, lines []string) ([]string, error) {
+	return edit(data, file, name, func(e *entry) error {
 		switch {
 		case len(e.hashes) == 0:
-			return nil, fmt.Errorf("entry %q is for a certificate (%s) and has no token", name, want.Certificate)
+			return fmt.Errorf("entry %q is for a certificate (%s) and has no token", name, e.certificate())
 		case len(e.hashes) >= maxTokens:
-			return nil, &RotationError{name}
+			return &RotationError{name}
 		}
-		want.Hashes = append(want.Hashes, hash)
-		last := e.hashes[0]
-		i, begin, end := span(last, lines)
-		switch line := lines[i]; {
-		case e.value.Kind == yaml.ScalarNode:
-			lines[i] = line[:begin] + "[" + line[begin:end] + ", " + hash + "]" + line[end:]
-		case e.value.Style&yaml.FlowStyle != 0:
-			lines[i] = line[:end] + ", " + hash + line[end:]
-		default:
-			lines = slices.Insert(lines, i+1, line[:begin]+hash+"\n")
-		}
-		return lines, nil
+		old := *e.hashes[0]
+		old.LineComment = ""
+		e.setHashes(&old, &yaml.Node{Kind: yaml.ScalarNode, Value: hash})
+		return nil
 	})
 }
 
 // RemoveOld removes the token that a rotation has replaced.
 func RemoveOld(data []byte, file, name string) ([]byte, error) {
-	return edit(data, file, name, func(e *entry, want *Entry, lines []string) ([]string, error) {
+	return edit(data, file, name, func(e *entry) error {
 		if len(e.hashes) < maxTokens {
-			return nil, fmt.Errorf("entry %q has no old token", name)
+			return fmt.Errorf("entry %q has no old token", name)
 		}
-		want.Hashes = want.Hashes[1:]
-		from, begin, _ := span(e.value, lines)
-		i, start, end := span(e.hashes[1], lines)
-		if e.value.Style&yaml.FlowStyle == 0 {
-			old, _, _ := span(e.hashes[0], lines)
-			return slices.Delete(lines, old, old+1), nil
-		}
-		rest := strings.TrimLeft(lines[i][end:], " ,")
-		if !strings.HasPrefix(rest, "]") {
-			return nil, errByHand
-		}
-		lines[from] = lines[from][:begin] + lines[i][start:end] + rest[1:]
-		return slices.Delete(lines, from+1, i+1), nil
+		e.setHashes(e.hashes[1])
+		return nil
 	})
+}
+
+// setHashes writes the hashes of an entry.
+func (e *entry) setHashes(all ...*yaml.Node) {
+	comment := cmp.Or(e.value.LineComment, e.hashes[0].LineComment)
+	*e.value = yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: all, LineComment: comment}
 }
 
 // Remove removes an entry with its tokens.
 func Remove(data []byte, file, name string) ([]byte, error) {
-	return edit(data, file, name, func(e *entry, want *Entry, lines []string) ([]string, error) {
-		*want = Entry{}
-		first, begin, _ := span(e.node, lines)
-		if strings.Trim(lines[first][:begin], " -") != "" || !strings.Contains(lines[first][:begin], "-") {
-			return nil, errByHand
-		}
-		return slices.Delete(lines, first, lastLine(e.node)), nil
+	return edit(data, file, name, func(e *entry) error {
+		e.list.Content = slices.DeleteFunc(e.list.Content, func(n *yaml.Node) bool { return n == e.node })
+		return nil
 	})
 }
 
-// edit changes the lines of a file. It checks that only the entry with that
-// name has changed, and as wanted. A zero wanted Entry means that the entry is
-// removed.
-func edit(data []byte, file, name string, change func(e *entry, want *Entry, lines []string) ([]string, error)) ([]byte, error) {
+// edit changes an entry of a file. Comments stay, and blank lines go.
+func edit(data []byte, file, name string, change func(*entry) error) ([]byte, error) {
 	old, err := read(data, file)
 	if err != nil {
 		return nil, err
@@ -157,49 +141,17 @@ func edit(data []byte, file, name string, change func(e *entry, want *Entry, lin
 	if at < 0 {
 		return nil, ErrNoEntry
 	}
-	want := entriesOf(old)
-	whole := strings.TrimSuffix(string(data), "\n") + "\n"
-	lines, err := change(old[at], &want[at], strings.SplitAfter(whole, "\n"))
-	if err != nil {
+	if err := change(old[at]); err != nil {
 		return nil, err
 	}
-	if want[at].Name == "" {
-		want = slices.Delete(want, at, at+1)
+	var b bytes.Buffer
+	out := yaml.NewEncoder(&b)
+	out.SetIndent(2)
+	if err := out.Encode(old[at].file); err != nil {
+		return nil, err
 	}
-	text := strings.Join(lines, "")
-	if len(want) == 0 {
-		text = strings.Replace(text, "tokens:", emptyList, 1)
-	}
-	if now, err := Entries([]byte(text), file); err != nil || !reflect.DeepEqual(now, want) {
-		return nil, errByHand
-	}
-	return []byte(text), nil
-}
-
-// span returns where a node begins and a scalar ends: the index of its line,
-// and offsets in it.
-func span(n *yaml.Node, lines []string) (line, begin, end int) {
-	line = n.Line - 1
-	left := n.Column // in characters, from 1
-	for begin = range lines[line] {
-		if left--; left == 0 {
-			break
-		}
-	}
-	end = begin + len(n.Value)
-	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
-		end += 2
-	}
-	return line, begin, min(end, len(lines[line]))
-}
-
-// lastLine returns the last line of a node, counted from 1.
-func lastLine(n *yaml.Node) int {
-	last := n.Line
-	for _, c := range n.Content {
-		last = max(last, lastLine(c))
-	}
-	return last
+	_, err = read(b.Bytes(), file)
+	return b.Bytes(), err
 }
 
 // EditFile changes a token file in one step: a server that reads it meanwhile

@@ -21,6 +21,8 @@ type entry struct {
 	hashes []*yaml.Node        // the nodes of these
 	value  *yaml.Node          // value of the key sha256
 	node   *yaml.Node          // the whole entry
+	list   *yaml.Node          // the list that it is in
+	file   *yaml.Node          // the whole file
 }
 
 // maxTokens is how many tokens an entry can have: a new one, and the one it
@@ -46,8 +48,8 @@ func (e *entry) principals() (all []*Principal) {
 
 // keys returns what identifies the entry: its hashes or certificate name.
 func (e *entry) keys() (all []string) {
-	if e.subject != (subject{}) {
-		all = append(all, e.subject.kind+" "+e.subject.name)
+	if name := e.certificate(); name != "" {
+		all = append(all, name)
 	}
 	for _, sum := range e.sums {
 		all = append(all, hex.EncodeToString(sum[:]))

@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/members"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -137,17 +134,18 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	case len(text) > h.limits.Body:
 		return problemf(service.BadBody, "the body is larger than %d bytes", h.limits.Body)
 	}
-	var body [len(createKeys)]*string
+	var body createBody
 	if len(text) > 0 {
-		if body, err = readCreate(text); err != nil {
-			return problemf(service.BadBody, `%v: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`, err)
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		if d.Decode(&body) != nil || d.More() {
+			return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 		}
 	}
-	layoutText, aheadText, windowText, prefix, lowText := body[0], body[1], body[2], body[3], body[4]
 	layout := firn.Default()
 	var f faults
-	if layoutText != nil {
-		if layout, err = firn.ParseLayout(*layoutText); err != nil {
+	if body.Layout != nil {
+		if layout, err = firn.ParseLayout(*body.Layout); err != nil {
 			f.add("layout: %s", service.Detail(err))
 		} else if layout.ReadOnly() {
 			f.add("layout: %s is only for reading IDs", layout)
@@ -163,10 +161,10 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		return &d
 	}
-	ahead, window := duration(createKeys[1], aheadText), duration(createKeys[2], windowText)
+	ahead, window := duration("max_ahead", body.MaxAhead), duration("window", body.Window)
 	low := 0
-	if lowText != nil {
-		if low, err = config.ParseLowBits(*lowText); err != nil {
+	if body.LowBits != nil {
+		if low, err = config.ParseLowBits(*body.LowBits); err != nil {
 			f.add("low_bits: %v", err)
 		}
 	}
@@ -175,8 +173,8 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	c, err := a.Configure(layout, ahead, window)
 	c.LowBits = low
-	if prefix != nil {
-		c.Prefix = *prefix
+	if body.Prefix != nil {
+		c.Prefix = *body.Prefix
 	}
 	if err = cmp.Or(err, c.Check()); err != nil {
 		return problemf(service.BadBody, "%s", service.Detail(err))
@@ -287,49 +285,13 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }
 
-// createKeys are the keys of the body that creates a sequencer.
-var createKeys = [...]string{"layout", "max_ahead", "window", "prefix", "low_bits"}
-
-// readCreate parses a JSON object with strings for some of createKeys, each up
-// to once. null means that the key is left out. Errors are worded for clients.
-func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	none := errors.New("the body is not JSON")
-	switch begin, err := d.Token(); {
-	case err != nil:
-		return values, none
-	case begin != json.Delim('{'):
-		return values, errors.New("the body is not a JSON object")
-	}
-	given := make(map[string]bool)
-	for d.More() {
-		token, err := d.Token()
-		key, ok := token.(string)
-		if err != nil || !ok {
-			return values, none
-		}
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			return values, none
-		}
-		n := slices.Index(createKeys[:], key)
-		switch {
-		case n < 0:
-			return values, fmt.Errorf("unknown key %s in the body: the keys are %s", inspect.Quote(key), list(createKeys[:]))
-		case given[key]:
-			return values, fmt.Errorf("%s is in the body twice", key)
-		case string(value) != "null" && json.Unmarshal(value, &values[n]) != nil:
-			return values, fmt.Errorf("%s is %s: it must be a string in quotes", key, inspect.Quote(string(value)))
-		}
-		given[key] = true
-	}
-	if _, err := d.Token(); err != nil {
-		return values, none
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return values, errors.New("the body has more after the JSON object")
-	}
-	return values, nil
+// A createBody is the body that creates a sequencer.
+type createBody struct {
+	Layout   *string `json:"layout"`
+	MaxAhead *string `json:"max_ahead"`
+	Window   *string `json:"window"`
+	Prefix   *string `json:"prefix"`
+	LowBits  *string `json:"low_bits"`
 }
 
 // writeJSON answers with a value as JSON.

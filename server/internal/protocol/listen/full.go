@@ -1,9 +1,7 @@
 package listen
 
 import (
-	"encoding/binary"
 	"io"
-	"net"
 	"time"
 )
 
@@ -57,7 +55,8 @@ func (m *Mux) begin(c *limited, do func(*limited)) bool {
 	return true
 }
 
-// turnAway refuses a connection in its own protocol.
+// turnAway refuses a connection in its own protocol. A client of gRPC reports a
+// connection that is closed as UNAVAILABLE, and reconnects by itself.
 func (m *Mux) turnAway(raw *limited) {
 	defer m.hellos.Done()
 	defer func() { <-m.refusals }()
@@ -77,8 +76,6 @@ func (m *Mux) turnAway(raw *limited) {
 			if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {
 				linger(conn)
 			}
-		case GRPC:
-			refuseCalls(conn)
 		}
 		_ = conn.Close()
 	}
@@ -86,87 +83,4 @@ func (m *Mux) turnAway(raw *limited) {
 	delete(m.greeted, raw)
 	m.mu.Unlock()
 	_ = raw.Close()
-}
-
-// Types of HTTP/2 frames, and their flags.
-const (
-	frameHeaders  = 1
-	frameSettings = 4
-	framePing     = 6
-	frameGoAway   = 7
-
-	flagAck        = 1
-	flagEndStream  = 1
-	flagEndHeaders = 4
-)
-
-// appendFrame appends an HTTP/2 frame.
-func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []byte {
-	n := len(payload)
-	b = append(b, byte(n>>16), byte(n>>8), byte(n), kind, flags)
-	b = binary.BigEndian.AppendUint32(b, stream)
-	return append(b, payload...)
-}
-
-// appendField appends a header field to a header block, as a literal without
-// index. Neither text may exceed 126 bytes.
-func appendField(b []byte, name, value string) []byte {
-	b = append(b, 0, byte(len(name)))
-	b = append(b, name...)
-	b = append(b, byte(len(value)))
-	return append(b, value...)
-}
-
-// refuseCalls answers the first call of a gRPC connection with UNAVAILABLE, and
-// sends GOAWAY. A client could not explain a connection closed without an
-// answer, and would reconnect at once after GOAWAY alone.
-func refuseCalls(conn net.Conn) {
-	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	if _, err := conn.Write(appendFrame(nil, frameSettings, 0, 0, nil)); err != nil {
-		return
-	}
-	in := io.LimitReader(conn, 64<<10)
-	if _, err := io.CopyN(io.Discard, in, int64(len(preface))); err != nil {
-		return
-	}
-	var head [9]byte
-	for {
-		if _, err := io.ReadFull(in, head[:]); err != nil {
-			return
-		}
-		size := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
-		kind, flags, stream := head[3], head[4], binary.BigEndian.Uint32(head[5:])&(1<<31-1)
-		payload := make([]byte, min(size, 8)) // the payload of PING
-		if _, err := io.ReadFull(in, payload); err != nil {
-			return
-		}
-		if _, err := io.CopyN(io.Discard, in, size-int64(len(payload))); err != nil {
-			return
-		}
-		var out []byte
-		switch {
-		case kind == frameHeaders && stream == 0, kind == framePing && size != 8:
-			return // not HTTP/2
-		case kind == frameSettings && flags&flagAck == 0:
-			out = appendFrame(nil, frameSettings, flagAck, 0, nil)
-		case kind == framePing && flags&flagAck == 0:
-			out = appendFrame(nil, framePing, flagAck, 0, payload)
-		case kind == frameHeaders:
-			block := []byte{0x88} // :status 200, of the static table
-			block = appendField(block, "content-type", "application/grpc")
-			block = appendField(block, "grpc-status", "14")
-			block = appendField(block, "grpc-message", full)
-			out = appendFrame(nil, frameHeaders, flagEndStream|flagEndHeaders, stream, block)
-			last := binary.BigEndian.AppendUint32(nil, stream)
-			last = binary.BigEndian.AppendUint32(last, 0) // no error
-			out = appendFrame(out, frameGoAway, 0, 0, last)
-		}
-		if _, err := conn.Write(out); err != nil {
-			return
-		}
-		if kind == frameHeaders {
-			linger(conn)
-			return
-		}
-	}
 }

@@ -13,12 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
-
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -73,19 +67,11 @@ func TestFull(t *testing.T) {
 			t.Errorf("RESP: %q, want %q", got, want)
 		}
 	}
-	conn, err := grpc.NewClient(s.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
+	if got := ask(t, s.dial(t), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1<<20); got != "" {
+		t.Errorf("gRPC: %q, want nothing", got)
 	}
-	defer conn.Close()
-	for range 3 {
-		_, err := healthpb.NewHealthClient(conn).Check(t.Context(), new(healthpb.HealthCheckRequest))
-		if status.Code(err) != codes.Unavailable || status.Convert(err).Message() != full {
-			t.Errorf("gRPC: %v, want UNAVAILABLE: %s", err, full)
-		}
-	}
-	if n := s.Refused(); n != 7 {
-		t.Errorf("Refused() = %d, want 7: one of HTTP and three each of the others", n)
+	if n := s.Refused(); n != 5 {
+		t.Errorf("Refused() = %d, want 5: three of RESP and one each of the others", n)
 	}
 
 	for _, conn := range []net.Conn{a, b} {

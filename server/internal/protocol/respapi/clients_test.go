@@ -52,8 +52,7 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRedisTools: redis-cli --stat finds what it reads, and redis-benchmark has
-// nothing to warn about.
+// TestRedisTools: redis-cli --stat finds what it reads, and redis-benchmark runs.
 func TestRedisTools(t *testing.T) {
 	for _, name := range []string{"redis-cli", "redis-benchmark"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -68,7 +67,7 @@ func TestRedisTools(t *testing.T) {
 	port := newPort()
 	for _, args := range [][]string{{"-t", "ping,incr"}, {"-P", "20", "NEXT", "orders"}} {
 		out, err := exec.CommandContext(ctx, "redis-benchmark", append([]string{"-p", port, "-n", "2000", "-c", "5"}, args...)...).CombinedOutput()
-		if err != nil || strings.Contains(string(out), "WARN") || !strings.Contains(string(out), "throughput summary") {
+		if err != nil || !strings.Contains(string(out), "throughput summary") {
 			t.Errorf("redis-benchmark %q: %v\n%.2000s", args, err, out)
 		}
 	}

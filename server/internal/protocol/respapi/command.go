@@ -3,7 +3,6 @@ package respapi
 import (
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,8 +23,6 @@ const (
 	opMulti
 	opExec
 	opDiscard
-	opWatch
-	opUnwatch
 	opInspect
 	opPing
 	opEcho
@@ -33,16 +30,10 @@ const (
 	opAuth
 	opClient
 	opInfo
-	opConfig
-	opTime
-	opDBSize
 	opRole
 	opCommand
 	opSelect
 	opCluster
-	opReadOnly
-	opReadWrite
-	opAsking
 	opQuit
 	opReset
 )
@@ -52,10 +43,8 @@ const (
 type command struct {
 	op       op
 	name     string
-	group    string // in Redis's documentation
-	min, max int    // arguments, including the name; max 0 means any number
-	usage    string // syntax
-	about    string
+	min, max int      // arguments, including the name; max 0 means any number
+	usage    string   // syntax
 	flags    []string // as Redis names them
 	key      bool     // the first argument is the name of a sequencer
 	open     bool     // allowed before AUTH
@@ -71,35 +60,27 @@ var (
 
 // commands lists all commands, the most frequent first.
 var commands = [...]command{
-	{op: opNext, name: "next", group: "generic", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", about: "Makes new IDs of a sequencer: one as a string, or count of them as an array", flags: flagsNext, key: true},
-	{op: opNextB, name: "nextb", group: "generic", min: 3, max: 3, usage: "NEXTB name count", about: "Makes count new IDs and returns them in one string, 8 or 16 bytes each, big-endian", flags: flagsNext, key: true},
-	{op: opIncr, name: "incr", group: "generic", min: 2, max: 2, usage: "INCR name", about: "Makes a new 64-bit ID and returns it as an integer, which some clients round", flags: flagsNext, key: true},
-	{op: opIncrBy, name: "incrby", group: "generic", min: 3, max: 3, usage: "INCRBY name 1", about: "Same as INCR, for clients that send it; the amount must be 1", flags: flagsNext, key: true},
-	{op: opNextR, name: "nextr", group: "generic", min: 3, max: 3, usage: "NEXTR name count", about: "Makes count new IDs and returns them as runs: first ID in hexadecimal, step and count", flags: flagsNext, key: true},
-	{op: opMulti, name: "multi", group: "transactions", min: 1, max: 1, usage: "MULTI", about: "Queues the commands that follow", flags: flagsTx, in: atOnce},
-	{op: opExec, name: "exec", group: "transactions", min: 1, max: 1, usage: "EXEC", about: "Executes the queued commands", flags: flagsTx, in: atOnce},
-	{op: opDiscard, name: "discard", group: "transactions", min: 1, max: 1, usage: "DISCARD", about: "Discards the queued commands", flags: flagsTx, in: atOnce},
-	{op: opWatch, name: "watch", group: "transactions", min: 2, usage: "WATCH name [name ...]", about: "Not supported: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
-	{op: opUnwatch, name: "unwatch", group: "transactions", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing, as WATCH is not supported", flags: flagsFast},
-	{op: opInspect, name: "inspect", group: "generic", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", about: "Returns the layout, time, node and sequence of an ID", flags: flagsFast},
-	{op: opPing, name: "ping", group: "connection", min: 1, max: 2, usage: "PING [message]", about: "Returns PONG, or the message", flags: flagsFast},
-	{op: opEcho, name: "echo", group: "connection", min: 2, max: 2, usage: "ECHO message", about: "Returns the message", flags: flagsFast},
-	{op: opHello, name: "hello", group: "connection", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Selects the protocol version and returns facts about the server", flags: flagsOpen, open: true, in: refused},
-	{op: opAuth, name: "auth", group: "connection", min: 2, max: 3, usage: "AUTH [user] secret", about: "Authenticates the client with a token", flags: flagsOpen, open: true, in: refused},
-	{op: opClient, name: "client", group: "connection", min: 2, usage: "CLIENT ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection and lists connections", flags: flagsFast},
-	{op: opInfo, name: "info", group: "server", min: 1, usage: "INFO [section ...]", about: "Returns facts about the server", flags: flagsFast},
-	{op: opConfig, name: "config", group: "server", min: 2, usage: "CONFIG GET pattern [pattern ...]", about: "Returns the settings that Redis clients ask for", flags: flagsFast},
-	{op: opTime, name: "time", group: "server", min: 1, max: 1, usage: "TIME", about: "Returns the time of the server's clock: seconds since 1970, and microseconds", flags: flagsFast},
-	{op: opDBSize, name: "dbsize", group: "server", min: 1, max: 1, usage: "DBSIZE", about: "Returns 0: there are no keys", flags: flagsFast},
-	{op: opRole, name: "role", group: "server", min: 1, max: 1, usage: "ROLE", about: "Returns master: every server serves every sequencer", flags: flagsFast},
-	{op: opCommand, name: "command", group: "server", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]|DOCS [name ...]]", about: "Lists and describes the commands", flags: flagsFast},
-	{op: opSelect, name: "select", group: "connection", min: 2, max: 2, usage: "SELECT 0", about: "Does nothing: database 0 is the only one", flags: flagsFast},
-	{op: opCluster, name: "cluster", group: "cluster", min: 1, usage: "CLUSTER", about: "Not supported: every server serves every sequencer", flags: flagsFast},
-	{op: opReadOnly, name: "readonly", group: "cluster", min: 1, max: 1, usage: "READONLY", about: "Not supported, like CLUSTER", flags: flagsFast},
-	{op: opReadWrite, name: "readwrite", group: "cluster", min: 1, max: 1, usage: "READWRITE", about: "Not supported, like CLUSTER", flags: flagsFast},
-	{op: opAsking, name: "asking", group: "cluster", min: 1, max: 1, usage: "ASKING", about: "Not supported, like CLUSTER", flags: flagsFast},
-	{op: opQuit, name: "quit", group: "connection", min: 1, usage: "QUIT", about: "Closes the connection", flags: flagsOpen, open: true, in: atOnce},
-	{op: opReset, name: "reset", group: "connection", min: 1, max: 1, usage: "RESET", about: "Resets the connection to its initial state", flags: flagsOpen, open: true, in: atOnce},
+	{op: opNext, name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", flags: flagsNext, key: true},
+	{op: opNextB, name: "nextb", min: 3, max: 3, usage: "NEXTB name count", flags: flagsNext, key: true},
+	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", flags: flagsNext, key: true},
+	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", flags: flagsNext, key: true},
+	{op: opNextR, name: "nextr", min: 3, max: 3, usage: "NEXTR name count", flags: flagsNext, key: true},
+	{op: opMulti, name: "multi", min: 1, max: 1, usage: "MULTI", flags: flagsTx, in: atOnce},
+	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", flags: flagsTx, in: atOnce},
+	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", flags: flagsTx, in: atOnce},
+	{op: opInspect, name: "inspect", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", flags: flagsFast},
+	{op: opPing, name: "ping", min: 1, max: 2, usage: "PING [message]", flags: flagsFast},
+	{op: opEcho, name: "echo", min: 2, max: 2, usage: "ECHO message", flags: flagsFast},
+	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", flags: flagsOpen, open: true, in: refused},
+	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", flags: flagsOpen, open: true, in: refused},
+	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", flags: flagsFast},
+	{op: opInfo, name: "info", min: 1, usage: "INFO [section ...]", flags: flagsFast},
+	{op: opRole, name: "role", min: 1, max: 1, usage: "ROLE", flags: flagsFast},
+	{op: opCommand, name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]]", flags: flagsFast},
+	{op: opSelect, name: "select", min: 2, max: 2, usage: "SELECT 0", flags: flagsFast},
+	{op: opCluster, name: "cluster", min: 1, usage: "CLUSTER", flags: flagsFast},
+	{op: opQuit, name: "quit", min: 1, usage: "QUIT", flags: flagsOpen, open: true, in: atOnce},
+	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", flags: flagsOpen, open: true, in: atOnce},
 }
 
 // arity returns Redis's argument count: negative means at least that many.
@@ -150,7 +131,6 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	name, ids, n := "unknown", 0, 1
 	c.kind, c.request = service.NoProblem, ""
 	cmd := find(args[0])
-	c.last = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
 		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP"))
@@ -204,10 +184,6 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		c.exec()
 	case opDiscard:
 		c.discardQueue()
-	case opWatch:
-		c.fail(codeErr, "WATCH is not supported: a sequencer never gives an ID twice, so there is nothing to watch; leave it out")
-	case opUnwatch:
-		c.out = appendSimple(c.out, "OK")
 	case opInspect:
 		c.inspect(args)
 	case opPing:
@@ -228,15 +204,6 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		c.client(args)
 	case opInfo:
 		c.info(args)
-	case opConfig:
-		c.config(args)
-	case opTime:
-		now := time.Now()
-		c.out = appendArray(c.out, 2)
-		c.out = appendBulk(c.out, strconv.FormatInt(now.Unix(), 10))
-		c.out = appendBulk(c.out, strconv.Itoa(now.Nanosecond()/1000))
-	case opDBSize:
-		c.out = appendInt(c.out, 0)
 	case opRole:
 		c.out = appendArray(appendInt(appendBulk(appendArray(c.out, 3), "master"), 0), 0)
 	case opCommand:
@@ -247,7 +214,7 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		} else {
 			c.fail(codeErr, "DB index is out of range: 0 is the only database")
 		}
-	case opCluster, opReadOnly, opReadWrite, opAsking:
+	case opCluster:
 		// Clients recognize these words, and then stop asking.
 		c.fail(codeErr, "This instance has cluster support disabled")
 	case opQuit:
@@ -257,7 +224,6 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	case opReset:
 		c.resp3, c.name, c.library, c.tx = false, "", library{}, nil
 		c.who = c.s.firstWho(c.nc)
-		c.publish()
 		c.out = appendSimple(c.out, "RESET")
 	}
 	return 0, 1
@@ -324,7 +290,6 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	c.resp3, c.name = resp3, name
-	c.publish()
 	proto := int64(2)
 	if resp3 {
 		proto = 3

@@ -32,9 +32,10 @@ const (
 // A conn is a connection. Its goroutine uses all of it; other goroutines only
 // call stop.
 type conn struct {
-	s  *Server
-	nc net.Conn
-	id int64
+	s        *Server
+	nc       net.Conn
+	id       int64
+	accepted time.Time
 
 	ctx     context.Context // of the current commands if they are traced, otherwise nil
 	request string          // ID of the current command; "" until it is needed
@@ -46,10 +47,8 @@ type conn struct {
 	resp3   bool
 	tx      *transaction // after MULTI, otherwise nil
 	replay  *run         // that EXEC executes, otherwise nil
-	last    *command     // last command that was answered
-	listing listing
-	ending  bool // close the connection after the pending answers
-	linger  bool // and then read what still arrives
+	ending  bool         // close the connection after the pending answers
+	linger  bool         // and then read what still arrives
 
 	buf      []byte // bytes read; buf[r:w] is not processed yet
 	r, w     int
@@ -220,8 +219,6 @@ func (c *conn) send(now time.Time) {
 		if now.IsZero() {
 			now = time.Now()
 		}
-		c.listing.active.Store(now.UnixNano())
-		c.listing.last.Store(c.last)
 		if c.err = c.extendWriting(now); c.err == nil {
 			var n int
 			n, c.err = c.nc.Write(c.out)

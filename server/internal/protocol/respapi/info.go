@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/metrics"
 	"time"
 
@@ -45,37 +44,27 @@ func (c *conn) info(args [][]byte) {
 	c.out = appendVerbatim(c.out, c.resp3, b)
 }
 
-// fullInfo calls section for all sections: what redis-cli --stat and exporters
-// read, if it has a meaning here.
+// fullInfo calls section for all sections: what redis-cli --stat reads.
 func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 	up := time.Since(s.started)
 	section("Server",
 		"redis_version", redisVersion,
 		"firn_version", s.c.Version,
 		"redis_mode", "standalone",
-		"os", runtime.GOOS+" "+runtime.GOARCH,
-		"arch_bits", 32<<(^uint(0)>>63),
 		"process_id", os.Getpid(),
-		"server_time_usec", time.Now().UnixMicro(),
 		"uptime_in_seconds", int64(up/time.Second),
-		"uptime_in_days", int64(up/(24*time.Hour)),
 	)
 	section("Clients",
 		"connected_clients", s.Conns(),
 		"maxclients", s.c.MaxConns,
 		"blocked_clients", s.waiting.Load(),
 	)
-	used, total := memory()
-	section("Memory",
-		"used_memory", used,
-		"used_memory_rss", total,
-		"maxmemory", 0,
-		"maxmemory_policy", "noeviction",
-	)
+	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(memory)
+	section("Memory", "used_memory", memory[0].Value.Uint64())
 	section("Persistence",
 		"loading", 0,
 		"rdb_bgsave_in_progress", 0,
-		"aof_enabled", 0,
 		"aof_rewrite_in_progress", 0,
 	)
 	section("Stats",
@@ -83,31 +72,10 @@ func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 		"total_commands_processed", s.totalCommands.Load()+c.counted.commands,
 		"total_net_input_bytes", s.totalIn.Load(),
 		"total_net_output_bytes", s.totalOut.Load(),
-		"expired_keys", 0,
-		"evicted_keys", 0,
-		"keyspace_hits", 0,
-		"keyspace_misses", 0,
 		"firn_ids_given", s.totalN.Load()+c.counted.ids,
 	)
-	section("Replication",
-		"role", "master",
-		"connected_slaves", 0,
-	)
+	section("Replication", "role", "master")
 	section("Cluster", "cluster_enabled", 0)
-	section("Keyspace")
-}
-
-// memory returns how many bytes the objects on the heap use, and how many the
-// process has obtained from the system for its heap, its stacks and the
-// runtime.
-func memory() (used, total uint64) {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/total:bytes"},
-		{Name: "/memory/classes/heap/released:bytes"},
-	}
-	metrics.Read(samples)
-	return samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()
 }
 
 // wanted reports whether a section was requested.

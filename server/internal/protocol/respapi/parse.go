@@ -3,7 +3,6 @@ package respapi
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 )
 
 // limits bound the size of a command, and so the memory of a connection.
@@ -42,8 +41,7 @@ func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 // parse parses the first command of b and returns its length in bytes and its
 // arguments. A length of 0 means that the command is incomplete, and the
 // arguments then mean nothing. A command without arguments is empty, and gets
-// no answer. The arguments are appended to args; they are parts of b, except in
-// inline commands with quotes.
+// no answer. The arguments are appended to args; they are parts of b.
 func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	if len(b) == 0 {
 		return 0, args, nil
@@ -140,8 +138,7 @@ func parseLength(b []byte) (v, n int, ok bool) {
 	return int(v64), 1 + end + 1, true
 }
 
-// parseInline parses a command that a person typed: words, with quotes as in
-// Redis.
+// parseInline parses a command that a person typed: words between spaces.
 func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	limit := min(maxInline, l.command)
 	end := bytes.IndexByte(b[:min(len(b), limit)], '\n')
@@ -165,98 +162,13 @@ func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 		}
 		return 0, args, nil
 	}
-	args, err := splitWords(line, args, l.args)
-	return end + 1, args, err
-}
-
-// splitWords splits a line into words. A word may have quoted parts: in "…" the
-// escapes \n, \r, \t, \b, \a, \xff and \ before any other character stand for
-// one byte, in '…' only \' does. The closing quote ends the word.
-func splitWords(line []byte, args [][]byte, most int) ([][]byte, error) {
-	const unbalanced = protocolError("unbalanced quotes in request: a quote must be closed and followed by a space")
-	isSpace := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
-	for i := 0; ; {
-		for i < len(line) && isSpace(line[i]) {
-			i++
-		}
-		if i == len(line) {
-			return args, nil
-		}
-		if len(args) == most {
-			return args, protocolError(fmt.Sprintf("too many words in an inline request: the limit is %d", most))
-		}
-		start := i
-		for i < len(line) && !isSpace(line[i]) && line[i] != '"' && line[i] != '\'' {
-			i++
-		}
-		if i == len(line) || isSpace(line[i]) {
-			args = append(args, line[start:i])
-			continue
-		}
-		word := append([]byte(nil), line[start:i]...)
-		for quote := byte(0); ; {
-			if i == len(line) {
-				if quote != 0 {
-					return args, unbalanced
-				}
-				break
-			}
-			c := line[i]
-			i++
-			switch {
-			case quote == 0 && isSpace(c):
-				i--
-			case quote == 0 && (c == '"' || c == '\''):
-				quote = c
-				continue
-			case quote == 0:
-				word = append(word, c)
-				continue
-			case c == quote:
-				if i < len(line) && !isSpace(line[i]) {
-					return args, unbalanced
-				}
-			case c == '\\' && quote == '\'' && i < len(line) && line[i] == '\'':
-				word = append(word, '\'')
-				i++
-				continue
-			case c == '\\' && quote == '"' && i < len(line):
-				var n int
-				c, n = unescape(line[i:])
-				word = append(word, c)
-				i += n
-				continue
-			default:
-				word = append(word, c)
-				continue
-			}
-			break
+	for word := range bytes.FieldsSeq(line) {
+		if len(args) == l.args {
+			return 0, args, protocolError(fmt.Sprintf("too many words in an inline request: the limit is %d", l.args))
 		}
 		args = append(args, word)
 	}
-}
-
-// unescape reads what follows a \ in quotes, which is not empty. It returns the
-// byte that the escape stands for, and the length of the escape.
-func unescape(b []byte) (byte, int) {
-	if b[0] == 'x' && len(b) >= 3 {
-		if v, err := strconv.ParseUint(string(b[1:3]), 16, 8); err == nil {
-			return byte(v), 3
-		}
-	}
-	switch b[0] {
-	case 'n':
-		return '\n', 1
-	case 'r':
-		return '\r', 1
-	case 't':
-		return '\t', 1
-	case 'b':
-		return '\b', 1
-	case 'a':
-		return '\a', 1
-	}
-	return b[0], 1
+	return end + 1, args, nil
 }
 
 // quoteByte formats a byte for a message.

@@ -195,8 +195,7 @@ func (s *Server) isStopping() bool {
 // ServeConn serves one connection until it ends, and closes it.
 func (s *Server) ServeConn(nc net.Conn) {
 	defer nc.Close()
-	c := &conn{s: s, nc: nc, id: s.lastID.Add(1)}
-	c.listing.began = time.Now()
+	c := &conn{s: s, nc: nc, id: s.lastID.Add(1), accepted: time.Now()}
 	s.mu.Lock()
 	stopping := s.stopping
 	if !stopping {

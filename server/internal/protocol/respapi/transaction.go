@@ -48,7 +48,6 @@ func (c *conn) multi() {
 	}
 	c.tx = new(transaction)
 	c.out = appendSimple(c.out, "OK")
-	c.publish()
 }
 
 // queue handles a command between MULTI and EXEC, and reports whether it is
@@ -109,10 +108,8 @@ func (c *conn) exec() {
 		return
 	case t.aborted:
 		c.fail("EXECABORT", "Transaction discarded because of previous errors.")
-		c.publish()
 		return
 	}
-	defer c.publish()
 	c.out = appendArray(c.out, t.commands)
 	for i := range t.runs {
 		c.replay = &t.runs[i]
@@ -139,5 +136,4 @@ func (c *conn) discardQueue() {
 	}
 	c.tx = nil
 	c.out = appendSimple(c.out, "OK")
-	c.publish()
 }

@@ -51,7 +51,6 @@ func TestTransactions(t *testing.T) {
 		"amount":  {{"MULTI", "+OK"}, {"INCRBY a 5", `-ERR INCRBY makes one ID, so its amount must be 1, not "5": for several IDs use NEXT a 5`}, {"EXEC", aborted}},
 		"count":   {{"MULTI", "+OK"}, {"NEXT a 0", "-ERR bad-parameter: count is"}, {"EXEC", aborted}},
 		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR bad-name: invalid sequencer name"}, {"EXEC", aborted}},
-		"watch":   {{"WATCH a", "-ERR WATCH is not supported"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"WATCH a", "-ERR watch inside MULTI is not allowed"}, {"EXEC", aborted}},
 		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "-ERR hello inside MULTI is not allowed"}, {"DISCARD", "+OK"}, {"HELLO 3", "map("}},
 		// What follows EXEC in the same packet is not part of it, even if it is
 		// equal.
@@ -80,7 +79,7 @@ func TestTransactionCutAnywhere(t *testing.T) {
 		taken += n
 		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
 	})})
-	in := line("MULTI") + strings.Repeat(line("INCR a"), 20) + line("NEXT a 100") + line("NEXTB b 7") + "NEXT \"a\"\r\n" + line("EXEC")
+	in := line("MULTI") + strings.Repeat(line("INCR a"), 20) + line("NEXT a 100") + line("NEXTB b 7") + "NEXT a\r\n" + line("EXEC")
 	for i := range len(in) {
 		talk(s, in[:i])
 	}
@@ -128,8 +127,7 @@ func TestTransactionOfStrangers(t *testing.T) {
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"INCR users", "-NOPERM permission denied: this client may not take IDs of sequencer users"}, {"EXEC", "-EXECABORT"},
 		{"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"AUTH right", "-ERR auth inside MULTI"}, {"EXEC", "-EXECABORT"},
-		{"CLIENT LIST", "-NOPERM"}, {"CLIENT INFO", "id=1 "},
-		{"CONFIG GET save", "(save )"}, {"CONFIG GET maxclients", "()"},
+		{"CLIENT INFO", "id=1 "},
 	})
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}}), [][2]string{
 		{"AUTH right", "+OK"}, {"MULTI", "+OK"}, {"INCR orders", "+QUEUED"}, {"EXEC", "(-NOAUTH"},
