@@ -7,19 +7,26 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
-	"maps"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
-// An entry is a file of an archive.
+// An entry is a file of an archive, or a directory if its name ends in a slash.
 type entry struct {
-	name string // with slashes
-	data []byte
-	mode int64
+	name  string // with slashes
+	data  []byte
+	mode  int64
+	owner int // user and group; 0 is root
+}
+
+// file returns an entry for a file.
+func file(name string, data []byte, mode int64) entry {
+	return entry{name: name, data: data, mode: mode}
 }
 
 // name returns the base name of a target's files, such as
@@ -42,9 +49,10 @@ func (r *release) makeArchives(context.Context) error {
 			return err
 		}
 		name := r.name(t)
-		entries := []entry{{path.Join(name, filepath.Base(binary)), data, 0o755}}
+		entries := []entry{file(path.Join(name, filepath.Base(binary)), data, 0o755)}
 		for _, e := range common {
-			entries = append(entries, entry{path.Join(name, e.name), e.data, e.mode})
+			e.name = path.Join(name, e.name)
+			entries = append(entries, e)
 		}
 		if t.os == "windows" {
 			err = r.writeFile(name+".zip", func(w io.Writer) error { return writeZip(w, entries, r.time) })
@@ -66,13 +74,13 @@ func (r *release) commonEntries() ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry{name, data, 0o644})
+		all = append(all, file(name, data, 0o644))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.docs.man)) {
-		all = append(all, entry{path.Join("man", "man1", name), r.docs.man[name], 0o644})
+	for name := range r.docs.man {
+		all = append(all, file(path.Join("man", "man1", name), r.docs.man[name], 0o644))
 	}
 	for shell, name := range map[string]string{"bash": "firn.bash", "zsh": "_firn", "fish": "firn.fish", "powershell": "firn.ps1"} {
-		all = append(all, entry{path.Join("completions", name), r.docs.completions[shell], 0o644})
+		all = append(all, file(path.Join("completions", name), r.docs.completions[shell], 0o644))
 	}
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	return all, nil
@@ -91,15 +99,25 @@ func (r *release) writeFile(name string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// writeTarGz writes a .tar.gz in which everything belongs to root.
+// writeTarGz writes a .tar.gz.
 func writeTarGz(w io.Writer, entries []entry, at time.Time) error {
-	z, err := gzip.NewWriterLevel(w, gzip.DefaultCompression)
-	if err != nil {
+	z := gzip.NewWriter(w)
+	if err := writeTar(z, entries, at); err != nil {
 		return err
 	}
-	t := tar.NewWriter(z)
+	return z.Close()
+}
+
+// writeTar writes a .tar.
+func writeTar(w io.Writer, entries []entry, at time.Time) error {
+	t := tar.NewWriter(w)
 	for _, e := range entries {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: at, Format: tar.FormatPAX}
+		h := &tar.Header{
+			Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), Uid: e.owner, Gid: e.owner, ModTime: at, Format: tar.FormatPAX,
+		}
+		if strings.HasSuffix(e.name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}
@@ -107,10 +125,21 @@ func writeTarGz(w io.Writer, entries []entry, at time.Time) error {
 			return err
 		}
 	}
-	if err := t.Close(); err != nil {
+	return t.Close()
+}
+
+// entriesBelow returns the files below a directory, as entries below another
+// one.
+func entriesBelow(dir, as string) (all []entry, err error) {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		all = append(all, file(path.Join(as, name), data, 0o644))
 		return err
-	}
-	return z.Close()
+	})
+	return all, err
 }
 
 // writeZip writes a .zip.

@@ -122,7 +122,7 @@ func TestArchive(t *testing.T) {
 func TestZip(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
 	var b bytes.Buffer
-	want := []entry{{"firn/firn.exe", []byte("a program"), 0o755}, {"firn/LICENSE", []byte("a licence"), 0o644}}
+	want := []entry{file("firn/firn.exe", []byte("a program"), 0o755), file("firn/LICENSE", []byte("a licence"), 0o644)}
 	if err := writeZip(&b, want, at); err != nil {
 		t.Fatal(err)
 	}

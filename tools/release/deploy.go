@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -35,29 +34,17 @@ func (r *release) makeDeploy(context.Context) error {
 	return r.writeFile(name+".tar.gz", func(w io.Writer) error { return writeTarGz(w, rest, r.time) })
 }
 
-// deployEntries returns the files below a directory of the repository, as
-// entries below another one.
-func (r *release) deployEntries(dir, as string) (all []entry, err error) {
-	root := filepath.Join(r.src, filepath.FromSlash(dir))
-	err = filepath.WalkDir(root, func(file string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, file)
-		if err != nil {
-			return err
-		}
-		text := strings.NewReplacer(
-			imageName+":0.0.0", imageName+":"+r.number(),
-			"version: 0.0.0", "version: "+r.number(), // Chart.yaml
-			"appVersion: \"0.0.0\"", "appVersion: \""+r.number()+"\"",
-		).Replace(string(data))
-		all = append(all, entry{path.Join(as, filepath.ToSlash(rel)), []byte(text), 0o644})
-		return nil
-	})
+// deployEntries returns the files below a directory of the repository, with the
+// version of the release, as entries below another one.
+func (r *release) deployEntries(dir, as string) ([]entry, error) {
+	all, err := entriesBelow(filepath.Join(r.src, filepath.FromSlash(dir)), as)
+	text := strings.NewReplacer(
+		imageName+":0.0.0", imageName+":"+r.number(),
+		"version: 0.0.0", "version: "+r.number(), // Chart.yaml
+		"appVersion: \"0.0.0\"", "appVersion: \""+r.number()+"\"",
+	)
+	for i, e := range all {
+		all[i].data = []byte(text.Replace(string(e.data)))
+	}
 	return all, err
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -47,12 +45,7 @@ func (r *release) makeImage(context.Context) error {
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: t.os, Architecture: t.arch}},
 		})
 	}
-	annotated, ok := mutate.Annotations(index, map[string]string{
-		"org.opencontainers.image.version":  r.version,
-		"org.opencontainers.image.revision": r.commit,
-		"org.opencontainers.image.source":   "https://github.com/firnid/firn",
-		"org.opencontainers.image.licenses": "Apache-2.0",
-	}).(v1.ImageIndex)
+	annotated, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	if !ok {
 		return errors.New("the index of the image lost its kind")
 	}
@@ -68,7 +61,22 @@ func (r *release) makeImage(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.writeFile("firn_"+r.number()+"_image.tar", func(w io.Writer) error { return writeTree(w, dir, r.time) })
+	entries, err := entriesBelow(dir, "")
+	if err != nil {
+		return err
+	}
+	return r.writeFile("firn_"+r.number()+"_image.tar", func(w io.Writer) error { return writeTar(w, entries, r.time) })
+}
+
+// labels describes the image.
+func (r *release) labels() map[string]string {
+	return map[string]string{
+		"org.opencontainers.image.title":    "firn",
+		"org.opencontainers.image.version":  r.version,
+		"org.opencontainers.image.revision": r.commit,
+		"org.opencontainers.image.source":   "https://github.com/firnid/firn",
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
 }
 
 // image returns the image of one system.
@@ -79,16 +87,16 @@ func (r *release) image(t target) (v1.Image, error) {
 	}
 	base, err := r.layer(
 		directory("etc"), directory("etc/ssl"), directory("etc/ssl/certs"),
-		entry{"etc/ssl/certs/ca-certificates.crt", authorities(), 0o644},
-		entry{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644},
-		entry{"etc/group", fmt.Appendf(nil, "root:x:0:\nfirn:x:%d:\n", imageUser), 0o644},
+		file("etc/ssl/certs/ca-certificates.crt", authorities(), 0o644),
+		file("etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644),
+		file("etc/group", fmt.Appendf(nil, "root:x:0:\nfirn:x:%d:\n", imageUser), 0o644),
 		directory("var"), directory("var/lib"),
-		entry{name: "var/lib/firn/", mode: 0o700}, // a new volume that is mounted here gets its owner
+		entry{name: "var/lib/firn/", mode: 0o700, owner: imageUser}, // a new volume that is mounted here gets its owner
 	)
 	if err != nil {
 		return nil, err
 	}
-	program, err := r.layer(directory("usr"), directory("usr/bin"), entry{"usr/bin/firn", binary, 0o755})
+	program, err := r.layer(directory("usr"), directory("usr/bin"), file("usr/bin/firn", binary, 0o755))
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +104,14 @@ func (r *release) image(t target) (v1.Image, error) {
 	if image, err = mutate.AppendLayers(image, base, program); err != nil {
 		return nil, err
 	}
-	file, err := image.ConfigFile()
+	config, err := image.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
-	file = file.DeepCopy()
-	file.OS, file.Architecture = t.os, t.arch
-	file.Created = v1.Time{Time: r.time}
-	file.Config = v1.Config{
+	config = config.DeepCopy()
+	config.OS, config.Architecture = t.os, t.arch
+	config.Created = v1.Time{Time: r.time}
+	config.Config = v1.Config{
 		User:         fmt.Sprintf("%d:%[1]d", imageUser),
 		Env:          []string{"PATH=/usr/bin"},
 		Entrypoint:   []string{"/usr/bin/firn"},
@@ -114,41 +122,18 @@ func (r *release) image(t target) (v1.Image, error) {
 			Test:     []string{"CMD", "/usr/bin/firn", "health"},
 			Interval: 10 * time.Second, Timeout: 5 * time.Second, StartPeriod: 10 * time.Second, Retries: 3,
 		},
-		Labels: map[string]string{
-			"org.opencontainers.image.title":    "firn",
-			"org.opencontainers.image.version":  r.version,
-			"org.opencontainers.image.revision": r.commit,
-			"org.opencontainers.image.source":   "https://github.com/firnid/firn",
-			"org.opencontainers.image.licenses": "Apache-2.0",
-		},
+		Labels: r.labels(),
 	}
-	return mutate.ConfigFile(image, file)
+	return mutate.ConfigFile(image, config)
 }
 
 // directory returns an entry for a directory that all users may read.
 func directory(name string) entry { return entry{name: name + "/", mode: 0o755} }
 
-// layer makes a layer of files. Those below /var/lib/firn belong to the image's
-// user.
+// layer makes a layer of files.
 func (r *release) layer(entries ...entry) (v1.Layer, error) {
 	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, e := range entries {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: r.time, Format: tar.FormatPAX}
-		if e.data == nil {
-			h.Typeflag = tar.TypeDir
-		}
-		if e.name == "var/lib/firn/" {
-			h.Uid, h.Gid = imageUser, imageUser
-		}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(e.data); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := writeTar(&b, entries, r.time); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
@@ -167,31 +152,4 @@ func authorities() []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-// writeTree writes the files of a directory as a .tar.
-func writeTree(w io.Writer, dir string, at time.Time) error {
-	t := tar.NewWriter(w)
-	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || name == "." {
-			return err
-		}
-		h := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: at, Format: tar.FormatPAX}
-		var data []byte
-		if !d.IsDir() {
-			if data, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
-				return err
-			}
-			h.Typeflag, h.Name, h.Mode, h.Size = tar.TypeReg, name, 0o644, int64(len(data))
-		}
-		if err := t.WriteHeader(h); err != nil {
-			return err
-		}
-		_, err = t.Write(data)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return t.Close()
 }

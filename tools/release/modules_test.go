@@ -74,33 +74,3 @@ func TestGet(t *testing.T) {
 	}
 	t.Logf("report: go install and go get of %d modules from empty folders", tried+1)
 }
-
-// TestTaggedTree: the tagged tree has no replacement, is tidy, and builds with
-// the published modules.
-func TestTaggedTree(t *testing.T) {
-	r := theRelease(t)
-	want := []string{testVersion}
-	for _, m := range r.modules {
-		if m.dir != "" {
-			want = append(want, m.dir+"/"+testVersion)
-		}
-	}
-	slices.Sort(want)
-	got := strings.Fields(mustRun(t, r.src, nil, "git", "tag", "--points-at", "HEAD"))
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("the tags of the commit are %v, want %v", got, want)
-	}
-	if changes := mustRun(t, r.src, nil, "git", "status", "--porcelain"); changes != "" {
-		t.Errorf("the repository of the release has changes:\n%s", changes)
-	}
-	env := user(t, r)
-	for _, m := range r.modules {
-		dir := filepath.Join(r.src, m.dir)
-		mod := string(read(t, filepath.Join(dir, "go.mod")))
-		if strings.Contains(mod, "replace") || strings.Contains(mod, "v0.0.0\n") {
-			t.Errorf("%s/go.mod still replaces a module:\n%s", m.dir, mod)
-		}
-		mustRun(t, dir, env, "go", "mod", "tidy", "-diff")
-	}
-}

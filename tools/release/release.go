@@ -92,7 +92,7 @@ func (r *release) number() string { return r.version[1:] }
 
 // make makes everything. It starts with an empty directory.
 func (r *release) make(ctx context.Context) error {
-	if err := removeAll(r.out); err != nil {
+	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(r.work, 0o755); err != nil {
@@ -127,20 +127,5 @@ func (r *release) make(ctx context.Context) error {
 		}
 	}
 	r.log("done in %v", time.Since(begin).Round(time.Second))
-	return removeAll(r.work)
-}
-
-// removeAll is os.RemoveAll for trees with read-only directories, such as a
-// module cache.
-func removeAll(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			err = os.Chmod(path, 0o755)
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(dir)
+	return os.RemoveAll(r.work)
 }

@@ -459,8 +459,7 @@ firn config check accepts the result. Files that FILE imports are listed but not
 Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
 
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
-generators, and settings that have no place in a firn.yaml, are listed on stderr, the most
-important first.`,
+generators, and their settings that have no place in a firn.yaml, are listed on stderr.`,
 		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
