@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,6 +32,9 @@ func height(rate float64) float64 {
 const (
 	chartWide = 1000
 	rowHigh   = 20 // of a power of ten
+	sparkWide = 120
+	sparkHigh = 24
+	perMinute = 6 // points that a sparkline draws as one
 )
 
 // newChart draws the rates between consecutive times.
@@ -70,6 +74,31 @@ func newChart(times []time.Time, rates []float64) chart {
 		c.Peak, c.PeakAt = count(peak), clock(times[at+1])
 		c.Label = fmt.Sprintf("up to %s IDs per second, at %s", c.Peak, c.PeakAt)
 	}
+	return c
+}
+
+// newSpark draws rates small, without axes: a point for each minute, and the
+// latest on the right.
+func newSpark(rates []float64) chart {
+	var minutes []float64
+	for end := len(rates); end > 0; end -= perMinute {
+		sum, begin := 0.0, max(0, end-perMinute)
+		for _, r := range rates[begin:end] {
+			sum += r
+		}
+		minutes = append(minutes, sum/float64(end-begin))
+	}
+	slices.Reverse(minutes)
+	c := chart{Wide: sparkWide, High: sparkHigh, Label: "no IDs in the last hour"}
+	if len(minutes) < 2 {
+		return c
+	}
+	most := slices.Max(minutes)
+	if most > 0 {
+		c.Label = fmt.Sprintf("up to %s IDs per second in the last hour", count(most))
+	}
+	left := historyLen/perMinute - len(minutes)
+	c.draw(minutes, height(most), func(i int) float64 { return float64(left+i+1) / (historyLen / perMinute) })
 	return c
 }
 

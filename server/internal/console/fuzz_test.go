@@ -31,7 +31,7 @@ func FuzzPages(f *testing.F) {
 		for _, target := range []string{
 			"/inspect?" + url.Values{"ids": {a}, "layout": {b}, "from": {c}}.Encode(),
 			"/inspect/" + url.PathEscape("x"+a) + "?" + url.Values{"of": {b}, "made": {c}}.Encode(),
-			"/?" + url.Values{"q": {a}}.Encode(),
+			"/?" + url.Values{"q": {a}, "sort": {b}}.Encode(),
 			"/sequencers/" + url.PathEscape("x"+a), "/create?name=" + url.QueryEscape(a), "/sign-in?next=" + url.QueryEscape(a),
 		} {
 			r := httptest.NewRequest("GET", target, nil)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,7 +13,14 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// An inspectPage shows what is known about an ID.
+// maxIDs is how many IDs can be read at once.
+const maxIDs = 1000
+
+// maxPath is the longest list of IDs in a page's address. Longer lists are sent
+// as a form and have no link.
+const maxPath = 2000
+
+// An inspectPage shows what is known about some IDs.
 type inspectPage struct {
 	Text    string // as pasted
 	Layout  string // chosen by the visitor; empty tries all
@@ -24,29 +30,36 @@ type inspectPage struct {
 	Presets []string
 	Fault   string // why no ID can be read
 	One     *reading
+	Many    *many
 	Maker   bool // the visitor may make IDs
 }
 
-// inspect reads the ID in the page's address, if there is one.
+// inspect reads the IDs in the page's address, if there are any.
 func (k *Console) inspect(v *visit) {
 	q := v.r.URL.Query()
 	k.answerInspect(v, cmp.Or(v.r.PathValue("ids"), q.Get("ids")), q)
 }
 
-// inspectPosted leads to the page of the ID in the form.
+// inspectPosted reads the IDs in the form. It changes nothing, so the origin of
+// the form does not matter; it is a POST because there may be many IDs.
 func (k *Console) inspectPosted(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
+		v.fail(http.StatusRequestEntityTooLarge, "Too many IDs", fmt.Sprintf("The form takes up to %s bytes. For more, use firn check.", number(maxBody)))
 		return
 	}
-	http.Redirect(v.w, v.r, inspectAddress(v.r.PostForm.Get("ids"), v.r.PostForm), http.StatusSeeOther)
+	text := v.r.PostForm.Get("ids")
+	if target := inspectAddress(pastedIDs(text), v.r.PostForm); len(target) <= maxPath {
+		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
+		return
+	}
+	k.answerInspect(v, text, v.r.PostForm)
 }
 
-// inspectAddress returns the address of the page of an ID.
-func inspectAddress(id string, q url.Values) string {
+// inspectAddress returns the address of a page for some IDs.
+func inspectAddress(ids []string, q url.Values) string {
 	target := "/inspect"
-	if id = pastedID(id); id != "" {
-		target += "/" + url.PathEscape(id)
+	if len(ids) > 0 {
+		target += "/" + url.PathEscape(strings.Join(ids, ","))
 	}
 	keep := url.Values{}
 	for _, key := range []string{"layout", "from", "of"} {
@@ -60,10 +73,11 @@ func inspectAddress(id string, q url.Values) string {
 	return target
 }
 
-// pastedID returns the ID in pasted text, without spaces, commas, quotes and
-// brackets around it.
-func pastedID(text string) string {
-	return strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r) })
+// pastedIDs finds the IDs in pasted text, between spaces, commas, quotes and
+// brackets, and returns at most one more than maxIDs.
+func pastedIDs(text string) []string {
+	ids := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`,;|[](){}<>\u00a0\u200b\ufeff│", r) })
+	return ids[:min(len(ids), maxIDs+1)]
 }
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
@@ -71,19 +85,26 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	for preset := range firn.Presets() {
 		p.Presets = append(p.Presets, preset.Name)
 	}
-	id := pastedID(p.Text)
-	if err := k.read(v, &p, id); err != nil {
+	ids := pastedIDs(p.Text)
+	if len(ids) > 1 && len(ids) <= maxIDs {
+		p.Text = strings.Join(ids, "\n") // one line each, unlike in the address
+	}
+	title := "Inspect"
+	if len(ids) == 1 {
+		title = ids[0]
+	}
+	if err := k.readAll(v, &p, ids); err != nil {
 		p.Fault = detail(err)
 	}
 	status := http.StatusOK
 	if p.Fault != "" {
 		status = http.StatusBadRequest
 	}
-	v.show(status, "inspect", page{Title: cmp.Or(id, "Inspect"), Section: "inspect", Body: p})
+	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
 }
 
-// read reads the ID of a page, if there is one.
-func (k *Console) read(v *visit, p *inspectPage, id string) (err error) {
+// readAll reads the IDs of a page.
+func (k *Console) readAll(v *visit, p *inspectPage, ids []string) (err error) {
 	o := inspect.Options{Now: v.now}
 	if p.Layout != "" {
 		if o.Layout, err = firn.ParseLayout(p.Layout); err != nil {
@@ -95,16 +116,19 @@ func (k *Console) read(v *visit, p *inspectPage, id string) (err error) {
 			return err
 		}
 	}
+	if len(ids) > 0 {
+		if p.Of, err = k.unveil(v, ids[0], p.Of, &o); err != nil {
+			return err
+		}
+	}
 	switch {
-	case id == "":
-		return nil
-	case strings.ContainsAny(id, " ,\n"):
-		return errors.New("there is more than one ID: use firn inspect or firn check")
+	case len(ids) > maxIDs:
+		return fmt.Errorf("there are more than %s IDs. Use firn check, which reads files of any size", number(maxIDs))
+	case len(ids) == 1:
+		p.One, err = k.readOne(v, ids[0], o, p.Of)
+	case len(ids) > 1:
+		p.Many = readMany(ids, o)
 	}
-	if p.Of, err = k.unveil(v, id, p.Of, &o); err != nil {
-		return err
-	}
-	p.One, err = k.readOne(v, id, o, p.Of)
 	return err
 }
 
@@ -179,7 +203,7 @@ func otherReading(id string, x, best *inspect.Reading) candidate {
 		c.As = x.Encoding.String()
 	}
 	if !x.Layout.IsZero() {
-		c.Link = inspectAddress(id, url.Values{"from": {x.Encoding.String()}, "layout": {x.Layout.String()}})
+		c.Link = inspectAddress([]string{id}, url.Values{"from": {x.Encoding.String()}, "layout": {x.Layout.String()}})
 	}
 	if x.HasParts {
 		c.Time = utc(x.Time)
@@ -191,6 +215,72 @@ func otherReading(id string, x, best *inspect.Reading) candidate {
 // a time range.
 func rangeCommand(l firn.Layout, from, to time.Time) string {
 	return fmt.Sprintf("firn range --layout %s --from %s --to %s --sql id", l, from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+}
+
+// A many is several IDs, read by one layout.
+type many struct {
+	Layout  string // empty if none fits
+	Guessed bool
+	Rows    []row
+	Verdict string
+	Fine    bool
+}
+
+// A row is one of several IDs.
+type row struct {
+	*inspect.Reading // nil if the text cannot be read
+	N                int
+	Text, Link       string
+	Note             string // what is wrong with it
+}
+
+// readMany reads IDs by one layout: the chosen one, or the one that fits most
+// of them best.
+func readMany(ids []string, o inspect.Options) *many {
+	m := &many{Guessed: o.Layout.IsZero()}
+	if m.Guessed {
+		guess := inspect.NewSummary(o, o.Now)
+		for _, id := range ids {
+			_ = guess.Add(id) // the row of an invalid ID says so
+		}
+		o.Layout = guess.Report().Layout
+	}
+	q := url.Values{}
+	if !o.Layout.IsZero() {
+		m.Layout = o.Layout.String()
+	}
+	if !m.Guessed {
+		q.Set("layout", m.Layout)
+	}
+	seen := make(map[string]int)
+	bad, duplicates, inversions, previous := 0, 0, 0, ""
+	for i, id := range ids {
+		w := row{N: i + 1, Text: id, Link: inspectAddress([]string{id}, q)}
+		result, err := inspect.Read(id, o)
+		if err != nil {
+			w.Note = detail(err)
+			bad++
+			m.Rows = append(m.Rows, w)
+			continue
+		}
+		w.Reading = &result.Readings[0]
+		bits := string(w.Bytes)
+		if bits < previous {
+			w.Note = "less than the previous ID"
+			inversions++
+		}
+		if first, ok := seen[bits]; ok {
+			w.Note = fmt.Sprintf("duplicate of no. %d", first)
+			duplicates++
+		} else {
+			seen[bits] = i + 1
+		}
+		previous = bits
+		m.Rows = append(m.Rows, w)
+	}
+	m.Fine = bad+duplicates+inversions == 0
+	m.Verdict = fmt.Sprintf("%s: %s, %d out of order, %d cannot be read", plural(uint64(len(ids)), "ID"), plural(uint64(duplicates), "duplicate"), inversions, bad)
+	return m
 }
 
 // makeID makes an ID of a sequencer and explains it.
@@ -216,6 +306,6 @@ func (k *Console) makeID(v *visit) {
 		return
 	}
 	k.fleet.forget() // the node ID may be new
-	target := inspectAddress(id, url.Values{"layout": {layout.String()}, "of": {name}})
+	target := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
 	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
 }

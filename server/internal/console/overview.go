@@ -27,6 +27,8 @@ type overviewPage struct {
 	Rows     []overviewRow
 	All      int // number of sequencers, of which Rows may have a part
 	Query    string
+	Sort     string
+	Columns  []sortLink
 	Maker    bool
 	Admin    bool
 	Chart    chart
@@ -39,6 +41,7 @@ type overviewRow struct {
 	Name    string
 	State   state
 	Layout  string
+	Spark   chart
 	Rate    float64
 	Unknown bool // another server makes IDs, at a rate that is not known yet
 	Made    uint64
@@ -47,6 +50,13 @@ type overviewRow struct {
 	Looked  bool
 	Last    time.Time
 	Left    string
+}
+
+// A sortLink sorts the list by a column.
+type sortLink struct {
+	Name, Link string
+	Order      string // as in aria-sort; empty if the list is sorted by another column
+	Right      bool
 }
 
 // A state is a word with its color and meaning.
@@ -79,12 +89,12 @@ func (k *Console) overview(v *visit) {
 		return
 	}
 	p := k.overviewNow(v)
-	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: p.stream(), Body: p})
+	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: p.address("/events", p.Sort), Body: p})
 }
 
 func (k *Console) overviewNow(v *visit) overviewPage {
 	q := v.r.URL.Query()
-	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil, Query: strings.TrimSpace(q.Get("q"))}
+	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
 	p.Layout, p.Example = k.c.Layout, newRuler(k.c.Layout.Bits(), cutsOf(k.c.Layout), nil)
 	s := k.fleet.recent(v.r.Context())
 	p.Store = noteOf(s)
@@ -125,14 +135,14 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		p.All++
 		p.Held += row.Held
 		if strings.Contains(strings.ToLower(name+" "+row.State.Word+" "+row.Layout), strings.ToLower(p.Query)) {
-			_, _, now := k.history.ratesOf(name)
-			row.Rate += now
+			_, rates, now := k.history.ratesOf(name)
+			row.Spark, row.Rate = newSpark(rates), row.Rate+now
 			p.Rows = append(p.Rows, *row)
 		}
 	}
 	p.Hidden = max(0, len(p.Troubles)-maxTroubles)
 	p.Troubles = p.Troubles[:len(p.Troubles)-p.Hidden]
-	slices.SortFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(a.Name, b.Name) })
+	p.sort()
 	p.Rows = p.Rows[:min(len(p.Rows), maxRows)]
 	return p
 }
@@ -174,7 +184,60 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	return row
 }
 
-// stream returns the address of the page's stream.
-func (p *overviewPage) stream() string {
-	return "/events?" + url.Values{"page": {"overview"}, "q": {p.Query}}.Encode()
+// An order compares rows by a column, which the address names by key.
+type order struct {
+	key, name string
+	compare   func(a, b *overviewRow) int
+	right     bool // numbers
+	large     bool // a click sorts the largest first
+}
+
+var orders = []order{
+	{"name", "Name", func(a, b *overviewRow) int { return cmp.Compare(a.Name, b.Name) }, false, false},
+	{"state", "State", func(a, b *overviewRow) int { return compareStates(a.State, b.State) }, false, false},
+	{"rate", "IDs per second", func(a, b *overviewRow) int { return cmp.Compare(a.Rate, b.Rate) }, true, true},
+	{"made", "IDs made", func(a, b *overviewRow) int { return cmp.Compare(a.Made, b.Made) }, true, true},
+	{"nodes", "Node IDs", func(a, b *overviewRow) int { return cmp.Compare(a.Free, b.Free) }, true, false},
+	{"last", "Last ID", func(a, b *overviewRow) int { return a.Last.Compare(b.Last) }, true, false},
+}
+
+// sort sorts the rows by a column, in the reverse order after a minus sign, and
+// links the columns.
+func (p *overviewPage) sort() {
+	key, reverse := strings.CutPrefix(p.Sort, "-")
+	at := max(0, slices.IndexFunc(orders, func(o order) bool { return o.key == key }))
+	for i, o := range orders {
+		c := sortLink{Name: o.name, Right: o.right, Link: p.address("/", o.key)}
+		if i == at && !reverse || i != at && o.large {
+			c.Link = p.address("/", "-"+o.key)
+		}
+		if i == at {
+			c.Order = "ascending"
+			if reverse {
+				c.Order = "descending"
+			}
+		}
+		p.Columns = append(p.Columns, c)
+	}
+	slices.SortFunc(p.Rows, func(a, b overviewRow) int {
+		by := orders[at].compare(&a, &b)
+		if reverse {
+			by = -by
+		}
+		return cmp.Or(by, cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// address returns the address of the page, or of its stream, in an order.
+func (p *overviewPage) address(path, sort string) string {
+	q := url.Values{}
+	for key, value := range map[string]string{"q": p.Query, "sort": sort} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	if path == "/events" {
+		q.Set("page", "overview")
+	}
+	return path + "?" + q.Encode()
 }

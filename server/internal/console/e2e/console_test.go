@@ -108,6 +108,11 @@ func TestPages(t *testing.T) {
 	b.has("uuidv7")
 	b.looks("inspect-uuid")
 
+	ids := a.take("orders", 5)
+	b.open("/inspect/" + strings.Join([]string{ids[0], ids[2], ids[1], ids[1], ids[4], "nonsense!"}, ","))
+	b.has("1 duplicate, 1 out of order, 1 cannot be read")
+	b.looks("inspect-many")
+
 	b.open("/inspect")
 	b.has("Nothing read yet")
 	b.looks("inspect-empty")
@@ -356,7 +361,7 @@ func TestWithoutScript(t *testing.T) {
 }
 
 // TestForty finds its way among 40 sequencers: what is wrong comes first, the
-// list is searched, a burst does not flatten the chart, and an ID's
+// list is sorted and searched, a burst does not flatten the chart, and an ID's
 // own sequencer comes first.
 func TestForty(t *testing.T) {
 	browser := newBrowser(t)
@@ -396,10 +401,20 @@ func TestForty(t *testing.T) {
 	b.wait("the burst", `document.querySelector("figcaption strong")?.textContent.replace(/\D/g, "") > 50_000`)
 	b.looks("forty")
 
+	// By a click or the keyboard, and so that a link keeps it.
+	row := func(name string) string {
+		return `document.querySelector(".seqs tbody th a").textContent === ` + quote(name)
+	}
+	b.do(click(`thead a[href="/?sort=-made"]`))
+	b.wait("the most IDs first", row("app-04.entity"))
+	b.do(focus(`thead a[href="/?sort=name"]`), chromedp.KeyEvent("\r"))
+	b.wait("the first name first", row("app-00.entity"))
+	b.do(focus(`thead a[href="/?sort=-name"]`), chromedp.KeyEvent("\r"))
+	b.wait("the last name first", row("app-39.entity"))
 	b.do(keys("#search", "JS53"))
-	b.wait("ten of forty", `document.querySelectorAll(".seqs tbody tr").length === 10 && location.search === "?q=JS53"`)
+	b.wait("ten of forty", `document.querySelectorAll(".seqs tbody tr").length === 10 && location.search === "?q=JS53&sort=-name"`)
 	b.reload()
-	b.wait("the same list", `document.querySelectorAll(".seqs tbody tr").length === 10`)
+	b.wait("the same list", `document.querySelectorAll(".seqs tbody tr").length === 10 && `+row("app-39.entity"))
 	b.has("Live")
 	b.looks("forty-found")
 
