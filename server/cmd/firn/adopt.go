@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/adopt"
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/inspect"
@@ -29,6 +30,7 @@ type adoptCmd struct {
 	nodes   *grant.Range
 	stopped bool
 	apply   bool
+	shadow  bool
 	store   string
 }
 
@@ -50,20 +52,25 @@ Read all existing IDs, or at least those of all node IDs in use. Files and the s
 have one ID per line, as from COPY; with --csv COLUMN the IDs are in that column of a CSV
 file. If the layout is wrong or has another epoch, name it with --layout.
 
-While both run, adopt with --nodes reports new IDs of the other generator that have node IDs
-of the sequencer.
+--shadow checks while both run: it reads IDs of the other generator from the standard input,
+takes one from the sequencer for each, and reports every ID that both made, or that the
+sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, and exits with 1 after a contact.
 
 ` + storeHelp,
 		Example: `  firn adopt orders --csv order_id orders.csv
   firn adopt orders ids.txt --apply --store postgres://firn@db.example.com/app
   firn adopt orders ids.txt --stopped --apply
-  firn adopt orders new-ids.txt --nodes 512..1023`,
+  tail -f new-ids.txt | firn adopt orders --shadow`,
 		Args: func(cmd *cobra.Command, args []string) error { return oneName(cmd, args[:min(len(args), 1)]) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.name, args = args[0], args[1:]
 			switch {
+			case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || !c.layout.IsZero()):
+				return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
 			case c.stopped && c.nodes != nil:
 				return misuse("", "either --nodes or --stopped, not both")
+			case c.shadow:
+				return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
 			case len(args) == 0:
 				args = []string{"-"}
 			}
@@ -76,6 +83,7 @@ of the sequencer.
 	cmd.Flags().Var(&value[*grant.Range]{&c.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs of the sequencer (default the largest free half, quarter, …)")
 	cmd.Flags().BoolVar(&c.stopped, "stopped", false, "the other generator has stopped: use all node IDs, above the highest ID")
 	cmd.Flags().BoolVar(&c.apply, "apply", false, "create the sequencer")
+	cmd.Flags().BoolVar(&c.shadow, "shadow", false, "compare a stream of the other generator's IDs with those of the sequencer")
 	storeVar(cmd, &c.store)
 	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
 	return cmd
@@ -256,4 +264,72 @@ func createAbove(ctx context.Context, s grant.Store, name string, c grant.Config
 		return info, err
 	}
 	return grant.Lookup(ctx, s, name)
+}
+
+// runShadow compares the other generator's IDs with those of the sequencer.
+func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
+	info, err := grant.Lookup(ctx, s, c.name)
+	if err != nil {
+		return err
+	}
+	config := info.Config
+	if config.Layout.Bits() != 64 {
+		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name, config.Layout.Bits())
+	}
+	shadow := &adopt.Shadow{Layout: config.Layout, From: c.from, Hi: config.Layout.MaxNode(), Since: info.Created}
+	if config.Nodes != nil {
+		shadow.Lo, shadow.Hi = config.Nodes.Lo, config.Nodes.Hi
+	}
+	if info.Floor.After(shadow.Since) {
+		shadow.Since = info.Floor
+	}
+	join, cancel := context.WithTimeout(ctx, joining)
+	defer cancel()
+	q, err := sequencer.Open(join, s, c.name, &sequencer.Config{Layout: config.Layout, MustExist: true, Now: c.a.clock})
+	if err != nil {
+		return err
+	}
+	var t tally
+	old, contacts := 0, 0
+	meets := func(text string, contact adopt.Contact) {
+		if contact == adopt.None {
+			return
+		}
+		if contacts++; contacts <= maxComplaints {
+			fmt.Fprintf(c.a.stdout, "contact  %s  %s\n", text, contact)
+		}
+	}
+	out := records.NewWriter(io.Discard)
+	in := idInput{a: c.a, from: c.from}
+	err = in.lines(ctx, c.a.stdin, "", out, func(where place, text string, bad error) error {
+		t.all++
+		id, err := q.Next(ctx)
+		if err != nil {
+			return err
+		}
+		meets(id.String(), shadow.New(id))
+		var contact adopt.Contact
+		if bad == nil {
+			contact, bad = shadow.Old(text)
+		}
+		if bad != nil {
+			return t.complain(c.a, out, where, bad)
+		}
+		old++
+		meets(text, contact)
+		return nil
+	})
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer stop()
+	if e := q.Close(late); e != nil {
+		c.a.note("%s", strings.TrimPrefix(e.Error(), "grant: "))
+	}
+	fmt.Fprintf(c.a.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", old, t.all, c.name, contacts)
+	switch {
+	case err != nil:
+		return err
+	case contacts > 0:
+		return answerNo()
+	}
+	return t.result(c.a, "IDs")
 }

@@ -1,11 +1,79 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/fleet/members"
 )
+
+// newMember makes the commands about servers.
+func newMember(a *app) *cobra.Command {
+	return parent(&cobra.Command{
+		Use:   "member COMMAND",
+		Short: "List the servers of a store",
+		Long: `Servers of one store announce themselves in it every 10 seconds.
+
+  firn member list
+
+Programs that use the store without a server, such as firn next, do not announce
+themselves: firn node list shows them too.
+
+` + storeHelp,
+		Example: "  firn member list",
+	}, newMemberList(a))
+}
+
+func newMemberList(a *app) *cobra.Command {
+	return a.onStore(&cobra.Command{
+		Use:   "list",
+		Short: "List the servers of the store",
+		Long: `List shows the servers that have announced themselves in the store.
+
+  firn member list --store etcd://etcd:2379
+
+It prints the address for other servers, the version, the uptime, the number of node IDs
+held, and the number of IDs made. SEEN is how long ago a server wrote this, by its own
+clock. A server that crashed is listed for up to 30 seconds.
+
+` + storeHelp,
+		Example: "  firn member list\n  firn member list --json",
+		Args:    noArgs,
+	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+		now := a.now()
+		all, err := members.NewLister(s).List(ctx, now)
+		if err != nil {
+			return err
+		}
+		l := listing{table{
+			head:  []string{"HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S"},
+			right: map[int]bool{3: true, 5: true, 6: true, 7: true},
+		}, a, asJSON}
+		for _, m := range all {
+			held := 0
+			for _, h := range m.Holds {
+				if h.Until.After(now) {
+					held++
+				}
+			}
+			nodes := strconv.Itoa(held)
+			if len(m.Holds) == members.MaxHeld {
+				nodes += " or more"
+			}
+			err := l.add(m, m.Host, serverOf(m), cmp.Or(m.Version, "-"), now.Sub(m.Started).Round(time.Second).String(), ago(now.Sub(m.Seen)), nodes, group(m.IDs), group(uint64(m.Rate)))
+			if err != nil {
+				return err
+			}
+		}
+		l.end("no server of this store is running; start one with firn serve")
+		return nil
+	})
+}
 
 // serverOf identifies a server among those of its host: by its address, or by
 // the beginning of its ID if it has none.

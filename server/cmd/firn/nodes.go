@@ -94,7 +94,7 @@ A window is renewed while IDs are made. If it has ended, its process is idle or 
 another process may acquire the node ID.
 
 SERVER is the firn serve process of the host that holds it: its address, or the beginning
-of its ID if it has none. It is - for other programs.
+of its ID if it has none; firn member list lists them. It is - for other programs.
 
 WRITTEN is how long ago the owner wrote this, by its own clock. If it is in the future,
 that clock is ahead of this one.

@@ -63,7 +63,7 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 		newCheck(a),
 	)
 	add(groupLayout, newLayout(a))
-	add(groupServer, newServe(a), newAdopt(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a))
+	add(groupServer, newServe(a), newAdopt(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a), newMember(a))
 	add(groupOther, newMan(a), newVersion(a))
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,7 +49,7 @@ func newToken(a *app) *cobra.Command {
 		Short:   "Make, list, rotate and remove tokens for firn serve",
 		Long:    tokenHelp,
 		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token list --file tokens.yaml\n  firn token rotate billing --file tokens.yaml",
-	}, newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a))
+	}, newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
 }
 
 func newTokenNew(a *app) *cobra.Command {
@@ -116,4 +118,26 @@ func faultsOf(err error) string {
 		}
 	}
 	return strings.Join(lines, "; ")
+}
+
+func newTokenHash(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "hash",
+		Short:   "Print the hash of a token read from stdin",
+		Long:    "Hash reads a token from stdin and prints its hash for the token file.\n\n  firn token hash <billing.token\n\n" + tokenHelp,
+		Example: "  firn token hash <token.txt",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			line, err := bufio.NewReader(a.stdin).ReadString('\n')
+			token := strings.TrimSpace(line)
+			if token == "" {
+				if err == nil {
+					err = errors.New("stdin is empty")
+				}
+				return misuse("give one line with a token, such as: firn token hash <token.txt", "no token on stdin: %w", err)
+			}
+			fmt.Fprintln(a.stdout, auth.Hash(token))
+			return nil
+		},
+	}
 }

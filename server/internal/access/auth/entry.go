@@ -72,7 +72,7 @@ func (e *entry) readHashes(v *yaml.Node, fault func(*yaml.Node, string, ...any))
 		case h.Kind != yaml.ScalarNode:
 			fault(h, "sha256 must be one hash, or a list of two")
 		case strings.HasPrefix(h.Value, prefix):
-			fault(h, "sha256 holds a token, not its hash: replace the token, as this file was not kept secret (firn token new)")
+			fault(h, "sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
 		case err != nil || len(sum) != sha256.Size:
 			fault(h, "sha256 must have 64 hexadecimal digits")
 		default:

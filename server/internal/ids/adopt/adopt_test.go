@@ -100,6 +100,44 @@ func TestFree(t *testing.T) {
 	}
 }
 
+func TestShadow(t *testing.T) {
+	l := firn.MustParseLayout("twitter")
+	at := func(ms int, node uint64) firn.ID {
+		id, err := l.Compose(firn.Parts{Time: noon.Add(time.Duration(ms) * time.Millisecond), Node: node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	s := &Shadow{Layout: l, Lo: 512, Hi: 1023, Since: noon}
+	old := func(id firn.ID, want Contact) {
+		t.Helper()
+		if got, err := s.Old(id.String()); got != want || err != nil {
+			t.Errorf("the old %v is %q, %v; want %q", id, got, err, want)
+		}
+	}
+	s.New(at(1, 600))
+	old(at(1, 5), None)
+	old(at(1, 5), None) // its own duplicates are its own business
+	old(at(1, 600), Equal)
+	old(at(2, 600), Within)
+	old(at(-1, 600), None)
+	if got := s.New(at(2, 600)); got != Equal {
+		t.Errorf("a new ID that the other generator made before is %q, want %q", got, Equal)
+	}
+	for i := range 2 * Remembered {
+		s.New(at(3+i, 700))
+	}
+	if len(s.isNew) != Remembered {
+		t.Errorf("%d IDs are remembered, want %d", len(s.isNew), Remembered)
+	}
+	old(at(3, 700), Within)
+	old(at(2+2*Remembered, 700), Equal)
+	if _, err := s.Old("12x4"); err == nil {
+		t.Error("12x4 is read as an ID")
+	}
+}
+
 // TestMoving reads IDs of real libraries by the layouts of docs/moving.md.
 func TestMoving(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/moving.md")
