@@ -455,7 +455,8 @@ func TestFloods(t *testing.T) {
 func TestManyCalls(t *testing.T) {
 	const conns, most = 150, 300 << 20
 	s := &slow{free: make(chan struct{})}
-	l := listening(t, Config{Backend: s, Limit: time.Hour})
+	// A slow server must not end the connections before all are open.
+	l := listening(t, Config{Backend: s, Limit: time.Hour, Limits: service.Limits{Read: time.Hour}})
 	before := heap()
 	var all []*raw
 	for range conns {

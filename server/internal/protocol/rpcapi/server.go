@@ -247,22 +247,23 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	}
 }
 
-// kindOf returns the kind of a call's error. An error without a kind comes from
-// gRPC: the client has left, or has sent an invalid message.
+// kindOf returns the kind of a call's error. If the client's deadline passes,
+// the client usually leaves before the server notices, so both are Cancelled.
+// Another error without a kind comes from gRPC: the message is invalid.
 func kindOf(err error) service.Kind {
 	if err == nil {
 		return service.NoProblem
 	}
 	st := status.Convert(err)
-	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			if k, ok := service.ParseKind(info.GetReason()); ok && (k != service.Busy || st.Code() != codes.DeadlineExceeded) {
-				return k // unless the client's deadline was merely too early
-			}
-		}
-	}
 	if c := st.Code(); c == codes.Canceled || c == codes.DeadlineExceeded {
 		return service.Cancelled
+	}
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			if k, ok := service.ParseKind(info.GetReason()); ok {
+				return k
+			}
+		}
 	}
 	return service.BadParameter
 }
