@@ -196,44 +196,6 @@ func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s strin
 	return n
 }
 
-// Parse reads what Append writes, and texts sort like the numbers.
-func FuzzFormatRoundTrip(f *testing.F) {
-	for j := range encFuzzFormats() {
-		f.Add(uint16(j), uint64(0), uint64(0), uint64(1), uint64(1)<<63)
-		f.Add(uint16(j), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)-1)
-	}
-	f.Fuzz(func(t *testing.T, n uint16, hi, lo, hi2, lo2 uint64) {
-		format := encFuzzFormat(n)
-		encFuzzRoundTrip(t, encKind128, format, firn.ID128FromUint64s(hi, lo), firn.ID128FromUint64s(hi2, lo2))
-		if format != firn.UUID {
-			encFuzzRoundTrip(t, encKind64, format, firn.ID(lo), firn.ID(lo2))
-		}
-	})
-}
-
-func encFuzzRoundTrip[T comparable](t *testing.T, k encKind[T], format firn.Format, a, b T) {
-	text := func(id T) string {
-		s := string(k.append(format, nil, id))
-		if got, err := k.parse(format, s); err != nil || got != id {
-			t.Fatalf("%v: Parse(%q) = %v, %v, want %v", format, s, got, err, id)
-		}
-		if digits := encDigits(format); digits != "" {
-			want := encBig(k.number(id), digits)
-			if format == format.Fixed() {
-				want = strings.Repeat(digits[:1], len(s)-len(want)) + want
-			}
-			if s != want {
-				t.Fatalf("%v: Append(%v) = %q, want %q", format, id, s, want)
-			}
-		}
-		return s
-	}
-	x, y := text(a), text(b)
-	if format == format.Fixed() && strings.Compare(x, y) != k.compare(a, b) {
-		t.Fatalf("%v: %q and %q do not sort as %v and %v", format, x, y, a, b)
-	}
-}
-
 // UnmarshalJSON accepts what encoding/json and ParseID together would accept.
 func FuzzIDJSON(f *testing.F) {
 	for _, s := range encFuzzIDTexts {

@@ -479,20 +479,9 @@ func TestBatchIsFixed(t *testing.T) {
 	for _, text := range []string{"default", "lable", "uuidv7", "ulid", "bits=time:40.rand:10.seq:4.node:6,epoch=1767225600000"} {
 		l := firn.MustParseLayout(text)
 		g := mustAny(t, l, firn.Grant{Node: 3, From: l.Epoch()}, &firn.Options{MaxAhead: time.Hour})
-		read := func() []wideID { return nil }
-		if g, ok := g.(gen64); ok {
-			b, _, err := g.Reserve(100)
-			read = func() []wideID { return batchOf(b).ids }
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if g, ok := g.(gen128); ok {
-			b, _, err := g.Reserve(100)
-			read = func() []wideID { return batchOf128(b).ids }
-			if err != nil {
-				t.Fatal(err)
-			}
+		read, err := readerOf(g)
+		if err != nil {
+			t.Fatal(err)
 		}
 		want := read()
 		var wg sync.WaitGroup
@@ -505,6 +494,16 @@ func TestBatchIsFixed(t *testing.T) {
 		}
 		wg.Wait()
 	}
+}
+
+// readerOf reserves a batch of a generator, and returns a function that reads it.
+func readerOf(g anyGenerator) (func() []wideID, error) {
+	if g, ok := g.(gen[firn.ID]); ok {
+		b, _, err := g.Reserve(100)
+		return func() []wideID { return batchOf(b).ids }, err
+	}
+	b, _, err := g.(gen[firn.ID128]).Reserve(100)
+	return func() []wideID { return batchOf(b).ids }, err
 }
 
 // TestRandomBits: the random bits of IDs vary, all of them, however the IDs are

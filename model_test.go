@@ -44,6 +44,14 @@ func wideOf128(id firn.ID128) wideID {
 	return wideID{hi, lo}
 }
 
+// wideOfAny returns an ID of either size as a number.
+func wideOfAny(id any) wideID {
+	if id, ok := id.(firn.ID); ok {
+		return wideOf(id)
+	}
+	return wideOf128(id.(firn.ID128))
+}
+
 func (w wideID) less(v wideID) bool { return w.hi < v.hi || w.hi == v.hi && w.lo < v.lo }
 func (w wideID) String() string     { return fmt.Sprintf("%#x", w.big()) }
 func (w wideID) id() firn.ID        { return firn.ID(w.lo) }
@@ -369,17 +377,31 @@ type anyRun struct {
 	count int
 }
 
-type gen64 struct{ *firn.Generator }
+// A maker is a Generator or a Generator128, with its own IDs.
+type maker[I firn.AnyID[I]] interface {
+	TryNext() (I, error)
+	Next(context.Context) (I, error)
+	Fill(context.Context, []I) error
+	Reserve(int) (firn.BatchOf[I], time.Duration, error)
+	NextBatch(context.Context, int) (firn.BatchOf[I], error)
 
-type gen128 struct{ *firn.Generator128 }
+	Extend(time.Time) error
+	Switch(firn.Grant) error
+	Seal() time.Time
+	Used() time.Time
+	Stats() firn.Stats
+}
+
+// A gen is a maker whose IDs are numbers.
+type gen[I firn.AnyID[I]] struct{ maker[I] }
 
 func newAny(l firn.Layout, grant firn.Grant, o *firn.Options) (anyGenerator, error) {
 	if l.Bits() == 128 {
 		g, err := firn.NewGenerator128(l, grant, o)
-		return gen128{g}, err
+		return gen[firn.ID128]{g}, err
 	}
 	g, err := firn.NewGenerator(l, grant, o)
-	return gen64{g}, err
+	return gen[firn.ID]{g}, err
 }
 
 func mustAny(t testing.TB, l firn.Layout, grant firn.Grant, o *firn.Options) anyGenerator {
@@ -391,90 +413,47 @@ func mustAny(t testing.TB, l firn.Layout, grant firn.Grant, o *firn.Options) any
 	return g
 }
 
-func (g gen64) tryNext() (wideID, error) {
+func (g gen[I]) tryNext() (wideID, error) {
 	id, err := g.TryNext()
-	return wideOf(id), err
+	return wideOfAny(id), err
 }
 
-func (g gen128) tryNext() (wideID, error) {
-	id, err := g.TryNext()
-	return wideOf128(id), err
-}
-
-func (g gen64) next(ctx context.Context) (wideID, error) {
+func (g gen[I]) next(ctx context.Context) (wideID, error) {
 	id, err := g.Next(ctx)
-	return wideOf(id), err
+	return wideOfAny(id), err
 }
 
-func (g gen128) next(ctx context.Context) (wideID, error) {
-	id, err := g.Next(ctx)
-	return wideOf128(id), err
-}
-
-func (g gen64) fill(ctx context.Context, n int) ([]wideID, error) {
-	ids := make([]firn.ID, n)
+func (g gen[I]) fill(ctx context.Context, n int) ([]wideID, error) {
+	ids := make([]I, n)
 	if err := g.Fill(ctx, ids); err != nil {
 		return nil, err
 	}
 	wide := make([]wideID, n)
 	for i, id := range ids {
-		wide[i] = wideOf(id)
+		wide[i] = wideOfAny(id)
 	}
 	return wide, nil
 }
 
-func (g gen128) fill(ctx context.Context, n int) ([]wideID, error) {
-	ids := make([]firn.ID128, n)
-	if err := g.Fill(ctx, ids); err != nil {
-		return nil, err
-	}
-	wide := make([]wideID, n)
-	for i, id := range ids {
-		wide[i] = wideOf128(id)
-	}
-	return wide, nil
-}
-
-func batchOf(b firn.Batch) anyBatch {
+func batchOf[I firn.AnyID[I]](b firn.BatchOf[I]) anyBatch {
 	out := anyBatch{len: b.Len()}
 	for id := range b.All() {
-		out.ids = append(out.ids, wideOf(id))
+		out.ids = append(out.ids, wideOfAny(id))
 	}
 	for _, r := range b.Runs() {
-		out.runs = append(out.runs, anyRun{wideOf(r.First), r.Step, r.Count})
+		out.runs = append(out.runs, anyRun{wideOfAny(r.First), r.Step, r.Count})
 	}
 	return out
 }
 
-func batchOf128(b firn.Batch128) anyBatch {
-	out := anyBatch{len: b.Len()}
-	for id := range b.All() {
-		out.ids = append(out.ids, wideOf128(id))
-	}
-	for _, r := range b.Runs() {
-		out.runs = append(out.runs, anyRun{wideOf128(r.First), r.Step, r.Count})
-	}
-	return out
-}
-
-func (g gen64) reserve(n int) (anyBatch, time.Duration, error) {
+func (g gen[I]) reserve(n int) (anyBatch, time.Duration, error) {
 	b, hold, err := g.Reserve(n)
 	return batchOf(b), hold, err
 }
 
-func (g gen128) reserve(n int) (anyBatch, time.Duration, error) {
-	b, hold, err := g.Reserve(n)
-	return batchOf128(b), hold, err
-}
-
-func (g gen64) nextBatch(ctx context.Context, n int) (anyBatch, error) {
+func (g gen[I]) nextBatch(ctx context.Context, n int) (anyBatch, error) {
 	b, err := g.NextBatch(ctx, n)
 	return batchOf(b), err
-}
-
-func (g gen128) nextBatch(ctx context.Context, n int) (anyBatch, error) {
-	b, err := g.NextBatch(ctx, n)
-	return batchOf128(b), err
 }
 
 // decompose decomposes an ID of either size.

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// The tables are computed when the program starts. TestTables computes all of
-// them in another way.
+// The tables are computed when the program starts.
 
 // A radix holds the constants for arithmetic in a base.
 type radix struct {

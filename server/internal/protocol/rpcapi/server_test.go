@@ -482,3 +482,37 @@ func (s seeing) Sequencer(ctx context.Context, _ string, _ service.Creator) (*se
 func (seeing) Ready(context.Context) error      { return nil }
 func (seeing) Admin() service.Administrator     { return nil }
 func (seeing) Opened(string) *service.Sequencer { return nil }
+
+// idsOf are the IDs of an answer, in whatever form they are.
+func idsOf(t *testing.T, ids []uint64, ids128 []byte, runs []*firnv1.Run) (all []uint64) {
+	all = slices.Clone(ids)
+	if len(ids128)%16 != 0 {
+		t.Fatalf("%d octets are no IDs of 128 bits", len(ids128))
+	}
+	for b := range slices.Chunk(ids128, 16) {
+		_, lo := firn.ID128(b).Uint64s()
+		all = append(all, lo)
+	}
+	for _, r := range runs {
+		first := r.First
+		if r.First128 != nil {
+			if len(r.First128) != 16 || r.First != 0 {
+				t.Fatalf("a run begins with %x and %d", r.First128, r.First)
+			}
+			_, first = firn.ID128(r.First128).Uint64s()
+		}
+		for i := range uint64(r.Count) {
+			all = append(all, first+i*r.Step)
+		}
+	}
+	forms := 0
+	for _, n := range []int{len(ids), len(ids128), len(runs)} {
+		if n > 0 {
+			forms++
+		}
+	}
+	if forms != 1 {
+		t.Fatalf("an answer has %d IDs, %d octets and %d runs", len(ids), len(ids128), len(runs))
+	}
+	return all
+}
