@@ -13,8 +13,6 @@ require (
 	github.com/rs/xid v1.6.0
 	github.com/segmentio/ksuid v1.0.4
 	github.com/sony/sonyflake/v2 v2.2.0
-	github.com/speps/go-hashids/v2 v2.0.1
-	github.com/sqids/sqids-go v0.4.1
 )
 
 require (

@@ -313,6 +313,54 @@ func BenchmarkServerHazelcast(b *testing.B) {
 	}
 }
 
+// BenchmarkServerJava measures the Java client and other generators of the JVM
+// beside AtomicLong, in a JVM each.
+func BenchmarkServerJava(b *testing.B) {
+	command := strings.Fields(os.Getenv("FIRN_BENCH_PEERS"))
+	if len(command) == 0 {
+		b.Skip("FIRN_BENCH_PEERS is not set: scripts/bench.sh sets it")
+	}
+	s := serve(b, b.TempDir()+"/s")
+	for _, name := range []string{
+		"firn", "cosid-segment-chain", "cosid-millisecond", "uid-generator", "tsid", "tsid-creator", "yitter", "hazelcast-member",
+	} {
+		b.Run(name, func(b *testing.B) {
+			beside(b, "atomic", append(slices.Clip(command), name, "http://"+s.address)...)
+		})
+	}
+}
+
+// BenchmarkServerRust measures ferroid beside an atomic add.
+func BenchmarkServerRust(b *testing.B) {
+	program := os.Getenv("FIRN_BENCH_FERROID")
+	if program == "" {
+		b.Skip("FIRN_BENCH_FERROID is not set: scripts/bench.sh sets it")
+	}
+	for _, name := range []string{"basic", "atomic", "lock"} {
+		b.Run(name, func(b *testing.B) { beside(b, "add", program, name) })
+	}
+}
+
+// beside runs a peer that prints its ratio to a reference with one thread and
+// with two, and how far it is ahead of the clock after a second flat out.
+func beside(b *testing.B, reference string, command ...string) {
+	var one, two, ahead []float64
+	for range b.N {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Stderr = io.Discard
+		out, err := cmd.Output()
+		var x, y, ms float64
+		if _, scan := fmt.Sscan(string(out), &x, &y, &ms); err != nil || scan != nil {
+			b.Fatalf("%v: %v, %v: %s", command, err, scan, out)
+		}
+		one, two, ahead = append(one, x), append(two, y), append(ahead, ms)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(one), "x-"+reference)
+	b.ReportMetric(median(two), "x-"+reference+"-2")
+	b.ReportMetric(median(ahead), "ms-ahead")
+}
+
 // BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks
 // firn serve and Redis by turns.
 func BenchmarkServerLettuce(b *testing.B) {
