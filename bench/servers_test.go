@@ -277,42 +277,6 @@ func BenchmarkServerClient(b *testing.B) {
 	b.Run("flat-out", func(b *testing.B) { next(sequencerOf(b, s, nil))(b.N) })
 }
 
-// BenchmarkServerHazelcast measures the Go client beside a client of Hazelcast,
-// and a Prefetcher beside a member, by turns.
-func BenchmarkServerHazelcast(b *testing.B) {
-	command := strings.Fields(os.Getenv("FIRN_BENCH_HAZELCAST"))
-	if len(command) == 0 {
-		b.Skip("FIRN_BENCH_HAZELCAST is not set: scripts/bench.sh sets it")
-	}
-	at := port(freeAddress())
-	peer := func(role string) *process {
-		p := start(b, "", append(slices.Clip(command), role, at)...)
-		for line := ""; line != "ready\n"; {
-			line = must(p.out.ReadString('\n'))
-		}
-		return p
-	}
-	member, remote := peer("member"), peer("client")
-	take := func(p *process, prefetch int) loop {
-		return func(n int) (took time.Duration) {
-			must(fmt.Fprintln(p.in, prefetch, n))
-			must(fmt.Fscanln(p.out, &took))
-			return took
-		}
-	}
-	s := serveWide(b)
-	for _, count := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprintf("client/batch=%d", count), func(b *testing.B) {
-			pair(b, next(sequencerOf(b, s, &firn.PrefetchOptions{Count: count, MaxCount: count})), take(remote, count), "x-hazelcast", 100*time.Millisecond)
-		})
-	}
-	for _, count := range []int{100, 1000, 10_000} {
-		b.Run(fmt.Sprintf("member/batch=%d", count), func(b *testing.B) {
-			pair(b, next(firn.NewPrefetcher(generator(wide, farAhead), count, 10*time.Minute)), take(member, count), "x-hazelcast", 40*time.Millisecond)
-		})
-	}
-}
-
 // BenchmarkServerJava measures the Java client and other generators of the JVM
 // beside AtomicLong, in a JVM each.
 func BenchmarkServerJava(b *testing.B) {
@@ -359,6 +323,34 @@ func beside(b *testing.B, reference string, command ...string) {
 	b.ReportMetric(median(one), "x-"+reference)
 	b.ReportMetric(median(two), "x-"+reference+"-2")
 	b.ReportMetric(median(ahead), "ms-ahead")
+}
+
+// TestMain serves a bare handler, as a peer, if it is told an address.
+func TestMain(m *testing.M) {
+	address := os.Getenv("FIRN_BENCH_BARE")
+	if address == "" {
+		os.Exit(m.Run())
+	}
+	panic(http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"ids":["118483740973907968"]}`)
+	})))
+}
+
+// BenchmarkServerHTTP measures single requests over HTTP beside a handler that
+// always writes the same ID, by turns.
+func BenchmarkServerHTTP(b *testing.B) {
+	ours, address := serveWide(b), freeAddress()
+	b.Setenv("FIRN_BENCH_BARE", address)
+	bare := start(b, address, os.Args[0])
+	var rates, ratios []float64
+	for range b.N {
+		rate := capacity(connect(b, ours.address, postNext))
+		rates, ratios = append(rates, rate), append(ratios, rate/capacity(connect(b, bare.address, postNext)))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(rates), "req/s")
+	b.ReportMetric(median(ratios), "x-bare")
 }
 
 // BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks

@@ -154,6 +154,8 @@ func BenchmarkServerTailLoss(b *testing.B) {
 	}
 }
 
+const postNext = "POST /v1/sequencers/bench/next HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+
 // callers is how many requests may be in flight.
 const callers = 32
 
@@ -166,7 +168,7 @@ func BenchmarkServerTail(b *testing.B) {
 	ours, theirs := serveWide(b), redis(b)
 	for name, ask := range map[string][2][]func() error{
 		"resp": {connect(b, ours.address, "INCR bench\r\n"), connect(b, theirs.address, "INCR bench\r\n")},
-		"http": {connect(b, ours.address, "POST /v1/sequencers/bench/next HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")},
+		"http": {connect(b, ours.address, postNext)},
 		"grpc": {dialGRPC(b, ours.address)},
 	} {
 		rate := capacity(ask[0])

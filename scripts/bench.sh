@@ -66,7 +66,6 @@ java_peer() {
 		echo "SKIPPED: $name: java, mvn or its libraries are not available" >&2
 	fi
 }
-FIRN_BENCH_HAZELCAST=$(java_peer HazelcastPeer com.hazelcast:hazelcast:5.5.0)
 FIRN_BENCH_LETTUCE=$(java_peer LettucePeer io.lettuce:lettuce-core:7.7.0.RELEASE)
 FIRN_BENCH_PEERS=$(java_peer Peers com.hazelcast:hazelcast:5.5.0 me.ahoo.cosid:cosid-core:2.6.8 \
 	com.xfvape.uid:uid-generator:0.0.4-RELEASE io.hypersistence:hypersistence-tsid:2.1.4 \
@@ -74,7 +73,7 @@ FIRN_BENCH_PEERS=$(java_peer Peers com.hazelcast:hazelcast:5.5.0 me.ahoo.cosid:c
 find sdk/java/src/main/java -name '*.java' -exec javac -nowarn -d build/Peers {} + || FIRN_BENCH_PEERS=
 FIRN_BENCH_FERROID=$PWD/build/ferroid/release/ferroid-peer
 cargo build -q --release --manifest-path bench/ferroid/Cargo.toml --target-dir build/ferroid >&2 || FIRN_BENCH_FERROID=
-export FIRN_BENCH_HAZELCAST FIRN_BENCH_LETTUCE FIRN_BENCH_PEERS FIRN_BENCH_FERROID
+export FIRN_BENCH_LETTUCE FIRN_BENCH_PEERS FIRN_BENCH_FERROID
 # One operation of the first takes seconds.
 cd bench
 go test -run '^$' -bench '^BenchmarkServer(RESP|Start|Idle|Join|Lettuce)$' -benchtime 5x -timeout 30m "$@" .
