@@ -164,33 +164,36 @@ func BenchmarkServerRESP(b *testing.B) {
 	}
 }
 
-// BenchmarkServerPacked measures 10,000 packed IDs a request over four
+// BenchmarkServerPacked measures requests for many packed IDs over four
 // connections; RESP has four requests in flight.
 func BenchmarkServerPacked(b *testing.B) {
-	const count, connections = 10_000, 4
+	const connections = 4
 	s := serveWide(b)
-	for name, c := range map[string]struct {
-		request  string
-		inFlight int
-	}{
-		"resp": {fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$5\r\n%d\r\n", count), 4},
-		"http": {fmt.Sprintf("POST /v1/sequencers/bench/next?count=%d HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", count, s.address), 1},
-	} {
-		b.Run(name, func(b *testing.B) {
-			before, begin := s.cpu(), time.Now()
-			var all sync.WaitGroup
-			for range connections {
-				all.Go(func() {
-					if err := takePacked(s.address, c.request, c.inFlight, 8*count, b.N/connections+1); err != nil {
-						b.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			ids := float64(count * connections * (b.N/connections + 1))
-			b.ReportMetric(ids/time.Since(begin).Seconds()/1e6, "M-IDs/s")
-			b.ReportMetric(float64(s.cpu()-before)/ids, "cpu-ns/ID")
-		})
+	for _, count := range []int{100, 1000, 10_000} {
+		digits := strconv.Itoa(count)
+		for name, c := range map[string]struct {
+			request  string
+			inFlight int
+		}{
+			"resp": {fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$%d\r\n%s\r\n", len(digits), digits), 4},
+			"http": {fmt.Sprintf("POST /v1/sequencers/bench/next?count=%s HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", digits, s.address), 1},
+		} {
+			b.Run(fmt.Sprintf("%s/batch=%d", name, count), func(b *testing.B) {
+				before, begin := s.cpu(), time.Now()
+				var all sync.WaitGroup
+				for range connections {
+					all.Go(func() {
+						if err := takePacked(s.address, c.request, c.inFlight, 8*count, b.N/connections+1); err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				requests := float64(connections * (b.N/connections + 1))
+				b.ReportMetric(requests*float64(count)/time.Since(begin).Seconds()/1e6, "M-IDs/s")
+				b.ReportMetric(float64(s.cpu()-before)/requests/1e3, "cpu-us/req")
+			})
+		}
 	}
 }
 
