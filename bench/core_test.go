@@ -103,46 +103,85 @@ func BenchmarkNext(b *testing.B) {
 	b.Run("uuidv7", func(b *testing.B) { pair(b, each(func() { must(g128.Next(background)) }), add(), "x-add", slice) })
 }
 
-// BenchmarkFill measures one ID of a slice.
-func BenchmarkFill(b *testing.B) {
-	g, ids := generator(wide, farAhead), make([]firn.ID, 4096)
-	pair(b, timed(func(n int) {
+// threads measures loops that one thread runs, and two at once. All threads of
+// the reference add to one counter.
+func threads(b *testing.B, subject func() loop) {
+	b.Run("threads=1", func(b *testing.B) { pair(b, subject(), add(), "x-add", slice) })
+	b.Run("threads=2", func(b *testing.B) {
+		shared := add()
+		pair(b, both(subject(), subject()), both(shared, shared), "x-add", 5*time.Millisecond)
+	})
+}
+
+// both runs two loops at once, and returns the time of the slower one.
+func both(one, other loop) loop {
+	return func(n int) time.Duration {
+		var took [2]time.Duration
+		var all sync.WaitGroup
+		all.Go(func() { took[1] = other(n) })
+		took[0] = one(n)
+		all.Wait()
+		return max(took[0], took[1])
+	}
+}
+
+// filling measures one ID of a slice.
+func filling(g *firn.Generator) loop {
+	ids := make([]firn.ID, 4096)
+	return timed(func(n int) {
 		for ; n > 0; n -= len(ids) {
 			if err := g.Fill(background, ids[:min(n, len(ids))]); err != nil {
 				panic(err)
 			}
 		}
-	}), add(), "x-add", slice)
+		sink.Store(uint64(ids[0]))
+	})
 }
 
-// BenchmarkCursor measures two threads with a Cursor each, beside one that runs
-// alone.
-func BenchmarkCursor(b *testing.B) {
-	if runtime.GOMAXPROCS(0) < 2 {
-		b.Skip("this machine has one processor")
-	}
+func BenchmarkFill(b *testing.B) {
 	g := generator(wide, farAhead)
-	one, other := next(g.Cursor()), next(g.Cursor())
-	two := func(n int) time.Duration {
-		var took [2]time.Duration
-		var both sync.WaitGroup
-		both.Go(func() { took[1] = other(n) })
-		took[0] = one(n)
-		both.Wait()
-		return max(took[0], took[1])
-	}
-	pair(b, two, one, "x-alone", 5*time.Millisecond)
+	threads(b, func() loop { return filling(g) })
+}
+
+// BenchmarkCursor measures threads with a Cursor each, and two beside one that
+// runs alone.
+func BenchmarkCursor(b *testing.B) {
+	g := generator(wide, farAhead)
+	threads(b, func() loop { return next(g.Cursor()) })
+	b.Run("threads=2/to=one", func(b *testing.B) {
+		if runtime.GOMAXPROCS(0) < 2 {
+			b.Skip("this machine has one processor")
+		}
+		one := next(g.Cursor())
+		pair(b, both(one, next(g.Cursor())), one, "x-alone", 5*time.Millisecond)
+	})
 }
 
 // BenchmarkPrefetch measures the Next of a Prefetcher over a source that
 // answers at once.
 func BenchmarkPrefetch(b *testing.B) {
-	b.Run("n=1000", func(b *testing.B) {
-		pair(b, next(firn.NewPrefetcher(generator(wide, farAhead), 1000, 0)), add(), "x-add", slice)
-	})
-	b.Run("n=1000/valid=10m", func(b *testing.B) {
-		pair(b, next(firn.NewPrefetcher(generator(wide, farAhead), 1000, 10*time.Minute)), add(), "x-add", slice)
-	})
+	for name, validity := range map[string]time.Duration{"n=1000": 0, "n=1000/valid=10m": 10 * time.Minute} {
+		p := firn.NewPrefetcher(generator(wide, farAhead), 1000, validity)
+		b.Run(name, func(b *testing.B) { threads(b, func() loop { return next(p) }) })
+	}
+}
+
+// BenchmarkAhead measures how far the last ID is ahead of the clock after a
+// second flat out, with the defaults.
+func BenchmarkAhead(b *testing.B) {
+	g := must(firn.NewGenerator(firn.Default(), firn.StaticGrant(1), nil))
+	for name, take := range map[string]loop{"fill": filling(g), "cursor": next(g.Cursor())} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				for begin := time.Now(); time.Since(begin) < time.Second; {
+					take(4096)
+				}
+				last := must(firn.Default().Decompose(must(g.Next(background))))
+				b.ReportMetric(float64(time.Until(last.Time))/1e6, "ms-ahead")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }
 
 // BenchmarkPeers measures other libraries beside Next.
@@ -224,7 +263,7 @@ func processorTime() time.Duration {
 // BenchmarkText measures formatting and parsing a 63-bit ID.
 func BenchmarkText(b *testing.B) {
 	const id = firn.ID(0x62f3f95a00430001)
-	for _, f := range []firn.Format{firn.Base32, firn.Base62, firn.Base58, firn.Decimal, firn.Hex} {
+	for _, f := range []firn.Format{firn.Base32, firn.Base62} {
 		buf := make([]byte, 0, 64)
 		text := string(f.Append(nil, id))
 		b.Run("append/"+f.String(), func(b *testing.B) {
@@ -244,16 +283,4 @@ func BenchmarkText(b *testing.B) {
 			}), add(), "x-add", slice)
 		})
 	}
-	bw := bwmarrin.ID(id)
-	b.Run("append/bwmarrin-base58", func(b *testing.B) { pair(b, each(func() { _ = bw.Base58() }), add(), "x-add", slice) })
-}
-
-// BenchmarkLayout measures the parts of an ID, by a layout.
-func BenchmarkLayout(b *testing.B) {
-	l := firn.Default()
-	p := must(l.Decompose(0x01a107b9d0007003))
-	b.Run("decompose", func(b *testing.B) {
-		pair(b, each(func() { must(l.Decompose(0x01a107b9d0007003)) }), add(), "x-add", slice)
-	})
-	b.Run("compose", func(b *testing.B) { pair(b, each(func() { must(l.Compose(p)) }), add(), "x-add", slice) })
 }

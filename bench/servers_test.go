@@ -164,33 +164,36 @@ func BenchmarkServerRESP(b *testing.B) {
 	}
 }
 
-// BenchmarkServerPacked measures 10,000 packed IDs a request over four
+// BenchmarkServerPacked measures requests for many packed IDs over four
 // connections; RESP has four requests in flight.
 func BenchmarkServerPacked(b *testing.B) {
-	const count, connections = 10_000, 4
+	const connections = 4
 	s := serveWide(b)
-	for name, c := range map[string]struct {
-		request  string
-		inFlight int
-	}{
-		"resp": {fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$5\r\n%d\r\n", count), 4},
-		"http": {fmt.Sprintf("POST /v1/sequencers/bench/next?count=%d HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", count, s.address), 1},
-	} {
-		b.Run(name, func(b *testing.B) {
-			before, begin := s.cpu(), time.Now()
-			var all sync.WaitGroup
-			for range connections {
-				all.Go(func() {
-					if err := takePacked(s.address, c.request, c.inFlight, 8*count, b.N/connections+1); err != nil {
-						b.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			ids := float64(count * connections * (b.N/connections + 1))
-			b.ReportMetric(ids/time.Since(begin).Seconds()/1e6, "M-IDs/s")
-			b.ReportMetric(float64(s.cpu()-before)/ids, "cpu-ns/ID")
-		})
+	for _, count := range []int{100, 1000, 10_000} {
+		digits := strconv.Itoa(count)
+		for name, c := range map[string]struct {
+			request  string
+			inFlight int
+		}{
+			"resp": {fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$5\r\nbench\r\n$%d\r\n%s\r\n", len(digits), digits), 4},
+			"http": {fmt.Sprintf("POST /v1/sequencers/bench/next?count=%s HTTP/1.1\r\nHost: %s\r\nAccept: application/octet-stream\r\nContent-Length: 0\r\n\r\n", digits, s.address), 1},
+		} {
+			b.Run(fmt.Sprintf("%s/batch=%d", name, count), func(b *testing.B) {
+				before, begin := s.cpu(), time.Now()
+				var all sync.WaitGroup
+				for range connections {
+					all.Go(func() {
+						if err := takePacked(s.address, c.request, c.inFlight, 8*count, b.N/connections+1); err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				requests := float64(connections * (b.N/connections + 1))
+				b.ReportMetric(requests*float64(count)/time.Since(begin).Seconds()/1e6, "M-IDs/s")
+				b.ReportMetric(float64(s.cpu()-before)/requests/1e3, "cpu-us/req")
+			})
+		}
 	}
 }
 
@@ -277,40 +280,80 @@ func BenchmarkServerClient(b *testing.B) {
 	b.Run("flat-out", func(b *testing.B) { next(sequencerOf(b, s, nil))(b.N) })
 }
 
-// BenchmarkServerHazelcast measures the Go client beside a client of Hazelcast,
-// and a Prefetcher beside a member, by turns.
-func BenchmarkServerHazelcast(b *testing.B) {
-	command := strings.Fields(os.Getenv("FIRN_BENCH_HAZELCAST"))
+// BenchmarkServerJava measures the Java client and other generators of the JVM
+// beside AtomicLong, in a JVM each.
+func BenchmarkServerJava(b *testing.B) {
+	command := strings.Fields(os.Getenv("FIRN_BENCH_PEERS"))
 	if len(command) == 0 {
-		b.Skip("FIRN_BENCH_HAZELCAST is not set: scripts/bench.sh sets it")
+		b.Skip("FIRN_BENCH_PEERS is not set: scripts/bench.sh sets it")
 	}
-	at := port(freeAddress())
-	peer := func(role string) *process {
-		p := start(b, "", append(slices.Clip(command), role, at)...)
-		for line := ""; line != "ready\n"; {
-			line = must(p.out.ReadString('\n'))
-		}
-		return p
-	}
-	member, remote := peer("member"), peer("client")
-	take := func(p *process, prefetch int) loop {
-		return func(n int) (took time.Duration) {
-			must(fmt.Fprintln(p.in, prefetch, n))
-			must(fmt.Fscanln(p.out, &took))
-			return took
-		}
-	}
-	s := serveWide(b)
-	for _, count := range []int{1, 100, 1000} {
-		b.Run(fmt.Sprintf("client/batch=%d", count), func(b *testing.B) {
-			pair(b, next(sequencerOf(b, s, &firn.PrefetchOptions{Count: count, MaxCount: count})), take(remote, count), "x-hazelcast", 100*time.Millisecond)
+	s := serve(b, b.TempDir()+"/s")
+	for _, name := range []string{
+		"firn", "cosid-segment-chain", "cosid-millisecond", "uid-generator", "tsid", "tsid-creator", "yitter", "hazelcast-member",
+	} {
+		b.Run(name, func(b *testing.B) {
+			beside(b, "atomic", append(slices.Clip(command), name, "http://"+s.address)...)
 		})
 	}
-	for _, count := range []int{100, 1000, 10_000} {
-		b.Run(fmt.Sprintf("member/batch=%d", count), func(b *testing.B) {
-			pair(b, next(firn.NewPrefetcher(generator(wide, farAhead), count, 10*time.Minute)), take(member, count), "x-hazelcast", 40*time.Millisecond)
-		})
+}
+
+// BenchmarkServerRust measures ferroid beside an atomic add.
+func BenchmarkServerRust(b *testing.B) {
+	program := os.Getenv("FIRN_BENCH_FERROID")
+	if program == "" {
+		b.Skip("FIRN_BENCH_FERROID is not set: scripts/bench.sh sets it")
 	}
+	for _, name := range []string{"basic", "atomic", "lock"} {
+		b.Run(name, func(b *testing.B) { beside(b, "add", program, name) })
+	}
+}
+
+// beside runs a peer that prints its ratio to a reference with one thread and
+// with two, and how far it is ahead of the clock after a second flat out.
+func beside(b *testing.B, reference string, command ...string) {
+	var one, two, ahead []float64
+	for range b.N {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Stderr = io.Discard
+		out, err := cmd.Output()
+		var x, y, ms float64
+		if _, scan := fmt.Sscan(string(out), &x, &y, &ms); err != nil || scan != nil {
+			b.Fatalf("%v: %v, %v: %s", command, err, scan, out)
+		}
+		one, two, ahead = append(one, x), append(two, y), append(ahead, ms)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(one), "x-"+reference)
+	b.ReportMetric(median(two), "x-"+reference+"-2")
+	b.ReportMetric(median(ahead), "ms-ahead")
+}
+
+// TestMain serves a bare handler, as a peer, if it is told an address.
+func TestMain(m *testing.M) {
+	address := os.Getenv("FIRN_BENCH_BARE")
+	if address == "" {
+		os.Exit(m.Run())
+	}
+	panic(http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"ids":["118483740973907968"]}`)
+	})))
+}
+
+// BenchmarkServerHTTP measures single requests over HTTP beside a handler that
+// always writes the same ID, by turns.
+func BenchmarkServerHTTP(b *testing.B) {
+	ours, address := serveWide(b), freeAddress()
+	b.Setenv("FIRN_BENCH_BARE", address)
+	bare := start(b, address, os.Args[0])
+	var rates, ratios []float64
+	for range b.N {
+		rate := capacity(connect(b, ours.address, postNext))
+		rates, ratios = append(rates, rate), append(ratios, rate/capacity(connect(b, bare.address, postNext)))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(rates), "req/s")
+	b.ReportMetric(median(ratios), "x-bare")
 }
 
 // BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks

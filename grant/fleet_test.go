@@ -86,6 +86,7 @@ func runFleet(t *testing.T, what string, p plan) map[string]stepReport {
 // twice as many node IDs as processes.
 func TestFleet(t *testing.T) {
 	processes, bits := size()
+	t.Run("100 servers", func(t *testing.T) { testFleet(t, usualPlan(100, 10, time.Minute)) })
 	t.Run("window of 60 s", func(t *testing.T) { testFleet(t, usualPlan(processes, bits+1, time.Minute)) })
 	if soak() {
 		t.Run("window of 10 min", func(t *testing.T) { testFleet(t, usualPlan(processes, bits+1, 10*time.Minute)) })

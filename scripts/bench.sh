@@ -49,26 +49,31 @@ FIRN_ETCD=$(sh scripts/etcd.sh) || FIRN_ETCD=
 export FIRN_ETCD
 (unset GOWORK && make -s build)
 
-# java_peer NAME GROUP ARTIFACT VERSION prints the command of a peer in Java.
+# java_peer NAME GROUP:ARTIFACT:VERSION... prints the command of a peer in Java.
 java_peer() {
-	lib=$PWD/build/$1
+	name=$1 lib=$PWD/build/$1
+	shift
 	mkdir -p "$lib"
-	cat >"$lib/pom.xml" <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>org.example</groupId><artifactId>bench</artifactId><version>1</version><packaging>pom</packaging>
-  <dependencies><dependency><groupId>$2</groupId><artifactId>$3</artifactId><version>$4</version></dependency></dependencies>
-</project>
-POM
+	{
+		echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+		echo '<groupId>org.example</groupId><artifactId>bench</artifactId><version>1</version><packaging>pom</packaging><dependencies>'
+		printf '%s\n' "$@" | sed 's|\(.*\):\(.*\):\(.*\)|<dependency><groupId>\1</groupId><artifactId>\2</artifactId><version>\3</version></dependency>|'
+		echo '</dependencies></project>'
+	} >"$lib/pom.xml"
 	if command -v java >/dev/null && (cd "$lib" && mvn -q -B dependency:copy-dependencies -DoutputDirectory="$lib/jars") >&2; then
-		echo "java -Xmx256m -cp $lib/jars/* $PWD/bench/$1.java"
+		echo "java -Xmx512m -cp $lib:$lib/jars/* $PWD/bench/$name.java"
 	else
-		echo "SKIPPED: $1: java, mvn or its libraries are not available" >&2
+		echo "SKIPPED: $name: java, mvn or its libraries are not available" >&2
 	fi
 }
-FIRN_BENCH_HAZELCAST=$(java_peer HazelcastPeer com.hazelcast hazelcast 5.5.0)
-FIRN_BENCH_LETTUCE=$(java_peer LettucePeer io.lettuce lettuce-core 7.7.0.RELEASE)
-export FIRN_BENCH_HAZELCAST FIRN_BENCH_LETTUCE
+FIRN_BENCH_LETTUCE=$(java_peer LettucePeer io.lettuce:lettuce-core:7.7.0.RELEASE)
+FIRN_BENCH_PEERS=$(java_peer Peers com.hazelcast:hazelcast:5.5.0 me.ahoo.cosid:cosid-core:2.6.8 \
+	com.xfvape.uid:uid-generator:0.0.4-RELEASE io.hypersistence:hypersistence-tsid:2.1.4 \
+	com.github.f4b6a3:tsid-creator:5.2.6 com.github.yitter:yitter-idgenerator:1.0.6)
+find sdk/java/src/main/java -name '*.java' -exec javac -nowarn -d build/Peers {} + || FIRN_BENCH_PEERS=
+FIRN_BENCH_FERROID=$PWD/build/ferroid/release/ferroid-peer
+cargo build -q --release --manifest-path bench/ferroid/Cargo.toml --target-dir build/ferroid >&2 || FIRN_BENCH_FERROID=
+export FIRN_BENCH_LETTUCE FIRN_BENCH_PEERS FIRN_BENCH_FERROID
 # One operation of the first takes seconds.
 cd bench
 go test -run '^$' -bench '^BenchmarkServer(RESP|Start|Idle|Join|Lettuce)$' -benchtime 5x -timeout 30m "$@" .

@@ -324,11 +324,9 @@ type File struct {
 	path string
 	set  atomic.Pointer[Set]
 
-	mu   sync.Mutex  // guards the fields below
-	info fs.FileInfo // of the version read last, or nil
-	read time.Time   // when it was read
-	sum  [sha256.Size]byte
-	gone bool // the caller knows that the file cannot be read
+	mu   sync.Mutex        // guards the fields below
+	sum  [sha256.Size]byte // of the version that was read last
+	gone bool              // the caller knows that the file cannot be read
 }
 
 // Open reads a token file. It passes warn a sentence if the file's mode lets
@@ -374,50 +372,22 @@ func (f *File) Set() *Set { return f.set.Load() }
 func (f *File) Reload() (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return f.isGone(), err
-	}
-	if f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) &&
-		f.read.Sub(info.ModTime()) > coarse {
-		return false, nil
-	}
 	return f.load()
 }
 
-// coarse is the longest time for which a file system may give changed files the
-// same time. A file that was read so soon after its last change is read again
-// and its contents are compared: one hash may have replaced another of the same
-// size.
-const coarse = 3 * time.Second
-
-func (f *File) isGone() (first bool) {
-	first, f.gone, f.info = !f.gone, true, nil
-	return first
-}
-
 func (f *File) load() (changed bool, err error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return f.isGone(), err
-	}
-	if info.Size() > maxFile {
-		changed = f.info == nil || info.Size() != f.info.Size()
-		f.info, f.gone = info, false
-		return changed, fmt.Errorf("%s: larger than %d MiB", f.path, maxFile>>20)
-	}
-	read := time.Now()
 	data, err := readfile.ReadTrusted(f.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)
 		}
-		return f.isGone(), err
+		changed, f.gone = !f.gone, true
+		return changed, err
 	}
 	sum := sha256.Sum256(data)
-	same := f.info != nil && !f.gone && sum == f.sum
+	same := !f.gone && sum == f.sum
 	// Remember an invalid version too, so that it is reported once.
-	f.info, f.read, f.sum, f.gone = info, read, sum, false
+	f.sum, f.gone = sum, false
 	if same {
 		return false, nil
 	}

@@ -253,41 +253,6 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFileSameStamp: a replaced token takes effect even if the file keeps its
-// size and time.
-func TestFileSameStamp(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	_, hash := NewToken()
-	second, secondHash := NewToken()
-	text := func(hash string) []byte { return []byte("tokens:\n- {name: a, role: read, sha256: " + hash + "}") }
-	if err := os.WriteFile(path, text(hash), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if changed, err := f.Reload(); changed || err != nil {
-		t.Errorf("Reload() = %t, %v, and nothing has changed", changed, err)
-	}
-	if err := os.WriteFile(path, text(secondHash), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-	if changed, err := f.Reload(); !changed || err != nil {
-		t.Errorf("Reload() = %t, %v, and the token is another", changed, err)
-	}
-	if _, ok := f.Set().Token(second, now); !ok {
-		t.Error("the new token is not known")
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	_, hash := NewToken()
 	f.Add([]byte("tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: [a, 'b*'], expires: 2027-01-01T00:00:00Z}"))
