@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -19,22 +20,17 @@ var (
 	keyRounds = flag.Int("keys-rounds", 3, "rounds of BenchmarkServerKeys")
 )
 
-// The rows of BenchmarkServerKeys are made over ten days, at an even rate.
-const keyDays = 10 * 24 * time.Hour
-
-// fullest is the largest part of the rows that one of 16 shards has, by id % 16.
-const fullest = "of-fullest-shard"
-
-// A keyKind is a column type and what fills it.
+// A keyKind is a type of a primary key, and the IDs in it.
 type keyKind struct {
 	name, column string
 	layout       string // empty for random UUIDs
 	evenBits     int
+	ordered      bool // IDs of a time range are a range of the index
 }
 
-// BenchmarkServerKeys measures primary keys in the PostgreSQL that PGHOST and
-// its like name. Every round fills a table with each kind in turn. Figures are
-// medians; x-… are median ratios to the first kind in the same round.
+// BenchmarkServerKeys measures primary keys in a PostgreSQL of this machine,
+// named by PGHOST and its like. In every round each kind fills a table in turn.
+// Figures are medians; x-… are median ratios to the first kind of the round.
 func BenchmarkServerKeys(b *testing.B) {
 	if os.Getenv("PGHOST") == "" {
 		b.Skip("needs a PostgreSQL: pg_virtualenv go test . -run '^$' -bench ServerKeys -timeout 2h")
@@ -42,35 +38,35 @@ func BenchmarkServerKeys(b *testing.B) {
 	db := must(pgx.Connect(b.Context(), ""))
 	defer db.Close(context.WithoutCancel(b.Context()))
 	kinds := []keyKind{
-		{"bigint", "bigint", "default", 0},
-		{"bigint-even", "bigint", "default", 4},
-		{"bigint-spread", "bigint", "lable,mode=spread", 0},
-		{"uuidv7", "uuid", "uuidv7", 0},
-		{"uuidv4", "uuid", "", 0},
+		{"bigint", "bigint", "default", 0, true},
+		{"bigint-even", "bigint", "default", 4, true},
+		{"bigint-spread", "bigint", "lable,mode=spread", 0, false},
+		{"uuidv7", "uuid", "uuidv7", 0, true},
+		{"uuidv4", "uuid", "", 0, false},
 	}
-	figures := make([]map[string][]float64, len(kinds))
+	figures := make(map[string]map[string][]float64)
 	for range *keyRounds {
 		var reference map[string]float64
 		for i, kind := range kinds {
-			if figures[i] == nil {
-				figures[i] = make(map[string][]float64)
-			}
 			got := kind.measure(b, db)
+			fmt.Fprintln(os.Stderr, kind.name, got) // a round takes minutes
 			if i == 0 {
 				reference = got
 			}
+			if figures[kind.name] == nil {
+				figures[kind.name] = make(map[string][]float64)
+			}
+			all := figures[kind.name]
 			for name, value := range got {
-				figures[i][name] = append(figures[i][name], value)
-				if i > 0 && name != fullest {
-					what, _, _ := strings.Cut(name, "-")
-					figures[i]["x-"+what] = append(figures[i]["x-"+what], value/reference[name])
-				}
+				what, _, _ := strings.Cut(name, "-")
+				all[name] = append(all[name], value)
+				all["x-"+what] = append(all["x-"+what], value/reference[name])
 			}
 		}
 	}
-	for i, kind := range kinds {
+	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			for name, all := range figures[i] {
+			for name, all := range figures[kind.name] {
 				b.ReportMetric(median(all), name)
 			}
 			b.ReportMetric(0, "ns/op") // leaves it out
@@ -78,105 +74,89 @@ func BenchmarkServerKeys(b *testing.B) {
 	}
 }
 
-// measure fills a table and returns seconds, MB and index pages.
+// measure fills a table with ten days of rows. It returns the processor time of
+// PostgreSQL's process, MB, and the pages of the index with the keys of an hour.
 func (k keyKind) measure(b *testing.B, db *pgx.Conn) map[string]float64 {
 	ctx := b.Context()
-	exec := func(sql string) time.Duration {
-		begin := time.Now()
-		must(db.Exec(ctx, sql))
-		return time.Since(begin)
-	}
+	exec := func(sql string) { must(db.Exec(ctx, sql)) }
 	number := func(sql string, args ...any) (x float64) {
 		if err := db.QueryRow(ctx, sql, args...).Scan(&x); err != nil {
 			b.Fatal(err)
 		}
 		return x
 	}
-	const wal = `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8`
 	exec(`DROP TABLE IF EXISTS orders`)
 	exec(`CREATE TABLE orders (id ` + k.column + ` PRIMARY KEY, customer ` + k.column + ` NOT NULL, amount bigint NOT NULL) WITH (autovacuum_enabled = off)`)
+	exec(`SET max_parallel_maintenance_workers = 0`)
 	exec(`CHECKPOINT`)
-	if err := db.DeallocateAll(ctx); err != nil { // those of another column type
+	if err := db.DeallocateAll(ctx); err != nil { // statements of another column type
 		b.Fatal(err)
 	}
+	pid := int(number(`SELECT pg_backend_pid()`))
+	const wal = `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8`
 
-	from := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	hourFrom := from.Add(keyDays / 2)
-	hourTo := hourFrom.Add(time.Hour)
-	var now time.Time
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	hourFrom := now.AddDate(0, 0, 5)
 	next := k.source(func() time.Time { return now })
-	var first, last any
+	customer := next()
 	var hour []any // the keys of an hour
-	customers := make([]any, 1000)
-	for i := range customers {
-		now = from.Add(time.Duration(i-len(customers)) * time.Millisecond)
-		customers[i] = next()
-	}
-	row := 0
-	rows := func(end int) pgx.CopyFromSource {
-		return pgx.CopyFromFunc(func() ([]any, error) {
-			if row == end {
-				return nil, nil
-			}
-			now = from.Add(time.Duration(row) * (keyDays / time.Duration(*keyRows)))
+	cpuBefore, walBefore := cpu(pid), number(wal)
+	for row := 0; row < *keyRows; {
+		batch := make([][]any, 0, 100_000)
+		for ; row < *keyRows && len(batch) < cap(batch); row++ {
+			now = now.Add(10 * 24 * time.Hour / time.Duration(*keyRows))
 			id := next()
-			if !now.Before(hourFrom) && now.Before(hourTo) {
+			batch = append(batch, []any{id, customer, int64(row)})
+			if !now.Before(hourFrom) && now.Before(hourFrom.Add(time.Hour)) {
 				hour = append(hour, id)
 			}
-			row++
-			return []any{id, customers[row%len(customers)], int64(row)}, nil
-		})
+		}
+		must(db.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "customer", "amount"}, pgx.CopyFromRows(batch)))
 	}
-	begin, walBefore := time.Now(), number(wal)
-	for row < *keyRows {
-		must(db.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "customer", "amount"}, rows(min(row+100_000, *keyRows))))
-	}
-	got := map[string]float64{"load-s": time.Since(begin).Seconds()}
+	got := map[string]float64{"load-cpu-s": (cpu(pid) - cpuBefore).Seconds()}
 	got["wal-MB"] = (number(wal) - walBefore) / 1e6
 	got["table-MB"] = number(`SELECT pg_table_size('orders') / 1e6::float8`)
 	got["index-MB"] = number(`SELECT pg_indexes_size('orders') / 1e6::float8`)
 	exec(`VACUUM ANALYZE orders`)
-	got["build-s"] = exec(`REINDEX INDEX orders_pkey`).Seconds()
+	cpuBefore = cpu(pid)
+	exec(`REINDEX INDEX orders_pkey`)
+	got["build-cpu-s"] = (cpu(pid) - cpuBefore).Seconds()
 
 	// After REINDEX, no page of the index is in PostgreSQL's cache.
-	var plan []struct {
-		Plan map[string]any
-	}
+	var plan []struct{ Plan map[string]any }
 	explain := `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT count(*) FROM orders WHERE id = ANY($1::` + k.column + `[])`
 	if err := db.QueryRow(ctx, explain, hour).Scan(&plan); err != nil {
 		b.Fatal(err)
 	}
-	got["touched-pages"] = plan[0].Plan["Shared Read Blocks"].(float64)
-	if k.layout != "" && k.name != "bigint-spread" {
-		first, last = hour[0], hour[len(hour)-1]
-		var times []float64
-		for range 9 {
-			begin := time.Now()
-			if n := number(`SELECT count(amount) FROM orders WHERE id BETWEEN $1 AND $2`, first, last); int(n) != len(hour) {
+	got["pages-of-hour"] = plan[0].Plan["Shared Read Blocks"].(float64)
+	if k.ordered {
+		const reads = 20
+		cpuBefore = cpu(pid)
+		for range reads {
+			n := number(`SELECT count(amount) FROM orders WHERE id BETWEEN $1 AND $2`, hour[0], hour[len(hour)-1])
+			if int(n) != len(hour) {
 				b.Fatalf("%s: %v rows in an hour, want %d", k.name, n, len(hour))
 			}
-			times = append(times, time.Since(begin).Seconds()*1000)
 		}
-		got["range-ms"] = median(times)
+		got["range-cpu-ms"] = (cpu(pid) - cpuBefore).Seconds() * 1000 / reads
 	}
 	if k.column == "bigint" {
-		got[fullest] = number(`SELECT max(n) / $1::float8 FROM (SELECT count(*) AS n FROM orders GROUP BY id % 16) AS shards`, *keyRows)
+		got["fullest-of-16-shards"] = number(`SELECT max(n) / $1::float8 FROM (SELECT count(*) AS n FROM orders GROUP BY id % 16) AS shards`, *keyRows)
 	}
 	return got
 }
 
 // source returns a function that makes keys as pgx takes them.
 func (k keyKind) source(now func() time.Time) func() any {
-	o := &firn.Options{Now: now, EvenLowBits: k.evenBits}
-	grant := firn.Grant{Node: 1, From: time.Unix(1, 0)}
-	switch {
-	case k.layout == "":
+	if k.layout == "" {
 		return func() any { return [16]byte(uuid.New()) }
-	case k.column == "uuid":
-		g := must(firn.NewGenerator128(firn.MustParseLayout(k.layout), grant, o))
-		return func() any { return [16]byte(must(g.TryNext())) }
-	default:
-		g := must(firn.NewGenerator(firn.MustParseLayout(k.layout), grant, o))
-		return func() any { return int64(must(g.TryNext())) }
 	}
+	layout, grant := firn.MustParseLayout(k.layout), firn.Grant{Node: 1, From: time.Unix(1, 0)}
+	o := &firn.Options{Now: now, EvenLowBits: k.evenBits}
+	if k.column == "uuid" {
+		g := must(firn.NewGenerator128(layout, grant, o))
+		return func() any { return [16]byte(must(g.TryNext())) }
+	}
+	g := must(firn.NewGenerator(layout, grant, o))
+	return func() any { return int64(must(g.TryNext())) }
 }

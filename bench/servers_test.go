@@ -82,8 +82,10 @@ func (p *process) end() {
 }
 
 // cpu returns the processor time of all its threads so far.
-func (p *process) cpu() (sum time.Duration) {
-	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.Process.Pid))
+func (p *process) cpu() time.Duration { return cpu(p.Process.Pid) }
+
+func cpu(pid int) (sum time.Duration) {
+	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, path := range all {
 		text, _ := os.ReadFile(path) // none if the thread has ended
 		first, _, _ := strings.Cut(string(text), " ")
