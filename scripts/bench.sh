@@ -76,5 +76,5 @@ cargo build -q --release --manifest-path bench/ferroid/Cargo.toml --target-dir b
 export FIRN_BENCH_LETTUCE FIRN_BENCH_PEERS FIRN_BENCH_FERROID
 # One operation of the first takes seconds.
 cd bench
-go test -run '^$' -bench '^BenchmarkServer(RESP|Start|Idle|Join|Lettuce)$' -benchtime 5x -timeout 30m "$@" .
-exec go test -run '^$' -bench '^BenchmarkServer(Packed|Client|Hazelcast|CAS)$' -timeout 30m "$@" .
+go test -run '^$' -bench '^BenchmarkServer(RESP|HTTP|Tail.*|Start|Idle|Join|Lettuce|Java|Rust)$' -benchtime 3x -timeout 30m "$@" .
+exec go test -run '^$' -bench '^BenchmarkServer(Packed|Client|CAS)$' -timeout 30m "$@" .
