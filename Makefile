@@ -50,7 +50,7 @@ fuzz: ## run every fuzz target of all modules for FUZZTIME each
 	@sh scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## measure the library, the server and their peers, for benchstat: less than 20 minutes
+bench: ## measure the library, the server and their peers, for benchstat: about ten minutes
 	@sh scripts/bench.sh all $(ARGS)
 
 .PHONY: bench-core

@@ -39,6 +39,9 @@ import (
 // not the limit of the format.
 const serverLayout = "bits=time:41.node:2.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z"
 
+// rounds is the minimum number of measurements of a second or more.
+const rounds = 3
+
 // A process is a server that ends with its benchmark.
 type process struct {
 	*exec.Cmd
@@ -151,7 +154,7 @@ func BenchmarkServerRESP(b *testing.B) {
 				return must(strconv.ParseFloat(rows[1][1], 64)), float64(p.cpu()-before) / float64(requests)
 			}
 			var rates, cpus, x, xCPU []float64
-			for range b.N {
+			for range max(b.N, rounds) {
 				theirRate, theirCPU := once(theirs)
 				rate, cpu := once(ours)
 				rates, cpus = append(rates, rate), append(cpus, cpu)
@@ -314,7 +317,7 @@ func BenchmarkServerRust(b *testing.B) {
 // with two, and how far it is ahead of the clock after a second flat out.
 func beside(b *testing.B, reference string, command ...string) {
 	var one, two, ahead []float64
-	for range b.N {
+	for range max(b.N, rounds) {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Stderr = io.Discard
 		out, err := cmd.Output()
@@ -349,7 +352,7 @@ func BenchmarkServerHTTP(b *testing.B) {
 	b.Setenv("FIRN_BENCH_BARE", address)
 	bare := start(b, address, os.Args[0])
 	var rates, ratios []float64
-	for range b.N {
+	for range max(b.N, rounds) {
 		rate := capacity(connect(b, ours.address, postNext))
 		rates, ratios = append(rates, rate), append(ratios, rate/capacity(connect(b, bare.address, postNext)))
 	}
@@ -448,13 +451,13 @@ func etcd(b *testing.B) func(prefix string) grant.Store {
 }
 
 // BenchmarkServerJoin measures how long it takes until 1,000 nodes that start
-// at once over 20 connections to etcd have an ID each.
+// at once over 20 connections to etcd have an ID each, and their processor time.
 func BenchmarkServerJoin(b *testing.B) {
 	const nodes, connections = 1000, 20
 	open := etcd(b)
 	layout := firn.MustParseLayout("bits=time:41.node:13.seq:9,unit=1ms,epoch=2026-01-01T00:00:00Z")
-	var seconds []float64
-	for round := range b.N {
+	var seconds, cpus []float64
+	for round := range max(b.N, rounds) {
 		var stores [connections]grant.Store
 		for i := range stores {
 			stores[i] = open(fmt.Sprintf("join-%d-%d", b.N, round))
@@ -463,7 +466,7 @@ func BenchmarkServerJoin(b *testing.B) {
 		var opened [nodes]*sequencer.Sequencer
 		var numbers sync.Map
 		var all sync.WaitGroup
-		begin := time.Now()
+		begin, before := time.Now(), processorTime()
 		for i := range nodes {
 			all.Go(func() {
 				err := sequencer.ErrUnavailable
@@ -481,7 +484,7 @@ func BenchmarkServerJoin(b *testing.B) {
 			})
 		}
 		all.Wait()
-		seconds = append(seconds, time.Since(begin).Seconds())
+		seconds, cpus = append(seconds, time.Since(begin).Seconds()), append(cpus, (processorTime()-before).Seconds())
 		for _, q := range opened {
 			if q != nil {
 				all.Go(func() { _ = q.Close(context.WithoutCancel(background)) })
@@ -491,6 +494,7 @@ func BenchmarkServerJoin(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(seconds), "s/join")
+	b.ReportMetric(median(cpus), "cpu-s/join")
 }
 
 // BenchmarkServerCAS measures a compare-and-swap of about the length of a

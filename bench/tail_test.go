@@ -180,7 +180,7 @@ func BenchmarkServerTail(b *testing.B) {
 				r := rate * float64(part) / 100
 				var all, redis []time.Duration
 				var ratios []float64
-				for range b.N {
+				for range max(b.N, rounds) {
 					took := openLoop(ask[0], r, int(r))
 					all = append(all, took...)
 					if ask[1] != nil {

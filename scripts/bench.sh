@@ -3,7 +3,7 @@
 # peers, and prints a format that benchstat compares.
 #
 #	scripts/bench.sh core [FLAGS…]    only the library: about a minute
-#	scripts/bench.sh all [FLAGS…]     servers and stores too: less than 20 minutes
+#	scripts/bench.sh all [FLAGS…]     servers and stores too: about ten minutes
 #	scripts/bench.sh check            gofmt, vet, staticcheck and the tests of bench/ itself
 #
 # FLAGS are those of go test, such as -count 6 or -bench ServerRESP.
@@ -74,7 +74,5 @@ find sdk/java/src/main/java -name '*.java' -exec javac -nowarn -d build/Peers {}
 FIRN_BENCH_FERROID=$PWD/build/ferroid/release/ferroid-peer
 cargo build -q --release --manifest-path bench/ferroid/Cargo.toml --target-dir build/ferroid >&2 || FIRN_BENCH_FERROID=
 export FIRN_BENCH_LETTUCE FIRN_BENCH_PEERS FIRN_BENCH_FERROID
-# One operation of the first takes seconds.
 cd bench
-go test -run '^$' -bench '^BenchmarkServer(RESP|HTTP|Tail.*|Start|Idle|Join|Lettuce|Java|Rust)$' -benchtime 3x -timeout 30m "$@" .
-exec go test -run '^$' -bench '^BenchmarkServer(Packed|Client|CAS)$' -timeout 30m "$@" .
+exec go test -run '^$' -bench '^BenchmarkServer' -timeout 30m "$@" .
