@@ -351,14 +351,23 @@ func BenchmarkServerHTTP(b *testing.B) {
 	ours, address := serveWide(b), freeAddress()
 	b.Setenv("FIRN_BENCH_BARE", address)
 	bare := start(b, address, os.Args[0])
-	var rates, ratios []float64
+	once := func(p *process) (rate, cpu float64) {
+		before, begin := p.cpu(), time.Now()
+		rate = capacity(connect(b, p.address, postNext))
+		return rate, float64(p.cpu()-before) / (rate * time.Since(begin).Seconds())
+	}
+	var rates, cpus, x, xCPU []float64
 	for range max(b.N, rounds) {
-		rate := capacity(connect(b, ours.address, postNext))
-		rates, ratios = append(rates, rate), append(ratios, rate/capacity(connect(b, bare.address, postNext)))
+		theirRate, theirCPU := once(bare)
+		rate, cpu := once(ours)
+		rates, cpus = append(rates, rate), append(cpus, cpu)
+		x, xCPU = append(x, rate/theirRate), append(xCPU, cpu/theirCPU)
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(rates), "req/s")
-	b.ReportMetric(median(ratios), "x-bare")
+	b.ReportMetric(median(cpus), "cpu-ns/req")
+	b.ReportMetric(median(x), "x-bare")
+	b.ReportMetric(median(xCPU), "x-bare-cpu")
 }
 
 // BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks

@@ -87,7 +87,7 @@ var imports = []importLine{
 	{pattern: "server/internal/protocol/rpcapi/firnv1"},
 	{
 		pattern: "server/internal/console",
-		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	{

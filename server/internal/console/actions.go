@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -203,9 +204,9 @@ func (k *Console) act(v *visit) {
 
 // A createPage is the form for a new sequencer.
 type createPage struct {
-	Name, Layout, Prefix, MaxAhead, Window string
-	Presets                                []firn.PresetInfo
-	Fault                                  string
+	Name, Layout, Prefix, LowBits, MaxAhead, Window string
+	Presets                                         []firn.PresetInfo
+	Fault                                           string
 }
 
 func (k *Console) newSequencer(v *visit) {
@@ -233,7 +234,7 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
-	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), MaxAhead: form("max-ahead"), Window: form("window")}
+	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: form("max-ahead"), Window: form("window")}
 	again := func(status int, fault string) {
 		p.Fault = fault
 		k.showCreate(v, status, p)
@@ -293,8 +294,14 @@ func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 	if err != nil {
 		return grant.Config{}, err
 	}
+	low := 0
+	if p.LowBits != "" {
+		if low, err = config.ParseLowBits(p.LowBits); err != nil {
+			return grant.Config{}, err
+		}
+	}
 	c, err := a.Configure(layout, ahead, window)
-	c.Prefix = p.Prefix
+	c.Prefix, c.LowBits = p.Prefix, low
 	return c, cmp.Or(err, c.Check())
 }
 
