@@ -21,5 +21,16 @@ check eslint npx --no-install eslint .
 FIRN_ROOT=$root node --test --test-reporter=tap test/*.test.mjs >test.tap 2>&1 || sed -n '/^ *not ok/,/^ *\.\.\./p' test.tap
 passed=$((passed + $(sed -n 's/^# pass //p' test.tap | tail -1)))
 failed=$((failed + $(sed -n 's/^# \(fail\|cancelled\) //p' test.tap | awk '{ n += $1 } END { print n + 0 }')))
+# Prisma and TypeORM, 400 MB. Without a schema engine, Prisma only generates its client.
+orm() {
+	rm -rf ../typescript-orm
+	cp -R "$root/examples/typescript-orm" .. && cd ../typescript-orm &&
+		npm install --no-audit --no-fund --no-package-lock --no-save --loglevel=error "$root/build/typescript" >&2 &&
+		PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npm test >test.log 2>&1 || {
+		tail -50 test.log
+		return 1
+	}
+}
+if [ -n "${FIRN_ALL-}" ]; then check "Prisma and TypeORM" orm; else echo "left out: Prisma and TypeORM"; fi
 echo "$passed passed, $failed failed"
 test $failed -eq 0

@@ -58,7 +58,8 @@ test("the service works and has a test without a server", { skip }, async (t) =>
 });
 
 test("the code of the pages is that of the examples", { skip }, () => {
-  const all = readdirSync(`${root}/examples/typescript`).map((name) => readFileSync(`${root}/examples/typescript/${name}`, "utf8"));
+  const all = ["typescript", "typescript-orm"].flatMap((dir) =>
+    readdirSync(`${root}/examples/${dir}`).map((name) => readFileSync(`${root}/examples/${dir}/${name}`, "utf8")));
   const pages = ["typescript.md", "orm.md"].map((name) => readFileSync(`${root}/docs/${name}`, "utf8")).join("");
   const blocks = [...pages.matchAll(/^```(?:js|ts)\n(.*?)^```$/gms)].map((m) => m[1] ?? "");
   assert.ok(blocks.length > 3);
