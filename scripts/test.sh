@@ -259,7 +259,7 @@ awk '$1 == "slow" { printf "slow: %s %d s\n", $2, $3 }' $facts
 grep '^skipped ' $facts | grep -v 'make test-all' || true
 if [ -z "$FIRN_ALL" ]; then
 	echo 'left out, make test-all has it: staticcheck, other systems, modules without go.work, the generated code, tools, bench,' \
-		'known vulnerabilities, releases and deploy/, most runs of the model and the simulator, building etcd and kube-apiserver, and' \
+		'known vulnerabilities, releases and deploy/, most runs of the model and the simulator, building etcd and kube-apiserver, Prisma and TypeORM, and' \
 		"$(grep -c '^skipped .*make test-all' $facts) tests"
 fi
 awk '

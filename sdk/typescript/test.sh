@@ -31,6 +31,6 @@ orm() {
 		return 1
 	}
 }
-if [ -n "${FIRN_ALL-}" ]; then check "Prisma and TypeORM" orm; else echo "left out: Prisma and TypeORM"; fi
+test -z "${FIRN_ALL-}" || check "Prisma and TypeORM" orm
 echo "$passed passed, $failed failed"
 test $failed -eq 0
