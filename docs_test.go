@@ -31,7 +31,7 @@ func TestPageCode(t *testing.T) {
 		}
 	}
 	if found < 4 {
-		t.Errorf("%d blocks of Go code, want those of the README, databases.md and generator.md", found)
+		t.Errorf("%d blocks of Go code, want those of the README and generator.md", found)
 	}
 }
 

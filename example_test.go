@@ -15,17 +15,14 @@ import (
 // atNoon is a fixed clock, so that the output of examples is always the same.
 func atNoon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// Code of the pages generator.md and databases.md.
+// Code of the page generator.md.
 var _ = func(ctx context.Context) error {
-	type Order struct {
-		ID firn.ID `gorm:"primaryKey;autoIncrement:false"`
-	}
 	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(7), nil)
 	if err != nil {
 		return err
 	}
 	id, err := g.Next(ctx)
-	_ = Order{id}
+	_ = id
 	return err
 }
 

@@ -130,7 +130,7 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 // bigint can hold it; layouts whose top bit is zero never make one.
 //
 // For a text column, pass id.String(): pgx rejects an integer there. A primary
-// key in GORM needs the tag autoIncrement:false. See docs/databases.md.
+// key in GORM needs the tag autoIncrement:false. See docs/orm.md.
 func (id ID) Value() (driver.Value, error) {
 	switch {
 	case id == 0:

@@ -3,7 +3,7 @@
 // that customers see, which tells neither when nor how many orders were made.
 //
 //	umask 077; openssl rand -hex 32 > veil.keys
-//	go run . -database postgres://localhost/shop
+//	GOWORK=off go run . -database postgres://localhost/shop
 //	curl -s -d item=tea localhost:8080/orders   # {"url":"/orders/v1_…"}
 //	curl -s localhost:8080/orders/v1_…
 //	curl -s localhost:8081/orders/order_…       # for the staff

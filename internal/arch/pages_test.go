@@ -24,7 +24,9 @@ func TestLLMs(t *testing.T) {
 	}
 	_, pages, _ := strings.Cut(string(index), "\n\n")
 	want := "# Firn\n\n> Unique, time-ordered 64- and 128-bit IDs for distributed systems: a Go library, the server firn,\n" +
-		"> and packages for Python, TypeScript and Java. Begin with [docs/assistants.md](docs/assistants.md).\n\n" +
+		"> and packages for Python, TypeScript and Java. Begin with [docs/assistants.md](docs/assistants.md).\n" +
+		"> Store the number in a bigint; show typed text (order_…) internally and veiled text in public\n" +
+		"> ([docs/forms.md](docs/forms.md)). Use layout uuidv7 where UUIDs are required.\n\n" +
 		indexLink.ReplaceAllStringFunc(pages, func(link string) string {
 			return "](" + path.Join("docs", strings.TrimPrefix(link, "]("))
 		})

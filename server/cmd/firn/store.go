@@ -165,8 +165,10 @@ func storeError(err error) error {
 		return err
 	case errors.Is(err, grant.ErrNotFound):
 		return no("run firn sequencer list for all sequencers, or create it with firn sequencer create")
-	case errors.As(err, &mismatch) && mismatch.Field == "nodes":
-		return no(fmt.Sprintf("use those that it has (firn sequencer show %s), or change them with firn sequencer nodes", mismatch.Sequencer))
+	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
+		return no(fmt.Sprintf("change it with firn sequencer %s %s %s", mismatch.Field, mismatch.Sequencer, mismatch.Want))
+	case errors.As(err, &mismatch) && mismatch.Field == "prefix" && mismatch.Have == "none":
+		return no(fmt.Sprintf("destroy sequencer %s and create it again with --prefix %s: its IDs continue", mismatch.Sequencer, mismatch.Want))
 	case errors.As(err, &mismatch):
 		return no(fmt.Sprintf("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer))
 	case errors.Is(err, grant.ErrDestroyed):

@@ -5,7 +5,7 @@
 //
 // Two programs never hold one node ID at overlapping times, each by the wall
 // clock of its machine, as long as Run gets to run at least once in each margin
-// and the processes of the program stay in its process group. docs/node-run.md
+// and the processes of the program stay in its process group. docs/worker-ids.md
 // explains why.
 package noderun
 

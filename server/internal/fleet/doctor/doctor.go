@@ -328,7 +328,7 @@ func (r *report) members(ctx context.Context) {
 		}
 	}
 	if len(all) == 0 {
-		r.add("members", OK, "", "no server uses the store now")
+		r.add("members", OK, "", "no server is using the store")
 		return
 	}
 	var texts []string
