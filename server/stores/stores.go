@@ -122,6 +122,9 @@ type parsed struct {
 // the password, and which supports only one host.
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
+	if scheme == "redis" || scheme == "rediss" {
+		return nil, wrong("docs/redis.md says what to do instead", "%q: Redis cannot be a store, because it may lose writes that it has confirmed", Redact(text))
+	}
 	if !ok || !slices.Contains(schemes(), scheme) {
 		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: unknown kind of store", Redact(text))
 	}

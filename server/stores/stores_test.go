@@ -493,7 +493,7 @@ func TestURLs(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nonexistent")
 	t.Setenv("HOME", "/nonexistent")
 	for _, test := range []struct{ url, words string }{
-		{"redis://h", "unknown kind of store"},
+		{"redis://h", "Redis cannot be a store"},
 		{"etcd:h", "unknown kind of store"},
 		{"etcd://", "a host is missing"},
 		{"etcd://a,,b", "a host is missing"},

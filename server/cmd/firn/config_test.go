@@ -190,7 +190,7 @@ func TestConfigFaults(t *testing.T) {
 		{"sequencers:\n  bad name:\n    layout: nope\n    window: 1ms\n    nodes: 9..1", []string{
 			`2: sequencers: "bad name" is neither a sequencer name`, `3: sequencers: "bad name": layout: `, `4: sequencers: "bad name": the window is 1ms`, `5: sequencers: "bad name": nodes: "9..1" is not LO..HI`,
 		}},
-		{`store: "redis://x"`, []string{`1: store: "redis://x": unknown kind of store`}},
+		{`store: "redis://x"`, []string{`1: store: "redis://x": Redis cannot be a store`}},
 		{`store: "postgres://u:hunter2@h/d?table=a-b"`, []string{"1: store: "}},
 		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": unknown parameter "y"`}},
 		{`advertise: "not an address"`, []string{`1: advertise is "not an address": it must be HOST:PORT`}},

@@ -300,7 +300,7 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--nodes", "6..5"}, exitMisuse, []string{"6 is above 5"}},
 		{[]string{"--nodes", "1000..1024"}, exitMisuse, []string{"nodes 0 to 1023"}},
 		{[]string{"--nodes", "1..2", "--node", "1"}, exitMisuse, []string{"either --node or --nodes"}},
-		{[]string{"--store", "redis://localhost"}, exitMisuse, []string{"unknown kind of store", "dir:PATH"}},
+		{[]string{"--store", "consul://localhost"}, exitMisuse, []string{"unknown kind of store", "dir:PATH"}},
 		{[]string{"--store", "dir:"}, exitMisuse, []string{"the path is missing"}},
 		{[]string{"--store", "dir:/x?y=1"}, exitMisuse, []string{"unknown parameter"}},
 		{[]string{"--store", "dir:/no/such/place"}, exitFailed, []string{"/no/such/place", "create=true"}},
