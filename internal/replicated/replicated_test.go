@@ -106,28 +106,3 @@ func TestStoreLoses(t *testing.T) {
 		}
 	}
 }
-
-// TestStoreWaits: a wait ends with true when the standby is back.
-func TestStoreWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := new(Store)
-		r.StopStandby()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if ok, err := r.CAS(t.Context(), "a", nil, []byte("a")); !ok || err != nil {
-				t.Errorf("CAS = %v, %v, want it applied", ok, err)
-			}
-		}()
-		synctest.Wait()
-		if value, err := r.Get(t.Context(), "a"); string(value) != "a" || err != nil {
-			t.Errorf("Get during the wait = %q, %v, want a", value, err)
-		}
-		r.StartStandby()
-		<-done
-		r.Failover()
-		if value, err := r.Get(t.Context(), "a"); string(value) != "a" || err != nil {
-			t.Errorf("Get after the failover = %q, %v, want a", value, err)
-		}
-	})
-}

@@ -283,32 +283,6 @@ func BenchmarkStore(b *testing.B) {
 					return err
 				})
 			})
-			many, ok := grant.As[grant.MultiGetter](s)
-			for _, keys := range []int{8, 128} {
-				b.Run(fmt.Sprintf("read %d", keys), func(b *testing.B) {
-					each(b, func(_, i int) error {
-						var all []string
-						for k := range keys {
-							all = append(all, key((i*7+k*13)%records))
-						}
-						if ok {
-							_, err := many.GetMany(b.Context(), all)
-							return err
-						}
-						for _, key := range all {
-							if _, err := s.Get(b.Context(), key); err != nil {
-								return err
-							}
-						}
-						return nil
-					})
-				})
-			}
-			b.Run("list 1024", func(b *testing.B) {
-				each(b, func(int, int) error {
-					return s.List(b.Context(), "v1/orders/n/", func(string, []byte) bool { return true })
-				})
-			})
 		})
 	}
 }
