@@ -237,6 +237,9 @@ func (c *adoptCmd) plan(r adopt.Report) (nodes *grant.Range, floor time.Time, er
 // time means no floor. It is the floor of a fence, which would take node IDs from
 // members.
 func createAbove(ctx context.Context, s grant.Store, name string, c grant.Config, floor, now time.Time) (grant.Info, error) {
+	if floor.Year() >= 2100 { // a fence refuses times soon after, when the sequencer exists already
+		return grant.Info{}, misuse("", "no ID can be made above %s: the time must be before 2100", stamp(floor))
+	}
 	info, err := grant.Create(ctx, s, name, c, now)
 	if err != nil || !info.Floor.Before(floor) {
 		return info, err

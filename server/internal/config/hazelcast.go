@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -99,7 +100,9 @@ func readXML(data []byte) (h hazelcast, err error) {
 		} `xml:"import"`
 		Security *struct{} `xml:"security"`
 	}
-	if err := xml.Unmarshal(data, &root); err != nil {
+	d := xml.NewDecoder(bytes.NewReader(data))
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it must be UTF-8, whatever it declares
+	if err := d.Decode(&root); err != nil {
 		return h, err
 	}
 	switch root.XMLName.Local {

@@ -113,7 +113,7 @@ func TestImportFaults(t *testing.T) {
 func TestImportForms(t *testing.T) {
 	xml := `<?xml version="1.0" encoding="UTF-8"?><hazelcast><!-- café --><flake-id-generator name="a"><bits-node-id>10</bits-node-id></flake-id-generator></hazelcast>`
 	for name, text := range map[string]string{
-		"utf-8": xml, "mark": "\xef\xbb\xbf" + xml,
+		"utf-8": xml, "mark": "\xef\xbb\xbf" + xml, "latin": strings.Replace(xml, "UTF-8", "ISO-8859-1", 1),
 		"prefix": `<hz:hazelcast xmlns:hz="x"><hz:flake-id-generator name="a"><hz:bits-node-id> 10 </hz:bits-node-id></hz:flake-id-generator></hz:hazelcast>`,
 		"yaml":   "hazelcast: {flake-id-generator: {a: {bits-node-id: 10}}}",
 		"alias":  "base: &base {bits-node-id: 10}\nhazelcast: {flake-id-generator: {a: *base}}",

@@ -5,6 +5,7 @@ package adopt
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -76,7 +77,11 @@ func (r *Reader) judge() error {
 	}
 	r.checker = check.New(check.Options{Layout: r.o.Layout, From: r.o.From, Bits: r.o.Layout.Bits(), Memory: r.o.Memory})
 	for _, text := range r.first {
-		if err := r.add(text); err != nil {
+		err := r.add(text)
+		if errors.As(err, new(*check.IDError)) {
+			return fmt.Errorf("%w: most have that of %v, but %v", ErrUnknown, r.o.Layout, err)
+		}
+		if err != nil {
 			return err
 		}
 	}

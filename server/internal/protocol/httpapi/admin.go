@@ -134,11 +134,11 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	case len(text) > h.limits.Body:
 		return problemf(service.BadBody, "the body is larger than %d bytes", h.limits.Body)
 	}
-	var body createBody
+	body := new(createBody)
 	if len(text) > 0 {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
-		if d.Decode(&body) != nil || d.More() {
+		if d.Decode(&body) != nil || body == nil || d.Decode(new(any)) != io.EOF {
 			return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 		}
 	}

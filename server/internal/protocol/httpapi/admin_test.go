@@ -53,6 +53,8 @@ func TestAdmin(t *testing.T) {
 		{`{"window":"1s","max_ahead":"1m"}`, "window"},
 		{`{"window":5}`, "must be a JSON object"},
 		{`{}{}`, "must be a JSON object"},
+		{`{}}`, "must be a JSON object"},
+		{`null`, "must be a JSON object"},
 		{`[]`, "must be a JSON object"},
 		{`x`, "must be a JSON object"},
 		{`{"layout":"default"`, "must be a JSON object"},

@@ -57,6 +57,7 @@ func TestCommands(t *testing.T) {
 		{"NEXT orders FORMAT uuid", "-ERR format uuid", ""},
 		{"NEXT orders FORMAT nonsense", "-ERR parse format", ""},
 		{"NEXT a/b", `-ERR bad-name: invalid sequencer name "a/b": '/' at offset 1 is not allowed: a name has 1 to 128 characters`, ""},
+		{"NEXT  1", "-ERR bad-name: empty sequencer name", ""},
 		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: use NEXTB name count", ""},
 		{"NEXTB orders x", `-ERR bad-parameter: count is "x": it must be a number from 1 to 100000`, ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: use INCR name", ""},

@@ -72,8 +72,8 @@ func cmd(words ...string) string {
 	return string(b)
 }
 
-// line encodes a command of words without spaces.
-func line(text string) string { return cmd(strings.Fields(text)...) }
+// line encodes a command of words between single spaces.
+func line(text string) string { return cmd(strings.Split(text, " ")...) }
 
 // A value is a strictly parsed answer. Errors, simple strings, numbers and so
 // on are strings with their type in front; bulk strings have '$'.

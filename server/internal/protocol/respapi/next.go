@@ -160,7 +160,7 @@ func parseCount(arg []byte, most int) (int, error) {
 // sequencerName returns a valid name as a string. Commands for one name, one after
 // another, share it.
 func (c *conn) sequencerName(name []byte) (string, error) {
-	if string(name) != c.lastName {
+	if string(name) != c.lastName || len(name) == 0 {
 		text := string(name)
 		if err := service.CheckName(text); err != nil {
 			return "", err

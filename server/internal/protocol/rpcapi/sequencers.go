@@ -48,7 +48,7 @@ func (s *Server) failedOn(ctx context.Context, method, name string, err error) e
 	case errors.Is(err, grant.ErrNotFound):
 		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
 	case errors.Is(err, grant.ErrMismatch):
-		return fail(service.Different, err.Error(), 0)
+		return fail(service.Different, service.Detail(err), 0)
 	}
 	return s.failed(ctx, method, err)
 }
@@ -67,7 +67,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 			return true
 		}
 		if err != nil {
-			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: err.Error()})
+			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: service.Detail(err)})
 		} else {
 			r.Sequencers = append(r.Sequencers, toProto(info))
 		}
@@ -113,7 +113,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	layout := firn.Default()
 	if q.GetLayout() != "" {
 		if layout, err = firn.ParseLayout(q.GetLayout()); err != nil {
-			return nil, invalid("layout", err.Error())
+			return nil, invalid("layout", service.Detail(err))
 		}
 	}
 	if layout.ReadOnly() {
@@ -132,15 +132,15 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	}
 	c, err := a.Configure(layout, ahead, window)
 	if err != nil {
-		return nil, invalid("window", err.Error())
+		return nil, invalid("window", service.Detail(err))
 	}
 	c.Prefix = q.GetPrefix()
 	if err := c.Check(); err != nil {
-		return nil, invalid("prefix", err.Error())
+		return nil, invalid("prefix", service.Detail(err))
 	}
 	c.LowBits = int(q.GetEvenLowBits())
 	if err := c.Check(); err != nil {
-		return nil, invalid("even_low_bits", err.Error())
+		return nil, invalid("even_low_bits", service.Detail(err))
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()

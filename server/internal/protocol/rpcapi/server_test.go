@@ -284,6 +284,9 @@ func TestSequencers(t *testing.T) {
 	} {
 		_, err := q.Create(ctx, r)
 		wantField(t, what, err, "bad-parameter")
+		if text := status.Convert(err).Message(); strings.HasPrefix(text, "grant: ") || strings.HasPrefix(text, "firn: ") {
+			t.Errorf("%s: %q begins with the name of a package", what, text)
+		}
 	}
 	if r, err := q.Create(ctx, &firnv1.CreateRequest{Name: "even", Prefix: "even", EvenLowBits: 4}); err != nil || r.Sequencer.EvenLowBits != 4 || r.Sequencer.Prefix != "even" {
 		t.Error(r, err)
