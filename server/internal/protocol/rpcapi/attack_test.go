@@ -459,14 +459,17 @@ func TestManyCalls(t *testing.T) {
 	l := listening(t, Config{Backend: s, Limit: time.Hour, Limits: service.Limits{Read: time.Hour}})
 	before := heap()
 	var all []*raw
-	for range conns {
+	dial := func(calls int) {
 		r := dialRaw(t, l)
 		all = append(all, r)
-		for range maxStreams {
+		for range calls {
 			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}); err != nil {
 				t.Fatal(err)
 			}
 		}
+	}
+	for range conns {
+		dial(maxStreams)
 	}
 	conn := dialTo(t, l.Addr().String())
 	ids := firnv1.NewIDsClient(conn)
@@ -479,8 +482,9 @@ func TestManyCalls(t *testing.T) {
 			}
 		}()
 	}
-	// Another one fails while all the others are open.
-	for refused := codes.OK; refused != codes.Unavailable; {
+	// Another one fails while all the others are open. Calls that were refused
+	// counted until they ended, so fewer than the maximum may be left at first.
+	for refused := codes.OK; refused != codes.Unavailable; dial(maxStreams) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := ids.Next(ctx, &firnv1.NextRequest{})
 		refused = status.Code(err)
