@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +24,10 @@ func TestMain(m *testing.M) {
 		os.Args = append([]string{"firn"}, strings.Fields(args)...)
 		main()
 	}
+	// The runtime's goroutine for signals must not begin in a synctest bubble.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
 	testscript.Main(m, map[string]func(){"firn": func() {
 		// The tests may themselves run in a container.
 		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv), clockAhead(os.Getenv(clockEnv))))
