@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/client"
-	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/load"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -20,10 +15,7 @@ import (
 type benchCmd struct {
 	servers     []string
 	sequencer   string
-	token       string
-	tokenFile   string
-	ca          string
-	cert, key   string
+	remote      remoteFlags
 	connections uint64
 	count       uint64
 	duration    time.Duration
@@ -50,11 +42,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
-	f.StringVar(&b.token, "token", "", "`TOKEN` that may take its IDs")
-	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
-	f.StringVar(&b.ca, "ca", "", "PEM `FILE` with the authority of the servers' certificates (default the system's)")
-	f.StringVar(&b.cert, "cert", "", "PEM `FILE` with a client certificate")
-	f.StringVar(&b.key, "key", "", "PEM `FILE` with the key of --cert")
+	b.remote.vars(f)
 	numberVar(cmd, &b.connections, "connections", "", "number of clients, each with one request at a time")
 	numberVar(cmd, &b.count, "count", "", "IDs per request")
 	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
@@ -78,40 +66,12 @@ func (b *benchCmd) check() error {
 	return nil
 }
 
-// client returns the configuration of the clients, with the token and the
-// certificates in the files.
-func (b *benchCmd) client() (c client.Config, err error) {
-	switch {
-	case b.token != "" && b.tokenFile != "":
-		return c, misuse("", "either --token or --token-file, not both")
-	case (b.cert == "") != (b.key == ""):
-		return c, misuse("", "--cert and --key must be given together")
-	}
-	c = client.Config{Servers: b.servers, Token: b.token}
-	if b.tokenFile != "" {
-		f, err := auth.OpenBearer(b.tokenFile, nil)
-		if err != nil {
-			return c, failed("the file must contain one token, as printed by firn token new", "--token-file: %w", err)
-		}
-		c.Token = f.Token()
-	}
-	if b.ca != "" || b.cert != "" {
-		if c.TLS, err = tlsconf.Dialer(b.ca, b.cert, b.key); err != nil {
-			return c, failed("--ca, --cert and --key must be PEM files", "%w", err)
-		}
-	}
-	if _, err := client.New(c); err != nil {
-		return c, misuse("write --server http://HOST:PORT, https://HOST:PORT, firn://HOST:PORT or firns://HOST:PORT", "%w", err)
-	}
-	return c, nil
-}
-
 // run puts load on the servers, and shows progress every second.
 func (b *benchCmd) run(ctx context.Context, a *app) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	c, err := b.client()
+	c, err := b.remote.client(b.servers)
 	if err != nil {
 		return err
 	}
@@ -133,7 +93,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return failed(b.hint(err), "no IDs: %w", err)
+		return failed(remoteHint(err, b.sequencer), "no IDs: %w", err)
 	}
 	if err := b.report(a, l); err != nil {
 		return err
@@ -142,22 +102,6 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		return &exitError{exitNo, fmt.Errorf("%s duplicate IDs", group(l.Duplicates)), "check whether two servers use the same static node or different stores, or whether a store was copied"}
 	}
 	return nil
-}
-
-// hint says what to do if no IDs arrived.
-func (b *benchCmd) hint(err error) string {
-	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
-		return hint
-	}
-	if e, ok := errors.AsType[*client.Error](err); ok {
-		switch e.Status {
-		case http.StatusUnauthorized:
-			return "name a token that the server knows with --token-file FILE; firn token new makes one"
-		case http.StatusForbidden:
-			return "name a token that may take IDs of " + b.sequencer + " with --token-file FILE, or another sequencer with --sequencer"
-		}
-	}
-	return "check that firn serve is running there; if it uses TLS, write https:// or firns://"
 }
 
 // report prints the result.

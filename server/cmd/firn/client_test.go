@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,6 +53,41 @@ func TestClient(t *testing.T) {
 				t.Errorf("a bad name: %v", err)
 			}
 		})
+	}
+}
+
+// TestNextFromServer: firn next --server prints IDs of the server, in the
+// sequencer's own format.
+func TestNextFromServer(t *testing.T) {
+	url := startServe(t, nil, "--layout", "uuidv7").url
+	for _, row := range []struct {
+		args []string
+		code int
+		want string // in the output, or in the errors
+	}{
+		{[]string{"-n", "2"}, exitFine, `^([0-9a-f-]{36}\n){2}$`},
+		{[]string{"-n", "100001", "--format", "hex"}, exitFine, `^([0-9a-f]{32}\n)+$`},
+		{[]string{"-n", "2", "--json"}, exitFine, `^(\{"id":"[0-9a-f-]{36}"\}\n){2}$`},
+		{[]string{"-n", "3", "--format", "raw"}, exitFine, ""},
+		{[]string{"--format", "typed"}, exitFailed, "no prefix"},
+		{[]string{"--layout", "uuidv7"}, exitMisuse, "the server decides"},
+		{[]string{"--sequencer", "a b"}, exitMisuse, "a b"},
+		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "not both"},
+		{[]string{"--server", "firn://127.0.0.1:1"}, exitMisuse, "http://HOST:PORT"},
+		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "check that firn serve is running there"},
+	} {
+		a, stdout, stderr := serveApp(t)
+		code := run(t.Context(), a, append([]string{"next", "--sequencer", "orders", "--server", url}, row.args...))
+		out := stdout.String()
+		if code != exitFine {
+			out = stderr.String()
+		}
+		if code != row.code || !regexp.MustCompile(row.want).MatchString(out) {
+			t.Errorf("%v: exit %d, %.200q, want %d and %s", row.args, code, out, row.code, row.want)
+		}
+		if want, _ := strconv.Atoi(row.args[1]); code == exitFine && strings.Count(out, "\n") != want && len(out) != 16*want {
+			t.Errorf("%v: %d lines in %d bytes", row.args, strings.Count(out, "\n"), len(out))
+		}
 	}
 }
 

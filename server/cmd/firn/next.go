@@ -34,12 +34,14 @@ type nextCmd struct {
 	ownFormat  bool // no flag names another one than the layout's
 	asJSON     bool
 	veiled     string // file with keys
+	server     string
+	remote     remoteFlags
 }
 
 func newNext(a *app) *cobra.Command {
 	n := nextCmd{a: a, count: 1, layout: firn.Default()}
 	cmd := &cobra.Command{
-		Use:   "next [-n N] [--layout LAYOUT] [--store URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
+		Use:   "next [-n N] [--layout LAYOUT] [--store URL | --server URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
 		Long: `Next makes IDs and prints one per line.
 
@@ -59,10 +61,13 @@ env:NAME takes it from an environment variable, hostname from the number at the 
 host name (ids-7), and if:NAME from the MAC address of a network card.
 
 With --store, --node pins the node ID: it is acquired only while no other process holds
-it.`,
+it.
+
+With --server, the server at that URL makes the IDs, with its own settings.`,
 		Example: `  firn next
   firn next -n 5 --layout hazelcast
   firn next --sequencer orders --store dir:/srv/firn
+  firn next --sequencer orders --server https://ids:3476 --token-file orders.token
   firn next --layout flake-idgen --node datacenter=9,worker=7 --format base62
   firn next --layout uuidv7 --node env:NODE_ID --json
   firn next --layout boundary --node if:eth0`,
@@ -85,6 +90,8 @@ it.`,
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
+	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
+	n.remote.vars(cmd.Flags())
 	return cmd
 }
 
@@ -105,6 +112,10 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead need a store, but --node without --store is a static node ID")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
 		return misuse("", "--allow-local-mac needs --node if:NAME")
+	case n.server == "" && n.remote != (remoteFlags{}):
+		return misuse("add --server URL", "--token, --token-file, --ca, --cert and --key need a server")
+	case n.server != "" && (n.store != "" || n.node != "" || n.nodes != nil || !n.ownLayout || n.noCreate || n.veiled != "" || n.allow != (allowClock{})):
+		return misuse("leave them out", "with --server, the server decides on store, node ID, layout and keys: of the other flags only --sequencer, --count, --format and --json are possible")
 	}
 	if static {
 		if n.a.getenv(storeEnv) != "" {
@@ -127,6 +138,12 @@ func (n *nextCmd) run(ctx context.Context) error {
 		if err := grant.CheckName(n.name); err != nil {
 			return misuse("", "--sequencer: %w", err)
 		}
+	}
+	if n.server != "" {
+		if err := n.checkRaw(); err != nil {
+			return err
+		}
+		return n.fromServer(ctx)
 	}
 	if n.name == "" && n.ownLayout {
 		n.name = nameOf(n.layout) // existing, by whatever creator
@@ -151,13 +168,17 @@ func (n *nextCmd) record() (record, error) {
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
 		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, inspect.Plain(err))
 	}
+	return recordOf(n.format, n.asJSON), n.checkRaw()
+}
+
+func (n *nextCmd) checkRaw() error {
 	switch {
 	case n.format.Is(firn.Raw) && n.asJSON:
-		return record{}, misuse("", "--format raw writes bytes, which JSON cannot contain")
+		return misuse("", "--format raw writes bytes, which JSON cannot contain")
 	case n.format.Is(firn.Raw) && n.a.lookOf(n.a.stdout).terminal:
-		return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
+		return misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
 	}
-	return recordOf(n.format, n.asJSON), nil
+	return nil
 }
 
 // resolve returns the record, and the node IDs that may be acquired; nil means
