@@ -153,20 +153,26 @@ func BenchmarkServerRESP(b *testing.B) {
 				}
 				return must(strconv.ParseFloat(rows[1][1], 64)), float64(p.cpu()-before) / float64(requests)
 			}
-			var rates, cpus, x, xCPU []float64
-			for range max(b.N, rounds) {
-				theirRate, theirCPU := once(theirs)
-				rate, cpu := once(ours)
-				rates, cpus = append(rates, rate), append(cpus, cpu)
-				x, xCPU = append(x, rate/theirRate), append(xCPU, cpu/theirCPU)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(rates), "req/s")
-			b.ReportMetric(median(cpus), "cpu-ns/req")
-			b.ReportMetric(median(x), "x-redis")
-			b.ReportMetric(median(xCPU), "x-redis-cpu")
+			versus(b, "redis", ours, theirs, once)
 		})
 	}
+}
+
+// versus measures two servers by turns: their requests a second and the
+// processor time of a request, in nanoseconds.
+func versus(b *testing.B, peer string, ours, theirs *process, once func(*process) (rate, cpu float64)) {
+	var rates, cpus, x, xCPU []float64
+	for range max(b.N, rounds) {
+		theirRate, theirCPU := once(theirs)
+		rate, cpu := once(ours)
+		rates, cpus = append(rates, rate), append(cpus, cpu)
+		x, xCPU = append(x, rate/theirRate), append(xCPU, cpu/theirCPU)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(rates), "req/s")
+	b.ReportMetric(median(cpus), "cpu-ns/req")
+	b.ReportMetric(median(x), "x-"+peer)
+	b.ReportMetric(median(xCPU), "x-"+peer+"-cpu")
 }
 
 // BenchmarkServerPacked measures requests for many packed IDs over four
@@ -333,7 +339,7 @@ func beside(b *testing.B, reference string, command ...string) {
 	b.ReportMetric(median(ahead), "ms-ahead")
 }
 
-// TestMain serves a bare handler, as a peer, if it is told an address.
+// TestMain serves a bare handler, as a peer, if FIRN_BENCH_BARE has an address.
 func TestMain(m *testing.M) {
 	address := os.Getenv("FIRN_BENCH_BARE")
 	if address == "" {
@@ -356,18 +362,7 @@ func BenchmarkServerHTTP(b *testing.B) {
 		rate = capacity(connect(b, p.address, postNext))
 		return rate, float64(p.cpu()-before) / (rate * time.Since(begin).Seconds())
 	}
-	var rates, cpus, x, xCPU []float64
-	for range max(b.N, rounds) {
-		theirRate, theirCPU := once(bare)
-		rate, cpu := once(ours)
-		rates, cpus = append(rates, rate), append(cpus, cpu)
-		x, xCPU = append(x, rate/theirRate), append(xCPU, cpu/theirCPU)
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(median(rates), "req/s")
-	b.ReportMetric(median(cpus), "cpu-ns/req")
-	b.ReportMetric(median(x), "x-bare")
-	b.ReportMetric(median(xCPU), "x-bare-cpu")
+	versus(b, "bare", ours, bare, once)
 }
 
 // BenchmarkServerLettuce measures INCR with Redis' client for Java, which asks
