@@ -38,10 +38,6 @@ func Hint(err error, ca, cert string) string {
 	return ""
 }
 
-// IsMismatch reports whether err means that the two sides do not agree on TLS;
-// it is not a network error.
-func IsMismatch(err error) bool { return Hint(err, "", "") != "" }
-
 // isAlert reports whether err is a TLS alert from the other side.
 func isAlert(err error) bool {
 	var op *net.OpError
