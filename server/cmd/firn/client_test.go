@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -60,6 +63,8 @@ func TestClient(t *testing.T) {
 // sequencer's own format.
 func TestNextFromServer(t *testing.T) {
 	url := startServe(t, nil, "--layout", "uuidv7").url
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Welcome") }))
+	defer other.Close()
 	for _, row := range []struct {
 		args []string
 		code int
@@ -74,6 +79,7 @@ func TestNextFromServer(t *testing.T) {
 		{[]string{"--sequencer", "a b"}, exitMisuse, "a b"},
 		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "not both"},
 		{[]string{"--server", "firn://127.0.0.1:1"}, exitMisuse, "http://HOST:PORT"},
+		{[]string{"--server", other.URL}, exitFailed, "Welcome.*\\n.*check that firn serve is running there"},
 		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "check that firn serve is running there"},
 	} {
 		a, stdout, stderr := serveApp(t)

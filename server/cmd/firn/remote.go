@@ -97,10 +97,11 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	defer transport.CloseIdleConnections()
+	asker := &http.Client{Transport: transport, Timeout: time.Minute}
 	out := records.NewWriter(n.a.stdout)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
-		answer, err := n.ask(ctx, &http.Client{Transport: transport, Timeout: time.Minute}, c.Token, count)
+		answer, err := n.ask(ctx, asker, c.Token, count)
 		if err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -150,7 +151,7 @@ func (n *nextCmd) ask(ctx context.Context, c *http.Client, token string, count u
 	}
 	defer r.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
-	if err != nil || r.StatusCode == http.StatusOK {
+	if err != nil || r.StatusCode == http.StatusOK && strings.HasPrefix(r.Header.Get("Content-Type"), accept) {
 		return body, err
 	}
 	var problem struct{ Type, Detail string }
