@@ -2,6 +2,7 @@ package arch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -171,38 +172,21 @@ func (r *repo) dirOf(importPath string) (dir string, m module, ok bool) {
 	return "", module{}, false
 }
 
-// An importLine defines what a package may import: a directory from the
-// repository's root, "." for the root package. "dir/..." in imports and tests
-// stands for dir and everything below it.
-type importLine struct {
-	pattern string
-	imports []string
-	tests   []string // what its _test.go files may import in addition
-}
+// picture finds the lines of packages in ARCHITECTURE.md.
+var picture = regexp.MustCompile("(?s)```packages\n(.*?)```")
 
-func matches(pattern, dir string) bool {
-	if top, ok := strings.CutSuffix(pattern, "/..."); ok {
-		return below(dir, top)
-	}
-	return dir == pattern
-}
-
-// checkImports compares every import between packages of the repository with
-// the table, and the table with the packages.
-func checkImports(r *repo, table []importLine) (findings []string) {
+// checkImports checks that a package imports only packages of lower lines of
+// the picture, and none of those for tests, which are not in it. Tests import
+// what they like, except internal packages of other modules.
+func checkImports(r *repo) (findings []string) {
 	find := func(format string, args ...any) { findings = append(findings, fmt.Sprintf(format, args...)) }
+	lines, err := r.picture()
+	if err != nil {
+		return []string{err.Error()}
+	}
 	for _, p := range r.packages {
-		i := slices.IndexFunc(table, func(l importLine) bool { return l.pattern == p.dir })
-		if i < 0 {
-			find("package %s has no line in the table of imports: add one that says which packages of the repository it may import, in %s", p.dir, here)
-			continue
-		}
-		line := table[i]
+		from, inPicture := lines[p.dir]
 		for _, f := range p.files {
-			allowed := line.imports
-			if f.test {
-				allowed = slices.Concat(line.imports, line.tests)
-			}
 			for imp, at := range f.imports() {
 				dir, m, ok := r.dirOf(imp)
 				if !ok || dir == p.dir {
@@ -212,26 +196,46 @@ func checkImports(r *repo, table []importLine) (findings []string) {
 				// modules begin with the root module's.
 				if m.dir != p.module.dir && slices.Contains(strings.Split(dir, "/"), "internal") && !(f.test && dir == "internal/kubetest") {
 					find("%s: imports %s, which is internal to another module: an import across modules needs a published package", at, imp)
-					continue
 				}
-				if !slices.ContainsFunc(allowed, func(pattern string) bool { return matches(pattern, dir) }) {
-					find("%s: package %s may not import %s, only %q: if the design has changed, change the line in %s", at, p.dir, dir, allowed, here)
+				if to, ok := lines[dir]; inPicture && !f.test && (!ok || to <= from) {
+					find("%s: imports %s, which the picture in ARCHITECTURE.md does not have below %s: if the design has changed, change the picture", at, dir, p.dir)
 				}
-			}
-		}
-	}
-	for i, line := range table {
-		if slices.ContainsFunc(table[:i], func(l importLine) bool { return l.pattern == line.pattern }) {
-			find("%s: the table has two lines for %s", here, line.pattern)
-		}
-		for _, pattern := range slices.Concat([]string{line.pattern}, line.imports, line.tests) {
-			if !slices.ContainsFunc(r.packages, func(p *pkg) bool { return matches(pattern, p.dir) }) {
-				find("%s: the table of imports names %s, which does not exist", here, pattern)
 			}
 		}
 	}
 	slices.Sort(findings)
 	return findings
+}
+
+// picture returns the line of each package in the picture of ARCHITECTURE.md. A
+// name is a directory, or one below server/internal.
+func (r *repo) picture() (map[string]int, error) {
+	const descriptions = 61 // the column where they begin
+	i := slices.IndexFunc(r.texts, func(f textFile) bool { return f.name == "ARCHITECTURE.md" })
+	if i < 0 {
+		return nil, errors.New("no file ARCHITECTURE.md")
+	}
+	block := picture.FindStringSubmatch(r.texts[i].text)
+	if block == nil {
+		return nil, errors.New("ARCHITECTURE.md: no picture of packages")
+	}
+	lines := make(map[string]int)
+	for n, line := range strings.Split(block[1], "\n") {
+		for _, name := range strings.Fields(line[:min(len(line), descriptions)]) {
+			known := func(dir string) bool {
+				return slices.ContainsFunc(r.packages, func(p *pkg) bool { return p.dir == dir })
+			}
+			switch dir := "server/internal/" + name; {
+			case known(name):
+				lines[name] = n
+			case known(dir):
+				lines[dir] = n
+			default:
+				return nil, fmt.Errorf("ARCHITECTURE.md: the picture has %s, which is not a package", name)
+			}
+		}
+	}
+	return lines, nil
 }
 
 // checkZeroDependencies checks that the root module uses only the standard
