@@ -3,7 +3,6 @@ package sequencer_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/dirstore"
@@ -18,10 +17,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		// In a burst, IDs run up to 5 ms ahead of the clock (1 s by default), so a
-		// range that ends now has nearly all of them.
-		ahead := 5 * time.Millisecond
-		orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default(), MaxAhead: &ahead})
+		orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default()})
 		if err != nil {
 			return err
 		}
