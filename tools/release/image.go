@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -29,9 +30,12 @@ const imageName = "ghcr.io/firnid/firn"
 
 // makeImage writes an image for all Linux targets as an OCI layout in one file:
 // the binary, the certificates of public authorities, and nothing else, not
-// even a shell.
+// even a shell. The file is an archive of docker save too: without containerd's
+// image store, the default before Docker 29, docker load reads only that.
 func (r *release) makeImage(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	name := imageName + ":" + r.number()
+	var saved tarball.Manifest
 	for _, t := range r.targets {
 		if t.os != "linux" {
 			continue
@@ -44,6 +48,15 @@ func (r *release) makeImage(context.Context) error {
 			Add:        image,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: t.os, Architecture: t.arch}},
 		})
+		manifest, err := image.Manifest()
+		if err != nil {
+			return err
+		}
+		d := tarball.Descriptor{Config: blob(manifest.Config), RepoTags: []string{name}}
+		for _, layer := range manifest.Layers {
+			d.Layers = append(d.Layers, blob(layer))
+		}
+		saved = append(tarball.Manifest{d}, saved...) // of several images with one name, Docker takes the last: amd64
 	}
 	annotated, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
 	if !ok {
@@ -56,7 +69,7 @@ func (r *release) makeImage(context.Context) error {
 	}
 	err = path.AppendIndex(annotated, layout.WithAnnotations(map[string]string{
 		"org.opencontainers.image.ref.name": r.number(),
-		"io.containerd.image.name":          imageName + ":" + r.number(), // the name for docker load
+		"io.containerd.image.name":          name, // for docker load
 	}))
 	if err != nil {
 		return err
@@ -65,8 +78,16 @@ func (r *release) makeImage(context.Context) error {
 	if err != nil {
 		return err
 	}
+	text, err := json.Marshal(saved)
+	if err != nil {
+		return err
+	}
+	entries = append(entries, file("manifest.json", text, 0o644))
 	return r.writeFile("firn_"+r.number()+"_image.tar", func(w io.Writer) error { return writeTar(w, entries, r.time) })
 }
+
+// blob returns the name of a file in an OCI layout.
+func blob(d v1.Descriptor) string { return "blobs/" + d.Digest.Algorithm + "/" + d.Digest.Hex }
 
 // labels describes the image.
 func (r *release) labels() map[string]string {

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	ref "github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
@@ -99,7 +102,9 @@ func TestImageSystems(t *testing.T) {
 	if err := r.makeImage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	index := openImage(t, filepath.Join(dir, "firn_0.99.0_image.tar"))
+	archive := filepath.Join(dir, "firn_0.99.0_image.tar")
+	opener := func() (io.ReadCloser, error) { return os.Open(archive) }
+	index := openImage(t, archive)
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +122,29 @@ func TestImageSystems(t *testing.T) {
 		if got := string(read(t, filepath.Join(root, "usr", "bin", "firn"))); got != "firn for "+want.String() {
 			t.Errorf("the image for %s has %q", want, got)
 		}
+	}
+
+	// As docker load reads it: all images in this order, each with the name.
+	saved, err := tarball.LoadManifest(opener)
+	if err != nil || len(saved) != 2 {
+		t.Fatalf("the archive for Docker has %d images, %v, want 2", len(saved), err)
+	}
+	for i, arch := range []string{"arm64", "amd64"} {
+		image, config := imageOf(t, index, target{"linux", arch})
+		if name, err := image.ConfigName(); err != nil || saved[i].Config != "blobs/sha256/"+name.Hex || saved[i].RepoTags[0] != imageName+":0.99.0" {
+			t.Errorf("image %d for Docker is %+v, want %s %v of %s", i, saved[i], name, err, config.Architecture)
+		}
+	}
+	name, err := ref.NewTag(imageName + ":0.99.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.Image(opener, &name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(read(t, filepath.Join(unpackImage(t, image), "usr", "bin", "firn"))); got != "firn for linux/arm64" {
+		t.Errorf("the first image for Docker has %q", got)
 	}
 }
 
