@@ -12,7 +12,7 @@ func InContainer() string { return containerBy(os.Getenv, os.ReadFile) }
 
 // containerBy is InContainer with its inputs. The files that container engines
 // create are not enough, because an image can also be started as a virtual
-// machine: there the root is a disk.
+// machine: there the root is a whole disk.
 func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {
 	if getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return "KUBERNETES_SERVICE_HOST is set"
@@ -52,14 +52,14 @@ func firstIn(text string, words ...string) string {
 }
 
 // rootOf returns the line about the root of these mounts, and whether it is a
-// block device.
+// whole file system on a block device. A container's can be a directory of one.
 func rootOf(mountinfo string) (root string, isDisk bool) {
 	for line := range strings.Lines(mountinfo) {
 		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last line applies
 		before, after, ok := strings.Cut(line, " - ")
 		fields, source := strings.Fields(before), strings.Fields(after)
 		if ok && len(fields) > 4 && fields[4] == "/" && len(source) > 1 {
-			root, isDisk = line, strings.HasPrefix(source[1], "/dev/")
+			root, isDisk = line, strings.HasPrefix(source[1], "/dev/") && fields[3] == "/"
 		}
 	}
 	return root, isDisk

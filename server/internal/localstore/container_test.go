@@ -42,6 +42,8 @@ func TestContainerBy(t *testing.T) {
 		{"docker", "", map[string]string{"/proc/self/mountinfo": overlay, "/.dockerenv": ""}, "/.dockerenv exists"},
 		{"podman", "", map[string]string{"/proc/self/mountinfo": overlay, "/run/.containerenv": ""}, "/run/.containerenv exists"},
 		{"docker on btrfs", "", map[string]string{"/proc/self/mountinfo": "9 1 0:50 /@/docker/btrfs/subvolumes/1f / rw - btrfs /dev/sda2 rw\n", "/.dockerenv": ""}, "its root is a layer of docker"},
+		{"docker on vfs", "", map[string]string{"/proc/self/mountinfo": "9 1 254:0 /data/vfs/dir/1f / rw - ext4 /dev/vda rw\n", "/.dockerenv": ""}, "/.dockerenv exists"},
+		{"a machine on btrfs", "", map[string]string{"/proc/self/mountinfo": "9 1 0:50 /@ / rw - btrfs /dev/sda2 rw\n", "/proc/self/cgroup": "0::/user.slice\n"}, ""},
 		{"containerd", "", map[string]string{"/proc/self/mountinfo": "9 1 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/1/fs\n"}, "its root is a layer of containerd"},
 		{"a control group", "", map[string]string{"/proc/self/mountinfo": overlay, "/proc/self/cgroup": "1:cpu:/ecs/task/1f\n"}, "its control group is one of ecs"},
 	} {
