@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"os"
 	"strings"
 	"time"
 
@@ -24,17 +22,10 @@ func (a *app) names(store *string) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		url := strings.ReplaceAll(cmp.Or(*store, a.getenv(storeEnv)), "create=true", "create=false")
-		if url == "" || url == machineStore {
-			path, _ := a.directoryOf(url)
-			if _, err := os.Stat(path); err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			url = "dir:" + path
-		}
+		url, _ := a.storeURL(*store)
 		ctx, cancel := context.WithTimeout(cmd.Context(), completing)
 		defer cancel()
-		s, err := stores.Open(ctx, url)
+		s, err := stores.Open(ctx, strings.ReplaceAll(url, "create=true", "create=false"))
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

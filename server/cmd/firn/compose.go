@@ -135,9 +135,9 @@ func composeLines(ctx context.Context, a *app, c *inspect.Composer) error {
 			t.bad++
 			buf = appendError(buf[:0], err)
 		} else {
-			buf = n.AppendJSON(buf[:0])
+			buf = append(n.AppendJSON(buf[:0]), '\n')
 		}
-		_, err = out.Write(append(buf, '\n'))
+		_, err = out.Write(buf)
 		return err
 	})
 	if err != nil {

@@ -184,7 +184,7 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 	}
 	if c.asJSON {
 		c.tally.bad++
-		_, err = out.Write(append(appendError(c.buf[:0], err), '\n'))
+		_, err = out.Write(appendError(c.buf[:0], err))
 		return err
 	}
 	return c.tally.complain(c.a, out, where, err)

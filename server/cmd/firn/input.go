@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,16 +67,15 @@ func (p place) String() string {
 func (in *idInput) each(ctx context.Context, args []string, out records.Flusher, do func(p place, text string, bad error) error) error {
 	files := 0
 	for _, arg := range args {
-		name, isFile := arg, arg == "-"
-		if !isFile {
-			isFile = in.isFile(arg)
-		}
 		var err error
-		if isFile {
+		if arg == "-" || in.isFile(arg) {
 			files++
-			err = in.file(ctx, name, out, do)
+			err = in.file(ctx, arg, out, do)
 		} else {
 			err = do(place{}, arg, nil)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return failed("an argument that is not an ID is read as a file name", "%w", err)
 		}
 		if err != nil {
 			return err
@@ -102,21 +102,28 @@ func (in *idInput) isFile(arg string) bool {
 
 // file reads the IDs in a file, or in the standard input for -.
 func (in *idInput) file(ctx context.Context, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
-	var r io.Reader = in.a.stdin
-	if name == "-" {
-		if in.stdin {
-			return misuse("", "the standard input (-) can be read only once")
-		}
-		in.stdin, name = true, ""
-	} else {
+	r, name, err := in.open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return in.lines(ctx, r, name, out, do)
+}
+
+// open opens a file, or the standard input for -, which has no name.
+func (in *idInput) open(name string) (io.ReadCloser, string, error) {
+	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return failed("an argument that is not an ID is read as a file name", "%w", err)
+			return nil, "", failed("", "%w", err)
 		}
-		defer f.Close()
-		r = f
+		return f, name, nil
 	}
-	return in.lines(ctx, r, name, out, do)
+	if in.stdin {
+		return nil, "", misuse("", "the standard input (-) can be read only once")
+	}
+	in.stdin = true
+	return io.NopCloser(in.a.stdin), "", nil
 }
 
 // lines reads the IDs of r, which has that name.

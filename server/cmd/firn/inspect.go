@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -80,37 +79,40 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				return misuse("", "--sequencer needs --veil-key-file")
 			}
 			o := inspect.Options{Layout: layout, From: from}
-			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
+			p := idPrinter{o: o, all: all, look: a.lookOf(a.stdout)}
 			p.diagram = drawn(diagram, p.look)
-			var err error
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := records.NewWriter(a.stdout)
-			var t tally
-			switch {
-			case summary:
+			if summary {
 				return inspectSummary(cmd.Context(), &in, args, out, o, asJSON)
-			case asJSON:
-				err = inspectJSON(cmd.Context(), &in, args, out, o, all, &t)
-			default:
-				var one bytes.Buffer
-				lines := linePrinter{o: o, now: a.now}
-				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
-					t.all++
-					one.Reset()
-					switch {
-					case bad != nil:
-					case where.line > 0 && !all && diagram != "always":
-						bad = lines.print(&one, text)
-					default:
-						bad = p.print(&one, text, t.all > 1)
-					}
-					if bad != nil {
-						return t.complain(a, out, where, bad)
-					}
-					_, err := out.Write(one.Bytes())
-					return err
-				})
 			}
+			var t tally
+			var one bytes.Buffer
+			lines := linePrinter{asked: !layout.IsZero()}
+			err := in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
+				t.all++
+				one.Reset()
+				o.Now = a.now()
+				var r inspect.Result
+				if bad == nil {
+					r, bad = inspect.Read(text, o)
+				}
+				switch {
+				case bad != nil && !asJSON:
+					return t.complain(a, out, where, bad)
+				case bad != nil:
+					t.bad++
+					one.Write(appendError(one.AvailableBuffer(), bad))
+				case asJSON:
+					one.Write(appendResult(one.AvailableBuffer(), &r, o, where.line > 0 && !all))
+				case where.line > 0 && !all && diagram != "always":
+					lines.print(&one, &r)
+				default:
+					p.print(&one, &r, o.Now, t.all > 1)
+				}
+				_, err := out.Write(one.Bytes())
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -137,78 +139,54 @@ func decodedBits(l firn.Layout) int {
 	return 0
 }
 
-// inspectJSON writes an object per ID. Unlikely readings of IDs in columns are
-// left out, unless all is set.
-func inspectJSON(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
-	var buf []byte
-	return in.each(ctx, args, out, func(where place, text string, err error) error {
-		t.all++
-		var r inspect.Result
-		if err == nil {
-			o.Now = in.a.now()
-			r, err = inspect.Read(text, o)
-		}
-		switch {
-		case err != nil:
-			t.bad++
-			buf = appendError(buf[:0], err)
-		case !o.Layout.IsZero():
-			buf = r.Readings[0].AppendParts(buf[:0])
-		default:
-			if where.line > 0 && !all {
-				r.DropUnlikely()
-			}
-			buf = r.AppendJSON(buf[:0])
-		}
-		_, err = out.Write(append(buf, '\n'))
-		return err
-	})
+// appendResult appends the line of an ID in JSON. likely leaves unlikely
+// readings out.
+func appendResult(b []byte, r *inspect.Result, o inspect.Options, likely bool) []byte {
+	if !o.Layout.IsZero() {
+		return append(r.Readings[0].AppendParts(b), '\n')
+	}
+	if likely {
+		r.DropUnlikely()
+	}
+	return append(r.AppendJSON(b), '\n')
 }
 
-// appendError appends the record for invalid input.
+// appendError appends the line for invalid input in JSON.
 func appendError(b []byte, err error) []byte {
 	b = append(b, `{"error":`...)
-	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), '}')
+	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), "}\n"...)
 }
 
 // A linePrinter shows the IDs of a column to people, one per line.
 type linePrinter struct {
-	o     inspect.Options
-	now   func() time.Time
+	asked bool // for a layout
 	begun bool
 	width [3]int
 }
 
-func (p *linePrinter) print(w *bytes.Buffer, text string) error {
-	p.o.Now = p.now()
-	result, err := inspect.Read(text, p.o)
-	if err != nil {
-		return err
-	}
-	asked := !p.o.Layout.IsZero()
+func (p *linePrinter) print(w *bytes.Buffer, r *inspect.Result) {
 	if !p.begun {
 		p.begun = true
-		p.width = [3]int{max(20, len(text)), 12, 10}
+		p.width = [3]int{max(20, len(r.Text)), 12, 10}
 		title := "likelihood"
-		if asked {
+		if p.asked {
 			p.width[2], title = -2, ""
 		}
 		p.line(w, "id", "layout", title, "time                      node  seq")
 	}
-	x := &result.Readings[0]
+	x := &r.Readings[0]
 	likelihood, parts := x.Likelihood().String(), ""
 	switch {
-	case asked:
+	case p.asked:
 		likelihood = ""
-	case !result.Known():
-		p.line(w, text, "unknown", "", "")
-		return nil
+	case !r.Known():
+		p.line(w, r.Text, "unknown", "", "")
+		return
 	}
 	if x.HasParts {
 		parts = fmt.Sprintf("%s  %-4d  %d", x.Stamp(), x.Node, x.Seq)
 	}
-	p.line(w, text, x.Name, likelihood, parts)
-	return nil
+	p.line(w, r.Text, x.Name, likelihood, parts)
 }
 
 // line prints cells that are as wide as the widest so far.
@@ -223,7 +201,6 @@ func (p *linePrinter) line(w *bytes.Buffer, id, layout, likelihood, rest string)
 
 // An idPrinter shows IDs to people.
 type idPrinter struct {
-	a       *app
 	o       inspect.Options
 	look    look
 	diagram bool
@@ -231,53 +208,38 @@ type idPrinter struct {
 }
 
 // print shows one ID, after an empty line if apart is set.
-func (p *idPrinter) print(w io.Writer, text string, apart bool) error {
-	p.o.Now = p.a.now()
-	result, err := inspect.Read(text, p.o)
-	if err != nil {
-		return err
-	}
+func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, apart bool) {
 	if apart {
 		fmt.Fprintln(w)
 	}
-	best := &result.Readings[0]
-	var r rows
-	r.add("id", "%s", p.look.bold(text))
+	best, others := &result.Readings[0], result.Readings[1:]
 	known := result.Known()
-	if known {
-		r.add("layout", "%s", p.title(best))
-	} else {
+	var r rows
+	r.add("id", "%s", p.look.bold(result.Text))
+	switch {
+	case !known:
 		r.add("layout", "%s", p.look.yellow("no known layout"))
+		others = result.Readings
+	case !p.o.Layout.IsZero():
+		r.add("layout", "%s", p.look.bold(best.Name))
+	default:
+		r.add("layout", "%s  %s", p.look.bold(best.Name), p.likelihood(best))
 	}
 	if p.o.From.IsAuto() {
 		r.add("read as", "%s, %d bits", best.Encoding, best.Bits())
 	}
 	if known {
-		p.addParts(&r, best)
+		p.addParts(&r, best, now)
 		p.addReasons(&r, best)
 	} else if result.Other != "" {
 		r.add("note", "%s", result.Other)
 	}
 	p.addTexts(&r, best)
 	r.print(w, p.look)
-	if !known {
-		p.others(w, best, result.Readings)
-		return nil
-	}
-	if p.diagram {
+	if known && p.diagram {
 		p.draw(w, best)
 	}
-	p.others(w, best, result.Readings[1:])
-	return nil
-}
-
-// title returns the layout, and how likely it is if it was guessed.
-func (p *idPrinter) title(r *inspect.Reading) painted {
-	name := p.look.bold(r.Name)
-	if !p.o.Layout.IsZero() {
-		return name
-	}
-	return name + "  " + p.likelihood(r)
+	p.others(w, best, others)
 }
 
 func (p *idPrinter) likelihood(r *inspect.Reading) painted {
@@ -287,11 +249,11 @@ func (p *idPrinter) likelihood(r *inspect.Reading) painted {
 	return p.look.green(inspect.Likely.String())
 }
 
-func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
+func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	if !x.HasParts {
 		return
 	}
-	seconds := inspect.Age(x.Time, p.o.Now)
+	seconds := inspect.Age(x.Time, now)
 	age := painted(inspect.Span(seconds) + " ago")
 	if seconds < 0 {
 		age = p.look.yellow(inspect.Span(-seconds) + " in the future")
@@ -420,10 +382,6 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 		t.print(w, p.look)
 	}
 	if hidden > 0 {
-		text := fmt.Sprintf("%d unlikely readings not shown; use --all to show them", hidden)
-		if hidden == 1 {
-			text = "1 unlikely reading not shown; use --all to show it"
-		}
-		fmt.Fprintf(w, "\n%s\n", p.look.dim(text))
+		fmt.Fprintf(w, "\n%s\n", p.look.dim(howMany(hidden, "unlikely reading")+" not shown; --all shows more"))
 	}
 }

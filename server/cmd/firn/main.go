@@ -62,9 +62,8 @@ type app struct {
 	machine        string          // the directory of the machine; "" for the system's
 	log            *logWriter      // of a command that logs, also for its error; nil for others
 
-	help    helpOutput // the help that cobra writes
-	started time.Time  // the time to which all times of a command are relative
-	args    []string   // the command line
+	started time.Time // the time to which all times of a command are relative
+	args    []string  // the command line
 }
 
 // Exit codes.
@@ -130,9 +129,6 @@ func run(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = a.help.err
-	}
 	code := exitCode(err)
 	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) && (code == exitFailed || code == exitInterrupted) {
 		code = by.code()
@@ -175,21 +171,6 @@ func failed(hint string, format string, a ...any) error {
 
 // answerNo ends the program with 1 and no message.
 func answerNo() error { return &exitError{code: exitNo} }
-
-// A helpOutput is a writer that keeps its first error: cobra does not check
-// whether its help was written.
-type helpOutput struct {
-	w   io.Writer
-	err error
-}
-
-func (s *helpOutput) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	if s.err == nil {
-		s.err = err
-	}
-	return n, err
-}
 
 // exitCode returns the exit code for err.
 func exitCode(err error) int {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,32 +124,26 @@ func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Pl
 	if err != nil {
 		return grant.Place{}, err
 	}
-	if text == "" {
-		text = a.getenv(storeEnv)
-	}
-	switch path, isDir := strings.CutPrefix(text, "dir:"); {
-	case text == "":
-		path, err = a.dirs().Own()
-		text = "dir:" + path
-	case text == machineStore:
-		path, err = a.dirs().Machine()
-		text = "dir:" + path
-	case isDir:
-		path, _, _ = strings.Cut(path, "?")
-		path, err = filepath.Abs(path)
-		text = "dir:" + path
-	default:
-		u, bad := url.Parse(stores.Redact(text))
-		if err = bad; err == nil {
-			query := u.Query()
-			maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, stores.Redacted) })
-			u.User, u.RawQuery = nil, query.Encode()
-			text = u.String()
-		}
-	}
+	name, err := a.placeName(text)
 	if err != nil {
 		s.Close()
 		return grant.Place{}, failed("", "%w", err)
 	}
-	return grant.Place{Store: s, URL: strings.ReplaceAll(text, " ", "%20")}, nil
+	return grant.Place{Store: s, URL: strings.ReplaceAll(name, " ", "%20")}, nil
+}
+
+// placeName returns the URL of a store without its password.
+func (a *app) placeName(text string) (string, error) {
+	if path := a.directoryOf(text); path != "" {
+		path, err := filepath.Abs(path)
+		return "dir:" + path, err
+	}
+	u, err := url.Parse(stores.Redact(cmp.Or(text, a.getenv(storeEnv))))
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, stores.Redacted) })
+	u.User, u.RawQuery = nil, query.Encode()
+	return u.String(), nil
 }

@@ -35,8 +35,7 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 		SilenceUsage:  true,
 	})
 	root.SetIn(a.stdin)
-	a.help = helpOutput{w: a.stdout}
-	root.SetOut(&a.help)
+	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.Version = buildOf().text()

@@ -220,20 +220,11 @@ func newSequencerList(a *app) *cobra.Command {
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
-		l := listing{table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}, a, asJSON}
-		empty := "no sequencers yet; create one with firn sequencer create NAME; firn next creates its own"
-		broken, written := false, error(nil)
+		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
+		var written error
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
 			if err != nil {
-				broken, empty = true, ""
-				if !asJSON {
-					a.complain(name, err)
-				} else {
-					written = a.printJSON(struct {
-						Name  string `json:"name"`
-						Error string `json:"error"`
-					}{name, err.Error()})
-				}
+				written = l.damaged(name, err, map[string]any{"name": name})
 				return written == nil
 			}
 			state := i.State.String()
@@ -246,11 +237,7 @@ func newSequencerList(a *app) *cobra.Command {
 		if err := cmp.Or(written, err); err != nil {
 			return err
 		}
-		l.end(empty)
-		if broken {
-			return answerNo()
-		}
-		return nil
+		return l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
 	})
 }
 

@@ -620,21 +620,8 @@ func (s *serveCmd) numbers(a *app) (source, name string) {
 	if s.store == "" && s.node != "" {
 		return "node", s.node
 	}
-	return "store", a.storeName(cmp.Or(s.store, a.getenv(storeEnv)))
-}
-
-// storeName returns the store of a URL, for people.
-func (a *app) storeName(url string) string {
-	path := ""
-	switch url {
-	case "":
-		path, _ = a.dirs().Own()
-	case machineStore:
-		path, _ = a.dirs().Machine()
-	default:
-		return stores.Redact(url)
-	}
-	return "dir:" + path
+	url, _ := a.storeURL(s.store)
+	return "store", stores.Redact(url)
 }
 
 // newsOf logs what serve should know about the store that it opens.

@@ -65,7 +65,7 @@ type tokenJSON struct {
 
 // printTokens prints entries.
 func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
-	l := listing{table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}}, a, asJSON}
+	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES")
 	for _, e := range all {
 		v := tokenJSON{
 			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: !e.NoCreate,
@@ -95,8 +95,7 @@ func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
 			return err
 		}
 	}
-	l.end("the file has no entries; firn token new adds one")
-	return nil
+	return l.end("the file has no entries; firn token new adds one")
 }
 
 // shortHash returns enough of a hash for people to recognize it.
