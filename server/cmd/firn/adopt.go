@@ -197,17 +197,8 @@ func (c *adoptCmd) print(r adopt.Report) {
 	x.print(c.a.stdout, l)
 }
 
-// someNodes lists the first few node IDs.
 func someNodes(nodes []uint64) string {
-	var list []string
-	for i, node := range nodes {
-		if i == 8 {
-			list = append(list, "…")
-			break
-		}
-		list = append(list, fmt.Sprint(node))
-	}
-	return strings.Join(list, ", ")
+	return some(nodes, func(node uint64) string { return fmt.Sprint(node) })
 }
 
 // plan returns the node IDs of the sequencer, nil for all, and the time that its

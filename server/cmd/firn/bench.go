@@ -16,8 +16,8 @@ type benchCmd struct {
 	servers     []string
 	sequencer   string
 	remote      remoteFlags
-	connections uint64
-	count       uint64
+	connections int
+	count       int
 	duration    time.Duration
 	asJSON      bool
 }
@@ -84,7 +84,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		}
 	}
 	l, err := load.Run(ctx, load.Options{
-		Client: c, Sequencer: b.sequencer, Connections: int(b.connections), Count: int(b.count), Duration: b.duration,
+		Client: c, Sequencer: b.sequencer, Connections: b.connections, Count: b.count, Duration: b.duration,
 	}, watch)
 	if watch != nil {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
@@ -108,8 +108,8 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 func (b *benchCmd) report(a *app, l load.Result) error {
 	if b.asJSON {
 		v := struct {
-			Connections uint64           `json:"connections"`
-			Count       uint64           `json:"count"`
+			Connections int              `json:"connections"`
+			Count       int              `json:"count"`
 			Seconds     float64          `json:"seconds"`
 			Requests    uint64           `json:"requests"`
 			IDs         uint64           `json:"ids"`

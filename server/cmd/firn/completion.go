@@ -40,10 +40,3 @@ func (a *app) names(store *string) cobra.CompletionFunc {
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }
-
-// completeSequencer offers the sequencers of a store for --sequencer.
-func (a *app) completeSequencer(cmd *cobra.Command, store *string) {
-	if err := cmd.RegisterFlagCompletionFunc("sequencer", a.names(store)); err != nil {
-		panic(err)
-	}
-}

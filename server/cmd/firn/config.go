@@ -178,19 +178,14 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 	}
 	for _, k := range configKeys {
 		flag := flags.Lookup(k.flag)
-		var file *config.Setting
-		if f != nil {
-			if i := slices.IndexFunc(f.Settings, func(s config.Setting) bool { return s.Key == k.key }); i >= 0 {
-				file = &f.Settings[i]
-			}
-		}
+		file := f.Setting(k.key)
 		env := getenv(envOf(k.key))
 		switch {
 		case flag.Changed:
-		case env != "" && k.key == "store" && file == nil: // used only without --store
+		case env != "" && k.key == "store" && file.Line == 0: // used only without --store
 		case env != "":
 			set(k.key, k.flag, []string{env}, source{where: envOf(k.key)})
-		case file != nil:
+		case file.Line != 0:
 			o := source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
 			if _, isList := flag.Value.(pflag.SliceValue); len(file.Values) != 1 && !isList {
 				from[k.key] = o
@@ -217,7 +212,6 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 	var wrong faults
 	s.from, wrong = applyConfig(flags, f, getenv)
 	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
-	s.givenAhead = flags.Changed("max-ahead")
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
@@ -245,16 +239,9 @@ func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 	if err := all.error(to.from); err != nil {
 		return false, nil, err
 	}
-	text := func(f *config.File, key string) string {
-		i := slices.IndexFunc(f.Settings, func(v config.Setting) bool { return v.Key == key })
-		if i < 0 {
-			return ""
-		}
-		return strings.Join(f.Settings[i].Values, ",")
-	}
 	f := to.file.Load()
 	for _, k := range configKeys {
-		if k.key != "log.level" && text(old, k.key) != text(f, k.key) {
+		if k.key != "log.level" && !slices.Equal(old.Setting(k.key).Values, f.Setting(k.key).Values) {
 			restart = append(restart, k.key)
 		}
 	}

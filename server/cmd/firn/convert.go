@@ -23,7 +23,7 @@ func newConvert(a *app) *cobra.Command {
 		veiled veilFlags
 		layout firn.Layout
 		bits   int
-		groups uint64
+		groups int
 		csv    string
 		asJSON bool
 	)
@@ -62,7 +62,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
   firn next -n 3 | firn convert --from dec --to hex -`,
 		Args: needArgs("ID", "firn convert --to hex 7130316800004390912, or firn convert --to hex - for lines on the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := converter{a: a, from: from, to: to, bits: bits, groups: int(groups), asJSON: asJSON}
+			c := converter{a: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
 			if from.IsTyped() {
 				c.from = inspect.Typed(prefix)
 			}

@@ -29,7 +29,7 @@ func TestAppendGroups(t *testing.T) {
 // TestFormatNames: completions, help and pages name each format that has a name
 // of its own.
 func TestFormatNames(t *testing.T) {
-	texts := map[string]string{"completions": strings.Join(formatNames(), " "), "firn convert --help": newConvert(new(app)).Long}
+	texts := map[string]string{"completions": strings.Join(formatNames, " "), "firn convert --help": newConvert(new(app)).Long}
 	for _, file := range []string{"../../internal/protocol/httpapi/openapi.yaml", "../../../docs/http.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil && !strings.Contains(file, "docs") { // the module may stand alone

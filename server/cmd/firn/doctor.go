@@ -72,7 +72,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	}
 	c := doctor.Config{
-		Version: buildOf().Version, Connections: s.maxConns, Now: a.now,
+		Version: buildOf().Version, Connections: uint64(s.maxConns), Now: a.now,
 		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.store != "" {

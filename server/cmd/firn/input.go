@@ -165,7 +165,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 		line, _ := table.FieldPos(0)
 		if column < 0 {
 			if column = slices.Index(cells, in.csv); column < 0 {
-				return misuse("the columns are "+quoteSome(cells), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
+				return misuse("the columns are "+some(cells, inspect.Quote), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
 			}
 			continue
 		}
@@ -184,15 +184,15 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 	}
 }
 
-// quoteSome quotes the first few names of columns.
-func quoteSome(names []string) string {
+// some lists the first few of values.
+func some[T any](values []T, show func(T) string) string {
 	var list []string
-	for i, name := range names {
+	for i, v := range values {
 		if i == 12 {
 			list = append(list, "…")
 			break
 		}
-		list = append(list, inspect.Quote(name))
+		list = append(list, show(v))
 	}
 	return strings.Join(list, ", ")
 }

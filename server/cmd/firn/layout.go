@@ -45,10 +45,8 @@ node.`,
   firn layout hazelcast
   firn layout snowcast,nodes=300
   firn layout --plan --years 50 --nodes 1000 --rate 1e6`,
-		Args: cobra.ArbitraryArgs,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return presetNames(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: wordsOf(presetNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cmp.Or(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
 				return err

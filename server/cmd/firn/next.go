@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -81,7 +82,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
-	a.completeSequencer(cmd, &n.store)
+	complete(cmd, "sequencer", a.names(&n.store))
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
@@ -102,14 +103,10 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("", "--count 0: it must be 1 or more")
 	case n.layout.ReadOnly():
 		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
-	case static && (n.name != "" || n.nodes != nil):
-		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer and --nodes")
+	case static && (n.name != "" || n.nodes != nil || n.noCreate || n.allow != allowClock{}):
+		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
 	case n.node != "" && n.nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
-	case static && n.noCreate:
-		return misuse("add --store", "--no-create needs a store, but --node without --store is a static node ID")
-	case static && (n.allow.behind || n.allow.ahead):
-		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead need a store, but --node without --store is a static node ID")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
 		return misuse("", "--allow-local-mac needs --node if:NAME")
 	case n.server == "" && n.remote != (remoteFlags{}):
@@ -145,9 +142,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		}
 		return n.fromServer(ctx)
 	}
-	if n.name == "" && n.ownLayout {
-		n.name = nameOf(n.layout) // existing, by whatever creator
-	}
+	n.name = cmp.Or(n.name, nameOf(n.layout))
 	if !n.ownLayout {
 		// Check before anything is written.
 		if _, _, err := n.resolve(); err != nil {
@@ -193,21 +188,14 @@ func (n *nextCmd) resolve() (r record, nodes *grant.Range, err error) {
 
 // fromStore writes IDs of a sequencer in the store.
 func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
-	if n.name == "" {
-		n.name = nameOf(n.layout)
-	} else if n.ownLayout {
-		// The existing one, or a new one with the default.
-		info, err := grant.Lookup(ctx, s, n.name)
-		if err == nil {
-			n.layout = info.Config.Layout
-		} else if !errors.Is(err, grant.ErrNotFound) {
-			return err
-		}
-	}
-	if n.noCreate {
-		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
-			return notFound(ctx, s, n.name, err)
-		}
+	info, err := grant.Lookup(ctx, s, n.name)
+	switch {
+	case errors.Is(err, grant.ErrNotFound) && n.noCreate:
+		return notFound(ctx, s, n.name, err)
+	case err != nil && !errors.Is(err, grant.ErrNotFound):
+		return err
+	case err == nil && n.ownLayout:
+		n.layout = info.Config.Layout
 	}
 	if n.format.IsVeiled() {
 		v, err := (&veilFlags{n.veiled, n.name}).veil(n.a, n.layout)
@@ -217,10 +205,6 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 		n.format = form.VeiledBy(v)
 	}
 	if n.format.IsTyped() {
-		info, err := grant.Lookup(ctx, s, n.name)
-		if err != nil && !errors.Is(err, grant.ErrNotFound) {
-			return err
-		}
 		if err := n.format.SetPrefix(info.Config.Prefix); err != nil {
 			hint := "firn sequencer create " + n.name + " --prefix order"
 			if info.Name != "" {

@@ -75,7 +75,7 @@ apply: 128 plus the number of the signal if one interrupts it.
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.name, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
-	n.a.completeSequencer(cmd, &n.store)
+	complete(cmd, "sequencer", a.names(&n.store))
 	f.Var(&value[*grant.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")

@@ -102,17 +102,26 @@ func newHelp() *cobra.Command {
 		Short: "Show the help of a command",
 		Long:  "Help shows the help of a command, like firn COMMAND --help, or lists all commands.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
+			of, err := find(cmd.Root(), args)
 			if err != nil {
-				return misuse("run firn help for all commands", "%w", err)
-			}
-			if len(rest) > 0 {
-				return noCommand(of, rest[0])
+				return err
 			}
 			of.InitDefaultHelpFlag() // so that the help shows it
 			return of.Help()
 		},
 	}
+}
+
+// find returns the command with that path.
+func find(root *cobra.Command, path []string) (*cobra.Command, error) {
+	cmd, rest, err := root.Find(path)
+	switch {
+	case err != nil:
+		return nil, misuse("run firn help for all commands", "%w", err)
+	case len(rest) > 0:
+		return nil, noCommand(cmd, rest[0])
+	}
+	return cmd, nil
 }
 
 // noCommand returns the error for an unknown subcommand of cmd.

@@ -112,19 +112,12 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
-	var maxAhead, window time.Duration
+	var maxAhead, window *time.Duration
 	var floor time.Time
 	var nodes *grant.Range
 	var prefix string
 	var lowBits int
-	var cmd *cobra.Command
-	given := func(flag string, d *time.Duration) *time.Duration {
-		if !cmd.Flags().Changed(flag) {
-			return nil
-		}
-		return d
-	}
-	cmd = a.onStore(&cobra.Command{
+	cmd := a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
 		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed). With\n--low-bits even:4, id % 16 is even at low rates too.\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
@@ -137,7 +130,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 			return nil
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
-		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
+		c, err := grant.DefaultConfig(s, layout, maxAhead, window)
 		c.Nodes, c.Prefix, c.LowBits = nodes, prefix, lowBits
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
@@ -154,8 +147,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
-	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
-	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
+	durationVar(cmd, &maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
+	durationVar(cmd, &window, "window", "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
 }
 

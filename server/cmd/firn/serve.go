@@ -42,7 +42,7 @@ type serveCmd struct {
 	listenOf       [3]string // addresses for only HTTP, gRPC and RESP
 	tls            tlsconf.Files
 	tokens         string
-	maxConns       uint64
+	maxConns       int
 	advertise      string
 	config         string
 	file           atomic.Pointer[config.File] // its contents; nil without a file
@@ -61,9 +61,8 @@ type serveCmd struct {
 	nodes          *grant.Range
 	allowLocal     bool
 	allowClock     allowClock
-	maxAhead       time.Duration
-	givenAhead     bool
-	maxNames       uint64
+	maxAhead       *time.Duration // nil means the layout's
+	maxNames       int
 	requestTimeout time.Duration
 	drainDelay     time.Duration
 	drainTimeout   time.Duration
@@ -85,7 +84,6 @@ func newServeCmd() *serveCmd {
 		drainTimeout:   15 * time.Second,
 		logFlags:       logFlags{logFormat: "text", logLevel: "info"},
 		limitFlags:     newLimitFlags(),
-		traceFlags:     newTraceFlags(),
 		create:         true,
 		waitForStore:   true,
 	}
@@ -178,8 +176,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.allowClock)
-	// The zero value is not the default: 0s is another setting.
-	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
+	durationVar(cmd, &s.maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "maximum number of sequencers in use")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
@@ -269,20 +266,17 @@ func cause(err error) error {
 // static returns the source of IDs without a store.
 func (s *serveCmd) static(node uint64) *service.StaticConfig {
 	var o *firn.Options
-	if s.givenAhead {
-		o = &firn.Options{MaxAhead: s.maxAhead}
+	if s.maxAhead != nil {
+		o = &firn.Options{MaxAhead: *s.maxAhead}
 	}
 	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o}
 }
 
 // usual returns the settings of sequencers without a template.
 func (s *serveCmd) usual(node uint64) sequencer.Config {
-	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
+	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, MaxAhead: s.maxAhead, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
 		c.Nodes = &grant.Range{Lo: node, Hi: node}
-	}
-	if s.givenAhead {
-		c.MaxAhead = &s.maxAhead
 	}
 	return c
 }
@@ -293,8 +287,8 @@ func (s *serveCmd) usual(node uint64) sequencer.Config {
 func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
-		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
-		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
+		Limit: s.requestTimeout, Limits: s.limits, RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: s.maxConns,
+		Version: version, Log: log, MaxNames: s.maxNames, ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
 	}
 	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
@@ -357,6 +351,14 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	return endpoints, all
 }
 
+// ahead returns the value of --max-ahead, or 0.
+func (s *serveCmd) ahead() time.Duration {
+	if s.maxAhead == nil {
+		return 0
+	}
+	return *s.maxAhead
+}
+
 // checkValues validates values that depend on nothing else.
 func (s *serveCmd) checkValues() (all faults) {
 	for _, d := range []struct {
@@ -364,7 +366,7 @@ func (s *serveCmd) checkValues() (all faults) {
 		value time.Duration
 		least time.Duration
 	}{
-		{"max-ahead", s.maxAhead, 0},
+		{"max-ahead", s.ahead(), 0},
 		{"request-timeout", s.requestTimeout, time.Millisecond},
 		{"drain-delay", s.drainDelay, 0},
 		{"drain-timeout", s.drainTimeout, 0},
@@ -373,8 +375,8 @@ func (s *serveCmd) checkValues() (all faults) {
 			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
 		}
 	}
-	within(&all, "max-connections", s.maxConns, 1, 1_000_000, asNumber)
-	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, asNumber)
+	within(&all, "max-connections", s.maxConns, 1, 1_000_000, strconv.Itoa)
+	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, strconv.Itoa)
 	if s.node != "" && s.store == "" && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
@@ -420,8 +422,8 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	template := config.Template{Layout: s.layout}
 	if s.anyLayout || s.layout.ReadOnly() { // already reported
 		template.Layout = firn.Layout{}
-		if s.givenAhead && s.maxAhead >= 0 {
-			template.MaxAhead = &s.maxAhead
+		if s.ahead() >= 0 {
+			template.MaxAhead = s.maxAhead
 		}
 	} else {
 		usual, wrong := s.checkUsual(lookUp)
@@ -461,7 +463,7 @@ func (s *serveCmd) checkUsual(lookUp bool) (usual sequencer.Config, all faults) 
 		all.add("nodes", fmt.Sprintf("%d..%d", r.Lo, r.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
 		usual.Nodes = nil
 	}
-	if s.maxAhead < 0 { // checkValues reports this
+	if s.ahead() < 0 { // checkValues reports this
 		usual.MaxAhead = nil
 		return usual, all
 	}
@@ -473,7 +475,7 @@ func (s *serveCmd) checkUsual(lookUp bool) (usual sequencer.Config, all faults) 
 	}
 	switch {
 	case err == nil:
-	case s.givenAhead:
+	case s.maxAhead != nil:
 		all.exit("max-ahead", s.maxAhead.String(), err)
 		usual.MaxAhead = nil
 	default:

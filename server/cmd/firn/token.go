@@ -105,7 +105,7 @@ To replace the token of an entry, use firn token rotate.
 	f.StringSliceVar(&sequencers, "sequencers", nil, "`NAMES` of sequencers, or patterns with one * (default all)")
 	f.StringVar(&expires, "expires", "", "`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
 	f.StringVar(&file, "file", "", "token `FILE` to add the entry to")
-	complete(cmd, "role", func() []string { return []string{"generate", "read", "admin"} })
+	complete(cmd, "role", wordsOf("generate", "read", "admin"))
 	return cmd
 }
 
