@@ -330,16 +330,3 @@ func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, 
 	}
 	return nil
 }
-
-// generatorError adds a hint to an error of a generator.
-func generatorError(err error) error {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return err
-	case errors.Is(err, firn.ErrBeforeEpoch):
-		return failed("correct the clock, or choose a layout with an earlier epoch", "%w", err)
-	case errors.Is(err, firn.ErrTimeOver):
-		return failed("choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat", "%w", err)
-	}
-	return failed("", "%w", err)
-}
