@@ -382,15 +382,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 			name = k.key
 		} else if indent = "  "; above != group {
 			group = above
-			open := false
-			for _, other := range configKeys {
-				open = open || strings.HasPrefix(other.key, above+".") && from[other.key].where != ""
-			}
-			comment := "# "
-			if open {
-				comment = ""
-			}
-			fmt.Fprintf(w, "\n%s%s:\n", comment, above)
+			fmt.Fprintf(w, "\n%s:\n", above)
 		}
 		fmt.Fprintf(w, "\n%s# %s\n", indent, usage)
 		if set := from[k.key]; set.where != "" {

@@ -419,69 +419,59 @@ func isHostPort(text string) bool {
 // checkNodes checks node IDs and max-ahead against the layouts of the server
 // and of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
-	template := config.Template{Layout: s.layout}
-	if s.anyLayout || s.layout.ReadOnly() { // already reported
-		template.Layout = firn.Layout{}
-		if s.ahead() >= 0 {
-			template.MaxAhead = s.maxAhead
-		}
-	} else {
-		usual, wrong := s.checkUsual(lookUp)
-		all = wrong
-		template.MaxAhead = usual.MaxAhead
-		if r := usual.Nodes; r != nil {
-			template.Lo, template.Hi, template.HasNodes = r.Lo, r.Hi, true
+	var usual config.Template // of an unknown layout
+	if !s.anyLayout && !s.layout.ReadOnly() {
+		var nodes *grant.Range
+		if nodes, all = s.checkUsual(lookUp); len(all) == 0 && s.ahead() >= 0 {
+			usual.Layout, usual.MaxAhead = s.layout, s.maxAhead
+			if nodes != nil {
+				usual.Lo, usual.Hi, usual.HasNodes = nodes.Lo, nodes.Hi, true
+			}
 		}
 	}
 	if f := s.file.Load(); f != nil {
-		all.file(f.Check(template, time.Now()))
+		all.file(f.Check(usual, time.Now()))
 	}
 	return all
 }
 
 // checkUsual checks the settings that apply without a template against the
-// server's layout, and returns the valid ones.
-func (s *serveCmd) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
-	node, known := uint64(0), false
+// server's layout, and returns the node IDs, if they are known.
+func (s *serveCmd) checkUsual(lookUp bool) (nodes *grant.Range, all faults) {
+	nodes = s.nodes
+	node := uint64(0)
 	kind, name, _ := strings.Cut(s.node, ":")
 	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
 	if s.node != "" && (lookUp || !ofMachine) {
 		var err error
-		node, err = readNode(s.layout, s.node, s.allowLocal)
-		if known = err == nil; !known {
+		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
 			all.exit("node", s.node, err)
 		}
+		nodes = &grant.Range{Lo: node, Hi: node}
 	}
-	usual = s.usual(node)
 	switch r := s.nodes; {
 	case s.node != "" && r != nil:
 		all.add("nodes", "", "", "either --node or --nodes, not both")
-		usual.Nodes = nil
-	case s.node != "" && !known:
-		usual.Nodes = nil
 	case r != nil && r.Hi > s.layout.MaxNode():
 		all.add("nodes", fmt.Sprintf("%d..%d", r.Lo, r.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
-		usual.Nodes = nil
 	}
 	if s.ahead() < 0 { // checkValues reports this
-		usual.MaxAhead = nil
-		return usual, all
+		return nodes, all
 	}
 	var err error
 	if s.node != "" && s.store == "" {
 		_, err = service.NewStatic(*s.static(node))
 	} else {
-		_, err = grant.DefaultConfig(nil, s.layout, usual.MaxAhead, nil)
+		_, err = grant.DefaultConfig(nil, s.layout, s.maxAhead, nil)
 	}
 	switch {
 	case err == nil:
 	case s.maxAhead != nil:
 		all.exit("max-ahead", s.maxAhead.String(), err)
-		usual.MaxAhead = nil
 	default:
 		all.exit("layout", s.layout.String(), err)
 	}
-	return usual, all
+	return nodes, all
 }
 
 // ballast returns memory that is never touched, and so takes none. Go collects
