@@ -42,7 +42,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
-	b.remote.vars(f)
+	b.remote.vars(cmd)
 	numberVar(cmd, &b.connections, "connections", "", "number of clients, each with one request at a time")
 	numberVar(cmd, &b.count, "count", "", "IDs per request")
 	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")

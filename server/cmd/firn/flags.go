@@ -245,27 +245,12 @@ func wordsOf(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// noEffect rejects flags that another one would disable.
-func noEffect(cmd *cobra.Command, beside string, flags ...string) error {
-	given := func(name string) bool {
-		f := cmd.Flags().Lookup(name)
-		return f != nil && f.Changed && f.Value.String() != "false"
-	}
+// require makes flags mandatory.
+func require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
-		if given(beside) && given(name) {
-			return misuse("leave one of them out", "--%s has no effect with --%s", name, beside)
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err)
 		}
-	}
-	return nil
-}
-
-// needArgs requires at least one argument; hint says what the arguments are.
-func needArgs(what, hint string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return misuse(hint, "the %s is missing", what)
-		}
-		return nil
 	}
 }
 

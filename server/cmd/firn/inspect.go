@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -61,13 +60,10 @@ least possible, with --all every reading. For a text that is not an ID it prints
   firn inspect --summary --csv order_id orders.csv
   firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
   firn next -n 1000 | firn inspect --layout default --json -`,
-		Args: needArgs("ID", "firn inspect 1212092628029698048, or firn inspect - for lines on the standard input"),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
-			}
-			if err := cmp.Or(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
-				return err
 			}
 			if veiled.file != "" || from.IsVeiled() {
 				v, err := veiled.veil(a, layout)
@@ -127,6 +123,9 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&all, "all", false, "also show unlikely readings")
 	diagramVar(cmd, &diagram)
+	cmd.MarkFlagsMutuallyExclusive("summary", "all")
+	cmd.MarkFlagsMutuallyExclusive("summary", "diagram")
+	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -48,9 +47,6 @@ node.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: wordsOf(presetNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cmp.Or(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
-				return err
-			}
 			out := bufio.NewWriter(a.stdout)
 			l := a.lookOf(a.stdout)
 			switch {
@@ -97,6 +93,8 @@ node.`,
 	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: number of bits of an ID, up to 128 (default 63 and 53)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
 	diagramVar(cmd, &diagram)
+	cmd.MarkFlagsMutuallyExclusive("plan", "diagram")
+	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
 }
 

@@ -64,6 +64,7 @@ type app struct {
 
 	started time.Time // the time to which all times of a command are relative
 	args    []string  // the command line
+	running bool      // the command line was valid
 }
 
 // Exit codes.
@@ -128,12 +129,16 @@ func run(ctx context.Context, a *app, args []string) int {
 	a.started, a.args = a.now(), args
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.running && !errors.As(err, new(*exitError)) {
+		err = wrongLine(cmd, err)
+	}
 	code := exitCode(err)
-	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) && (code == exitFailed || code == exitInterrupted) {
-		code = by.code()
-	} else if exit := (*exitError)(nil); code == exitInterrupted && ctx.Err() == nil && !errors.As(err, &exit) {
-		code = exitFailed
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil && code == exitFailed {
+		code = exitInterrupted
+		if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
+			code = by.code()
+		}
 	}
 	a.report(err)
 	if a.log != nil {
@@ -180,8 +185,6 @@ func exitCode(err error) int {
 		return exitFine
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
 	}
 	return exitFailed
 }

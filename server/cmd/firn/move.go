@@ -40,19 +40,13 @@ no members. --yes does not ask for confirmation.
 ` + storeHelp,
 		Example: "  firn sequencer move orders --to postgres://firn@db.example.com/app\n  firn sequencer move orders --store machine --to kubernetes://ids --yes",
 		Args:    oneName,
-		PreRunE: func(*cobra.Command, []string) error {
-			if to == "" {
-				return misuse("", "--to is missing: the URL of the store that gets the sequencer")
-			}
-			var e *stores.Error
-			if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
-				return misuse(e.Hint, "--to: %w", err)
-			}
-			return nil
-		},
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), args[0]
+		var e *stores.Error
+		if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
+			return misuse(e.Hint, "--to: %w", err)
+		}
 		source, err := a.openPlace(ctx, from, false)
 		if err != nil {
 			return err
@@ -72,6 +66,7 @@ no members. --yes does not ask for confirmation.
 	storeVar(cmd, &from)
 	cmd.ValidArgsFunction = a.names(&from)
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
+	require(cmd, "to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
 	return cmd

@@ -92,7 +92,8 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
-	n.remote.vars(cmd.Flags())
+	n.remote.vars(cmd)
+	cmd.MarkFlagsMutuallyExclusive("node", "nodes")
 	return cmd
 }
 
@@ -105,8 +106,6 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
 	case static && (n.name != "" || n.nodes != nil || n.noCreate || n.allow != allowClock{}):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
-	case n.node != "" && n.nodes != nil:
-		return misuse("", "either --node or --nodes, not both")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
 		return misuse("", "--allow-local-mac needs --node if:NAME")
 	case n.server == "" && n.remote != (remoteFlags{}):

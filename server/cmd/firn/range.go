@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"time"
 
@@ -44,17 +43,6 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
   firn range --layout uuidv7 --from 2026-11-01 --to 2026-12-01 --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"from", "to"} {
-				if !cmd.Flags().Changed(name) {
-					return misuse("firn range --from 2026-11-20 --to 2026-11-21", "--%s is missing", name)
-				}
-			}
-			if column != "" && asJSON {
-				return misuse("leave one of them out", "--sql and --json exclude each other")
-			}
-			if err := cmp.Or(noEffect(cmd, "partitions", "sql", "json"), needBoth(cmd, "partitions", "table")); err != nil {
-				return err
-			}
 			if layout.ReadOnly() {
 				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
 			}
@@ -113,6 +101,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
 	cmd.Flags().Var(&value[string]{&table, parseTable, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
+	require(cmd, "from", "to")
+	cmd.MarkFlagsMutuallyExclusive("partitions", "sql", "json")
+	cmd.MarkFlagsRequiredTogether("partitions", "table")
 	return cmd
 }
 
@@ -138,12 +129,4 @@ func sqlValue(id string, f form.Form) (string, error) {
 		return "", misuse("use --format "+fixed.String()+", if the column has this format", "SQL with --format %s: texts of different widths do not sort like the IDs", &f)
 	}
 	return "'" + id + "'", nil
-}
-
-// needBoth rejects one of two flags without the other.
-func needBoth(cmd *cobra.Command, one, other string) error {
-	if cmd.Flags().Changed(one) == cmd.Flags().Changed(other) {
-		return nil
-	}
-	return misuse("", "--%s and --%s need each other", one, other)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,32 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 			}
 		}
 	}
+	a.watch(root)
 	return root
+}
+
+// watch notes when a command begins: until then, cobra has found the command
+// line invalid.
+func (a *app) watch(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.running = true
+			return run(cmd, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		a.watch(c)
+	}
+}
+
+var exclusive = regexp.MustCompile(`\[([^]]+)\] were all set$`)
+
+// wrongLine returns the error for a command line that cobra finds invalid.
+func wrongLine(cmd *cobra.Command, err error) error {
+	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
+		return misuse("leave one of them out", "--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
+	}
+	return misuse("write "+strings.TrimSuffix(cmd.UseLine(), " [flags]")+"; --help shows more", "%w", err)
 }
 
 // parent completes a command that has only subcommands, and shows its help.

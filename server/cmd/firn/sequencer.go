@@ -56,11 +56,8 @@ continues above its old IDs and never repeats one.`, true, grant.Destroy),
 
 // oneName requires one argument, the name of a sequencer.
 func oneName(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return misuse("run firn sequencer list for all sequencers", "the name of the sequencer is missing: write %s NAME", cmd.CommandPath())
-	case len(args) > 1:
-		return misuse("", "only one sequencer is allowed: %q is too many", args[1])
+	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+		return err
 	}
 	if err := grant.CheckName(args[0]); err != nil {
 		return misuse("", "%w", err)
@@ -336,8 +333,8 @@ again to continue.`, func(ctx context.Context, s grant.Store, name string) (gran
 	cmd.Use = "nodes NAME LO..HI|all"
 	cmd.Example = "  firn sequencer nodes orders 0..511"
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
-		if len(args) != 2 {
-			return misuse("", "write %s NAME LO..HI, or NAME all", cmd.CommandPath())
+		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
+			return err
 		}
 		if args[1] != "all" {
 			if nodes, err = parseNodes(args[1]); err != nil {
@@ -364,8 +361,8 @@ backups: after a restore, firn node fence needs the longest window of the sequen
 	cmd.Use = "window NAME DURATION"
 	cmd.Example = "  firn sequencer window orders 10m"
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
-		if len(args) != 2 {
-			return misuse("", "write %s NAME DURATION, such as 10m", cmd.CommandPath())
+		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
+			return err
 		}
 		if window, err = time.ParseDuration(args[1]); err != nil {
 			return misuse("", "window %q: write a duration such as 30s or 10m", args[1])

@@ -48,7 +48,8 @@ An entry with two tokens is being rotated: see firn token rotate.`,
 
 // tokenFileVar adds --file, which is required.
 func tokenFileVar(cmd *cobra.Command, file *string) {
-	cmd.Flags().Var(&value[string]{file, notEmpty, nil, "FILE"}, "file", "token file")
+	cmd.Flags().Var(&value[string]{file, notEmpty, nil, "FILE"}, "file", "token file, as of firn serve --tokens")
+	require(cmd, "file")
 }
 
 // tokenJSON is an entry in JSON.
@@ -120,7 +121,7 @@ A server with a copy of the file needs the new copy in step 1, before any client
 new token. If a token has leaked, skip steps 2 and 3: clients with the old token then fail
 until they have the new one.`,
 		Example: "  firn token rotate billing --file tokens.yaml",
-		Args:    oneEntry,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			token, hash := auth.NewToken()
 			err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
@@ -151,7 +152,7 @@ Servers read the file within 5 seconds; then they refuse the token, even on open
 connections. With --old, the entry keeps its new token and loses the one that firn token
 rotate has replaced.`,
 		Example: "  firn token remove billing --file tokens.yaml\n  firn token remove billing --old --file tokens.yaml",
-		Args:    oneEntry,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
 				if old {
@@ -166,22 +167,8 @@ rotate has replaced.`,
 	return cmd
 }
 
-// oneEntry requires one argument, the name of an entry.
-func oneEntry(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return misuse("run firn token list for the entries of a file", "the name of the entry is missing: write %s NAME", cmd.CommandPath())
-	case len(args) > 1:
-		return misuse("", "only one entry is allowed: %q is too many", args[1])
-	}
-	return nil
-}
-
 // readTokens reads a token file.
 func readTokens(file string) ([]byte, error) {
-	if file == "" {
-		return nil, misuse("name the file of firn serve --tokens", "--file FILE is missing")
-	}
 	data, err := readfile.Read(file)
 	if err != nil {
 		return nil, failed("", "%w", err)
