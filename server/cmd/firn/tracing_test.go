@@ -85,10 +85,11 @@ func TestTraceRESP(t *testing.T) {
 	if s := all[i]; s.Parent != "" || s.Attributes["firn.commands"] != "2" || s.Attributes["firn.ids"] != "1" {
 		t.Errorf("%+v", s)
 	}
+	const id = "firn.request_id"
 	if !slices.ContainsFunc(all, func(s tracingtest.Span) bool {
-		return s.Trace == all[i].Trace && s.Parent == all[i].ID && s.Kind == "SERVER" && s.Name == "POST /v1/sequencers/{name}/next"
+		return s.Trace == all[i].Trace && s.Parent == all[i].ID && s.Kind == "SERVER" && s.Name == "POST /v1/sequencers/{name}/next" && s.Attributes[id] != "" && s.Attributes[id] == all[i].Attributes[id]
 	}) {
-		t.Fatalf("no span of the other server is below %+v", all[i])
+		t.Fatalf("no span of the other server, with the same request, is below %+v", all[i])
 	}
 	if !slices.ContainsFunc(all, func(s tracingtest.Span) bool {
 		return s.Name == "store cas" && s.Attributes["firn.cas.result"] == "applied" && s.Resource["service.name"] == "firn"
