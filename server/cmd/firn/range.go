@@ -138,38 +138,28 @@ func sqlValue(id string, f form.Form) (string, error) {
 // maxPartitions bounds how many partitions are printed at once.
 const maxPartitions = 10_000
 
-// A period is the time of a partition.
-type period struct{ years, months, days int }
+// A period is the time of a partition, in UTC.
+type period struct {
+	years, months, days int
+	layout              string // of its beginning
+}
 
-var periods = map[string]period{"day": {0, 0, 1}, "month": {0, 1, 0}, "year": {1, 0, 0}}
+var periods = map[string]period{"day": {0, 0, 1, "2006_01_02"}, "month": {0, 1, 0, "2006_01"}, "year": {1, 0, 0, "2006"}}
 
-// begin returns the beginning of the period that contains t, in UTC.
-func (p period) begin(t time.Time) time.Time {
-	year, month, day := t.UTC().Date()
-	switch {
-	case p.years > 0:
-		month, day = time.January, 1
-	case p.months > 0:
-		day = 1
-	}
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+// begin returns the beginning of the period that contains t.
+func (p period) begin(t time.Time) (time.Time, error) {
+	return time.Parse(p.layout, t.UTC().Format(p.layout))
 }
 
 func (p period) next(t time.Time) time.Time { return t.AddDate(p.years, p.months, p.days) }
 
 // name returns the name of a table for the period that begins at t.
 func (p period) name(table string, t time.Time) string {
-	layout := "_2006_01_02"
-	switch {
-	case p.years > 0:
-		layout = "_2006"
-	case p.months > 0:
-		layout = "_2006_01"
+	open, isQuoted := strings.CutSuffix(table, `"`)
+	if isQuoted {
+		return open + "_" + t.Format(p.layout) + `"`
 	}
-	if open, quoted := strings.CutSuffix(table, `"`); quoted {
-		return open + t.Format(layout) + `"`
-	}
-	return table + t.Format(layout)
+	return table + "_" + t.Format(p.layout)
 }
 
 var tableName = regexp.MustCompile(`^(?:(?:[\pL_][\pL\pN_$]*|"[^"]+")\.)?([\pL_][\pL\pN_$]*|"[^"]+")$`)
@@ -202,7 +192,10 @@ func printPartitions(out io.Writer, l firn.Layout, from, to time.Time, every, ta
 	if from.Before(l.Epoch()) {
 		from = l.Epoch()
 	}
-	at := p.begin(from)
+	at, err := p.begin(from)
+	if err != nil {
+		return misuse("", "no partition can begin at %s", stamp(from))
+	}
 	lo, err := lowest(at)
 	for n := 0; err == nil && at.Before(to); n++ {
 		if n == maxPartitions {
