@@ -135,8 +135,6 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case c.groups > 0 && !c.to.Is(firn.Binary):
 		return misuse("", "--group needs --to bin")
-	case c.groups > 64:
-		return misuse("", "--group %d: it must be at most 64", c.groups)
 	case c.to.Is(firn.UUID) && c.bits == 64:
 		return misuse("", "--to uuid needs IDs of 128 bits")
 	case c.to.Is(firn.UUID):

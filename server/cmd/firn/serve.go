@@ -595,8 +595,12 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	if s.insecure {
 		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
+	source, name := "node", s.node
+	if s.store != "" || s.node == "" {
+		url, _ := a.storeURL(s.store)
+		source, name = "store", stores.Redact(url)
+	}
 	for _, p := range endpoints {
-		source, name := s.numbers(a)
 		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), source, name)
 	}
 	url := endpoints[0].url(scheme(secure))
@@ -605,15 +609,6 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	}
 	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
-}
-
-// numbers returns where node IDs come from: a static node or a store.
-func (s *serveCmd) numbers(a *app) (source, name string) {
-	if s.store == "" && s.node != "" {
-		return "node", s.node
-	}
-	url, _ := a.storeURL(s.store)
-	return "store", stores.Redact(url)
 }
 
 // newsOf logs what serve should know about the store that it opens.

@@ -131,13 +131,10 @@ func newTokenHash(a *app) *cobra.Command {
 		Example: "  firn token hash <token.txt",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			line, err := bufio.NewReader(a.stdin).ReadString('\n')
+			line, _ := bufio.NewReader(a.stdin).ReadString('\n')
 			token := strings.TrimSpace(line)
 			if token == "" {
-				if err == nil {
-					err = errors.New("stdin is empty")
-				}
-				return misuse("give one line with a token, such as: firn token hash <token.txt", "no token on stdin: %w", err)
+				return misuse("give one line with a token, such as: firn token hash <token.txt", "no token on stdin")
 			}
 			fmt.Fprintln(a.stdout, auth.Hash(token))
 			return nil
