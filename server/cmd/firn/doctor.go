@@ -82,8 +82,10 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	}
 	if s.node == "" || s.store != "" {
 		url := cmp.Or(s.store, a.getenv(storeEnv))
-		c.Directory = a.directoryOf(url)
-		makes := url == "" && a.container() == "" || strings.Contains(url, "create=true") // as serve does
+		if url != "" || a.container() == "" {
+			c.Directory = a.directoryOf(url)
+		}
+		makes := url == "" || strings.Contains(url, "create=true") // as serve does
 		files, err := os.ReadDir(c.Directory)
 		c.Missing = c.Directory != "" && makes && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 	}
