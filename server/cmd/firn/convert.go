@@ -139,10 +139,9 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 		return misuse("", "--to uuid needs IDs of 128 bits")
 	case c.to.Is(firn.UUID):
 		c.bits = 128
-	case c.to.Is(firn.Raw) && c.asJSON:
-		return misuse("", "--to raw writes bytes, which JSON cannot contain")
-	case c.to.Is(firn.Raw) && c.a.lookOf(c.a.stdout).terminal:
-		return misuse("send them to a file or a pipe, or use --to hex", "--to raw writes bytes that a terminal cannot show")
+	}
+	if err := c.a.checkRaw("to", &c.to, c.asJSON); err != nil {
+		return err
 	}
 	if isFormat && from == firn.Raw {
 		if cmd.Flags().Changed("csv") {

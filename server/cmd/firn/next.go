@@ -136,7 +136,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		}
 	}
 	if n.server != "" {
-		if err := n.checkRaw(); err != nil {
+		if err := n.a.checkRaw("format", &n.format, n.asJSON); err != nil {
 			return err
 		}
 		return n.fromServer(ctx)
@@ -162,15 +162,16 @@ func (n *nextCmd) record() (record, error) {
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
 		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, inspect.Plain(err))
 	}
-	return recordOf(n.format, n.asJSON), n.checkRaw()
+	return recordOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
 }
 
-func (n *nextCmd) checkRaw() error {
+// checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
+func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	switch {
-	case n.format.Is(firn.Raw) && n.asJSON:
-		return misuse("", "--format raw writes bytes, which JSON cannot contain")
-	case n.format.Is(firn.Raw) && n.a.lookOf(n.a.stdout).terminal:
-		return misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
+	case f.Is(firn.Raw) && asJSON:
+		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
+	case f.Is(firn.Raw) && a.lookOf(a.stdout).terminal:
+		return misuse("send them to a file or a pipe, or use --"+flag+" hex", "--%s raw writes bytes that a terminal cannot show", flag)
 	}
 	return nil
 }
