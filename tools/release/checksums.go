@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,14 +34,6 @@ func (r *release) makeChecksums(context.Context) error {
 
 // sumOf returns the SHA-256 of a file, in hex.
 func sumOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
+	data, err := os.ReadFile(path)
+	return fmt.Sprintf("%x", sha256.Sum256(data)), err
 }

@@ -68,8 +68,8 @@ func (r *release) makeModules(ctx context.Context) error {
 	return r.tag(ctx, tree, parent)
 }
 
-// readModules reads go.work and the go.mod files of its modules, and sorts the
-// modules: each after those that it requires.
+// readModules reads go.work and the go.mod files of its modules. go.work lists
+// each module after those that it requires.
 func (r *release) readModules() error {
 	data, err := os.ReadFile(filepath.Join(r.src, "go.work"))
 	if err != nil {
@@ -79,8 +79,6 @@ func (r *release) readModules() error {
 	if err != nil {
 		return err
 	}
-	var rest []*goModule
-	ours := make(map[string]bool)
 	for _, use := range work.Use {
 		m := &goModule{dir: path.Clean(use.Path)}
 		if m.dir == "." {
@@ -94,19 +92,7 @@ func (r *release) readModules() error {
 		if m.file, err = modfile.Parse(name, data, nil); err != nil {
 			return err
 		}
-		ours[m.path()] = true
-		rest = append(rest, m)
-	}
-	for len(rest) > 0 {
-		i := slices.IndexFunc(rest, func(m *goModule) bool {
-			return !slices.ContainsFunc(m.file.Require, func(req *modfile.Require) bool { return ours[req.Mod.Path] })
-		})
-		if i < 0 {
-			return fmt.Errorf("the modules of go.work require each other in a circle")
-		}
-		delete(ours, rest[i].path())
-		r.modules = append(r.modules, rest[i])
-		rest = slices.Delete(rest, i, i+1)
+		r.modules = append(r.modules, m)
 	}
 	return nil
 }
@@ -118,6 +104,9 @@ func (r *release) rewrite(m *goModule) error {
 	for _, other := range r.modules {
 		if !slices.ContainsFunc(m.file.Require, func(req *modfile.Require) bool { return req.Mod.Path == other.path() }) {
 			continue
+		}
+		if other.sums == nil {
+			return fmt.Errorf("it requires %s, which go.work must list before it", other.path())
 		}
 		if err := m.file.AddRequire(other.path(), r.version); err != nil {
 			return err

@@ -67,8 +67,6 @@ sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, a
 			switch {
 			case c.shadow && (len(args) > 0 || c.apply || c.stopped || c.nodes != nil || c.csv != "" || !c.layout.IsZero()):
 				return misuse("", "--shadow reads one ID per line from the standard input, and creates nothing")
-			case c.stopped && c.nodes != nil:
-				return misuse("", "either --nodes or --stopped, not both")
 			case c.shadow:
 				return a.withStore(cmd.Context(), c.store, false, func(s grant.Store) error { return c.runShadow(cmd.Context(), s) })
 			case len(args) == 0:
@@ -86,6 +84,7 @@ sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, a
 	cmd.Flags().BoolVar(&c.shadow, "shadow", false, "compare a stream of the other generator's IDs with those of the sequencer")
 	storeVar(cmd, &c.store)
 	sizeVar(cmd, &c.memory, "memory", "maximum memory for the IDs")
+	cmd.MarkFlagsMutuallyExclusive("nodes", "stopped")
 	return cmd
 }
 
@@ -197,17 +196,8 @@ func (c *adoptCmd) print(r adopt.Report) {
 	x.print(c.a.stdout, l)
 }
 
-// someNodes lists the first few node IDs.
 func someNodes(nodes []uint64) string {
-	var list []string
-	for i, node := range nodes {
-		if i == 8 {
-			list = append(list, "…")
-			break
-		}
-		list = append(list, fmt.Sprint(node))
-	}
-	return strings.Join(list, ", ")
+	return some(nodes, func(node uint64) string { return fmt.Sprint(node) })
 }
 
 // plan returns the node IDs of the sequencer, nil for all, and the time that its

@@ -16,8 +16,8 @@ type benchCmd struct {
 	servers     []string
 	sequencer   string
 	remote      remoteFlags
-	connections uint64
-	count       uint64
+	connections int
+	count       int
 	duration    time.Duration
 	asJSON      bool
 }
@@ -42,7 +42,7 @@ is counted and retried. Bench exits with 1 if there is a duplicate.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&b.servers, "server", b.servers, "`URL` of a server, or several: http, https, firn or firns")
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` of the sequencer")
-	b.remote.vars(f)
+	b.remote.vars(cmd)
 	numberVar(cmd, &b.connections, "connections", "", "number of clients, each with one request at a time")
 	numberVar(cmd, &b.count, "count", "", "IDs per request")
 	f.DurationVar(&b.duration, "duration", b.duration, "how long to run")
@@ -84,7 +84,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		}
 	}
 	l, err := load.Run(ctx, load.Options{
-		Client: c, Sequencer: b.sequencer, Connections: int(b.connections), Count: int(b.count), Duration: b.duration,
+		Client: c, Sequencer: b.sequencer, Connections: b.connections, Count: b.count, Duration: b.duration,
 	}, watch)
 	if watch != nil {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
@@ -108,8 +108,8 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 func (b *benchCmd) report(a *app, l load.Result) error {
 	if b.asJSON {
 		v := struct {
-			Connections uint64           `json:"connections"`
-			Count       uint64           `json:"count"`
+			Connections int              `json:"connections"`
+			Count       int              `json:"count"`
 			Seconds     float64          `json:"seconds"`
 			Requests    uint64           `json:"requests"`
 			IDs         uint64           `json:"ids"`

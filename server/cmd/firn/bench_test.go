@@ -49,27 +49,6 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchHint: if a server requires a token, the hint is about the token.
-func TestBenchHint(t *testing.T) {
-	token, hash := auth.NewToken()
-	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: generate, sequencers: [orders], sha256: "+hash+"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	url := startServe(t, nil, "--node", "1", "--tokens", tokens).url
-	for _, tt := range []struct{ token, want string }{
-		{"", "hint: name a token that the server knows with --token-file"},
-		{"firn_wrong", "hint: name a token that the server knows"},
-		{token, "hint: name a token that may take IDs of bench"},
-	} {
-		a, _, stderr := serveApp(t)
-		code := run(t.Context(), a, []string{"bench", "--server", url, "--token", tt.token, "--connections", "1", "--duration", "1ms"})
-		if code != exitFailed || !strings.Contains(stderr.String(), tt.want) {
-			t.Errorf("with token %q: exit %d, and %s, want %q", tt.token, code, stderr, tt.want)
-		}
-	}
-}
-
 // TestBenchTLS: --ca admits servers whose certificates a private authority has
 // signed, and --cert identifies the client. A missing or wrong flag gives a
 // hint.
@@ -79,7 +58,7 @@ func TestBenchTLS(t *testing.T) {
 	nettest.Certificates(t, dir)
 	file := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{
-		"tokens.yaml": "tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n- {name: c, role: generate, dns: localhost}\n",
+		"tokens.yaml": "tokens:\n- {name: a, role: generate, sequencers: [bench], sha256: " + hash + "}\n- {name: c, role: generate, dns: localhost}\n",
 		"token":       token + "\n",
 	} {
 		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
@@ -102,6 +81,7 @@ func TestBenchTLS(t *testing.T) {
 		{"--server " + strings.Replace(mutual, "https:", "http:", 1), "if it uses TLS, write https://"},
 		{"--server " + strings.Replace(open, "http:", "https:", 1), "the server does not use TLS"},
 		{"--server " + url + " --ca " + file("ca.crt"), "name a token that the server knows"},
+		{"--server " + url + " --sequencer other --ca " + file("ca.crt") + " --token-file " + file("token"), "name a token that may take IDs of other"},
 	} {
 		code, out := runLine(t, "bench --connections 1 --duration 1ms "+row.args)
 		if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(out, row.want) {

@@ -132,8 +132,13 @@ const maxParts = 100_000
 
 func (c *checkCmd) run(ctx context.Context, args []string) error {
 	c.began = time.Now()
+	in := idInput{a: c.a, csv: c.csv, from: c.from, bits: c.bits}
+	read := c.file
+	if c.raw > 0 {
+		read = c.bytes
+	}
 	for _, name := range args {
-		if err := c.file(ctx, name); err != nil {
+		if err := read(ctx, &in, name); err != nil {
 			return checkError(err)
 		}
 	}
@@ -161,7 +166,7 @@ func checkError(err error) error {
 	switch {
 	case errors.As(err, &memory):
 		return failed(fmt.Sprintf("allow more with --memory %s", textfmt.Size(2*memory.Limit)),
-			"more than %s IDs need more than %s of memory: %d bytes each", group(memory.Count), textfmt.AboutSize(memory.Limit), memory.Each)
+			"more than %s IDs need more than %s of memory: %d bytes each", group(memory.Count), textfmt.Size(memory.Limit), memory.Each)
 	case errors.As(err, &doubt):
 		return misuse("--from "+doubt.Names[0], "%w", err)
 	case errors.As(err, &wide):
@@ -171,33 +176,14 @@ func checkError(err error) error {
 }
 
 // file reads one file, or the standard input.
-func (c *checkCmd) file(ctx context.Context, name string) error {
-	var r io.Reader = c.a.stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return failed("", "%w", err)
-		}
-		defer f.Close()
-		r = f
-	} else {
-		name = ""
-	}
-	if c.raw > 0 {
-		return c.bytes(ctx, r, name)
-	}
-	in := idInput{a: c.a, csv: c.csv, from: c.from, bits: c.bits}
+func (c *checkCmd) file(ctx context.Context, in *idInput, name string) error {
 	last := 0 // the line of the previous ID
-	return in.lines(ctx, r, name, records.NewWriter(io.Discard), func(where place, text string, bad error) error {
+	return in.file(ctx, name, records.NewWriter(io.Discard), func(where place, text string, bad error) error {
 		count := c.Count()
 		if bad == nil {
-			err := c.AddText(text)
-			var no *check.IDError
-			if err != nil && !errors.As(err, &no) {
-				return err
-			}
-			if no != nil {
-				bad = no
+			bad = c.AddText(text)
+			if bad != nil && !errors.As(bad, new(*check.IDError)) {
+				return bad
 			}
 		}
 		if bad != nil {
@@ -216,7 +202,12 @@ func (c *checkCmd) file(ctx context.Context, name string) error {
 }
 
 // bytes reads packed IDs; the number of an ID takes the place of its line.
-func (c *checkCmd) bytes(ctx context.Context, r io.Reader, name string) error {
+func (c *checkCmd) bytes(ctx context.Context, in *idInput, name string) error {
+	r, name, err := in.open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
 	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
 	return records.EachRaw(r, c.raw, func(n int, b []byte) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
@@ -250,11 +241,13 @@ func (c *checkCmd) report(w io.Writer, f check.Report) {
 	} else {
 		r.add("duplicates", "%s", l.red(number(l, f.Duplicates)))
 	}
+	shown := uint64(0)
 	for _, x := range f.Duplicated {
 		r.add("duplicate", "%s", c.repeatText(x))
+		shown += x.Times - 1
 	}
-	if shown := uint64(len(f.Duplicated)); f.Duplicates > 0 && c.moreRepeats(f) {
-		r.add("duplicate", "… only the first %d are shown", shown)
+	if shown < f.Duplicates {
+		r.add("duplicate", "… only the first %d are shown", len(f.Duplicated))
 	}
 	switch {
 	case n < 2:
@@ -301,15 +294,6 @@ func (c *checkCmd) report(w io.Writer, f check.Report) {
 	r.add("read as", "%s", f.From)
 	r.add("took", "%.2f s, %s IDs/s", seconds, count(float64(n)/max(seconds, 1e-6)))
 	r.print(w, l)
-}
-
-// moreRepeats reports whether some duplicates are not shown.
-func (c *checkCmd) moreRepeats(f check.Report) bool {
-	shown := uint64(0)
-	for _, x := range f.Duplicated {
-		shown += x.Times - 1
-	}
-	return shown < f.Duplicates
 }
 
 // places names the places of a duplicate.

@@ -18,47 +18,6 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-// TestClient: the Go client and a real server understand each other, for IDs of
-// both sizes, with runs and without; and an error keeps its kind.
-func TestClient(t *testing.T) {
-	for _, layout := range []string{"default", "boundary", "uuidv7", "lable"} {
-		t.Run(layout, func(t *testing.T) {
-			url := startServe(t, nil, "--layout", layout, "--max-ahead", "1s", "--node", "3").url
-			c, err := client.New(client.Config{Servers: []string{url}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close(context.Background())
-			call, cancel := context.WithTimeout(t.Context(), nettest.Patience)
-			defer cancel()
-			seen := make(map[string]bool)
-			for range 5000 {
-				var text string
-				if firn.MustParseLayout(layout).Bits() == 128 {
-					id, err := c.Sequencer128("orders").Next(call)
-					if err != nil {
-						t.Fatal(err)
-					}
-					text = id.String()
-				} else {
-					id, err := c.Sequencer("orders").Next(call)
-					if err != nil {
-						t.Fatal(err)
-					}
-					text = id.String()
-				}
-				if seen[text] {
-					t.Fatalf("%s comes twice", text)
-				}
-				seen[text] = true
-			}
-			if _, err := c.Sequencer("a b").Next(call); err == nil || !strings.Contains(err.Error(), "name") {
-				t.Errorf("a bad name: %v", err)
-			}
-		})
-	}
-}
-
 // TestNextFromServer: firn next --server prints IDs of the server, in the
 // sequencer's own format.
 func TestNextFromServer(t *testing.T) {
@@ -77,7 +36,7 @@ func TestNextFromServer(t *testing.T) {
 		{[]string{"--format", "typed"}, exitFailed, "no prefix"},
 		{[]string{"--layout", "uuidv7"}, exitMisuse, "the server decides"},
 		{[]string{"--sequencer", "a b"}, exitMisuse, "a b"},
-		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "not both"},
+		{[]string{"--token", "a", "--token-file", "b"}, exitMisuse, "cannot be used together"},
 		{[]string{"--server", "firn://127.0.0.1:1"}, exitMisuse, "http://HOST:PORT"},
 		{[]string{"--server", other.URL}, exitFailed, "Welcome.*\\n.*check that firn serve is running there"},
 		{[]string{"--server", "http://127.0.0.1:1"}, exitFailed, "check that firn serve is running there"},

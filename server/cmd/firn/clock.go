@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,14 +30,18 @@ const anyClockHint = "check the clock (date -u); if it is right, override this w
 // checkClock refuses this machine's clock if it differs from the store's. A
 // store that does not report its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
-	by, now := a.storeLead(ctx, s)
-	switch {
-	case by > most:
-		return failed(anyClockHint, "this machine's clock is %v ahead of the store's (%s, not %s)", by, textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
-	case by < -most:
-		return failed(anyClockHint, "this machine's clock is %v behind the store's (%s, not %s)", -by, textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
+	if by, now := a.storeLead(ctx, s); by.Abs() > most {
+		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)", aheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	}
 	return nil
+}
+
+// aheadOf formats how far a clock is ahead of another, or behind it.
+func aheadOf(by time.Duration) string {
+	if by < 0 {
+		return fmt.Sprintf("%v behind", -by)
+	}
+	return fmt.Sprintf("%v ahead of", by)
 }
 
 // storeLead returns how far this machine's clock is ahead of the store's, at

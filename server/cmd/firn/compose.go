@@ -52,9 +52,6 @@ continues, and exits with 1.`,
 			return noArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := noEffect(cmd, "json", "format"); err != nil {
-				return err
-			}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("format") {
 					return misuse("", "compose - prints dec and hex; --format needs a single ID")
@@ -105,6 +102,7 @@ continues, and exits with 1.`,
 	formVar(cmd, &format, "format", "f", "output format (default the layout's own)")
 	prefixVar(cmd, &prefix, "prefix of typed text")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"dec":"…","hex":"…"}`)
+	cmd.MarkFlagsMutuallyExclusive("json", "format")
 	return cmd
 }
 
@@ -135,9 +133,9 @@ func composeLines(ctx context.Context, a *app, c *inspect.Composer) error {
 			t.bad++
 			buf = appendError(buf[:0], err)
 		} else {
-			buf = n.AppendJSON(buf[:0])
+			buf = append(n.AppendJSON(buf[:0]), '\n')
 		}
-		_, err = out.Write(append(buf, '\n'))
+		_, err = out.Write(buf)
 		return err
 	})
 	if err != nil {

@@ -178,19 +178,14 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 	}
 	for _, k := range configKeys {
 		flag := flags.Lookup(k.flag)
-		var file *config.Setting
-		if f != nil {
-			if i := slices.IndexFunc(f.Settings, func(s config.Setting) bool { return s.Key == k.key }); i >= 0 {
-				file = &f.Settings[i]
-			}
-		}
+		file := f.Setting(k.key)
 		env := getenv(envOf(k.key))
 		switch {
 		case flag.Changed:
-		case env != "" && k.key == "store" && file == nil: // used only without --store
+		case env != "" && k.key == "store" && file.Line == 0: // used only without --store
 		case env != "":
 			set(k.key, k.flag, []string{env}, source{where: envOf(k.key)})
-		case file != nil:
+		case file.Line != 0:
 			o := source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
 			if _, isList := flag.Value.(pflag.SliceValue); len(file.Values) != 1 && !isList {
 				from[k.key] = o
@@ -217,7 +212,6 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 	var wrong faults
 	s.from, wrong = applyConfig(flags, f, getenv)
 	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
-	s.givenAhead = flags.Changed("max-ahead")
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
@@ -245,16 +239,9 @@ func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 	if err := all.error(to.from); err != nil {
 		return false, nil, err
 	}
-	text := func(f *config.File, key string) string {
-		i := slices.IndexFunc(f.Settings, func(v config.Setting) bool { return v.Key == key })
-		if i < 0 {
-			return ""
-		}
-		return strings.Join(f.Settings[i].Values, ",")
-	}
 	f := to.file.Load()
 	for _, k := range configKeys {
-		if k.key != "log.level" && text(old, k.key) != text(f, k.key) {
+		if k.key != "log.level" && !slices.Equal(old.Setting(k.key).Values, f.Setting(k.key).Values) {
 			restart = append(restart, k.key)
 		}
 	}
@@ -296,7 +283,7 @@ func newConfigCheck(a *app) *cobra.Command {
 		Short:   "Check a configuration file",
 		Long:    "Check reads a file, and the files that it names, as firn serve would, and reports\nall errors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
 		Example: "  firn config check /etc/firn/firn.yaml",
-		Args:    oneFile,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, args[0], func(string) string { return "" })
@@ -348,25 +335,13 @@ func (a *app) configured(file, store string) (*serveCmd, error) {
 	return s, cmp.Or(err, wrong.error(s.from))
 }
 
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return misuse("", "the file is missing: write %s FILE", cmd.CommandPath())
-	}
-	return nil
-}
-
 func newConfigPrint(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "print [FILE]",
 		Short:   "Print all keys with their meaning, default and value",
 		Long:    "Print prints a complete configuration: every key with its meaning, default and current\nvalue.\n\n  firn config print > firn.yaml\n\nKeys that are not set are commented out. The current values are those of FILE and of the\nenvironment.\n\n" + configHelp,
 		Example: "  firn config print > firn.yaml\n  firn config print /etc/firn/firn.yaml",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return misuse("", "only one file is allowed: %q is too many", args[1])
-			}
-			return nil
-		},
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
@@ -395,15 +370,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 			name = k.key
 		} else if indent = "  "; above != group {
 			group = above
-			open := false
-			for _, other := range configKeys {
-				open = open || strings.HasPrefix(other.key, above+".") && from[other.key].where != ""
-			}
-			comment := "# "
-			if open {
-				comment = ""
-			}
-			fmt.Fprintf(w, "\n%s%s:\n", comment, above)
+			fmt.Fprintf(w, "\n%s:\n", above)
 		}
 		fmt.Fprintf(w, "\n%s# %s\n", indent, usage)
 		if set := from[k.key]; set.where != "" {
@@ -461,7 +428,7 @@ Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
 generators, and their settings that have no place in a firn.yaml, are listed on stderr.`,
 		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
-		Args:    oneFile,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := readfile.Read(args[0])
 			if err != nil {

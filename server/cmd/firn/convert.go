@@ -23,7 +23,7 @@ func newConvert(a *app) *cobra.Command {
 		veiled veilFlags
 		layout firn.Layout
 		bits   int
-		groups uint64
+		groups int
 		csv    string
 		asJSON bool
 	)
@@ -60,9 +60,9 @@ The format typed writes a prefix in front, and reads only texts with that prefix
   firn convert --to bin --group 8 0x8c20543b1
   firn convert --to hex --csv order_id orders.csv
   firn next -n 3 | firn convert --from dec --to hex -`,
-		Args: needArgs("ID", "firn convert --to hex 7130316800004390912, or firn convert --to hex - for lines on the standard input"),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := converter{a: a, from: from, to: to, bits: bits, groups: int(groups), asJSON: asJSON}
+			c := converter{a: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
 			if from.IsTyped() {
 				c.from = inspect.Typed(prefix)
 			}
@@ -135,16 +135,13 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case c.groups > 0 && !c.to.Is(firn.Binary):
 		return misuse("", "--group needs --to bin")
-	case c.groups > 64:
-		return misuse("", "--group %d: it must be at most 64", c.groups)
 	case c.to.Is(firn.UUID) && c.bits == 64:
 		return misuse("", "--to uuid needs IDs of 128 bits")
 	case c.to.Is(firn.UUID):
 		c.bits = 128
-	case c.to.Is(firn.Raw) && c.asJSON:
-		return misuse("", "--to raw writes bytes, which JSON cannot contain")
-	case c.to.Is(firn.Raw) && c.a.lookOf(c.a.stdout).terminal:
-		return misuse("send them to a file or a pipe, or use --to hex", "--to raw writes bytes that a terminal cannot show")
+	}
+	if err := c.a.checkRaw("to", &c.to, c.asJSON); err != nil {
+		return err
 	}
 	if isFormat && from == firn.Raw {
 		if cmd.Flags().Changed("csv") {
@@ -184,7 +181,7 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 	}
 	if c.asJSON {
 		c.tally.bad++
-		_, err = out.Write(append(appendError(c.buf[:0], err), '\n'))
+		_, err = out.Write(appendError(c.buf[:0], err))
 		return err
 	}
 	return c.tally.complain(c.a, out, where, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ const podHint = `keep node IDs in this cluster's API server: --store kubernetes:
 // can change it. It is for commands that make IDs: others may look at the store,
 // and mend it. Users may share a directory of a group, regardless of its owner.
 func (a *app) checkDirectory(url string) error {
-	path, _ := a.directoryOf(url)
+	path := a.directoryOf(url)
 	info, err := os.Stat(path)
 	if path == "" || err != nil {
 		return nil // opening it has the error
@@ -130,6 +131,33 @@ func openOrCreate(ctx context.Context, path string, created func(path string)) (
 		}
 	}
 	return s, err
+}
+
+// storeURL returns the URL of a store: of the one in the environment or the
+// user's own for "", and of the machine's.
+func (a *app) storeURL(text string) (string, error) {
+	var path string
+	var err error
+	switch text = cmp.Or(text, a.getenv(storeEnv)); text {
+	case "":
+		path, err = a.dirs().Own()
+	case machineStore:
+		path, err = a.dirs().Machine()
+	default:
+		return text, nil
+	}
+	return "dir:" + path, err
+}
+
+// directoryOf returns the directory of a store, or "" if it is not in one.
+func (a *app) directoryOf(text string) string {
+	url, err := a.storeURL(text)
+	path, isDir := strings.CutPrefix(url, "dir:")
+	if err != nil || !isDir {
+		return ""
+	}
+	path, _, _ = strings.Cut(path, "?")
+	return path
 }
 
 // dirs returns where the directories of this user and of the machine are.

@@ -72,7 +72,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	}
 	c := doctor.Config{
-		Version: buildOf().Version, Connections: s.maxConns, Now: a.now,
+		Version: buildOf().Version, Connections: uint64(s.maxConns), Now: a.now,
 		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.store != "" {
@@ -81,10 +81,13 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		}
 	}
 	if s.node == "" || s.store != "" {
-		var makes bool
-		c.Directory, makes = a.directoryOf(s.store)
+		url := cmp.Or(s.store, a.getenv(storeEnv))
+		if url != "" || a.container() == "" {
+			c.Directory = a.directoryOf(url)
+		}
+		makes := url == "" || strings.Contains(url, "create=true") // as serve does
 		files, err := os.ReadDir(c.Directory)
-		c.Missing = makes && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
+		c.Missing = c.Directory != "" && makes && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 	}
 	if (s.node == "" || s.store != "") && !c.Missing {
 		c.Store, c.StoreError = a.openStore(ctx, s.store, false, storeNews{
@@ -148,21 +151,4 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err
-}
-
-// directoryOf returns the directory of a store, or "" if it is not in one, and
-// whether serve creates a missing store in it.
-func (a *app) directoryOf(url string) (path string, makes bool) {
-	url = cmp.Or(url, a.getenv(storeEnv))
-	switch rest, isDir := strings.CutPrefix(url, "dir:"); {
-	case isDir:
-		path, query, _ := strings.Cut(rest, "?")
-		return path, strings.Contains(query, "create=true")
-	case url == "" && a.container() == "":
-		path, err := a.dirs().Own()
-		return path, err == nil
-	case url == machineStore:
-		path, _ = a.dirs().Machine() // created by an administrator
-	}
-	return path, false
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -90,7 +89,7 @@ func (f faults) error(from origin) error {
 			case source.where != "":
 				s.text = fmt.Sprintf("%s: %s: %s", source.where, keyOf(one.flag), s.text)
 			case shown != "":
-				s.text = fmt.Sprintf("--%s %s: %s", one.flag, quoted(shown), s.text)
+				s.text = fmt.Sprintf("--%s %q: %s", one.flag, shown, s.text)
 			default:
 				s.text = fmt.Sprintf("--%s: %s", one.flag, s.text)
 			}
@@ -115,16 +114,6 @@ func (f faults) error(from origin) error {
 		}
 	}
 	return &exitError{code, errors.New(strings.Join(lines, "\n")), hint}
-}
-
-// quoted quotes a value unless it is a word.
-func quoted(value string) string {
-	if strings.ContainsFunc(value, func(r rune) bool {
-		return r != '.' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		return strconv.Quote(value)
-	}
-	return value
 }
 
 // keyOf returns the key of a flag, or "".

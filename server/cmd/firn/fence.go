@@ -13,10 +13,9 @@ import (
 )
 
 func newNodeFence(a *app) *cobra.Command {
-	skew := 10 * time.Second
 	var longest time.Duration
 	var restored time.Time
-	m := &mendCmd{verb: "fence", done: "fenced"}
+	m := &mendCmd{verb: "fence", done: "fenced", skew: clockMost}
 	cmd := m.command(a, &cobra.Command{
 		Use:   "fence SEQUENCER | --all [--longest-window D] [--apply]",
 		Short: "Make node IDs safe after restoring the store",
@@ -46,7 +45,7 @@ time, and with the records.
 ` + storeHelp,
 		Example: "  firn node fence orders\n  firn node fence --all --apply\n  firn node fence orders --longest-window 10m --apply",
 	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
-		o := grant.FenceOptions{DryRun: true, Skew: skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
+		o := grant.FenceOptions{DryRun: true, Skew: m.skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
 		r, err := grant.Fence(ctx, s, name, &o)
 		why := ""
 		if err == nil && r.Unsure {
@@ -69,20 +68,20 @@ time, and with the records.
 		}
 		return len(r.Damaged) == 0, a.printFence(r, why, longest > 0, m)
 	})
-	m.skew, m.check = &skew, func() error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
 		case cmd.Flags().Changed("longest-window") && longest <= 0:
 			return misuse("give the longest window that the sequencer ever had, such as 60s", "--longest-window %v: it must be more than 0", longest)
-		case skew <= 0:
-			return misuse("", "--skew %v: it must be more than 0", skew)
-		case restored.After(a.now().Add(skew)):
+		case m.skew <= 0:
+			return misuse("", "--skew %v: it must be more than 0", m.skew)
+		case restored.After(a.now().Add(m.skew)):
 			return misuse("", "--restored %s is in the future", textfmt.Stamp(restored))
 		}
 		return nil
 	}
 	cmd.Flags().DurationVar(&longest, "longest-window", 0, "longest window that the sequencer ever had")
 	timeVar(cmd, a, &restored, "restored", "earliest time at which the store was restored")
-	cmd.Flags().DurationVar(&skew, "skew", skew, "how far members' clocks may differ")
+	cmd.Flags().DurationVar(&m.skew, "skew", m.skew, "how far members' clocks may differ")
 	return cmd
 }
 
@@ -121,15 +120,13 @@ func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mendCmd
 	var t rows
 	t.add("sequencer", "%s", r.Sequencer)
 	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
+	written, held, waits := "to rewrite", "are held", "would wait"
 	if m.apply {
-		t.add("records", "%d rewritten, %d of which were held", r.Nodes, len(r.Held))
-		t.add("window", "%s", longestKnown(r, given))
-		t.add("floor", "%s: members acquire node IDs again about %v from now", textfmt.Stamp(r.Floor), wait)
-	} else {
-		t.add("records", "%d to rewrite, %d of which are held", r.Nodes, len(r.Held))
-		t.add("window", "%s", longestKnown(r, given))
-		t.add("floor", "%s: members would wait about %v for a node ID", textfmt.Stamp(r.Floor), wait)
+		written, held, waits = "rewritten", "were held", "wait"
 	}
+	t.add("records", "%d %s, %d of which %s", r.Nodes, written, len(r.Held), held)
+	t.add("window", "%s", longestKnown(r, given))
+	t.add("floor", "%s: members %s about %v for a node ID", textfmt.Stamp(r.Floor), waits, wait)
 	if why != "" {
 		t.add("unsure", "%s: --apply needs --longest-window", why)
 	}

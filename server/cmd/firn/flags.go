@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +115,7 @@ func wordVar(cmd *cobra.Command, word *string, name, kind, usage string, words .
 		return s, nil
 	}
 	cmd.Flags().Var(&value[string]{word, parse, asIs, kind}, name, usage)
-	complete(cmd, name, func() []string { return words })
+	complete(cmd, name, wordsOf(words...))
 }
 
 // layoutVar adds --layout. The zero layout means that there is no default.
@@ -128,13 +127,13 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
 		return strconv.Quote(l.String())
 	}
 	cmd.Flags().VarP(&value[firn.Layout]{l, firn.ParseLayout, show, "LAYOUT"}, "layout", "l", usage)
-	complete(cmd, "layout", presetNames)
+	complete(cmd, "layout", wordsOf(presetNames()...))
 }
 
 // formVar adds a flag for the form of IDs. Changed reports whether it was given.
 func formVar(cmd *cobra.Command, f *form.Form, name, short, usage string) {
 	cmd.Flags().VarP(&value[form.Form]{f, form.Parse, nil, "FORMAT"}, name, short, usage)
-	complete(cmd, name, formatNames)
+	complete(cmd, name, wordsOf(formatNames...))
 }
 
 // prefixVar adds --prefix.
@@ -172,7 +171,7 @@ func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) 
 func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
 	show := func(e inspect.Encoding) string { return e.String() }
 	cmd.Flags().Var(&value[inspect.Encoding]{e, inspect.ParseEncoding, show, "FORMAT"}, "from", "format of the input")
-	complete(cmd, "from", func() []string { return append([]string{"auto"}, formatNames()...) })
+	complete(cmd, "from", wordsOf(append([]string{"auto"}, formatNames...)...))
 }
 
 // bitsVar adds --bits, the size of IDs; 0 means auto.
@@ -186,7 +185,7 @@ func bitsVar(cmd *cobra.Command, bits *int, usage string) {
 		return n, nil
 	}
 	cmd.Flags().Var(&value[int]{bits, parse, func(int) string { return "auto" }, "SIZE"}, "bits", usage)
-	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
+	complete(cmd, "bits", wordsOf("auto", "64", "128"))
 }
 
 // diagramVar adds --diagram, which drawn reads.
@@ -206,9 +205,22 @@ func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
 }
 
 // numberVar adds a flag for a decimal integer: pflag's own reads 010 as 8.
-func numberVar(cmd *cobra.Command, n *uint64, name, short, usage string) {
-	show := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	cmd.Flags().VarP(&value[uint64]{n, inspect.ParseNumber, show, "N"}, name, short, usage)
+func numberVar[T int | uint64](cmd *cobra.Command, n *T, name, short, usage string) {
+	parse := func(s string) (T, error) {
+		v, err := inspect.ParseNumber(s)
+		return T(v), err
+	}
+	show := func(n T) string { return strconv.FormatUint(uint64(n), 10) }
+	cmd.Flags().VarP(&value[T]{n, parse, show, "N"}, name, short, usage)
+}
+
+// durationVar adds a flag for a duration, which is nil if it is not given.
+func durationVar(cmd *cobra.Command, d **time.Duration, name, usage string) {
+	parse := func(s string) (*time.Duration, error) {
+		v, err := time.ParseDuration(s)
+		return &v, err
+	}
+	cmd.Flags().Var(&value[*time.Duration]{d, parse, nil, "duration"}, name, usage)
 }
 
 func presetNames() []string {
@@ -219,41 +231,26 @@ func presetNames() []string {
 	return names
 }
 
-func formatNames() []string {
-	return []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "base2 to base62", "flake32", "flake58", "uuid", "raw", "typed", "veiled"}
-}
+var formatNames = []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "flake32", "flake58", "uuid", "raw", "typed", "veiled"}
 
-// complete offers words for a flag's value to the shell.
-func complete(cmd *cobra.Command, flag string, words func() []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return slices.DeleteFunc(slices.Clone(words()), func(s string) bool { return strings.Contains(s, " ") }), cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(fmt.Sprintf("the command %s has no flag --%s", cmd.Name(), flag))
+// complete lets the shell complete a flag's value.
+func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
 	}
 }
 
-// noEffect rejects flags that another one would disable.
-func noEffect(cmd *cobra.Command, beside string, flags ...string) error {
-	given := func(name string) bool {
-		f := cmd.Flags().Lookup(name)
-		return f != nil && f.Changed && f.Value.String() != "false"
-	}
+// wordsOf offers words, and no files.
+func wordsOf(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// require makes flags mandatory.
+func require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
-		if given(beside) && given(name) {
-			return misuse("leave one of them out", "--%s has no effect with --%s", name, beside)
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err)
 		}
-	}
-	return nil
-}
-
-// needArgs requires at least one argument; hint says what the arguments are.
-func needArgs(what, hint string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return misuse(hint, "the %s is missing", what)
-		}
-		return nil
 	}
 }
 

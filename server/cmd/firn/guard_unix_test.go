@@ -7,21 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
-
-// TestFilesThatBlock starts with a pipe without a writer in place of each file.
-// Opening it must not block, because no signal would end that.
-func TestFilesThatBlock(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, pipe, "nothing writes to this pipe")
-}
 
 // refused wants that error for a file, whatever it is for.
 func refused(t *testing.T, file, want string) {

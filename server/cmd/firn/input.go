@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,16 +67,15 @@ func (p place) String() string {
 func (in *idInput) each(ctx context.Context, args []string, out records.Flusher, do func(p place, text string, bad error) error) error {
 	files := 0
 	for _, arg := range args {
-		name, isFile := arg, arg == "-"
-		if !isFile {
-			isFile = in.isFile(arg)
-		}
 		var err error
-		if isFile {
+		if arg == "-" || in.isFile(arg) {
 			files++
-			err = in.file(ctx, name, out, do)
+			err = in.file(ctx, arg, out, do)
 		} else {
 			err = do(place{}, arg, nil)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return failed("an argument that is not an ID is read as a file name", "%w", err)
 		}
 		if err != nil {
 			return err
@@ -102,21 +102,28 @@ func (in *idInput) isFile(arg string) bool {
 
 // file reads the IDs in a file, or in the standard input for -.
 func (in *idInput) file(ctx context.Context, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
-	var r io.Reader = in.a.stdin
-	if name == "-" {
-		if in.stdin {
-			return misuse("", "the standard input (-) can be read only once")
-		}
-		in.stdin, name = true, ""
-	} else {
+	r, name, err := in.open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return in.lines(ctx, r, name, out, do)
+}
+
+// open opens a file, or the standard input for -, which has no name.
+func (in *idInput) open(name string) (io.ReadCloser, string, error) {
+	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return failed("an argument that is not an ID is read as a file name", "%w", err)
+			return nil, "", failed("", "%w", err)
 		}
-		defer f.Close()
-		r = f
+		return f, name, nil
 	}
-	return in.lines(ctx, r, name, out, do)
+	if in.stdin {
+		return nil, "", misuse("", "the standard input (-) can be read only once")
+	}
+	in.stdin = true
+	return io.NopCloser(in.a.stdin), "", nil
 }
 
 // lines reads the IDs of r, which has that name.
@@ -158,7 +165,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 		line, _ := table.FieldPos(0)
 		if column < 0 {
 			if column = slices.Index(cells, in.csv); column < 0 {
-				return misuse("the columns are "+quoteSome(cells), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
+				return misuse("the columns are "+some(cells, inspect.Quote), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
 			}
 			continue
 		}
@@ -177,15 +184,15 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 	}
 }
 
-// quoteSome quotes the first few names of columns.
-func quoteSome(names []string) string {
+// some lists the first few of values.
+func some[T any](values []T, show func(T) string) string {
 	var list []string
-	for i, name := range names {
+	for i, v := range values {
 		if i == 12 {
 			list = append(list, "…")
 			break
 		}
-		list = append(list, inspect.Quote(name))
+		list = append(list, show(v))
 	}
 	return strings.Join(list, ", ")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,13 +61,10 @@ least possible, with --all every reading. For a text that is not an ID it prints
   firn inspect --summary --csv order_id orders.csv
   firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
   firn next -n 1000 | firn inspect --layout default --json -`,
-		Args: needArgs("ID", "firn inspect 1212092628029698048, or firn inspect - for lines on the standard input"),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
-			}
-			if err := cmp.Or(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
-				return err
 			}
 			if veiled.file != "" || from.IsVeiled() {
 				v, err := veiled.veil(a, layout)
@@ -80,37 +76,40 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				return misuse("", "--sequencer needs --veil-key-file")
 			}
 			o := inspect.Options{Layout: layout, From: from}
-			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
+			p := idPrinter{o: o, all: all, look: a.lookOf(a.stdout)}
 			p.diagram = drawn(diagram, p.look)
-			var err error
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := records.NewWriter(a.stdout)
-			var t tally
-			switch {
-			case summary:
+			if summary {
 				return inspectSummary(cmd.Context(), &in, args, out, o, asJSON)
-			case asJSON:
-				err = inspectJSON(cmd.Context(), &in, args, out, o, all, &t)
-			default:
-				var one bytes.Buffer
-				lines := linePrinter{o: o, now: a.now}
-				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
-					t.all++
-					one.Reset()
-					switch {
-					case bad != nil:
-					case where.line > 0 && !all && diagram != "always":
-						bad = lines.print(&one, text)
-					default:
-						bad = p.print(&one, text, t.all > 1)
-					}
-					if bad != nil {
-						return t.complain(a, out, where, bad)
-					}
-					_, err := out.Write(one.Bytes())
-					return err
-				})
 			}
+			var t tally
+			var one bytes.Buffer
+			lines := linePrinter{asked: !layout.IsZero()}
+			err := in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
+				t.all++
+				one.Reset()
+				o.Now = a.now()
+				var r inspect.Result
+				if bad == nil {
+					r, bad = inspect.Read(text, o)
+				}
+				switch {
+				case bad != nil && !asJSON:
+					return t.complain(a, out, where, bad)
+				case bad != nil:
+					t.bad++
+					one.Write(appendError(one.AvailableBuffer(), bad))
+				case asJSON:
+					one.Write(appendResult(one.AvailableBuffer(), &r, o, where.line > 0 && !all))
+				case where.line > 0 && !all && diagram != "always":
+					lines.print(&one, &r)
+				default:
+					p.print(&one, &r, o.Now, t.all > 1)
+				}
+				_, err := out.Write(one.Bytes())
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -125,6 +124,9 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	cmd.Flags().BoolVar(&summary, "summary", false, "summarize all IDs: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&all, "all", false, "also show unlikely readings")
 	diagramVar(cmd, &diagram)
+	cmd.MarkFlagsMutuallyExclusive("summary", "all")
+	cmd.MarkFlagsMutuallyExclusive("summary", "diagram")
+	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
 }
 
@@ -137,78 +139,54 @@ func decodedBits(l firn.Layout) int {
 	return 0
 }
 
-// inspectJSON writes an object per ID. Unlikely readings of IDs in columns are
-// left out, unless all is set.
-func inspectJSON(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, all bool, t *tally) error {
-	var buf []byte
-	return in.each(ctx, args, out, func(where place, text string, err error) error {
-		t.all++
-		var r inspect.Result
-		if err == nil {
-			o.Now = in.a.now()
-			r, err = inspect.Read(text, o)
-		}
-		switch {
-		case err != nil:
-			t.bad++
-			buf = appendError(buf[:0], err)
-		case !o.Layout.IsZero():
-			buf = r.Readings[0].AppendParts(buf[:0])
-		default:
-			if where.line > 0 && !all {
-				r.DropUnlikely()
-			}
-			buf = r.AppendJSON(buf[:0])
-		}
-		_, err = out.Write(append(buf, '\n'))
-		return err
-	})
+// appendResult appends the line of an ID in JSON. likely leaves unlikely
+// readings out.
+func appendResult(b []byte, r *inspect.Result, o inspect.Options, likely bool) []byte {
+	if !o.Layout.IsZero() {
+		return append(r.Readings[0].AppendParts(b), '\n')
+	}
+	if likely {
+		r.DropUnlikely()
+	}
+	return append(r.AppendJSON(b), '\n')
 }
 
-// appendError appends the record for invalid input.
+// appendError appends the line for invalid input in JSON.
 func appendError(b []byte, err error) []byte {
 	b = append(b, `{"error":`...)
-	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), '}')
+	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), "}\n"...)
 }
 
 // A linePrinter shows the IDs of a column to people, one per line.
 type linePrinter struct {
-	o     inspect.Options
-	now   func() time.Time
+	asked bool // for a layout
 	begun bool
 	width [3]int
 }
 
-func (p *linePrinter) print(w *bytes.Buffer, text string) error {
-	p.o.Now = p.now()
-	result, err := inspect.Read(text, p.o)
-	if err != nil {
-		return err
-	}
-	asked := !p.o.Layout.IsZero()
+func (p *linePrinter) print(w *bytes.Buffer, r *inspect.Result) {
 	if !p.begun {
 		p.begun = true
-		p.width = [3]int{max(20, len(text)), 12, 10}
+		p.width = [3]int{max(20, len(r.Text)), 12, 10}
 		title := "likelihood"
-		if asked {
+		if p.asked {
 			p.width[2], title = -2, ""
 		}
 		p.line(w, "id", "layout", title, "time                      node  seq")
 	}
-	x := &result.Readings[0]
+	x := &r.Readings[0]
 	likelihood, parts := x.Likelihood().String(), ""
 	switch {
-	case asked:
+	case p.asked:
 		likelihood = ""
-	case !result.Known():
-		p.line(w, text, "unknown", "", "")
-		return nil
+	case !r.Known():
+		p.line(w, r.Text, "unknown", "", "")
+		return
 	}
 	if x.HasParts {
 		parts = fmt.Sprintf("%s  %-4d  %d", x.Stamp(), x.Node, x.Seq)
 	}
-	p.line(w, text, x.Name, likelihood, parts)
-	return nil
+	p.line(w, r.Text, x.Name, likelihood, parts)
 }
 
 // line prints cells that are as wide as the widest so far.
@@ -223,7 +201,6 @@ func (p *linePrinter) line(w *bytes.Buffer, id, layout, likelihood, rest string)
 
 // An idPrinter shows IDs to people.
 type idPrinter struct {
-	a       *app
 	o       inspect.Options
 	look    look
 	diagram bool
@@ -231,53 +208,38 @@ type idPrinter struct {
 }
 
 // print shows one ID, after an empty line if apart is set.
-func (p *idPrinter) print(w io.Writer, text string, apart bool) error {
-	p.o.Now = p.a.now()
-	result, err := inspect.Read(text, p.o)
-	if err != nil {
-		return err
-	}
+func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, apart bool) {
 	if apart {
 		fmt.Fprintln(w)
 	}
-	best := &result.Readings[0]
-	var r rows
-	r.add("id", "%s", p.look.bold(text))
+	best, others := &result.Readings[0], result.Readings[1:]
 	known := result.Known()
-	if known {
-		r.add("layout", "%s", p.title(best))
-	} else {
+	var r rows
+	r.add("id", "%s", p.look.bold(result.Text))
+	switch {
+	case !known:
 		r.add("layout", "%s", p.look.yellow("no known layout"))
+		others = result.Readings
+	case !p.o.Layout.IsZero():
+		r.add("layout", "%s", p.look.bold(best.Name))
+	default:
+		r.add("layout", "%s  %s", p.look.bold(best.Name), p.likelihood(best))
 	}
 	if p.o.From.IsAuto() {
 		r.add("read as", "%s, %d bits", best.Encoding, best.Bits())
 	}
 	if known {
-		p.addParts(&r, best)
+		p.addParts(&r, best, now)
 		p.addReasons(&r, best)
 	} else if result.Other != "" {
 		r.add("note", "%s", result.Other)
 	}
 	p.addTexts(&r, best)
 	r.print(w, p.look)
-	if !known {
-		p.others(w, best, result.Readings)
-		return nil
-	}
-	if p.diagram {
+	if known && p.diagram {
 		p.draw(w, best)
 	}
-	p.others(w, best, result.Readings[1:])
-	return nil
-}
-
-// title returns the layout, and how likely it is if it was guessed.
-func (p *idPrinter) title(r *inspect.Reading) painted {
-	name := p.look.bold(r.Name)
-	if !p.o.Layout.IsZero() {
-		return name
-	}
-	return name + "  " + p.likelihood(r)
+	p.others(w, best, others)
 }
 
 func (p *idPrinter) likelihood(r *inspect.Reading) painted {
@@ -287,11 +249,11 @@ func (p *idPrinter) likelihood(r *inspect.Reading) painted {
 	return p.look.green(inspect.Likely.String())
 }
 
-func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
+func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	if !x.HasParts {
 		return
 	}
-	seconds := inspect.Age(x.Time, p.o.Now)
+	seconds := inspect.Age(x.Time, now)
 	age := painted(inspect.Span(seconds) + " ago")
 	if seconds < 0 {
 		age = p.look.yellow(inspect.Span(-seconds) + " in the future")
@@ -420,10 +382,115 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 		t.print(w, p.look)
 	}
 	if hidden > 0 {
-		text := fmt.Sprintf("%d unlikely readings not shown; use --all to show them", hidden)
-		if hidden == 1 {
-			text = "1 unlikely reading not shown; use --all to show it"
-		}
-		fmt.Fprintf(w, "\n%s\n", p.look.dim(text))
+		fmt.Fprintf(w, "\n%s\n", p.look.dim(howMany(hidden, "unlikely reading")+" not shown; --all shows more"))
 	}
+}
+
+// inspectSummary reports on all IDs together.
+func inspectSummary(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, asJSON bool) error {
+	s := inspect.NewSummary(o, in.a.now())
+	var t tally
+	err := in.each(ctx, args, out, func(where place, text string, bad error) error {
+		t.all++
+		if bad == nil {
+			bad = s.Add(text)
+		}
+		if bad != nil {
+			return t.complain(in.a, out, where, bad)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r := s.Report()
+	if asJSON {
+		fmt.Fprintf(out, "%s\n", appendSummary(nil, r, t))
+	} else {
+		printSummary(in.a, out, r, t)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return t.result(in.a, "IDs")
+}
+
+// anomalies describes the anomalies of a column of IDs.
+func anomalies(r inspect.Report, bad int) (list []string) {
+	add := func(n int, what string) {
+		if n > 0 {
+			list = append(list, fmt.Sprintf(what, group(uint64(n))))
+		}
+	}
+	add(bad, "not IDs: %s")
+	add(r.Rounded, "rounded by a floating-point number, without their last digits: %s")
+	add(r.Repeats, "equal to the previous ID: %s (firn check finds all duplicates)")
+	if r.Known {
+		add(r.Count-r.Fits, "not of this layout: %s")
+		add(r.Future, "in the future: %s")
+		add(r.Late, "earlier than the previous ID: %s (normal for several nodes, or an unsorted column)")
+	}
+	return list
+}
+
+// rateOf returns the mean number of IDs per second; ok is false if there is no
+// time span.
+func rateOf(r inspect.Report) (perSecond float64, ok bool) {
+	seconds := inspect.Age(r.First, r.Last)
+	if !r.HasTime || seconds <= 0 {
+		return 0, false
+	}
+	return float64(r.Fits) / seconds, true
+}
+
+func printSummary(a *app, out *records.Writer, r inspect.Report, t tally) {
+	l := a.lookOf(a.stdout)
+	var x rows
+	x.add("IDs", "%s", l.bold(number(l, uint64(r.Count))))
+	switch {
+	case r.Count == 0:
+	case !r.Known:
+		x.add("layout", "%s", l.yellow("no known layout"))
+	default:
+		x.add("layout", "%s  fits %s of %s", l.bold(r.Name), number(l, uint64(r.Fits)), number(l, uint64(r.Count)))
+	}
+	if r.HasTime {
+		x.add("first", "%s", inspect.Stamp(r.First, r.Unit()))
+		x.add("last", "%s", inspect.Stamp(r.Last, r.Unit()))
+		x.add("span", "%s", inspect.Span(inspect.Age(r.First, r.Last)))
+		if perSecond, ok := rateOf(r); ok {
+			x.add("rate", "%.3g IDs per second", perSecond)
+		}
+		more := ""
+		if r.NodesMore {
+			more = "more than "
+		}
+		x.add("nodes", "%s%s", more, number(l, uint64(r.Nodes)))
+	}
+	list := anomalies(r, t.bad)
+	for _, text := range list {
+		x.add("anomaly", "%s", l.yellow(text))
+	}
+	if len(list) == 0 && r.Count > 0 {
+		x.add("anomalies", "%s", l.green("none"))
+	}
+	x.print(out, l)
+}
+
+// appendSummary appends the summary as a JSON object.
+func appendSummary(b []byte, r inspect.Report, t tally) []byte {
+	b = fmt.Appendf(b, `{"count":%d,"bad":%d,"rounded":%d,"repeats":%d,"known":%t`, r.Count, t.bad, r.Rounded, r.Repeats, r.Known)
+	if r.Known {
+		b = inspect.AppendString(append(b, `,"layout":`...), r.Name)
+		b = fmt.Appendf(b, `,"fits":%d`, r.Fits)
+	}
+	if r.HasTime {
+		b = inspect.AppendMillis(append(b, `,"first_ms":`...), r.First)
+		b = inspect.AppendMillis(append(b, `,"last_ms":`...), r.Last)
+		b = fmt.Appendf(b, `,"nodes":%d,"late":%d,"future":%d`, r.Nodes, r.Late, r.Future)
+		if perSecond, ok := rateOf(r); ok {
+			b = fmt.Appendf(b, `,"rate":%.6g`, perSecond)
+		}
+	}
+	return append(inspect.AppendStrings(append(b, `,"anomalies":`...), anomalies(r, t.bad)), '}')
 }

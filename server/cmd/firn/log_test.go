@@ -3,46 +3,16 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/firnid/firn/server/internal/test/nettest"
 )
-
-// TestUnusualMethods: a request of HTTP whose method no server has is answered
-// as one, on the port that serves RESP too.
-func TestUnusualMethods(t *testing.T) {
-	r := startServe(t, nil, "--node", "1")
-	for _, method := range []string{"FOO", "PROPFIND", "get"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
-		fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", method)
-		answer, err := io.ReadAll(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"HTTP/1.1 405 ", "Allow: GET, HEAD\r\n", "urn:firn:problem:method-not-allowed"} {
-			if !strings.Contains(string(answer), want) {
-				t.Errorf("%s is answered %q, want %q in it", method, answer, want)
-			}
-		}
-	}
-}
 
 // lines are those of the log that have an attribute of this value.
 func (r *running) lines(key, value string) (all []map[string]any) {
@@ -69,51 +39,6 @@ func twoServers(t *testing.T, args ...string) (has, asks *running) {
 		t.Fatal(status, body)
 	}
 	return has, asks
-}
-
-// TestRequestIDForwarded: the ID of a call over each protocol is in the logs of
-// the server that was called, and of the one that it forwarded to.
-func TestRequestIDForwarded(t *testing.T) {
-	has, asks := twoServers(t, "--log-level", "debug")
-	status, header, body := asks.post(t, "orders", "X-Request-Id", "order-17")
-	if status != 200 || header.Get("X-Request-Id") != "order-17" {
-		t.Fatalf("status %d, %v: %s", status, header, body)
-	}
-	want := func(r *running, what, id, key, value string) {
-		t.Helper()
-		for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-			for _, l := range r.lines("request_id", id) {
-				if l["msg"] == what && fmt.Sprint(l[key]) == value {
-					return
-				}
-			}
-			if time.Since(begin) > nettest.Patience {
-				t.Fatalf("no line %q with %s=%s of request %s:\n%s", what, key, value, id, r.log)
-			}
-		}
-	}
-	want(asks, "request", "order-17", "protocol", "http")
-	want(asks, "forwarded", "order-17", "sequencer", "orders")
-	want(has, "request", "order-17", "protocol", "http")
-
-	conn, err := net.Dial("tcp", strings.TrimPrefix(asks.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
-	fmt.Fprint(conn, "NEXT orders\r\n")
-	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line[0] != '$' {
-		t.Fatal(line, err)
-	}
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if lines := asks.lines("protocol", "resp"); len(lines) == 1 {
-			want(has, "request", fmt.Sprint(lines[0]["request_id"]), "protocol", "http")
-			break
-		} else if time.Since(begin) > nettest.Patience {
-			t.Fatalf("%d lines are of RESP:\n%s", len(lines), asks.log)
-		}
-	}
 }
 
 // TestLogsAreVisible: no format of the log passes on what a terminal may act on,

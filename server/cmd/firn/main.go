@@ -62,9 +62,9 @@ type app struct {
 	machine        string          // the directory of the machine; "" for the system's
 	log            *logWriter      // of a command that logs, also for its error; nil for others
 
-	help    helpOutput // the help that cobra writes
-	started time.Time  // the time to which all times of a command are relative
-	args    []string   // the command line
+	started time.Time // the time to which all times of a command are relative
+	args    []string  // the command line
+	running bool      // the command line was valid
 }
 
 // Exit codes.
@@ -129,15 +129,16 @@ func run(ctx context.Context, a *app, args []string) int {
 	a.started, a.args = a.now(), args
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = a.help.err
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.running && !errors.As(err, new(*exitError)) {
+		err = wrongLine(cmd, err)
 	}
 	code := exitCode(err)
-	if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok && errors.Is(err, context.Canceled) && (code == exitFailed || code == exitInterrupted) {
-		code = by.code()
-	} else if exit := (*exitError)(nil); code == exitInterrupted && ctx.Err() == nil && !errors.As(err, &exit) {
-		code = exitFailed
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil && code == exitFailed {
+		code = exitInterrupted
+		if by, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
+			code = by.code()
+		}
 	}
 	a.report(err)
 	if a.log != nil {
@@ -176,21 +177,6 @@ func failed(hint string, format string, a ...any) error {
 // answerNo ends the program with 1 and no message.
 func answerNo() error { return &exitError{code: exitNo} }
 
-// A helpOutput is a writer that keeps its first error: cobra does not check
-// whether its help was written.
-type helpOutput struct {
-	w   io.Writer
-	err error
-}
-
-func (s *helpOutput) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	if s.err == nil {
-		s.err = err
-	}
-	return n, err
-}
-
 // exitCode returns the exit code for err.
 func exitCode(err error) int {
 	var e *exitError
@@ -199,8 +185,6 @@ func exitCode(err error) int {
 		return exitFine
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
 	}
 	return exitFailed
 }

@@ -25,12 +25,10 @@ The page has the same contents as --help. Firn's packages install the pages.`,
 		Example: `  firn man serve | man -l -
   firn man --dir ~/.local/share/man/man1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
+			of, err := find(cmd.Root(), args)
 			switch {
 			case err != nil:
-				return misuse("run firn help for all commands", "%w", err)
-			case len(rest) > 0:
-				return noCommand(of, rest[0])
+				return err
 			case dir == "":
 				return writePage(a.stdout, of)
 			case len(args) > 0:

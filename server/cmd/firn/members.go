@@ -50,10 +50,8 @@ clock. A server that crashed is listed for up to 30 seconds.
 		if err != nil {
 			return err
 		}
-		l := listing{table{
-			head:  []string{"HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S"},
-			right: map[int]bool{3: true, 5: true, 6: true, 7: true},
-		}, a, asJSON}
+		l := a.list(asJSON, "HOST", "SERVER", "VERSION", "RUNS FOR", "SEEN", "NODES", "IDS", "IDS/S")
+		l.right = map[int]bool{3: true, 5: true, 6: true, 7: true}
 		for _, m := range all {
 			held := 0
 			for _, h := range m.Holds {
@@ -70,8 +68,7 @@ clock. A server that crashed is listed for up to 30 seconds.
 				return err
 			}
 		}
-		l.end("no server of this store is running; start one with firn serve")
-		return nil
+		return l.end("no server of this store is running; start one with firn serve")
 	})
 }
 

@@ -19,8 +19,7 @@ type mendCmd struct {
 	store                        string
 	apply, all, asJSON, anyClock bool
 
-	skew  *time.Duration // how far the clock may differ from the store's; nil means clockMost
-	check func() error   // validates flags; may be nil
+	skew time.Duration // how far the clock may differ from the store's
 }
 
 // command completes the command. each mends a sequencer and reports whether it
@@ -36,11 +35,6 @@ func (m *mendCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 		return oneName(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if m.check != nil {
-			if err := m.check(); err != nil {
-				return err
-			}
-		}
 		return a.withStore(cmd.Context(), m.store, false, func(s grant.Store) error { return m.run(cmd.Context(), a, s, args, each) })
 	}
 	storeVar(cmd, &m.store)
@@ -61,12 +55,8 @@ func (m *mendCmd) run(ctx context.Context, a *app, s grant.Store, args []string,
 		a.note("no sequencers in this store: nothing to %s", m.verb)
 		return nil
 	}
-	most := clockMost
-	if m.skew != nil {
-		most = *m.skew
-	}
 	if !m.anyClock {
-		if err := a.checkClock(ctx, s, most); err != nil {
+		if err := a.checkClock(ctx, s, m.skew); err != nil {
 			return err
 		}
 	}

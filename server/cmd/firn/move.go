@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,19 +40,13 @@ no members. --yes does not ask for confirmation.
 ` + storeHelp,
 		Example: "  firn sequencer move orders --to postgres://firn@db.example.com/app\n  firn sequencer move orders --store machine --to kubernetes://ids --yes",
 		Args:    oneName,
-		PreRunE: func(*cobra.Command, []string) error {
-			if to == "" {
-				return misuse("", "--to is missing: the URL of the store that gets the sequencer")
-			}
-			var e *stores.Error
-			if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
-				return misuse(e.Hint, "--to: %w", err)
-			}
-			return nil
-		},
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), args[0]
+		var e *stores.Error
+		if err := stores.Check(to); to != machineStore && errors.As(err, &e) {
+			return misuse(e.Hint, "--to: %w", err)
+		}
 		source, err := a.openPlace(ctx, from, false)
 		if err != nil {
 			return err
@@ -71,6 +66,7 @@ no members. --yes does not ask for confirmation.
 	storeVar(cmd, &from)
 	cmd.ValidArgsFunction = a.names(&from)
 	cmd.Flags().Var(&value[string]{&to, notEmpty, nil, "URL"}, "to", "store that gets the sequencer: machine, or a URL")
+	require(cmd, "to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
 	return cmd
@@ -123,32 +119,26 @@ func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Pl
 	if err != nil {
 		return grant.Place{}, err
 	}
-	if text == "" {
-		text = a.getenv(storeEnv)
-	}
-	switch path, isDir := strings.CutPrefix(text, "dir:"); {
-	case text == "":
-		path, err = a.dirs().Own()
-		text = "dir:" + path
-	case text == machineStore:
-		path, err = a.dirs().Machine()
-		text = "dir:" + path
-	case isDir:
-		path, _, _ = strings.Cut(path, "?")
-		path, err = filepath.Abs(path)
-		text = "dir:" + path
-	default:
-		u, bad := url.Parse(stores.Redact(text))
-		if err = bad; err == nil {
-			query := u.Query()
-			maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, stores.Redacted) })
-			u.User, u.RawQuery = nil, query.Encode()
-			text = u.String()
-		}
-	}
+	name, err := a.placeName(text)
 	if err != nil {
 		s.Close()
 		return grant.Place{}, failed("", "%w", err)
 	}
-	return grant.Place{Store: s, URL: strings.ReplaceAll(text, " ", "%20")}, nil
+	return grant.Place{Store: s, URL: strings.ReplaceAll(name, " ", "%20")}, nil
+}
+
+// placeName returns the URL of a store without its password.
+func (a *app) placeName(text string) (string, error) {
+	if path := a.directoryOf(text); path != "" {
+		path, err := filepath.Abs(path)
+		return "dir:" + path, err
+	}
+	u, err := url.Parse(stores.Redact(cmp.Or(text, a.getenv(storeEnv))))
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	maps.DeleteFunc(query, func(_ string, v []string) bool { return slices.Contains(v, stores.Redacted) })
+	u.User, u.RawQuery = nil, query.Encode()
+	return u.String(), nil
 }

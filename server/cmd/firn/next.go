@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -81,7 +82,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
-	a.completeSequencer(cmd, &n.store)
+	complete(cmd, "sequencer", a.names(&n.store))
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
@@ -91,7 +92,8 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
-	n.remote.vars(cmd.Flags())
+	n.remote.vars(cmd)
+	cmd.MarkFlagsMutuallyExclusive("node", "nodes")
 	return cmd
 }
 
@@ -102,14 +104,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("", "--count 0: it must be 1 or more")
 	case n.layout.ReadOnly():
 		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
-	case static && (n.name != "" || n.nodes != nil):
-		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer and --nodes")
-	case n.node != "" && n.nodes != nil:
-		return misuse("", "either --node or --nodes, not both")
-	case static && n.noCreate:
-		return misuse("add --store", "--no-create needs a store, but --node without --store is a static node ID")
-	case static && (n.allow.behind || n.allow.ahead):
-		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead need a store, but --node without --store is a static node ID")
+	case static && (n.name != "" || n.nodes != nil || n.noCreate || n.allow != allowClock{}):
+		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
 		return misuse("", "--allow-local-mac needs --node if:NAME")
 	case n.server == "" && n.remote != (remoteFlags{}):
@@ -140,14 +136,12 @@ func (n *nextCmd) run(ctx context.Context) error {
 		}
 	}
 	if n.server != "" {
-		if err := n.checkRaw(); err != nil {
+		if err := n.a.checkRaw("format", &n.format, n.asJSON); err != nil {
 			return err
 		}
 		return n.fromServer(ctx)
 	}
-	if n.name == "" && n.ownLayout {
-		n.name = nameOf(n.layout) // existing, by whatever creator
-	}
+	n.name = cmp.Or(n.name, nameOf(n.layout))
 	if !n.ownLayout {
 		// Check before anything is written.
 		if _, _, err := n.resolve(); err != nil {
@@ -168,15 +162,16 @@ func (n *nextCmd) record() (record, error) {
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
 		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, inspect.Plain(err))
 	}
-	return recordOf(n.format, n.asJSON), n.checkRaw()
+	return recordOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
 }
 
-func (n *nextCmd) checkRaw() error {
+// checkRaw rejects raw output that JSON cannot contain or a terminal cannot show.
+func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	switch {
-	case n.format.Is(firn.Raw) && n.asJSON:
-		return misuse("", "--format raw writes bytes, which JSON cannot contain")
-	case n.format.Is(firn.Raw) && n.a.lookOf(n.a.stdout).terminal:
-		return misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
+	case f.Is(firn.Raw) && asJSON:
+		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
+	case f.Is(firn.Raw) && a.lookOf(a.stdout).terminal:
+		return misuse("send them to a file or a pipe, or use --"+flag+" hex", "--%s raw writes bytes that a terminal cannot show", flag)
 	}
 	return nil
 }
@@ -193,21 +188,14 @@ func (n *nextCmd) resolve() (r record, nodes *grant.Range, err error) {
 
 // fromStore writes IDs of a sequencer in the store.
 func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
-	if n.name == "" {
-		n.name = nameOf(n.layout)
-	} else if n.ownLayout {
-		// The existing one, or a new one with the default.
-		info, err := grant.Lookup(ctx, s, n.name)
-		if err == nil {
-			n.layout = info.Config.Layout
-		} else if !errors.Is(err, grant.ErrNotFound) {
-			return err
-		}
-	}
-	if n.noCreate {
-		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
-			return notFound(ctx, s, n.name, err)
-		}
+	info, err := grant.Lookup(ctx, s, n.name)
+	switch {
+	case errors.Is(err, grant.ErrNotFound) && n.noCreate:
+		return notFound(ctx, s, n.name, err)
+	case err != nil && !errors.Is(err, grant.ErrNotFound):
+		return err
+	case err == nil && n.ownLayout:
+		n.layout = info.Config.Layout
 	}
 	if n.format.IsVeiled() {
 		v, err := (&veilFlags{n.veiled, n.name}).veil(n.a, n.layout)
@@ -217,10 +205,6 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 		n.format = form.VeiledBy(v)
 	}
 	if n.format.IsTyped() {
-		info, err := grant.Lookup(ctx, s, n.name)
-		if err != nil && !errors.Is(err, grant.ErrNotFound) {
-			return err
-		}
 		if err := n.format.SetPrefix(info.Config.Prefix); err != nil {
 			hint := "firn sequencer create " + n.name + " --prefix order"
 			if info.Name != "" {
@@ -345,17 +329,4 @@ func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, 
 		count -= uint64(len(ids))
 	}
 	return nil
-}
-
-// generatorError adds a hint to an error of a generator.
-func generatorError(err error) error {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return err
-	case errors.Is(err, firn.ErrBeforeEpoch):
-		return failed("correct the clock, or choose a layout with an earlier epoch", "%w", err)
-	case errors.Is(err, firn.ErrTimeOver):
-		return failed("choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat", "%w", err)
-	}
-	return failed("", "%w", err)
 }

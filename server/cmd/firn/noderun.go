@@ -63,19 +63,14 @@ apply: 128 plus the number of the signal if one interrupts it.
 		Example: `  firn node run --store dir:/srv/firn -- ./server
   firn node run --sequencer workers --nodes 0..31 --env WORKER_ID={node} -- java -jar app.jar
   firn node run -- ./server --datacenter={node/32} --worker={node%32}`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return misuse("firn node run -- ./server", "the command is missing")
-			}
-			return nil
-		},
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.name, notEmpty, asIs, "NAME"}, "sequencer", "name of the sequencer whose node IDs to use; created if missing, with 4,194,304 node IDs")
-	n.a.completeSequencer(cmd, &n.store)
+	complete(cmd, "sequencer", a.names(&n.store))
 	f.Var(&value[*grant.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")
@@ -109,14 +104,6 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 			return misuse("", "%w", err)
 		}
 		c.Command = append(c.Command, t)
-	}
-	switch {
-	case n.window <= 0:
-		return misuse("", "--window %v: it must be above 0", n.window)
-	case n.margin < 0:
-		return misuse("", "--margin %v: it cannot be negative", n.margin)
-	case n.grace < 0:
-		return misuse("", "--grace %v: it cannot be negative", n.grace)
 	}
 	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -65,7 +64,6 @@ type nodeJSON struct {
 	Written   string  `json:"written"`
 	Ahead     float64 `json:"clock_ahead_seconds"`
 	Blocked   bool    `json:"blocked,omitempty"` // until then, by a clock that was far ahead
-	Error     string  `json:"error,omitempty"`
 }
 
 // stateOf returns the state of a node ID as a word.
@@ -111,9 +109,10 @@ acquire it until the time that this clock showed. firn node repair gives it back
 			return err
 		}
 		l := nodeList{
-			listing: listing{table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 6: true}}, a, asJSON},
+			listing: a.list(asJSON, "SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"),
 			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
 		}
+		l.right = map[int]bool{1: true, 6: true}
 		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
 			a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
 		}
@@ -135,8 +134,7 @@ type nodeList struct {
 	all     bool
 	now     time.Time
 	servers map[holding]string
-	hidden  int  // free ones that are not shown
-	broken  bool // a record cannot be read
+	hidden  int // free ones that are not shown
 }
 
 // sequencer adds the node IDs of a sequencer.
@@ -169,16 +167,8 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 		server = l.servers[holding{sequencer, n.Node}]
 	}
 	switch {
-	case err != nil && l.asJSON:
-		l.broken = true
-		return l.a.printJSON(struct {
-			Sequencer string `json:"sequencer"`
-			Node      uint64 `json:"node"`
-			Error     string `json:"error"`
-		}{sequencer, n.Node, err.Error()})
 	case err != nil:
-		l.broken = true
-		l.a.complain(sequencer, err)
+		return l.damaged(sequencer, err, map[string]any{"sequencer": sequencer, "node": n.Node})
 	case (state == "free" || state == "over") && !l.all && !isBlocked:
 		l.hidden++
 	default:
@@ -198,18 +188,14 @@ func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked
 
 // finish prints the table, and notes what it leaves out.
 func (l *nodeList) finish() error {
-	empty := "no node ID was ever used"
-	if l.broken || l.hidden > 0 {
-		empty = ""
+	if l.hidden == 0 {
+		return l.end("no node ID was ever used")
 	}
-	l.end(empty)
-	if !l.asJSON && l.hidden > 0 {
+	err := l.end("")
+	if !l.asJSON {
 		l.a.note("%d more are free but were used before; use --all to show them", l.hidden)
 	}
-	if l.broken {
-		return answerNo()
-	}
-	return nil
+	return err
 }
 
 // left formats how much of a window is left.
@@ -226,12 +212,4 @@ func ago(d time.Duration) string {
 		return "in " + (-d).Round(100*time.Millisecond).String()
 	}
 	return d.Round(100*time.Millisecond).String() + " ago"
-}
-
-// aheadOf formats how far a clock is ahead of another, or behind it.
-func aheadOf(by time.Duration) string {
-	if by < 0 {
-		return fmt.Sprintf("%v behind", -by)
-	}
-	return fmt.Sprintf("%v ahead of", by)
 }

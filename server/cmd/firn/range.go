@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
-	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,17 +47,6 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
   firn range --layout uuidv7 --from 2026-11-01 --to 2026-12-01 --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"from", "to"} {
-				if !cmd.Flags().Changed(name) {
-					return misuse("firn range --from 2026-11-20 --to 2026-11-21", "--%s is missing", name)
-				}
-			}
-			if column != "" && asJSON {
-				return misuse("leave one of them out", "--sql and --json exclude each other")
-			}
-			if err := cmp.Or(noEffect(cmd, "partitions", "sql", "json"), needBoth(cmd, "partitions", "table")); err != nil {
-				return err
-			}
 			if layout.ReadOnly() {
 				return misuse("", "IDs of layout %s have %d bits: range needs 64 or 128", layout, layout.Bits())
 			}
@@ -113,6 +105,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	wordVar(cmd, &every, "partitions", "PERIOD", "print the partitions of a table: day, month or year", "day", "month", "year")
 	cmd.Flags().Var(&value[string]{&table, parseTable, nil, "TABLE"}, "table", "with --partitions: name of the partitioned table")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
+	require(cmd, "from", "to")
+	cmd.MarkFlagsMutuallyExclusive("partitions", "sql", "json")
+	cmd.MarkFlagsRequiredTogether("partitions", "table")
 	return cmd
 }
 
@@ -140,10 +135,82 @@ func sqlValue(id string, f form.Form) (string, error) {
 	return "'" + id + "'", nil
 }
 
-// needBoth rejects one of two flags without the other.
-func needBoth(cmd *cobra.Command, one, other string) error {
-	if cmd.Flags().Changed(one) == cmd.Flags().Changed(other) {
-		return nil
+// maxPartitions bounds how many partitions are printed at once.
+const maxPartitions = 10_000
+
+// A period is the time of a partition, in UTC.
+type period struct {
+	years, months, days int
+	layout              string // of its beginning
+}
+
+var periods = map[string]period{"day": {0, 0, 1, "2006_01_02"}, "month": {0, 1, 0, "2006_01"}, "year": {1, 0, 0, "2006"}}
+
+// begin returns the beginning of the period that contains t.
+func (p period) begin(t time.Time) (time.Time, error) {
+	return time.Parse(p.layout, t.UTC().Format(p.layout))
+}
+
+func (p period) next(t time.Time) time.Time { return t.AddDate(p.years, p.months, p.days) }
+
+// name returns the name of a table for the period that begins at t.
+func (p period) name(table string, t time.Time) string {
+	open, isQuoted := strings.CutSuffix(table, `"`)
+	if isQuoted {
+		return open + "_" + t.Format(p.layout) + `"`
 	}
-	return misuse("", "--%s and --%s need each other", one, other)
+	return table + "_" + t.Format(p.layout)
+}
+
+var tableName = regexp.MustCompile(`^(?:(?:[\pL_][\pL\pN_$]*|"[^"]+")\.)?([\pL_][\pL\pN_$]*|"[^"]+")$`)
+
+// parseTable parses the name of a table. PostgreSQL cuts names after 63 bytes,
+// which would give all partitions of a longer one the same name.
+func parseTable(s string) (string, error) {
+	const most = 63 - len("_2006_01_02")
+	parts := tableName.FindStringSubmatch(s)
+	switch {
+	case parts == nil:
+		return s, errors.New(`it must be a name, as in SQL: orders, shop.orders or '"Order"'`)
+	case len(strings.Trim(parts[1], `"`)) > most:
+		return s, fmt.Errorf("the name must have at most %d bytes, so that those of partitions fit PostgreSQL's 63", most)
+	}
+	return s, nil
+}
+
+// printPartitions prints a statement of PostgreSQL for each period that
+// overlaps the range.
+func printPartitions(out io.Writer, l firn.Layout, from, to time.Time, every, table string, f form.Form) error {
+	lowest := func(from time.Time) (string, error) {
+		ends, err := inspect.EndsOf(l, from, from.AddDate(1, 0, 0), &f)
+		if err != nil {
+			return "", err
+		}
+		return sqlValue(ends.Lo, f)
+	}
+	p := periods[every]
+	if from.Before(l.Epoch()) {
+		from = l.Epoch()
+	}
+	at, err := p.begin(from)
+	if err != nil {
+		return misuse("", "no partition can begin at %s", stamp(from))
+	}
+	lo, err := lowest(at)
+	for n := 0; err == nil && at.Before(to); n++ {
+		if n == maxPartitions {
+			return misuse("use a shorter range or longer partitions", "the range has more than %d partitions", maxPartitions)
+		}
+		end := p.next(at)
+		hi := "MAXVALUE"
+		if !end.After(l.Last()) {
+			hi, err = lowest(end)
+		}
+		fmt.Fprintf(out, "CREATE TABLE IF NOT EXISTS %s PARTITION OF %s FOR VALUES FROM (%s) TO (%s);\n", p.name(table, at), table, lo, hi)
+		if hi == "MAXVALUE" {
+			break
+		}
+		at, lo = end, hi
+	}
+	return err
 }

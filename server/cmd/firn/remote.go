@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
@@ -25,23 +25,20 @@ import (
 // remoteFlags say as which client a command uses a server.
 type remoteFlags struct{ token, tokenFile, ca, cert, key string }
 
-func (r *remoteFlags) vars(f *pflag.FlagSet) {
+func (r *remoteFlags) vars(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&r.token, "token", "", "`TOKEN` that may take its IDs")
 	f.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the token; other users can see the arguments of a command")
 	f.StringVar(&r.ca, "ca", "", "PEM `FILE` with the authority of the server's certificate (default the system's)")
 	f.StringVar(&r.cert, "cert", "", "PEM `FILE` with a client certificate")
 	f.StringVar(&r.key, "key", "", "PEM `FILE` with the key of --cert")
+	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
+	cmd.MarkFlagsRequiredTogether("cert", "key")
 }
 
 // client returns the configuration of a client, with the token and the
 // certificates in the files.
 func (r *remoteFlags) client(servers []string) (c client.Config, err error) {
-	switch {
-	case r.token != "" && r.tokenFile != "":
-		return c, misuse("", "either --token or --token-file, not both")
-	case (r.cert == "") != (r.key == ""):
-		return c, misuse("", "--cert and --key must be given together")
-	}
 	c = client.Config{Servers: servers, Token: r.token}
 	if r.tokenFile != "" {
 		f, err := auth.OpenBearer(r.tokenFile, nil)

@@ -12,7 +12,7 @@ import (
 )
 
 func newNodeRepair(a *app) *cobra.Command {
-	m := &mendCmd{verb: "repair", done: "repaired"}
+	m := &mendCmd{verb: "repair", done: "repaired", skew: clockMost}
 	return m.command(a, &cobra.Command{
 		Use:   "repair SEQUENCER | --all [--apply]",
 		Short: "Give back node IDs that a wrong clock has blocked",
@@ -82,13 +82,14 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 	}
 	var t rows
 	t.add("sequencer", "%s", r.Sequencer)
-	switch blocked := len(r.Nodes) + len(r.Left); {
-	case blocked == 0:
+	can, gives, keeps := "can be", "would give back", "would keep"
+	if m.apply {
+		can, gives, keeps = "were", "gave back", "kept"
+	}
+	if blocked := len(r.Nodes) + len(r.Left); blocked == 0 {
 		t.add("node IDs", "none blocked")
-	case m.apply:
-		t.add("node IDs", "%d blocked, %d of which were given back", blocked, len(r.Nodes))
-	default:
-		t.add("node IDs", "%d blocked, %d of which can be given back", blocked, len(r.Nodes))
+	} else {
+		t.add("node IDs", "%d blocked, %d of which %s given back", blocked, len(r.Nodes), can)
 	}
 	blockedBy := func(n grant.RepairedNode) string {
 		by := "an unknown host"
@@ -99,10 +100,6 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 			by += ", owner " + n.Owner
 		}
 		return fmt.Sprintf("blocked until %s by %s", textfmt.Stamp(n.Until), by)
-	}
-	gives, keeps := "would give back", "would keep"
-	if m.apply {
-		gives, keeps = "gave back", "kept"
 	}
 	for _, n := range r.Nodes {
 		key := fmt.Sprintf("node %d", n.Node)

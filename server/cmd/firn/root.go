@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,8 +36,7 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 		SilenceUsage:  true,
 	})
 	root.SetIn(a.stdin)
-	a.help = helpOutput{w: a.stdout}
-	root.SetOut(&a.help)
+	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.Version = buildOf().text()
@@ -78,7 +78,32 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 			}
 		}
 	}
+	a.watch(root)
 	return root
+}
+
+// watch notes when a command begins: until then, cobra has found the command
+// line invalid.
+func (a *app) watch(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.running = true
+			return run(cmd, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		a.watch(c)
+	}
+}
+
+var exclusive = regexp.MustCompile(`\[([^]]+)\] were all set$`)
+
+// wrongLine returns the error for a command line that cobra finds invalid.
+func wrongLine(cmd *cobra.Command, err error) error {
+	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
+		return misuse("leave one of them out", "--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
+	}
+	return misuse("write "+strings.TrimSuffix(cmd.UseLine(), " [flags]")+"; --help shows more", "%w", err)
 }
 
 // parent completes a command that has only subcommands, and shows its help.
@@ -103,17 +128,26 @@ func newHelp() *cobra.Command {
 		Short: "Show the help of a command",
 		Long:  "Help shows the help of a command, like firn COMMAND --help, or lists all commands.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
+			of, err := find(cmd.Root(), args)
 			if err != nil {
-				return misuse("run firn help for all commands", "%w", err)
-			}
-			if len(rest) > 0 {
-				return noCommand(of, rest[0])
+				return err
 			}
 			of.InitDefaultHelpFlag() // so that the help shows it
 			return of.Help()
 		},
 	}
+}
+
+// find returns the command with that path.
+func find(root *cobra.Command, path []string) (*cobra.Command, error) {
+	cmd, rest, err := root.Find(path)
+	switch {
+	case err != nil:
+		return nil, misuse("run firn help for all commands", "%w", err)
+	case len(rest) > 0:
+		return nil, noCommand(cmd, rest[0])
+	}
+	return cmd, nil
 }
 
 // noCommand returns the error for an unknown subcommand of cmd.

@@ -56,11 +56,8 @@ continues above its old IDs and never repeats one.`, true, grant.Destroy),
 
 // oneName requires one argument, the name of a sequencer.
 func oneName(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return misuse("run firn sequencer list for all sequencers", "the name of the sequencer is missing: write %s NAME", cmd.CommandPath())
-	case len(args) > 1:
-		return misuse("", "only one sequencer is allowed: %q is too many", args[1])
+	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+		return err
 	}
 	if err := grant.CheckName(args[0]); err != nil {
 		return misuse("", "%w", err)
@@ -112,19 +109,12 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 
 func newSequencerCreate(a *app) *cobra.Command {
 	layout := firn.Default()
-	var maxAhead, window time.Duration
+	var maxAhead, window *time.Duration
 	var floor time.Time
 	var nodes *grant.Range
 	var prefix string
 	var lowBits int
-	var cmd *cobra.Command
-	given := func(flag string, d *time.Duration) *time.Duration {
-		if !cmd.Flags().Changed(flag) {
-			return nil
-		}
-		return d
-	}
-	cmd = a.onStore(&cobra.Command{
+	cmd := a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
 		Long:    "Create creates a sequencer.\n\n  firn sequencer create orders --layout hazelcast\n\nWith --prefix, its IDs can be written with a type in front (--format typed). With\n--low-bits even:4, id % 16 is even at low rates too.\n\nIf it already exists with the same settings, nothing happens. With other settings, create\nfails and changes nothing.\n\n" + storeHelp,
@@ -137,7 +127,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 			return nil
 		},
 	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
-		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
+		c, err := grant.DefaultConfig(s, layout, maxAhead, window)
 		c.Nodes, c.Prefix, c.LowBits = nodes, prefix, lowBits
 		if err = cmp.Or(err, c.Check()); err != nil {
 			return misuse("", "%w", err)
@@ -154,8 +144,8 @@ func newSequencerCreate(a *app) *cobra.Command {
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
 	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
-	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
-	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
+	durationVar(cmd, &maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
+	durationVar(cmd, &window, "window", "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
 }
 
@@ -220,20 +210,11 @@ func newSequencerList(a *app) *cobra.Command {
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
-		l := listing{table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}, a, asJSON}
-		empty := "no sequencers yet; create one with firn sequencer create NAME; firn next creates its own"
-		broken, written := false, error(nil)
+		l := a.list(asJSON, "SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW")
+		var written error
 		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
 			if err != nil {
-				broken, empty = true, ""
-				if !asJSON {
-					a.complain(name, err)
-				} else {
-					written = a.printJSON(struct {
-						Name  string `json:"name"`
-						Error string `json:"error"`
-					}{name, err.Error()})
-				}
+				written = l.damaged(name, err, map[string]any{"name": name})
 				return written == nil
 			}
 			state := i.State.String()
@@ -246,11 +227,7 @@ func newSequencerList(a *app) *cobra.Command {
 		if err := cmp.Or(written, err); err != nil {
 			return err
 		}
-		l.end(empty)
-		if broken {
-			return answerNo()
-		}
-		return nil
+		return l.end("no sequencers yet; create one with firn sequencer create NAME; firn next creates its own")
 	})
 }
 
@@ -356,8 +333,8 @@ again to continue.`, func(ctx context.Context, s grant.Store, name string) (gran
 	cmd.Use = "nodes NAME LO..HI|all"
 	cmd.Example = "  firn sequencer nodes orders 0..511"
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
-		if len(args) != 2 {
-			return misuse("", "write %s NAME LO..HI, or NAME all", cmd.CommandPath())
+		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
+			return err
 		}
 		if args[1] != "all" {
 			if nodes, err = parseNodes(args[1]); err != nil {
@@ -384,8 +361,8 @@ backups: after a restore, firn node fence needs the longest window of the sequen
 	cmd.Use = "window NAME DURATION"
 	cmd.Example = "  firn sequencer window orders 10m"
 	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
-		if len(args) != 2 {
-			return misuse("", "write %s NAME DURATION, such as 10m", cmd.CommandPath())
+		if err := cobra.ExactArgs(2)(cmd, args); err != nil {
+			return err
 		}
 		if window, err = time.ParseDuration(args[1]); err != nil {
 			return misuse("", "window %q: write a duration such as 30s or 10m", args[1])

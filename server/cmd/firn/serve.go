@@ -42,7 +42,7 @@ type serveCmd struct {
 	listenOf       [3]string // addresses for only HTTP, gRPC and RESP
 	tls            tlsconf.Files
 	tokens         string
-	maxConns       uint64
+	maxConns       int
 	advertise      string
 	config         string
 	file           atomic.Pointer[config.File] // its contents; nil without a file
@@ -61,9 +61,8 @@ type serveCmd struct {
 	nodes          *grant.Range
 	allowLocal     bool
 	allowClock     allowClock
-	maxAhead       time.Duration
-	givenAhead     bool
-	maxNames       uint64
+	maxAhead       *time.Duration // nil means the layout's
+	maxNames       int
 	requestTimeout time.Duration
 	drainDelay     time.Duration
 	drainTimeout   time.Duration
@@ -85,7 +84,6 @@ func newServeCmd() *serveCmd {
 		drainTimeout:   15 * time.Second,
 		logFlags:       logFlags{logFormat: "text", logLevel: "info"},
 		limitFlags:     newLimitFlags(),
-		traceFlags:     newTraceFlags(),
 		create:         true,
 		waitForStore:   true,
 	}
@@ -178,8 +176,7 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	clockVars(cmd, &s.allowClock)
-	// The zero value is not the default: 0s is another setting.
-	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
+	durationVar(cmd, &s.maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "maximum number of sequencers in use")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
@@ -269,20 +266,17 @@ func cause(err error) error {
 // static returns the source of IDs without a store.
 func (s *serveCmd) static(node uint64) *service.StaticConfig {
 	var o *firn.Options
-	if s.givenAhead {
-		o = &firn.Options{MaxAhead: s.maxAhead}
+	if s.maxAhead != nil {
+		o = &firn.Options{MaxAhead: *s.maxAhead}
 	}
 	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o}
 }
 
 // usual returns the settings of sequencers without a template.
 func (s *serveCmd) usual(node uint64) sequencer.Config {
-	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
+	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, MaxAhead: s.maxAhead, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
 		c.Nodes = &grant.Range{Lo: node, Hi: node}
-	}
-	if s.givenAhead {
-		c.MaxAhead = &s.maxAhead
 	}
 	return c
 }
@@ -293,8 +287,8 @@ func (s *serveCmd) usual(node uint64) sequencer.Config {
 func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
-		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
-		Version: version, Log: log, MaxNames: int(s.maxNames), ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
+		Limit: s.requestTimeout, Limits: s.limits, RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: s.maxConns,
+		Version: version, Log: log, MaxNames: s.maxNames, ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
 	}
 	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
@@ -357,6 +351,14 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	return endpoints, all
 }
 
+// ahead returns the value of --max-ahead, or 0.
+func (s *serveCmd) ahead() time.Duration {
+	if s.maxAhead == nil {
+		return 0
+	}
+	return *s.maxAhead
+}
+
 // checkValues validates values that depend on nothing else.
 func (s *serveCmd) checkValues() (all faults) {
 	for _, d := range []struct {
@@ -364,7 +366,7 @@ func (s *serveCmd) checkValues() (all faults) {
 		value time.Duration
 		least time.Duration
 	}{
-		{"max-ahead", s.maxAhead, 0},
+		{"max-ahead", s.ahead(), 0},
 		{"request-timeout", s.requestTimeout, time.Millisecond},
 		{"drain-delay", s.drainDelay, 0},
 		{"drain-timeout", s.drainTimeout, 0},
@@ -373,8 +375,8 @@ func (s *serveCmd) checkValues() (all faults) {
 			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
 		}
 	}
-	within(&all, "max-connections", s.maxConns, 1, 1_000_000, asNumber)
-	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, asNumber)
+	within(&all, "max-connections", s.maxConns, 1, 1_000_000, strconv.Itoa)
+	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, strconv.Itoa)
 	if s.node != "" && s.store == "" && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
@@ -417,69 +419,59 @@ func isHostPort(text string) bool {
 // checkNodes checks node IDs and max-ahead against the layouts of the server
 // and of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
-	template := config.Template{Layout: s.layout}
-	if s.anyLayout || s.layout.ReadOnly() { // already reported
-		template.Layout = firn.Layout{}
-		if s.givenAhead && s.maxAhead >= 0 {
-			template.MaxAhead = &s.maxAhead
-		}
-	} else {
-		usual, wrong := s.checkUsual(lookUp)
-		all = wrong
-		template.MaxAhead = usual.MaxAhead
-		if r := usual.Nodes; r != nil {
-			template.Lo, template.Hi, template.HasNodes = r.Lo, r.Hi, true
+	var usual config.Template // of an unknown layout
+	if !s.anyLayout && !s.layout.ReadOnly() {
+		var nodes *grant.Range
+		if nodes, all = s.checkUsual(lookUp); len(all) == 0 && s.ahead() >= 0 {
+			usual.Layout, usual.MaxAhead = s.layout, s.maxAhead
+			if nodes != nil {
+				usual.Lo, usual.Hi, usual.HasNodes = nodes.Lo, nodes.Hi, true
+			}
 		}
 	}
 	if f := s.file.Load(); f != nil {
-		all.file(f.Check(template, time.Now()))
+		all.file(f.Check(usual, time.Now()))
 	}
 	return all
 }
 
 // checkUsual checks the settings that apply without a template against the
-// server's layout, and returns the valid ones.
-func (s *serveCmd) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
-	node, known := uint64(0), false
+// server's layout, and returns the node IDs, if they are known.
+func (s *serveCmd) checkUsual(lookUp bool) (nodes *grant.Range, all faults) {
+	nodes = s.nodes
+	node := uint64(0)
 	kind, name, _ := strings.Cut(s.node, ":")
 	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
 	if s.node != "" && (lookUp || !ofMachine) {
 		var err error
-		node, err = readNode(s.layout, s.node, s.allowLocal)
-		if known = err == nil; !known {
+		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
 			all.exit("node", s.node, err)
 		}
+		nodes = &grant.Range{Lo: node, Hi: node}
 	}
-	usual = s.usual(node)
 	switch r := s.nodes; {
 	case s.node != "" && r != nil:
 		all.add("nodes", "", "", "either --node or --nodes, not both")
-		usual.Nodes = nil
-	case s.node != "" && !known:
-		usual.Nodes = nil
 	case r != nil && r.Hi > s.layout.MaxNode():
 		all.add("nodes", fmt.Sprintf("%d..%d", r.Lo, r.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
-		usual.Nodes = nil
 	}
-	if s.maxAhead < 0 { // checkValues reports this
-		usual.MaxAhead = nil
-		return usual, all
+	if s.ahead() < 0 { // checkValues reports this
+		return nodes, all
 	}
 	var err error
 	if s.node != "" && s.store == "" {
 		_, err = service.NewStatic(*s.static(node))
 	} else {
-		_, err = grant.DefaultConfig(nil, s.layout, usual.MaxAhead, nil)
+		_, err = grant.DefaultConfig(nil, s.layout, s.maxAhead, nil)
 	}
 	switch {
 	case err == nil:
-	case s.givenAhead:
+	case s.maxAhead != nil:
 		all.exit("max-ahead", s.maxAhead.String(), err)
-		usual.MaxAhead = nil
 	default:
 		all.exit("layout", s.layout.String(), err)
 	}
-	return usual, all
+	return nodes, all
 }
 
 // ballast returns memory that is never touched, and so takes none. Go collects
@@ -603,8 +595,12 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	if s.insecure {
 		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
+	source, name := "node", s.node
+	if s.store != "" || s.node == "" {
+		url, _ := a.storeURL(s.store)
+		source, name = "store", stores.Redact(url)
+	}
 	for _, p := range endpoints {
-		source, name := s.numbers(a)
 		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), source, name)
 	}
 	url := endpoints[0].url(scheme(secure))
@@ -613,28 +609,6 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	}
 	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
-}
-
-// numbers returns where node IDs come from: a static node or a store.
-func (s *serveCmd) numbers(a *app) (source, name string) {
-	if s.store == "" && s.node != "" {
-		return "node", s.node
-	}
-	return "store", a.storeName(cmp.Or(s.store, a.getenv(storeEnv)))
-}
-
-// storeName returns the store of a URL, for people.
-func (a *app) storeName(url string) string {
-	path := ""
-	switch url {
-	case "":
-		path, _ = a.dirs().Own()
-	case machineStore:
-		path, _ = a.dirs().Machine()
-	default:
-		return stores.Redact(url)
-	}
-	return "dir:" + path
 }
 
 // newsOf logs what serve should know about the store that it opens.

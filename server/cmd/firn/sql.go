@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +15,7 @@ import (
 func newSQL(a *app) *cobra.Command {
 	layout, name := firn.Default(), "firn"
 	cmd := &cobra.Command{
-		Use:   "sql DATABASE [--layout LAYOUT]",
+		Use:   "sql {postgres|mysql|sqlite} [--layout LAYOUT]",
 		Short: "Print SQL functions that read IDs in a database",
 		Long: `Sql prints functions for postgres or mysql that return the time, the node ID and the sequence of
 an ID, the first and the last ID of a time range, and typed text. For postgres there are also
@@ -30,12 +28,9 @@ The functions make no IDs: take those from Firn.`,
 		Example: `  firn sql postgres | psql orders
   firn sql mysql --layout twitter --name legacy
   firn sql sqlite --layout js53`,
-		Args:      needArgs("database", "firn sql postgres, firn sql mysql or firn sql sqlite"),
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: sqlgen.Databases(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if !slices.Contains(sqlgen.Databases(), args[0]) {
-				return misuse("it must be "+strings.Join(sqlgen.Databases(), ", "), "unknown database %q", args[0])
-			}
 			out := bufio.NewWriter(a.stdout)
 			if err := sqlgen.Write(out, args[0], name, layout); err != nil {
 				return misuse("", "%w", inspect.Plain(err))

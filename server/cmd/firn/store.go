@@ -151,58 +151,90 @@ func nodesVar(cmd *cobra.Command, r **grant.Range) {
 // closing bounds how long a command takes to give its node ID back.
 const closing = 5 * time.Second
 
-// storeError says what an error of a store or a sequencer means for the user.
+// storeHints say what to do about errors of a store, a sequencer or a generator.
+// The first that matches applies.
+var storeHints = []struct {
+	err  error
+	code int
+	hint string
+}{
+	{grant.ErrNotFound, exitNo, "run firn sequencer list for all sequencers, or create it with firn sequencer create"},
+	{grant.ErrDestroyed, exitNo, "create it again with firn sequencer create: its IDs continue above the old ones"},
+	{grant.ErrMoved, exitNo, "use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back"},
+	{grant.ErrDetached, exitNo, "make it usable again with firn sequencer attach"},
+	{grant.ErrNodesExhausted, exitNo, "run firn node list for their holders; node IDs of crashed processes are free when their windows end"},
+	{grant.ErrClockBehind, exitFailed, "compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order"},
+	{grant.ErrClockAhead, exitFailed, "correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows"},
+	{grant.ErrRolledBack, exitFailed, "run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md"},
+	{grant.ErrNewerVersion, exitFailed, "use a newer firn; nothing was changed"},
+	{grant.ErrDamaged, exitFailed, "nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/restore.md"},
+	{dirstore.ErrFailed, exitFailed, "check the system's log for errors of the disk, and start firn again when the disk works"},
+	{syscall.ENOSPC, exitFailed, "free some space on that disk; nothing was changed"},
+	{fs.ErrPermission, exitFailed, "it belongs to another user: run firn as that user, or share the directory with a group (see docs/stores.md)"},
+	{sequencer.ErrUnavailable, exitFailed, "check that it is running and that the URL is right; firn sequencer list contacts it too"},
+	{firn.ErrBeforeEpoch, exitFailed, "correct the clock, or choose a layout with an earlier epoch"},
+	{firn.ErrTimeOver, exitFailed, "choose a layout with more time bits; firn layout shows the last date. With a later epoch, IDs would repeat"},
+}
+
+// storeError says what an error of a store, a sequencer or a generator means for
+// the user.
 func storeError(err error) error {
 	var (
-		exit      *exitError
 		mismatch  *grant.MismatchError
 		exhausted *grant.ExhaustedError
 		ahead     *grant.ClockAheadError
 	)
-	no := func(hint string) error { return &exitError{exitNo, err, hint} }
+	no := func(format string, a ...any) error { return &exitError{exitNo, err, fmt.Sprintf(format, a...)} }
 	switch {
-	case err == nil, errors.As(err, &exit), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, new(*exitError)), errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, grant.ErrNotFound):
-		return no("run firn sequencer list for all sequencers, or create it with firn sequencer create")
 	case errors.As(err, &mismatch) && (mismatch.Field == "nodes" || mismatch.Field == "window"):
-		return no(fmt.Sprintf("change it with firn sequencer %s %s %s", mismatch.Field, mismatch.Sequencer, mismatch.Want))
+		return no("change it with firn sequencer %s %s %s", mismatch.Field, mismatch.Sequencer, mismatch.Want)
 	case errors.As(err, &mismatch) && mismatch.Field == "prefix" && mismatch.Have == "none":
-		return no(fmt.Sprintf("destroy sequencer %s and create it again with --prefix %s: its IDs continue", mismatch.Sequencer, mismatch.Want))
+		return no("destroy sequencer %s and create it again with --prefix %s: its IDs continue", mismatch.Sequencer, mismatch.Want)
 	case errors.As(err, &mismatch):
-		return no(fmt.Sprintf("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer))
-	case errors.Is(err, grant.ErrDestroyed):
-		return no("create it again with firn sequencer create: its IDs continue above the old ones")
-	case errors.Is(err, grant.ErrMoved):
-		return no("use --store with that URL (its password is not shown), or FIRN_STORE; firn sequencer move brings it back")
-	case errors.Is(err, grant.ErrDetached):
-		return no("make it usable again with firn sequencer attach")
+		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer)
 	case errors.As(err, &exhausted) && exhausted.Fenced:
 		return no("wait until then: a fence keeps members out until the time of all windows that the store may have lost has passed")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
 		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
-	case errors.Is(err, grant.ErrNodesExhausted):
-		return no("run firn node list for their holders; node IDs of crashed processes are free when their windows end")
-	case errors.Is(err, grant.ErrClockBehind):
-		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order", "%w", err)
 	case errors.As(err, &ahead) && ahead.Comparing:
 		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
-	case errors.Is(err, grant.ErrClockAhead):
-		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
-	case errors.Is(err, grant.ErrRolledBack):
-		return failed("run firn node fence NAME to see the changes, and again with --apply to make them; see docs/restore.md", "%w", err)
-	case errors.Is(err, grant.ErrNewerVersion):
-		return failed("use a newer firn; nothing was changed", "%w", err)
-	case errors.Is(err, grant.ErrDamaged):
-		return failed("nothing was changed. Do not delete the record: its IDs would be handed out again. Restore the store from a backup and run firn node fence; see docs/restore.md", "%w", err)
-	case errors.Is(err, dirstore.ErrFailed):
-		return failed("check the system's log for errors of the disk, and start firn again when the disk works", "%w", err)
-	case errors.Is(err, syscall.ENOSPC):
-		return failed("free some space on that disk; nothing was changed", "%w", err)
-	case errors.Is(err, fs.ErrPermission):
-		return failed("it belongs to another user: run firn as that user, or share the directory with a group (see docs/stores.md)", "%w", err)
-	case errors.Is(err, sequencer.ErrUnavailable):
-		return failed("check that it is running and that the URL is right; firn sequencer list contacts it too", "%w", err)
 	}
-	return generatorError(err)
+	for _, known := range storeHints {
+		if errors.Is(err, known.err) {
+			return &exitError{known.code, err, known.hint}
+		}
+	}
+	return failed("", "%w", err)
+}
+
+// completing bounds how long a shell waits for names from a store.
+const completing = 2 * time.Second
+
+// names returns what offers the sequencers of a store to the shell, with their
+// descriptions. It creates no store, and offers nothing if the store does not
+// answer.
+func (a *app) names(store *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (all []string, _ cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		url, _ := a.storeURL(*store)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completing)
+		defer cancel()
+		s, err := stores.Open(ctx, strings.ReplaceAll(url, "create=true", "create=false"))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer s.Close()
+		_ = grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
+			if err == nil {
+				name += "\t" + i.State.String() + ", layout " + i.Config.Layout.String()
+			}
+			all = append(all, name)
+			return true
+		})
+		return all, cobra.ShellCompDirectiveNoFileComp
+	}
 }

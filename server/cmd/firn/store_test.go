@@ -8,35 +8,26 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// TestContainer: no command makes a store of its own in a container.
+// TestContainer: no command makes a store of its own in a container. In a pod
+// firn names Kubernetes as a store, with the flag and the role.
 func TestContainer(t *testing.T) {
-	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"next"}, {"sequencer", "create", "a"}} {
+	for _, tt := range []struct{ args, service, want string }{
+		{"serve --listen 127.0.0.1:0", "", "hint: share one store"},
+		{"next", "", "hint: share one store"},
+		{"sequencer create a", "", "hint: share one store"},
+		{"serve --listen 127.0.0.1:0", "10.0.0.1", "kubectl apply -n default -f -"},
+		{"serve --listen 127.0.0.1:0", "10.0.0.1", "kind: RoleBinding\n"},
+	} {
 		a, _, stderr := serveApp(t)
-		a.getenv = func(string) string { return "" }
+		a.getenv = func(name string) string { return map[string]string{"KUBERNETES_SERVICE_HOST": tt.service}[name] }
 		a.container = func() string { return "/.dockerenv exists" }
-		if code := run(t.Context(), a, args); code != exitMisuse {
-			t.Errorf("firn %v in a container ends with %d, want %d: %s", args, code, exitMisuse, stderr)
+		if code := run(t.Context(), a, strings.Fields(tt.args)); code != exitMisuse {
+			t.Errorf("firn %s in a container ends with %d, want %d: %s", tt.args, code, exitMisuse, stderr)
 		}
-		for _, text := range []string{"/.dockerenv exists", "each replica would make the same IDs", "hint: share one store", "--store", "--node"} {
+		for _, text := range []string{"/.dockerenv exists", "each replica would make the same IDs", "--store", "--node", tt.want} {
 			if !strings.Contains(stderr.String(), text) {
-				t.Errorf("firn %v in a container does not say %q:\n%s", args, text, stderr)
+				t.Errorf("firn %s in a container does not say %q:\n%s", tt.args, text, stderr)
 			}
-		}
-	}
-}
-
-// TestPod: in a pod firn names Kubernetes as a store, with the flag and the
-// role.
-func TestPod(t *testing.T) {
-	a, _, stderr := serveApp(t)
-	a.getenv = func(name string) string { return map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}[name] }
-	a.container = func() string { return "KUBERNETES_SERVICE_HOST is set" }
-	if code := run(t.Context(), a, []string{"serve", "--listen", "127.0.0.1:0"}); code != exitMisuse {
-		t.Errorf("firn serve in a pod ends with %d, want %d: %s", code, exitMisuse, stderr)
-	}
-	for _, text := range []string{"this is a pod", "--store kubernetes://", "kubectl apply -n default -f -", "kind: Role\n", "verbs: [get, list, watch, create, update]\n", "kind: RoleBinding\n", "--node N"} {
-		if !strings.Contains(stderr.String(), text) {
-			t.Errorf("firn serve in a pod does not say %q:\n%s", text, stderr)
 		}
 	}
 }

@@ -162,6 +162,12 @@ type listing struct {
 	table
 	a      *app
 	asJSON bool
+	broken bool // a record cannot be read
+}
+
+// list returns an empty listing with these columns.
+func (a *app) list(asJSON bool, head ...string) listing {
+	return listing{table: table{head: head}, a: a, asJSON: asJSON}
 }
 
 // add adds a record, as v in JSON.
@@ -173,15 +179,31 @@ func (l *listing) add(v any, cells ...string) error {
 	return nil
 }
 
-// end prints the table, or a note if it is empty.
-func (l *listing) end(empty string) {
+// damaged reports a record that cannot be read, as v with the error in JSON.
+func (l *listing) damaged(name string, err error, v map[string]any) error {
+	l.broken = true
+	if !l.asJSON {
+		l.a.complain(name, err)
+		return nil
+	}
+	v["error"] = err.Error()
+	return l.a.printJSON(v)
+}
+
+// end prints the table, or a note if it is empty. The answer is no if a record
+// is damaged.
+func (l *listing) end(empty string) error {
 	switch {
 	case l.asJSON:
 	case len(l.rows) > 0:
 		l.print(l.a.stdout, l.a.lookOf(l.a.stdout))
-	case empty != "":
+	case empty != "" && !l.broken:
 		l.a.note("%s", empty)
 	}
+	if l.broken {
+		return answerNo()
+	}
+	return nil
 }
 
 // group formats a count with spaces between groups of three digits.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
@@ -14,14 +15,7 @@ import (
 )
 
 // traceFlags are the flags of traces.
-type traceFlags struct {
-	traces     tracing.Config
-	traceRatio float64
-	ratioGiven func() bool
-}
-
-// newTraceFlags returns the defaults, which send no traces.
-func newTraceFlags() traceFlags { return traceFlags{traceRatio: tracing.DefaultRatio} }
+type traceFlags struct{ traces tracing.Config }
 
 // flags adds the flags of traces.
 func (t *traceFlags) flags(cmd *cobra.Command) {
@@ -29,34 +23,22 @@ func (t *traceFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	wordVar(cmd, &t.traces.Protocol, "tracing-protocol", "PROTOCOL", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
 	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
-	show := func(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) }
-	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
+	show := func(*float64) string { return fmt.Sprint(tracing.DefaultRatio) }
+	f.Var(&value[*float64]{&t.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
 	f.StringVar(&t.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
-	t.ratioGiven = func() bool { return f.Changed("tracing-sample-ratio") }
 }
 
-func parseRatio(s string) (float64, error) {
+func parseRatio(s string) (*float64, error) {
 	r, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(r >= 0 && r <= 1) {
-		return 0, errors.New("it must be a number from 0 to 1, such as 0.01")
+		return nil, errors.New("it must be a number from 0 to 1, such as 0.01")
 	}
-	return r, nil
-}
-
-// tracingConfig returns the configuration of traces.
-func (t *traceFlags) tracingConfig() tracing.Config {
-	c := t.traces
-	if t.ratioGiven != nil && t.ratioGiven() {
-		c.Ratio = &t.traceRatio
-	}
-	c.Version = version
-	return c
+	return &r, nil
 }
 
 // checkTraces validates the flags of traces.
 func (t *traceFlags) checkTraces() (all faults) {
-	c := t.tracingConfig()
-	if err := c.Check(); err != nil {
+	if err := t.traces.Check(); err != nil {
 		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
 	}
 	return all
@@ -68,8 +50,8 @@ const traceLimit = 3 * time.Second
 
 // startTraces starts tracing if it is enabled. end sends the remaining spans.
 func (t *traceFlags) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
-	c := t.tracingConfig()
-	c.Getenv, c.Log = a.getenv, log
+	c := t.traces
+	c.Version, c.Getenv, c.Log = version, a.getenv, log
 	if host, err := os.Hostname(); err == nil {
 		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
 	}

@@ -60,7 +60,7 @@ func TestTraceForwarded(t *testing.T) {
 // collector.
 func TestTraceRESP(t *testing.T) {
 	collector := tracingtest.New(t)
-	has, asks := twoServers(t, "--tracing-endpoint", collector.HTTP, "--tracing-insecure", "--tracing-protocol", "http", "--tracing-sample-ratio", "1")
+	has, asks := twoServers(t, "--tracing-endpoint", collector.HTTP, "--tracing-insecure", "--tracing-protocol", "http", "--tracing-sample-ratio", "1", "--log-level", "debug")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(asks.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +85,12 @@ func TestTraceRESP(t *testing.T) {
 	if s := all[i]; s.Parent != "" || s.Attributes["firn.commands"] != "2" || s.Attributes["firn.ids"] != "1" {
 		t.Errorf("%+v", s)
 	}
-	if !slices.ContainsFunc(all, func(s tracingtest.Span) bool {
-		return s.Trace == all[i].Trace && s.Parent == all[i].ID && s.Kind == "SERVER" && s.Name == "POST /v1/sequencers/{name}/next"
+	lines := asks.lines("protocol", "resp")
+	if len(lines) == 0 || !slices.ContainsFunc(all, func(s tracingtest.Span) bool {
+		return s.Trace == all[i].Trace && s.Parent == all[i].ID && s.Kind == "SERVER" && s.Name == "POST /v1/sequencers/{name}/next" &&
+			s.Attributes["firn.request_id"] == lines[0]["request_id"]
 	}) {
-		t.Fatalf("no span of the other server is below %+v", all[i])
+		t.Fatalf("no span of the other server is below %+v of the requests %v", all[i], lines)
 	}
 	if !slices.ContainsFunc(all, func(s tracingtest.Span) bool {
 		return s.Name == "store cas" && s.Attributes["firn.cas.result"] == "applied" && s.Resource["service.name"] == "firn"

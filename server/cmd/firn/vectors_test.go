@@ -42,19 +42,19 @@ func (v *vector) layout() string {
 	return text
 }
 
-// rows reads a file of vectors.
-func rowsOf[T any](t *testing.T, name string) []T {
+// rowsOf reads a file of vectors.
+func rowsOf(t *testing.T, name string) []vector {
 	t.Helper()
 	f, err := os.Open(filepath.Join(vectors, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var rows []T
+	var rows []vector
 	for in := bufio.NewScanner(f); in.Scan(); {
 		d := json.NewDecoder(strings.NewReader(in.Text()))
 		d.UseNumber()
-		var row T
+		var row vector
 		if err := d.Decode(&row); err != nil {
 			t.Fatalf("%s row %d: %v", name, len(rows)+1, err)
 		}
@@ -73,7 +73,7 @@ func TestVectorIDs(t *testing.T) {
 	for _, name := range []string{"boundary", "flake-idgen", "hazelcast", "lable", "snowcast"} {
 		file := name + ".ndjson"
 		byLayout := make(map[string][]vector)
-		for _, v := range rowsOf[vector](t, file) {
+		for _, v := range rowsOf(t, file) {
 			byLayout[v.layout()] = append(byLayout[v.layout()], v)
 		}
 		for layout, rows := range byLayout {
@@ -137,49 +137,4 @@ func checkInspected(t *testing.T, file string, v vector, line string) {
 	if got["dec"] != v.Dec || got["hex"] != v.Hex {
 		t.Errorf("%s: %s: want dec %s and hex %s", file, line, v.Dec, v.Hex)
 	}
-}
-
-// TestVectorBases sends Boundary's numbers through convert in both directions.
-// A negative number is not an ID: those rows must be refused.
-func TestVectorBases(t *testing.T) {
-	const file = "boundary-bases.ndjson"
-	type row struct {
-		Int  string
-		Base int
-		Text string
-	}
-	rows := rowsOf[row](t, file)
-	read := 0
-	for base := 2; base <= 62; base++ {
-		format := fmt.Sprintf("base%d", base)
-		if base == 32 || base == 58 {
-			format = fmt.Sprintf("flake%d", base) // base32 and base58 are other alphabets
-		}
-		var ints, texts strings.Builder
-		for _, r := range rows {
-			if r.Base != base {
-				continue
-			}
-			read++
-			if !strings.HasPrefix(r.Int, "-") {
-				fmt.Fprintln(&ints, r.Int)
-				fmt.Fprintln(&texts, r.Text)
-				continue
-			}
-			for _, c := range [][2]string{{"dec", r.Int}, {format, r.Text}} {
-				if stdout, stderr, code := runFirn(t, c[1]+"\n", "convert", "--from", c[0], "-"); code != exitNo || stdout != "" || !strings.Contains(stderr, "sign") {
-					t.Errorf("firn convert --from %s of %s ends with %d: %s%s; want %d and a word on the sign", c[0], c[1], code, stdout, stderr, exitNo)
-				}
-			}
-		}
-		if ints.Len() == 0 {
-			continue
-		}
-		converts(t, file, ints.String(), texts.String(), "convert", "--from", "dec", "--to", format, "-")
-		converts(t, file, texts.String(), ints.String(), "convert", "--from", format, "--to", "dec", "-")
-	}
-	if read != len(rows) {
-		t.Errorf("convert has read %d rows of %s, want %d", read, file, len(rows))
-	}
-	t.Logf("vectors: cli convert %s %d rows", file, read)
 }

@@ -46,10 +46,7 @@ func newVersion(a *app) *cobra.Command {
 		Short:   "Print the version or the licenses of firn",
 		Example: "  firn version\n  firn version --json\n  firn version --licenses | less",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := noEffect(cmd, "licenses", "json"); err != nil {
-				return err
-			}
+		RunE: func(*cobra.Command, []string) error {
 			if asLicenses {
 				_, err := io.WriteString(a.stdout, licenses)
 				return err
@@ -64,5 +61,6 @@ func newVersion(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	cmd.Flags().BoolVar(&asLicenses, "licenses", false, "print the licenses of everything that this program contains")
+	cmd.MarkFlagsMutuallyExclusive("json", "licenses")
 	return cmd
 }

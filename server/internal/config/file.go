@@ -51,6 +51,18 @@ type File struct {
 	Templates []Template
 }
 
+// Setting returns the value of a key; its Line is 0 if the file has none.
+func (f *File) Setting(key string) Setting {
+	if f != nil {
+		for _, s := range f.Settings {
+			if s.Key == key {
+				return s
+			}
+		}
+	}
+	return Setting{}
+}
+
 // A Fault is an error in a line of a file.
 type Fault struct {
 	File string

@@ -171,20 +171,6 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("listen: [a]\nsequencers: {'a*': {layout: hazelcast, window: 60s, nodes: 0..5}}"))
-	f.Add([]byte("a: &a [*a]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse(data, "f", known)
-		if (file == nil) == (err == nil) {
-			t.Fatal(file, err)
-		}
-		if err == nil {
-			_, _ = file.Template("abc")
-		}
-	})
-}
-
 // bombs are small files that expand to a lot of data.
 var bombs = map[string]string{
 	"aliases":       "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nlisten: *g\n",

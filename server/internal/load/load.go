@@ -28,10 +28,6 @@ type Options struct {
 	Connections int
 	Count       int // IDs per request
 	Duration    time.Duration
-
-	// Spans is called at the end with the IDs of each connection, in the order in
-	// which they arrived; nil is allowed.
-	Spans func(connection int, ids []Span)
 }
 
 // A Result is the result of a load.
@@ -83,12 +79,9 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 	watchUntil(done, &requests, &ids, watch)
 
 	r := Result{Took: time.Since(begin), Requests: requests.Load(), IDs: ids.Load(), times: hdr.New(1, longest, 3)}
-	var spans []Span
-	for i, l := range loaders {
+	var spans []span
+	for _, l := range loaders {
 		r.times.Merge(l.times)
-		if o.Spans != nil {
-			o.Spans(i, l.spans)
-		}
 		spans = append(spans, l.spans...)
 		r.Failures += l.failed
 		if l.err != nil {
@@ -125,8 +118,8 @@ func watchUntil(done <-chan struct{}, requests, ids *atomic.Uint64, watch func(i
 	}
 }
 
-// A Span is a range of consecutive IDs with the same upper half.
-type Span struct{ Hi, First, Last uint64 }
+// A span is a range of consecutive IDs with the same upper half.
+type span struct{ hi, first, last uint64 }
 
 // A loader is the work of one connection.
 type loader struct {
@@ -134,7 +127,7 @@ type loader struct {
 	take   [2]func(ctx context.Context, b []byte) ([]byte, error) // appends packed IDs of 64 and of 128 bits
 	wide   int                                                    // 1: the IDs have 128 bits
 	packed []byte
-	spans  []Span
+	spans  []span
 	times  *hdr.Histogram // of requests, in microseconds
 	failed uint64
 	err    error // the last failure
@@ -221,10 +214,10 @@ func (l *loader) note(size int) (n uint64) {
 			hi = binary.BigEndian.Uint64(packed)
 		}
 		lo := binary.BigEndian.Uint64(packed[size-8:])
-		if last := len(l.spans) - 1; n > 0 && l.spans[last].Hi == hi && l.spans[last].Last+1 == lo && lo != 0 {
-			l.spans[last].Last = lo
+		if last := len(l.spans) - 1; n > 0 && l.spans[last].hi == hi && l.spans[last].last+1 == lo && lo != 0 {
+			l.spans[last].last = lo
 		} else {
-			l.spans = append(l.spans, Span{hi, lo, lo})
+			l.spans = append(l.spans, span{hi, lo, lo})
 		}
 		n++
 	}
@@ -232,15 +225,15 @@ func (l *loader) note(size int) (n uint64) {
 }
 
 // countDuplicates counts IDs that had already occurred.
-func countDuplicates(spans []Span) (n uint64) {
-	slices.SortFunc(spans, func(a, b Span) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.First, b.First)) })
+func countDuplicates(spans []span) (n uint64) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.first, b.first)) })
 	for i := 1; i < len(spans); i++ {
 		before, s := spans[i-1], &spans[i]
-		if s.Hi != before.Hi || s.First > before.Last {
+		if s.hi != before.hi || s.first > before.last {
 			continue
 		}
-		n += min(s.Last, before.Last) - s.First + 1
-		s.Last = max(s.Last, before.Last)
+		n += min(s.last, before.last) - s.first + 1
+		s.last = max(s.last, before.last)
 	}
 	return n
 }

@@ -55,15 +55,15 @@ const beyond = time.Second
 // A Config configures Run.
 type Config struct {
 	Store     grant.Store
-	Sequencer string        // whose node IDs to use; empty means DefaultSequencer
+	Sequencer string        // whose node IDs to use
 	Nodes     *grant.Range  // node IDs to choose from; nil means 0 to defaultLastNode
-	Window    time.Duration // if the sequencer is created; 0 means DefaultWindow
+	Window    time.Duration // if the sequencer is created
 	Margin    time.Duration // how long before the end of the window to stop the command; 0 means a fifth of the window, up to 2 min
 	Grace     time.Duration // between SIGTERM and SIGKILL; 0 means half the margin, up to 10 s
 
 	AllowClockBehind, AllowClockAhead bool // see sequencer.Config
 
-	Command []Template // the command and its arguments
+	Command []Template // the command and its arguments; not empty
 	Env     []Variable // added to Environ
 	Environ []string   // as from os.Environ
 
@@ -88,8 +88,6 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	if c.Nodes == nil {
 		c.Nodes = &grant.Range{Hi: defaultLastNode}
 	}
-	c.Sequencer = cmp.Or(c.Sequencer, DefaultSequencer)
-	c.Window = cmp.Or(c.Window, DefaultWindow)
 	if code, err := findCommand(c.Command); err != nil {
 		return code, err
 	}
@@ -117,9 +115,6 @@ const closing = 5 * time.Second
 // findCommand looks for the command before a node ID is acquired for it. A name
 // that contains the node ID is looked up later.
 func findCommand(command []Template) (code int, err error) {
-	if len(command) == 0 {
-		return exitNotFound, errors.New("no command given")
-	}
 	if command[0].hasNode() {
 		return 0, nil
 	}

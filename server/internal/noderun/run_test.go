@@ -123,7 +123,7 @@ func newTrial(t *testing.T, command ...string) *trial {
 	}
 	t.Cleanup(func() { _ = null.Close() })
 	r.config = Config{
-		Store: r.store, Nodes: &grant.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
+		Store: r.store, Sequencer: DefaultSequencer, Window: DefaultWindow, Nodes: &grant.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
 		Signals: r.signals, Log: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now,
 		Grace: 20 * time.Second, Margin: 2 * time.Minute,
 	}

@@ -2,8 +2,8 @@ package check
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"slices"
 )
 
@@ -14,18 +14,9 @@ func (k key) compare(o key) int { return cmp.Or(cmp.Compare(k.hi, o.hi), cmp.Com
 
 func (k key) less(o key) bool { return k.hi < o.hi || k.hi == o.hi && k.lo < o.lo }
 
-// shr shifts right. Shifts by 64 and more give 0 in Go, as required here.
-func (k key) shr(n int) key {
-	if n >= 64 {
-		return key{0, k.hi >> (n - 64)}
-	}
-	return key{k.hi >> n, k.lo>>n | k.hi<<(64-n)}
-}
-
-func (k key) plus(o key) key {
-	lo, carry := bits.Add64(k.lo, o.lo, 0)
-	hi, _ := bits.Add64(k.hi, o.hi, carry)
-	return key{hi, lo}
+// bytes returns the key as 16 bytes, big-endian.
+func (k key) bytes() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, k.hi), k.lo)
 }
 
 // An order determines exactly how a stream of keys is ordered: which keys

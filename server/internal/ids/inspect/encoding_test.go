@@ -100,28 +100,3 @@ func TestKSUIDRange(t *testing.T) {
 		t.Errorf("one more than the highest KSUID = %x", b)
 	}
 }
-
-// An encoding prints as a name, and the name selects the same encoding.
-func TestEncodingNames(t *testing.T) {
-	for name, text := range map[string]string{
-		"dec": "12", "hex": "000000000000000c", "base62": "C", "uuid": "018f6d0c-1b2a-7c3d-8e4f-5a6b7c8d9e0f", "ulid": "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-		"xid": "9m4e2mr0ui3e8a215n4g", "ksuid": "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "objectid": "507f1f77bcf86cd799439011",
-	} {
-		e, err := ParseEncoding(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := ParseEncoding(e.String())
-		if err != nil || again != e && name != "objectid" {
-			t.Errorf("ParseEncoding(%q) prints as %s, which reads as %v, %v", name, e, again, err)
-		}
-		want, _, err1 := Decode(text, e, 0)
-		got, _, err2 := Decode(text, again, 0)
-		if err1 != nil || err2 != nil || string(got) != string(want) {
-			t.Errorf("%s is %x, %v as %s, and %x, %v as %s", text, want, err1, name, got, err2, e)
-		}
-	}
-	if e, err := ParseEncoding(Encoding{}.String()); err != nil || !e.IsAuto() {
-		t.Errorf("the zero Encoding prints as %q, which reads as %v, %v", Encoding{}, e, err)
-	}
-}

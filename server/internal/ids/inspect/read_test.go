@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +100,7 @@ func TestFirstPublished(t *testing.T) {
 		node, seq              uint64
 	}{
 		{"1212092628029698048", "twitter", "dec", "2019-12-31T19:26:16.771Z", 327, 0},
-		// Discord's documentation, as does the list of TestDiscord.
+		// Discord's documentation.
 		{"175928847299117063", "discord", "dec", "2016-04-30T11:18:25.796Z", 32, 7},
 		// RFC 9562, appendix A.
 		{"C232AB00-9414-11EC-B3C8-9F6BDECED846", "uuidv1", "uuid", "2022-02-22T19:22:22.000000000Z", 0x9f6bdeced846, 0x33c8},
@@ -416,62 +415,6 @@ func FuzzRead(f *testing.F) {
 			checkJSON(t, r)
 		}
 	})
-}
-
-// TestRandomNumbers wants numbers that no layout has made to be told from IDs.
-func TestRandomNumbers(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	const all = 2000
-	for _, tt := range []struct {
-		about string
-		most  float64 // of them that may be taken for IDs
-		make  func() uint64
-	}{
-		{"random numbers of 63 bits", 0.04, func() uint64 { return r.Uint64() >> 1 }},
-		{"random numbers of 64 bits", 0.03, r.Uint64},
-		{"counters", 0, func() uint64 { return r.Uint64N(1e9) }},
-		{"Unix seconds", 0, func() uint64 { return uint64(testNow.Unix()) - r.Uint64N(10*365*86400) }},
-		{"Unix milliseconds", 0, func() uint64 { return uint64(testNow.UnixMilli()) - r.Uint64N(10*365*86400e3) }},
-		{"Unix microseconds", 0.02, func() uint64 { return uint64(testNow.UnixMicro()) - r.Uint64N(10*365*86400e6) }},
-		{"Unix nanoseconds", 0.05, func() uint64 { return uint64(testNow.UnixNano()) - r.Uint64N(10*365*86400e9) }},
-	} {
-		taken, likely := 0, 0
-		for range all {
-			text := strconv.FormatUint(tt.make(), 10)
-			got, err := Read(text, Options{Now: testNow})
-			if err == nil && got.Known() {
-				taken++
-				if got.Readings[0].Likelihood() == Likely {
-					likely++
-				}
-			}
-		}
-		t.Logf("%s: %.1f %% are taken for IDs, %.1f %% for likely ones", tt.about, 100*float64(taken)/all, 100*float64(likely)/all)
-		if float64(taken) > tt.most*all {
-			t.Errorf("%s: %d of %d are taken for IDs, want %.0f %% at most", tt.about, taken, all, 100*tt.most)
-		}
-	}
-}
-
-// TestDiscord reads IDs of Discord's documentation. Some have the very bits of
-// Firn's or Hazelcast's IDs, so it wants them likely, and most of them first.
-func TestDiscord(t *testing.T) {
-	first := 0
-	all := []string{"175928847299117063", "80351110224678912", "197038439483310086", "41771983423143937", "290926798626357999",
-		"155149108183695360", "53908232506183680", "613425648685547541"}
-	for _, text := range all {
-		got := mustRead(t, text, Options{})
-		i := slices.IndexFunc(got.Readings, func(r Reading) bool { return r.Name == "discord" })
-		if !got.Known() || i < 0 || got.Readings[i].Likelihood() != Likely {
-			t.Errorf("Read(%q) = %s, discord in place %d; want discord likely", text, got.Readings[0].Name, i)
-		}
-		if i == 0 {
-			first++
-		}
-	}
-	if first < 5 {
-		t.Errorf("%d of %d IDs of Discord are Discord's at first, want 5", first, len(all))
-	}
 }
 
 // TestTie has IDs whose random bits are by chance those of another format: the

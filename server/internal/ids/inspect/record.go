@@ -14,136 +14,54 @@ type Record struct {
 	Layout, TimeMS, Node, Seq string
 }
 
-// ParseRecord parses a JSON object with the keys layout, time_ms, node and seq.
-// Numbers keep their digits and never pass through a float64. A string stands
-// for the number in it. Unknown and repeated keys, fractions and exponents are
-// errors.
-func ParseRecord(line string) (r Record, err error) {
-	if r, ok := parsePlain(line); ok {
-		return r, nil
-	}
-	d := json.NewDecoder(strings.NewReader(line))
-	d.UseNumber()
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return r, errors.New("expected a JSON object")
-	}
-	seen := make(map[string]bool)
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return r, jsonError(d, err)
-		}
-		key, _ := t.(string)
-		to := r.field(key)
-		if to == nil {
-			return r, fmt.Errorf("unknown key %s: the keys are layout, time_ms, node and seq", Quote(key))
-		}
-		if seen[key] {
-			return r, fmt.Errorf("the key %s is given twice", key)
-		}
-		seen[key] = true
-		if t, err = d.Token(); err != nil {
-			return r, jsonError(d, err)
-		}
-		if *to, err = valueText(key, t); err != nil {
-			return r, err
-		}
-	}
-	if _, err := d.Token(); err != nil { // the closing brace
-		return r, jsonError(d, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
-	}
-	return r, nil
-}
+// A value is the text of a value in JSON. A string stands for the number in it.
+// Numbers keep their digits and never pass through a float64.
+type value string
 
-// parsePlain parses an object without null, escapes, or spaces in odd places,
-// as most programs write it. It leaves all others, and all faults, to
-// encoding/json, which is slower by far.
-func parsePlain(line string) (r Record, ok bool) {
-	rest, ok := strings.CutPrefix(line, "{")
-	for ok && rest != "}" {
-		var key, value string
-		if key, rest, ok = cutString(strings.TrimPrefix(rest, " ")); !ok {
-			break
-		}
-		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
-			break
-		}
-		if rest = strings.TrimPrefix(rest, " "); strings.HasPrefix(rest, `"`) {
-			value, rest, ok = cutString(rest)
-		} else {
-			value = rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
-			rest = rest[len(value):]
-			ok = key != "layout" && (len(value) == 1 || !strings.HasPrefix(value, "0"))
-		}
-		to := r.field(key)
-		if !ok || value == "" || to == nil || *to != "" {
-			return r, false
-		}
-		*to = value
-		if rest != "}" {
-			rest, ok = strings.CutPrefix(rest, ",")
-			ok = ok && rest != "}"
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *value) UnmarshalJSON(b []byte) error {
+	text := string(b) // the user of the value rejects what is not a number
+	switch {
+	case text == "null":
+		return nil
+	case *v != "":
+		return errors.New("a key is given twice")
+	case text == `""`:
+		return errors.New("a value is empty")
+	case b[0] == '"':
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
 		}
 	}
-	return r, ok
-}
-
-// cutString cuts a string without escapes off a text in JSON.
-func cutString(text string) (value, rest string, ok bool) {
-	if text, ok = strings.CutPrefix(text, `"`); !ok {
-		return "", "", false
-	}
-	value, rest, ok = strings.Cut(text, `"`)
-	return value, rest, ok && !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' })
-}
-
-// field returns where the value of a key belongs, or nil.
-func (r *Record) field(key string) *string {
-	switch key {
-	case "layout":
-		return &r.Layout
-	case "time_ms":
-		return &r.TimeMS
-	case "node":
-		return &r.Node
-	case "seq":
-		return &r.Seq
-	}
+	*v = value(text)
 	return nil
 }
 
-// jsonError says where a line is not JSON.
-func jsonError(d *json.Decoder, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the object is not complete")
+// ParseRecord parses a JSON object with the keys layout, time_ms, node and seq.
+// Unknown and repeated keys are errors.
+func ParseRecord(line string) (Record, error) {
+	var r struct {
+		Layout value
+		TimeMS value `json:"time_ms"`
+		Node   value
+		Seq    value
 	}
-	return fmt.Errorf("%w at offset %d", err, d.InputOffset())
-}
-
-// valueText returns a string, or an integer, as text. null is "".
-func valueText(key string, t json.Token) (string, error) {
-	switch v := t.(type) {
-	case nil:
-		return "", nil
-	case string:
-		if v == "" {
-			return "", fmt.Errorf("%s is empty", key)
-		}
-		return v, nil
-	case json.Number:
-		if key == "layout" {
-			break
-		}
-		if strings.ContainsAny(v.String(), ".eE") {
-			return "", fmt.Errorf("%s must be an integer with all its digits", key)
-		}
-		return v.String(), nil
+	if !strings.HasPrefix(strings.TrimSpace(line), "{") {
+		return Record{}, errors.New("expected a JSON object")
 	}
-	if key == "layout" {
-		return "", errors.New("layout must be a string")
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(&r); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return Record{}, errors.New("the object is not complete")
+	case err != nil:
+		if text, unknown := strings.CutPrefix(err.Error(), "json: "); unknown {
+			err = fmt.Errorf("%s: the keys are layout, time_ms, node and seq", text)
+		}
+		return Record{}, err
 	}
-	return "", fmt.Errorf("%s must be a number or a string", key)
+	if _, err := d.Token(); err != io.EOF {
+		return Record{}, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
+	}
+	return Record{string(r.Layout), string(r.TimeMS), string(r.Node), string(r.Seq)}, nil
 }

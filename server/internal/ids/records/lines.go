@@ -15,21 +15,15 @@ const maxLine = 1 << 20
 // errLongLine is the error for a line longer than maxLine.
 var errLongLine = errors.New("the line is longer than 1 MiB")
 
-// lines splits a stream into lines, without their ends (\n or \r\n). A
-// goroutine reads ahead, so that waiting for input can be cancelled: a read of
-// a terminal or a pipe cannot. That goroutine ends with the input, or with the
-// program.
-type lines struct {
+// input is a stream that a goroutine reads ahead, so that waiting for it can be
+// cancelled: a read of a terminal or a pipe cannot. That goroutine ends with
+// the input, or with the program.
+type input struct {
 	ctx    context.Context
 	chunks chan chunk
-	out    Flusher // flushed before waiting for input
-
-	rest    string // of the chunk, not returned yet
-	partial []byte // the beginning of a line that ends in the next chunk
-	long    bool   // the current line is too long and is skipped
-	ended   bool
-	err     error // why it ended, other than the end of the input
-	number  int   // number of the last returned line
+	out    Flusher // flushed before waiting
+	rest   string  // of the chunk, not returned yet
+	ended  bool
 }
 
 type chunk struct {
@@ -61,48 +55,8 @@ func readChunks(ctx context.Context, r io.Reader, to chan<- chunk) {
 	}
 }
 
-// next returns the next line. ok is false at the end; l.err is then the error,
-// if any. err is errLongLine for a line that was skipped because of its length.
-func (l *lines) next() (line string, err error, ok bool) {
-	for {
-		if i := strings.IndexByte(l.rest, '\n'); i >= 0 {
-			line, l.rest = l.rest[:i], l.rest[i+1:]
-			return l.give(line)
-		}
-		l.partial = append(l.partial, l.rest...)
-		l.rest = ""
-		if len(l.partial) > maxLine {
-			l.partial, l.long = l.partial[:0], true
-		}
-		if l.ended {
-			if len(l.partial) == 0 && !l.long {
-				return "", nil, false
-			}
-			return l.give("")
-		}
-		if l.err = l.fill(); l.err != nil {
-			return "", nil, false
-		}
-	}
-}
-
-// give returns the line that ends with end.
-func (l *lines) give(end string) (string, error, bool) {
-	l.number++
-	line := end
-	if len(l.partial) > 0 {
-		line = string(append(l.partial, end...))
-		l.partial = l.partial[:0]
-	}
-	if l.long || len(line) > maxLine {
-		l.long = false
-		return "", errLongLine, true
-	}
-	return strings.TrimSuffix(line, "\r"), nil, true
-}
-
 // fill waits for the next chunk.
-func (l *lines) fill() error {
+func (l *input) fill() error {
 	var c chunk
 	select {
 	case c = <-l.chunks:
@@ -128,15 +82,15 @@ func (l *lines) fill() error {
 
 // NewReader returns the input r for a parser of its own: reads end when ctx is
 // done, and flush the output before they wait. Call stop after the last read.
-func NewReader(ctx context.Context, r io.Reader, out Flusher) (input io.Reader, stop func()) {
+func NewReader(ctx context.Context, r io.Reader, out Flusher) (from io.Reader, stop func()) {
 	ctx, stop = context.WithCancel(ctx)
-	in := &lines{ctx: ctx, chunks: make(chan chunk, 2), out: out}
+	in := &input{ctx: ctx, chunks: make(chan chunk, 2), out: out}
 	go readChunks(ctx, r, in.chunks)
 	return in, stop
 }
 
 // Read implements io.Reader.
-func (l *lines) Read(b []byte) (int, error) {
+func (l *input) Read(b []byte) (int, error) {
 	for l.rest == "" {
 		if l.ended {
 			return 0, io.EOF
@@ -176,17 +130,27 @@ type Flusher interface{ Flush() error }
 // returns an error. bad is the error of a line that is too long. The output is
 // flushed when there is no more input for the moment, and at the end.
 func EachLine(ctx context.Context, r io.Reader, out Flusher, do func(n int, text string, bad error) error) error {
-	// The goroutine that reads ahead ends with this input.
-	ctx, stop := context.WithCancel(ctx)
+	from, stop := NewReader(ctx, r, out)
 	defer stop()
-	in := &lines{ctx: ctx, chunks: make(chan chunk, 2), out: out}
-	go readChunks(ctx, r, in.chunks)
-	for {
-		text, bad, ok := in.next()
-		if !ok {
-			return errors.Join(in.err, out.Flush())
+	in := bufio.NewReaderSize(from, maxLine+len("\n"))
+	for n := 1; ; n++ {
+		var bad error
+		line, err := in.ReadSlice('\n')
+		for err == bufio.ErrBufferFull {
+			line, err = in.ReadSlice('\n')
+			bad = errLongLine
 		}
-		if err := do(in.number, text, bad); err != nil {
+		switch {
+		case err != nil && (err != io.EOF || len(line) == 0 && bad == nil):
+			if err == io.EOF {
+				err = nil
+			}
+			return errors.Join(err, out.Flush())
+		case bad != nil:
+			line = nil
+		}
+		text := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
+		if err := do(n, text, bad); err != nil {
 			return err
 		}
 	}

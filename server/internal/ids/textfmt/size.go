@@ -39,13 +39,3 @@ func Size(n uint64) string {
 	}
 	return strconv.FormatUint(n, 10) + "B"
 }
-
-// AboutSize formats a number of bytes with four digits.
-func AboutSize(n uint64) string {
-	for _, u := range sizeUnits[:3] {
-		if n >= u.size {
-			return strconv.FormatFloat(float64(n)/float64(u.size), 'g', 4, 64) + " " + u.name
-		}
-	}
-	return strconv.FormatUint(n, 10) + " B"
-}

@@ -13,10 +13,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("ParseSize(%q) = %d, want an error", s, got)
 		}
 	}
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1 << 30: "1 GiB", 3 << 29: "1.5 GiB", 1<<20 + 1: "1 MiB"} {
-		if got := AboutSize(n); got != want {
-			t.Errorf("AboutSize(%d) = %q, want %q", n, got, want)
-		}
+	for _, n := range []uint64{0, 1023, 1024, 1 << 30, 3 << 29, 1<<20 + 1} {
 		if back, err := ParseSize(Size(n)); err != nil || back != n {
 			t.Errorf("Size(%d) = %s, which reads as %d, %v", n, Size(n), back, err)
 		}
