@@ -47,21 +47,18 @@ func Valid(s string) bool {
 
 // Begin returns the context of a request, and the values of the header that
 // returns its ID, as from Values.
-func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
+func Begin(ctx context.Context, sent []string) (context.Context, []string) {
 	n := &named{Context: ctx}
-	n.id[0] = Values(sent, newID)[0]
+	n.id[0] = Values(sent)[0]
 	return n, n.id[:]
 }
 
 // Values returns the values of the header that returns the ID of a request.
 // They are those that the client sent if they are exactly one valid ID;
-// otherwise the request gets a new one from newID, or from New if that is nil.
-func Values(sent []string, newID func() string) []string {
-	switch {
-	case len(sent) == 1 && Valid(sent[0]):
+// otherwise the request gets a new one.
+func Values(sent []string) []string {
+	if len(sent) == 1 && Valid(sent[0]) {
 		return sent
-	case newID != nil:
-		return []string{newID()}
 	}
 	return []string{New()}
 }

@@ -207,7 +207,7 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 // named returns the context of a call with a request ID, which the header of
 // the answer has too.
 func named(ctx context.Context) context.Context {
-	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata), nil)
+	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata))
 	_ = grpc.SetHeader(ctx, metadata.MD{requestid.Metadata: id}) // fails only after the header was sent
 	return ctx
 }
