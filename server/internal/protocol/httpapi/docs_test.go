@@ -245,7 +245,6 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("which waits at most %v s for it |", service.DefaultRead.Seconds()),
 		fmt.Sprintf("keeps %d,%03d names", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
 		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", service.DefaultIdle.Minutes()),
-		fmt.Sprintf("1 to %d characters", service.MaxName),
 		fmt.Sprintf("such as writes for %v s because its disk is full", silentMost.Seconds()),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
 	} {
