@@ -20,11 +20,11 @@ const (
 // works again.
 type outage struct {
 	mu     sync.Mutex // guards the fields below
-	since  time.Time // when it began; zero while the Store works
-	failed uint64    // calls since then
-	write  bool      // one of these calls was a write
-	said   bool      // the outage was logged
-	last   time.Time // when an outage was last logged
+	since  time.Time  // when it began; zero while the Store works
+	failed uint64     // calls since then
+	write  bool       // one of these calls was a write
+	said   bool       // the outage was logged
+	last   time.Time  // when an outage was last logged
 }
 
 // note logs the first failed call of an outage, and its end with the duration

@@ -60,7 +60,7 @@ type Config struct {
 
 	// Observe is called for every call, with the kind of problem and the duration.
 	// nil is allowed.
-	Observe func(method string, k service.Kind, d time.Duration)
+	Observe func(k service.Kind, d time.Duration)
 
 	// Log receives the server's own failures, and every call at level debug; nil
 	// discards them. The context of a line has the request ID, see package
@@ -239,7 +239,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	}
 	took := time.Since(begin)
 	if s.c.Observe != nil && !open(method) {
-		s.c.Observe(method, kindOf(*err), took)
+		s.c.Observe(kindOf(*err), took)
 	}
 	if s.c.Log.Enabled(ctx, slog.LevelDebug) {
 		s.c.Log.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
