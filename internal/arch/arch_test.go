@@ -71,7 +71,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/internal/protocol/httpapi",
-		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/protocol/requestid", "server/internal/service", "server/internal/ids/textfmt"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/fleet/health", "server/internal/test/nettest", "server/internal/test/servicetest"},
 	},
 	{
@@ -87,7 +87,7 @@ var imports = []importLine{
 	{pattern: "server/internal/protocol/rpcapi/firnv1"},
 	{
 		pattern: "server/internal/console",
-		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/config", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
+		imports: []string{".", "grant", "veil", "server/internal/access/auth", "server/internal/ids/form", "server/internal/ids/inspect", "server/internal/fleet/members", "server/internal/fleet/metrics", "server/internal/service"},
 		tests:   []string{"grant/memstore", "sequencer", "server/internal/protocol/httpapi", "server/internal/test/nettest"},
 	},
 	{
@@ -133,7 +133,7 @@ var imports = []importLine{
 	// Only this package knows the stores.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/internal/access/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/internal/fleet/health", "server/internal/test/sqltest", "server/internal/test/nettest"},
 	},
 	{pattern: "server/internal/fleet/health", imports: []string{"grant", "server/stores"}, tests: []string{"grant/memstore"}},

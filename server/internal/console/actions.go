@@ -173,8 +173,7 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
 		return
 	}
-	p.Held, _, _ = nodeCounts(q, v.now)
-	p.Until = latest(q.Nodes)
+	p.Held, p.Until = windows(q.Nodes, v.now)
 	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
 }
 
