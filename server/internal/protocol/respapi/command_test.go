@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
@@ -247,11 +246,8 @@ func TestFailures(t *testing.T) {
 		want   string
 		logged bool
 	}{
-		{grant.ErrNodesExhausted, "-TRYAGAIN nodes-exhausted: ", false},
-		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", false},
 		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached, read or written; see the server's log", false},
 		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
-		{fmt.Errorf("%w: enough", service.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
 		{secret, "-ERR internal: see the server's log", true},
 		{errors.New("a\r\nb"), "-ERR internal: ", true},
 	} {
