@@ -183,10 +183,6 @@ func (k *Console) act(v *visit) {
 	if !ok {
 		return
 	}
-	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
-		return
-	}
 	if typed := strings.TrimSpace(v.r.PostForm.Get("confirm")); a.Typed && typed != name {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
@@ -226,10 +222,6 @@ func (k *Console) showCreate(v *visit, status int, p createPage) {
 
 // createSequencer creates a sequencer from the form.
 func (k *Console) createSequencer(v *visit) {
-	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
-		return
-	}
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
 	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: form("max-ahead"), Window: form("window")}
 	again := func(status int, fault string) {

@@ -45,14 +45,6 @@ func Valid(s string) bool {
 	return true
 }
 
-// Begin returns the context of a request, and the values of the header that
-// returns its ID, as from Values.
-func Begin(ctx context.Context, sent []string) (context.Context, []string) {
-	n := &named{Context: ctx}
-	n.id[0] = Values(sent)[0]
-	return n, n.id[:]
-}
-
 // Values returns the values of the header that returns the ID of a request.
 // They are those that the client sent if they are exactly one valid ID;
 // otherwise the request gets a new one.
@@ -66,7 +58,7 @@ func Values(sent []string) []string {
 // A named is a context with the ID of its request.
 type named struct {
 	context.Context
-	id [1]string // an array, so that it can serve as the values of a header
+	id string
 }
 
 type idKey struct{}
@@ -79,12 +71,12 @@ func (n *named) Value(key any) any {
 }
 
 // WithID returns the context of a request with this ID.
-func WithID(ctx context.Context, id string) context.Context { return &named{ctx, [1]string{id}} }
+func WithID(ctx context.Context, id string) context.Context { return &named{ctx, id} }
 
 // Of returns the request ID of a context, or "".
 func Of(ctx context.Context) string {
 	if n, ok := ctx.Value(idKey{}).(*named); ok {
-		return n.id[0]
+		return n.id
 	}
 	return ""
 }

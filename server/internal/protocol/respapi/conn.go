@@ -39,7 +39,7 @@ type conn struct {
 
 	ctx     context.Context // of the current commands if they are traced, otherwise nil
 	request string          // ID of the current command; "" until it is needed
-	traced  Answered        // for Trace
+	traced  traced          // for Trace
 
 	who     *auth.Credentials // nil before authentication
 	name    string            // set by CLIENT SETNAME
@@ -70,6 +70,12 @@ type conn struct {
 	stopping bool
 }
 
+// A traced is what Trace gets of commands that were answered together.
+type traced struct {
+	first                 string
+	commands, ids, errors int
+}
+
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
 	for {
@@ -94,12 +100,11 @@ func (c *conn) answerTraced() {
 		c.answer()
 		return
 	}
-	var end func(Answered)
-	c.ctx, end = c.s.c.Trace(c.s.ctx)
-	c.traced = Answered{}
+	ctx, end := c.s.c.Trace(c.s.ctx)
+	c.ctx, c.traced = ctx, traced{}
 	defer func() {
 		c.ctx = nil
-		end(c.traced)
+		end(c.traced.first, c.traced.commands, c.traced.ids, c.traced.errors)
 	}()
 	c.answer()
 }
@@ -168,13 +173,13 @@ func (c *conn) refuse(err error) {
 
 // note records what was answered, for Trace.
 func (c *conn) note(name string, ids, n int) {
-	if c.traced.Commands == 0 {
-		c.traced.First = name
+	if c.traced.commands == 0 {
+		c.traced.first = name
 	}
-	c.traced.Commands += n
-	c.traced.IDs += ids
+	c.traced.commands += n
+	c.traced.ids += ids
 	if c.kind != service.NoProblem {
-		c.traced.Errors += n
+		c.traced.errors += n
 	}
 }
 

@@ -71,23 +71,17 @@ type Config struct {
 
 	// Trace is called when commands that arrived together begin to be answered: a
 	// pipeline has many, and a span for each would cost more than the commands. It
-	// returns their context, and a function that is called with what they were.
-	// nil traces nothing.
-	Trace func(ctx context.Context) (_ context.Context, end func(Answered))
+	// returns their context, and a function that is called with the name of the
+	// first one, as in COMMAND ("unknown" for unknown commands, "invalid" for
+	// protocol errors), and the numbers of commands, IDs and errors. nil traces
+	// nothing.
+	Trace func(ctx context.Context) (_ context.Context, end func(first string, commands, ids, errors int))
 
 	// Observe is called for all commands, also for input that is none: how many
 	// equal ones were served together, how long each took as its share of the time,
 	// and the kind of problem. It must be fast and safe for concurrent use; nil is
 	// allowed.
 	Observe func(n int, d time.Duration, k service.Kind)
-}
-
-// An Answered is a group of commands that arrived and were answered together.
-type Answered struct {
-	First    string // name of the first command, as for Observe
-	Commands int
-	IDs      int
-	Errors   int
 }
 
 // A Server answers RESP. It must be made by NewServer, and is safe for

@@ -207,7 +207,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 // named returns the context of a call with a request ID, which the header of
 // the answer has too.
 func named(ctx context.Context) context.Context {
-	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata))
+	id := requestid.Values(metadata.ValueFromIncomingContext(ctx, requestid.Metadata))
+	ctx = requestid.WithID(ctx, id[0])
 	_ = grpc.SetHeader(ctx, metadata.MD{requestid.Metadata: id}) // fails only after the header was sent
 	return ctx
 }
