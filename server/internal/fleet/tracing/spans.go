@@ -170,20 +170,11 @@ func casResult(applied bool, err error) string {
 
 // NewHandler returns a Handler that adds trace_id and span_id to log lines
 // whose context has a sampled span.
-func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
-
-type handler struct{ slog.Handler }
-
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
-		r = r.Clone()
-		r.AddAttrs(slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
-	}
-	return h.Handler.Handle(ctx, r)
+func NewHandler(h slog.Handler) slog.Handler {
+	return requestid.Adding(h, func(ctx context.Context) (attrs []slog.Attr) {
+		if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
+			attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+		}
+		return attrs
+	})
 }
-
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs)}
-}
-
-func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

@@ -83,20 +83,37 @@ func Of(ctx context.Context) string {
 
 // NewHandler returns a Handler that adds the request ID to log lines whose
 // context has one, as request_id.
-func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
+func NewHandler(h slog.Handler) slog.Handler {
+	return Adding(h, func(ctx context.Context) (attrs []slog.Attr) {
+		if id := Of(ctx); id != "" {
+			attrs = append(attrs, slog.String(LogKey, id))
+		}
+		return attrs
+	})
+}
 
-type handler struct{ slog.Handler }
+// Adding returns a Handler that adds to log lines what their context says.
+func Adding(h slog.Handler, says func(context.Context) []slog.Attr) slog.Handler {
+	return handler{h, says}
+}
+
+type handler struct {
+	slog.Handler
+	says func(context.Context) []slog.Attr
+}
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if id := Of(ctx); id != "" {
+	if attrs := h.says(ctx); attrs != nil {
 		r = r.Clone()
-		r.AddAttrs(slog.String(LogKey, id))
+		r.AddAttrs(attrs...)
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs)}
+	return handler{h.Handler.WithAttrs(attrs), h.says}
 }
 
-func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name), h.says}
+}
