@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -46,8 +47,9 @@ func (s *moody) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// TestOutcomes: a request has the same outcome in the metrics over every
-// protocol, and a failure of the server is never counted as refused.
+// TestOutcomes: a request has the same kind of problem, and the same outcome in
+// the metrics, over every protocol. A failure of the server is never counted as
+// refused, and its secrets stay in the log.
 func TestOutcomes(t *testing.T) {
 	// check fails if the requests of f are not counted as want.
 	check := func(t *testing.T, store *moody, want string, f func(t *testing.T, address string)) {
@@ -64,18 +66,23 @@ func TestOutcomes(t *testing.T) {
 			counted = outcomes(s)
 		}
 	}
-	next := func(ctx context.Context, t *testing.T, address, name string) {
+	next := func(ctx context.Context, t *testing.T, address, name string) error {
 		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_, _ = firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
+		_, err = firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
+		return err
 	}
-	all := func(t *testing.T, store *moody, outcome string) {
+	all := func(t *testing.T, store *moody, outcome string, kind service.Kind) {
 		t.Helper()
 		check(t, store, fmt.Sprintf("grpc %s, http %[1]s, resp %[1]s", outcome), func(t *testing.T, address string) {
-			next(t.Context(), t, address, "orders")
+			st := status.Convert(next(t.Context(), t, address, "orders"))
+			answers := []string{fmt.Sprint(st.Details(), st.Message())}
+			if kind != service.NoProblem && st.Code() != kind.Code() {
+				t.Errorf("gRPC: %v, want %v", st.Code(), kind.Code())
+			}
 			for _, request := range []string{"POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n", "NEXT orders\r\n"} {
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
@@ -83,7 +90,17 @@ func TestOutcomes(t *testing.T) {
 				}
 				defer conn.Close()
 				fmt.Fprint(conn, request)
-				_, _ = conn.Read(make([]byte, 100)) // an answer, or the end after a panic
+				answer := make([]byte, 4<<10)
+				n, _ := conn.Read(answer) // an answer, or the end after a panic
+				answers = append(answers, string(answer[:n]))
+			}
+			for _, answer := range answers {
+				if kind != service.NoProblem && (!strings.Contains(answer, kind.String()) || strings.Contains(answer, "10.0.0.1")) {
+					t.Errorf("the answer is %q, want %s without secrets", answer, kind)
+				}
+			}
+			if kind != service.NoProblem && (!strings.Contains(answers[1], fmt.Sprintf("HTTP/1.1 %d ", kind.Status())) || !strings.HasPrefix(answers[2], "-"+kind.RESP()+" ")) {
+				t.Errorf("%s: the answers are %q", kind, answers)
 			}
 		})
 	}
@@ -91,21 +108,25 @@ func TestOutcomes(t *testing.T) {
 		"refused": {grant.ErrDetached, grant.ErrDestroyed, firn.ErrBatchTooLarge, service.ErrNoSequencer},
 		"failed": {
 			&firn.WaitError{Wait: time.Minute}, grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrDamaged,
-			sequencer.ErrUnavailable, grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrTemplate, errors.New("unknown"),
+			fmt.Errorf("%w: dial 10.0.0.1: refused", sequencer.ErrUnavailable), grant.ErrMismatch, firn.ErrGrantOver, firn.ErrTimeOver, service.ErrTooManyNames, service.ErrTemplate, errors.New("dial 10.0.0.1: refused"),
 		},
 	} {
 		for _, err := range errs {
-			t.Run(service.FaultOf(err, time.Second, false).Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want) })
+			kind := service.FaultOf(err, time.Second, false).Kind
+			if kind == service.Internal {
+				kind = service.StoreUnavailable // the error is the store's
+			}
+			t.Run(kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, kind) })
 		}
 	}
-	t.Run("panic", func(t *testing.T) { all(t, &moody{panics: true}, "failed") })
-	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok") })
+	t.Run("panic", func(t *testing.T) { all(t, &moody{panics: true}, "failed", service.NoProblem) })
+	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", service.NoProblem) })
 	t.Run("the client leaves", func(t *testing.T) {
 		store := &moody{asked: make(chan struct{}, 100)}
 		check(t, store, "grpc cancelled, http cancelled", func(t *testing.T, address string) {
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { <-store.asked; cancel() }()
-			next(ctx, t, address, "orders-1")
+			_ = next(ctx, t, address, "orders-1")
 
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
@@ -121,7 +142,7 @@ func TestOutcomes(t *testing.T) {
 		check(t, store, "grpc cancelled", func(t *testing.T, address string) {
 			for d, asked := 10*time.Millisecond, false; !asked; d *= 2 { // until the call arrives in time
 				ctx, cancel := context.WithTimeout(t.Context(), d)
-				next(ctx, t, address, fmt.Sprintf("orders-%d", d))
+				_ = next(ctx, t, address, fmt.Sprintf("orders-%d", d))
 				cancel()
 				select {
 				case <-store.asked:

@@ -10,7 +10,6 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
-	"github.com/firnid/firn/server/internal/fleet/tracing"
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/respapi"
@@ -77,27 +76,16 @@ func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
 		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.tracer.GRPCServer(),
-		Observe: func(_ string, k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
+		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
 }
 
 func (s *Server) newRESP() *respapi.Server {
-	l := s.c.Limits
-	var trace func(context.Context) (context.Context, func(respapi.Answered))
-	if begin := s.tracer.RESP(); begin != nil {
-		trace = func(ctx context.Context) (context.Context, func(respapi.Answered)) {
-			ctx, end := begin(ctx)
-			return ctx, func(a respapi.Answered) { end(tracing.Commands(a)) }
-		}
-	}
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend(), Veil: s.c.VeilKeys, Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
-		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe,
-		Auth: s.authorizer(), TLSState: listen.StateOf,
-		Version: s.c.Version, Log: s.c.Log, Trace: trace,
-		Observe: func(_ string, n, _ int, d time.Duration, k service.Kind) {
-			s.metrics.ObserveMany("resp", outcomeOf(k), d, n)
-		},
+		Backend: s.source.backend(), Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits), MaxConns: s.c.MaxConns,
+		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(), TLSState: listen.StateOf,
+		Version: s.c.Version, Log: s.c.Log, Trace: s.tracer.RESP(),
+		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },
 	})
 }
 

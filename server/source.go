@@ -38,8 +38,8 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames, Veil: c.VeilKeys})
 		return s, err
 	}
-	s.answers = new(health.Answers)
-	store := grant.Observe(tracer.Store(c.Store), health.Tell(c.Log, s.answers.Observe))
+	s.answers = &health.Answers{Log: c.Log}
+	store := grant.Observe(tracer.Store(c.Store), s.answers.Observe)
 	s.announcer = members.New(store, members.Options{Log: c.Log})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{

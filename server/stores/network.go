@@ -2,12 +2,12 @@ package stores
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql/driver"
 	"errors"
 	"io"
 	"net"
+
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // isNetwork reports whether err is a network error that may go away, and not
@@ -22,12 +22,4 @@ func isNetwork(err error) bool {
 }
 
 // isTLS reports whether err means that the two sides do not agree on TLS.
-func isTLS(err error) bool {
-	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
-	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
-	_, name := errors.AsType[x509.HostnameError](err)
-	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
-	_, plain := errors.AsType[tls.RecordHeaderError](err)
-	op, ok := errors.AsType[*net.OpError](err)
-	return verification || authority || name || invalid || plain || ok && op.Op == "remote error" // as in crypto/tls
-}
+func isTLS(err error) bool { return tlsconf.Hint(err, "", "") != "" }

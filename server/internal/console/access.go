@@ -82,10 +82,6 @@ type signIn struct{ Next, Fault string }
 
 // signIn begins a session with a token.
 func (k *Console) signIn(v *visit) {
-	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
-		return
-	}
 	next := local(v.r.PostForm.Get("next"))
 	if k.c.Guard == nil {
 		http.Redirect(v.w, v.r, next, http.StatusSeeOther)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -175,8 +173,7 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
 		return
 	}
-	p.Held, _, _ = nodeCounts(q, v.now)
-	p.Until = latest(q.Nodes)
+	p.Held, p.Until = windows(q.Nodes, v.now)
 	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
 }
 
@@ -184,10 +181,6 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 func (k *Console) act(v *visit) {
 	name, a, ok := k.allowed(v)
 	if !ok {
-		return
-	}
-	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
 		return
 	}
 	if typed := strings.TrimSpace(v.r.PostForm.Get("confirm")); a.Typed && typed != name {
@@ -229,10 +222,6 @@ func (k *Console) showCreate(v *visit, status int, p createPage) {
 
 // createSequencer creates a sequencer from the form.
 func (k *Console) createSequencer(v *visit) {
-	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
-		return
-	}
 	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
 	p := createPage{Name: form("name"), Layout: form("layout"), Prefix: form("prefix"), LowBits: form("low-bits"), MaxAhead: form("max-ahead"), Window: form("window")}
 	again := func(status int, fault string) {
@@ -251,14 +240,22 @@ func (k *Console) createSequencer(v *visit) {
 		v.noStore()
 		return
 	}
-	c, err := p.config(k.admin)
-	if err != nil {
-		again(http.StatusBadRequest, detail(err)+".")
+	given := func(text string) *string {
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	length := func(text string) *string { return given(strings.ReplaceAll(text, " ", "")) }
+	n := service.Creation{Layout: given(p.Layout), MaxAhead: length(p.MaxAhead), Window: length(p.Window), Prefix: given(p.Prefix), LowBits: given(p.LowBits)}
+	c, wrong := n.Config(k.admin)
+	if wrong != nil {
+		again(http.StatusBadRequest, title(wrong[0].Text)+".")
 		return
 	}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	_, err = k.by(v).Create(ctx, p.Name, c)
+	_, err := k.by(v).Create(ctx, p.Name, c)
 	k.fleet.forget()
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
@@ -272,47 +269,4 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(p.Name), http.StatusSeeOther)
-}
-
-// config converts the form to a configuration.
-func (p *createPage) config(a service.Administrator) (grant.Config, error) {
-	layout := firn.Default()
-	if p.Layout != "" {
-		var err error
-		if layout, err = firn.ParseLayout(p.Layout); err != nil {
-			return grant.Config{}, err
-		}
-	}
-	if layout.ReadOnly() {
-		return grant.Config{}, errors.New("IDs of this layout can be read but not made")
-	}
-	ahead, err := readLength(p.MaxAhead)
-	if err != nil {
-		return grant.Config{}, err
-	}
-	window, err := readLength(p.Window)
-	if err != nil {
-		return grant.Config{}, err
-	}
-	low := 0
-	if p.LowBits != "" {
-		if low, err = config.ParseLowBits(p.LowBits); err != nil {
-			return grant.Config{}, err
-		}
-	}
-	c, err := a.Configure(layout, ahead, window)
-	c.Prefix, c.LowBits = p.Prefix, low
-	return c, cmp.Or(err, c.Check())
-}
-
-// readLength parses a duration; it is nil if the field is empty.
-func readLength(s string) (*time.Duration, error) {
-	if s == "" {
-		return nil, nil
-	}
-	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
-	if err != nil || d < 0 {
-		return nil, fmt.Errorf("%.40q is not a duration such as 200ms, 1s or 5m", s)
-	}
-	return &d, nil
 }

@@ -243,11 +243,16 @@ func (k *Console) open(f func(*visit)) http.HandlerFunc {
 	}
 }
 
-// same refuses requests from pages of another origin.
+// same refuses requests from pages of another origin, and reads the form of
+// others.
 func (k *Console) same(f func(*visit)) func(*visit) {
 	return func(v *visit) {
 		if err := k.origins.Check(v.r); err != nil {
 			v.fail(http.StatusForbidden, "Request from another web site", "Only Firn's own pages can make changes. Open the console itself and try again.")
+			return
+		}
+		if err := v.r.ParseForm(); err != nil {
+			v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
 			return
 		}
 		f(v)

@@ -464,7 +464,7 @@ func TestTroubles(t *testing.T) {
 		{"moved ;", func(q *sequencerInfo) { q.Info.MovedTo = "etcd://a" }, nil},
 		{"", func(q *sequencerInfo) { q.Info.State = grant.Destroyed }, nil},
 		{"damaged ;", func(q *sequencerInfo) { q.Fault = "it is cut" }, nil},
-		{"damaged ;", func(q *sequencerInfo) { q.Broken = 1 }, nil},
+		{"damaged ;", func(q *sequencerInfo) { q.Broken = []grant.NodeInfo{{}} }, nil},
 		{"time over since 2026-09-07;", func(q *sequencerInfo) { q.Info.Config.Layout = firn.MustParseLayout("js53,epoch=1957-01-01T00:00:00Z") }, nil},
 		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
 		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},

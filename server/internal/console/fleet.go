@@ -42,7 +42,7 @@ type sequencerInfo struct {
 	Fault  string           // why its record cannot be read
 	Nodes  []grant.NodeInfo // in ascending order
 	Looked bool             // Nodes was read
-	Broken int              // records of node IDs that cannot be read
+	Broken []grant.NodeInfo // node IDs whose records cannot be read
 }
 
 // A memberInfo is a server and what is known about it.
@@ -179,10 +179,10 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 
 // readNodes reads the node IDs of a sequencer.
 func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
-	q.Nodes, q.Looked, q.Broken = nil, true, 0
+	q.Nodes, q.Looked, q.Broken = nil, true, nil
 	err := f.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
 		if err != nil {
-			q.Broken++
+			q.Broken = append(q.Broken, n)
 			return true
 		}
 		q.Nodes = append(q.Nodes, n)

@@ -285,10 +285,6 @@ func readMany(ids []string, o inspect.Options) *many {
 
 // makeID makes an ID of a sequencer and explains it.
 func (k *Console) makeID(v *visit) {
-	if err := v.r.ParseForm(); err != nil {
-		v.fail(http.StatusBadRequest, "Cannot read the form", "It may be too large.")
-		return
-	}
 	name := strings.TrimSpace(v.r.PostForm.Get("name"))
 	if err := service.CheckName(name); err != nil {
 		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(err)+".")

@@ -180,7 +180,8 @@ func rowOf(q sequencerInfo, at time.Time) *overviewRow {
 	l := q.Info.Config.Layout
 	row.State, row.Layout = states[q.Info.State], l.String()
 	row.Last, row.Left = l.Last(), left(l.Last(), at)
-	row.Held, row.Free, _ = nodeCounts(q, at)
+	n, _ := nodeCounts(q, at)
+	row.Held, row.Free = n.Held, n.Free
 	return row
 }
 

@@ -120,7 +120,8 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		return p, nil
 	}
 	p.setLayout(q.Info.Config.Layout, v.now)
-	p.Held, p.Free, _ = nodeCounts(q, v.now)
+	n, _ := nodeCounts(q, v.now)
+	p.Held, p.Free = n.Held, n.Free
 	p.timeline(q, s, v.now)
 	for _, verb := range actsOf[q.Info.State] {
 		p.Acts = append(p.Acts, acts[verb])

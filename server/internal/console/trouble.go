@@ -45,14 +45,15 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 		}
 	}
 	c := q.Info.Config
-	held, free, first := nodeCounts(q, at)
+	counts, first := nodeCounts(q, at)
 	fenced := q.Info.Floor.Add(-c.MaxAhead)
 	s := states[q.Info.State]
 	switch {
 	case q.Info.MovedTo != "":
 		add("idle", "moved", "", "Its IDs now come from another store.")
 	case q.Info.State == grant.Detaching || q.Info.State == grant.Destroying:
-		add(s.Tone, s.Word, until(latest(q.Nodes)), "It waits for %s to be given back, at the latest when their windows end.", plural(held, "node ID"))
+		held, last := windows(q.Nodes, at)
+		add(s.Tone, s.Word, until(last), "It waits for %s to be given back, at the latest when their windows end.", plural(held, "node ID"))
 	case q.Info.State == grant.Detached:
 		add(s.Tone, s.Word, "", "Every request for its IDs is refused until you attach it.")
 	case q.Info.State != grant.Attached:
@@ -60,13 +61,13 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 		add("bad", "time over", "since "+day(c.Layout.Last()), "Layout %s has no IDs for this time.", c.Layout)
 	case fenced.After(at):
 		add("bad", "fenced", until(fenced), "It makes no IDs. Servers continue by themselves then.")
-	case q.Looked && free == 0:
+	case q.Looked && counts.Free == 0:
 		add("bad", "no node ID free", "the first window ends "+ago(first, at), "All node IDs are held or blocked. A server that starts now gets no IDs of it.")
 	case c.Layout.Last().Sub(at) < soon:
 		add("busy", "time ends", until(c.Layout.Last()), "Layout %s has no IDs after that.", c.Layout)
 	}
-	if q.Broken > 0 {
-		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not used.", plural(uint64(q.Broken), "record"))
+	if n := len(q.Broken); n > 0 {
+		add("bad", "damaged", "", "%s of node IDs cannot be read. They are left unchanged, and their node IDs are not used.", plural(uint64(n), "record"))
 	}
 	if here == nil || here.Err == nil || q.Info.State != grant.Attached {
 		return all
@@ -97,38 +98,30 @@ func compareStates(a, b state) int {
 	return cmp.Or(cmp.Compare(slices.Index(tones, a.Tone), slices.Index(tones, b.Tone)), cmp.Compare(a.Word, b.Word))
 }
 
-// nodeCounts counts the node IDs of a sequencer that servers of this store may
-// take: those held now and those free. first is when the first of the others
-// becomes free if its window is not renewed.
-func nodeCounts(q sequencerInfo, at time.Time) (held, free uint64, first time.Time) {
-	c := q.Info.Config
-	lo, hi := uint64(0), c.Layout.MaxNode()
-	if c.Nodes != nil {
-		lo, hi = c.Nodes.Lo, c.Nodes.Hi
-	}
-	taken := uint64(q.Broken)
-	for _, n := range q.Nodes {
-		if n.Held && n.Until.After(at) {
-			held++
-		} else if !n.Until.After(at.Add(c.MaxAhead)) {
-			continue
+// nodeCounts counts the node IDs of a sequencer.
+func nodeCounts(q sequencerInfo, at time.Time) (n service.NodeCounts, first time.Time) {
+	n, first, _ = service.CountNodes(q.Info, at, func(yield func(grant.NodeInfo, error) bool) error {
+		for _, n := range q.Nodes {
+			yield(n, nil)
 		}
-		if lo <= n.Node && n.Node <= hi {
-			taken++
-			if first.IsZero() || n.Until.Before(first) {
-				first = n.Until
-			}
+		for _, n := range q.Broken {
+			yield(n, grant.ErrDamaged)
 		}
-	}
-	return held, max(hi-lo+1, taken) - taken, first
+		return nil
+	})
+	return n, first
 }
 
-// latest returns when the last window of some node IDs ends.
-func latest(nodes []grant.NodeInfo) (t time.Time) {
+// windows returns how many node IDs are held now, also outside the range, and
+// when the last of their windows ends.
+func windows(nodes []grant.NodeInfo, at time.Time) (held uint64, until time.Time) {
 	for _, n := range nodes {
-		if n.Held && n.Until.After(t) {
-			t = n.Until
+		if n.Held && n.Until.After(at) {
+			held++
+		}
+		if n.Held && n.Until.After(until) {
+			until = n.Until
 		}
 	}
-	return t
+	return held, until
 }

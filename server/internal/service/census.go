@@ -79,20 +79,36 @@ func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) 
 	if err != nil {
 		return n, err
 	}
+	n, _, err = CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error { return grant.Nodes(ctx, s, name, yield) })
+	return n, err
+}
+
+// CountNodes counts the node IDs of a sequencer, whose records each yields, as
+// far as members of this store may take them. first is when the first of those
+// that are not free becomes free if its window is not renewed.
+func CountNodes(info grant.Info, now time.Time, each func(yield func(grant.NodeInfo, error) bool) error) (n NodeCounts, first time.Time, err error) {
 	lo, hi := uint64(0), info.Config.Layout.MaxNode()
 	if r := info.Config.Nodes; r != nil {
 		lo, hi = r.Lo, r.Hi
 	}
 	usable := now.Add(info.Config.MaxAhead)
-	err = grant.Nodes(ctx, s, name, func(one grant.NodeInfo, err error) bool {
+	err = each(func(one grant.NodeInfo, err error) bool {
+		held := one.Held && one.Until.After(now)
 		switch {
 		case one.Node < lo || one.Node > hi:
+			return true
 		case err != nil: // a damaged record
 			n.Blocked++
-		case one.Held && one.Until.After(now):
+			return true
+		case held:
 			n.Held++
 		case one.Until.After(usable):
 			n.Blocked++
+		default:
+			return true
+		}
+		if first.IsZero() || one.Until.Before(first) {
+			first = one.Until
 		}
 		return true
 	})
@@ -100,5 +116,5 @@ func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) 
 	if info.Floor.After(usable) {
 		n.Blocked, n.Free = n.Blocked+n.Free, 0
 	}
-	return n, err
+	return n, first, err
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 )
 
 var update = flag.Bool("update", false, "write client/kinds.go")
@@ -61,6 +62,35 @@ func TestCauses(t *testing.T) {
 	for _, c := range causes {
 		if got := kindOf(fmt.Errorf("x: %w", c.err)); got != c.kind {
 			t.Errorf("%v is %s, want %s", c.err, got, c.kind)
+		}
+	}
+}
+
+// TestFaults: an error has its kind, and the time to retry that it knows,
+// however deeply it is wrapped.
+func TestFaults(t *testing.T) {
+	for _, row := range []struct {
+		err   error
+		kind  Kind
+		retry time.Duration
+	}{
+		{&firn.WaitError{Wait: 1500 * time.Millisecond}, Busy, 1500 * time.Millisecond},
+		{&firn.ClockError{Wait: 90 * time.Second}, ClockWrong, 90 * time.Second},
+		{&firn.ClockError{Wait: 2 * time.Hour}, ClockWrong, 0},
+		{context.DeadlineExceeded, Busy, time.Second},
+		{context.Canceled, Cancelled, 0},
+		{errors.New("unknown"), Internal, 0},
+		{&grant.ClockAheadError{}, ClockAhead, 0},
+		{&grant.ClockAheadError{Comparing: true}, ClockAhead, time.Second},
+		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, &grant.ClockAheadError{}), ClockAhead, 0},
+		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7}, NodesExhausted, time.Second},
+		{&grant.ExhaustedError{Ahead: true}, NotYet, time.Second},
+		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, Recreated, time.Second},
+	} {
+		for _, err := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
+			if f := FaultOf(err, time.Second, false); f.Kind != row.kind || f.Retry != row.retry || strings.HasPrefix(f.Detail, "firn:") {
+				t.Errorf("%v: %s, retry after %v: %s, want %s and %v", err, f.Kind, f.Retry, f.Detail, row.kind, row.retry)
+			}
 		}
 	}
 }

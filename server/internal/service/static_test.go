@@ -18,7 +18,7 @@ func TestStaticTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := func(i int) string { return fmt.Sprintf("%0*d", MaxName, i) }
+	name := func(i int) string { return fmt.Sprintf("%0128d", i) }
 	heap := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

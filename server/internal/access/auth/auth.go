@@ -321,18 +321,16 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) *yaml.Node {
 // A File is a Set that can be reloaded when its file has changed. It must be
 // made by Open, and is safe for concurrent use.
 type File struct {
-	path string
-	set  atomic.Pointer[Set]
+	set atomic.Pointer[Set]
 
-	mu   sync.Mutex        // guards the fields below
-	sum  [sha256.Size]byte // of the version that was read last
-	gone bool              // the caller knows that the file cannot be read
+	mu    sync.Mutex // guards files
+	files readfile.Files
 }
 
 // Open reads a token file. It passes warn a sentence if the file's mode lets
 // other users read or change it.
 func Open(path string, warn func(string)) (*File, error) {
-	f := &File{path: path}
+	f := &File{files: readfile.Files{Paths: []string{path}}}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -376,22 +374,14 @@ func (f *File) Reload() (changed bool, err error) {
 }
 
 func (f *File) load() (changed bool, err error) {
-	data, err := readfile.ReadTrusted(f.path)
-	if err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)
-		}
-		changed, f.gone = !f.gone, true
+	data, changed, err := f.files.Read()
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: the user that runs firn must be able to read it", err)
+	}
+	if err != nil || !changed {
 		return changed, err
 	}
-	sum := sha256.Sum256(data)
-	same := !f.gone && sum == f.sum
-	// Remember an invalid version too, so that it is reported once.
-	f.sum, f.gone = sum, false
-	if same {
-		return false, nil
-	}
-	s, err := Parse(data, f.path)
+	s, err := Parse(data[0], f.files.Paths[0])
 	if err != nil {
 		return true, err
 	}

@@ -4,6 +4,7 @@
 package readfile
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,39 @@ func Read(path string) ([]byte, error) { return read(path, patience, false) }
 // ReadTrusted is Read for a file that decides who may do what. It returns an
 // error if CheckTrust does.
 func ReadTrusted(path string) ([]byte, error) { return read(path, patience, true) }
+
+// Files are files that may change. Their zero value has no files.
+type Files struct {
+	Paths []string // "" is a file that is not there, and is empty
+
+	sum  [sha256.Size]byte // of the version that was read last
+	gone bool              // the caller knows that a file cannot be read
+}
+
+// Read is ReadTrusted for all files. changed is true once for each change, and
+// once when a file cannot be read any more. With a pipe among them, which gives
+// its text once, they never change.
+func (f *Files) Read() (data [][]byte, changed bool, err error) {
+	all, again := sha256.New(), f.sum != [sha256.Size]byte{}
+	for _, path := range f.Paths {
+		var text []byte
+		if info, err := os.Stat(path); again && err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+			return nil, false, nil
+		}
+		if path != "" {
+			if text, err = ReadTrusted(path); err != nil {
+				changed, f.gone = !f.gone, true
+				return nil, changed, err
+			}
+		}
+		data = append(data, text)
+		fmt.Fprintf(all, "%d\n%s", len(text), text)
+	}
+	sum := [sha256.Size]byte(all.Sum(nil))
+	changed = f.gone || sum != f.sum
+	f.sum, f.gone = sum, false
+	return data, changed, nil
+}
 
 // CheckTrust returns an error if every user may write a file, a directory or a
 // pipe, or if it belongs to a user who is neither root nor that of this

@@ -118,3 +118,26 @@ func TestReadTrusted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFilesReadPipeOnce: a pipe is not missing because it was read.
+func TestFilesReadPipeOnce(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := os.WriteFile(pipe, []byte("text"), 0); err != nil { // it closes the writing end
+		t.Fatal(err)
+	}
+	f := Files{Paths: []string{pipe, ""}}
+	if data, changed, err := f.Read(); err != nil || !changed || string(data[0]) != "text" {
+		t.Errorf("at first: %q, %t, %v", data, changed, err)
+	}
+	if _, changed, err := f.Read(); err != nil || changed {
+		t.Errorf("again: changed %t, %v", changed, err)
+	}
+}

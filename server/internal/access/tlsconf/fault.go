@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+
+	"github.com/firnid/firn/server/internal/access/readfile"
 )
 
 // Hint returns what to do about a connection error if the two sides do not
@@ -50,7 +52,11 @@ func isAlert(err error) bool {
 func Dialer(ca, cert, key string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		all, err := authorities(ca)
+		text, err := readfile.ReadTrusted(ca)
+		if err != nil {
+			return nil, err
+		}
+		all, err := authorities(ca, text)
 		if err != nil {
 			return nil, err
 		}

@@ -38,9 +38,8 @@ type Loader struct {
 	warn  func(string)
 	now   atomic.Pointer[state]
 
-	mu     sync.Mutex // guards the fields below
-	stamps [3]stamp
-	gone   bool // the caller knows that a file cannot be read
+	mu   sync.Mutex // guards read
+	read readfile.Files
 }
 
 // A state is the contents of the files.
@@ -48,12 +47,6 @@ type state struct {
 	server  *tls.Config
 	clients map[string]struct{} // the authorities of clients, in DER
 	members *x509.CertPool      // the authorities of other servers; nil for those of the system
-}
-
-// A stamp shows whether a file has changed.
-type stamp struct {
-	size  int64
-	mtime time.Time
 }
 
 // Check returns an error if a file is missing that the others need.
@@ -73,14 +66,10 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	l := &Loader{files: f, warn: warn}
-	l.mu.Lock()
-	leaf, err := l.read()
-	l.mu.Unlock()
-	if err != nil {
+	l := &Loader{files: f, warn: warn, read: readfile.Files{Paths: []string{f.Cert, f.Key, f.ClientCA}}}
+	if _, err := l.Reload(); err != nil {
 		return nil, err
 	}
-	l.judge(leaf)
 	return l, nil
 }
 
@@ -146,51 +135,22 @@ func (l *Loader) judge(leaf *x509.Certificate) {
 // error the previous configuration remains; changed is then true once for each
 // change, and once when a file has gone.
 func (l *Loader) Reload() (changed bool, err error) {
-	leaf, changed, err := l.reload()
+	l.mu.Lock()
+	data, changed, err := l.read.Read()
+	var leaf *x509.Certificate
+	if err == nil && changed {
+		leaf, err = l.use(data[0], data[1], data[2])
+	}
+	l.mu.Unlock()
 	if leaf != nil {
 		l.judge(leaf)
 	}
 	return changed, err
 }
 
-func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	stamps, err := l.readStamps()
-	if err != nil {
-		changed, l.gone, l.stamps = !l.gone, true, [3]stamp{}
-		return nil, changed, err
-	}
-	l.gone = false
-	if stamps == l.stamps {
-		return nil, false, nil
-	}
-	leaf, err = l.read()
-	return leaf, true, err
-}
-
-func (l *Loader) readStamps() (stamps [3]stamp, err error) {
-	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA} {
-		if path == "" {
-			continue
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return stamps, err
-		}
-		stamps[i] = stamp{info.Size(), info.ModTime()}
-	}
-	return stamps, nil
-}
-
-// read reads all files, and uses them if they are valid.
-func (l *Loader) read() (leaf *x509.Certificate, err error) {
-	stamps, err := l.readStamps()
-	if err != nil {
-		return nil, err
-	}
-	l.stamps = stamps // also of invalid files, so that they are reported once
-	pair, err := loadPair(l.files.Cert, l.files.Key)
+// use uses the contents of the files if they are valid.
+func (l *Loader) use(cert, key, clientCA []byte) (leaf *x509.Certificate, err error) {
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", l.files.Cert, l.files.Key, err)
 	}
@@ -200,7 +160,7 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	next := &state{server: c, clients: make(map[string]struct{})}
 	if l.files.ClientCA != "" {
-		all, err := authorities(l.files.ClientCA)
+		all, err := authorities(l.files.ClientCA, clientCA)
 		if err != nil {
 			return nil, err
 		}
@@ -218,19 +178,6 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// loadPair is tls.LoadX509KeyPair for files that may be anything.
-func loadPair(cert, key string) (tls.Certificate, error) {
-	certText, err := readfile.ReadTrusted(cert)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	keyText, err := readfile.ReadTrusted(key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(certText, keyText)
-}
-
 func poolOf(all []*x509.Certificate) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, c := range all {
@@ -239,14 +186,10 @@ func poolOf(all []*x509.Certificate) *x509.CertPool {
 	return pool
 }
 
-// authorities reads a PEM file of certificates. Unlike AppendCertsFromPEM it
+// authorities parses a PEM file of certificates. Unlike AppendCertsFromPEM it
 // does not skip a broken one: otherwise the clients of that authority would be
 // refused without an explanation.
-func authorities(path string) (all []*x509.Certificate, err error) {
-	text, err := readfile.ReadTrusted(path)
-	if err != nil {
-		return nil, err
-	}
+func authorities(path string, text []byte) (all []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {

@@ -469,14 +469,14 @@ func whoAnswers(ctx context.Context, address string) (what, reason string) {
 		if err != nil {
 			continue
 		}
-		reason := unready(answer.Body)
+		detail := detailOf(answer.Body)
 		_ = answer.Body.Close()
 		switch {
 		case answer.Header.Get("X-Request-Id") == "": // which every Firn sends
 		case answer.StatusCode == http.StatusOK:
 			return "a ready server", ""
 		case answer.StatusCode == http.StatusServiceUnavailable:
-			return "a server that is not ready", cmp.Or(reason, ": it does not say why")
+			return "a server that is not ready", ": " + cmp.Or(detail, "it does not say why")
 		}
 	}
 	return "", ""

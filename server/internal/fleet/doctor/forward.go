@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -78,19 +77,19 @@ func (r *report) forward(ctx context.Context, client *http.Client, to, name stri
 		return
 	}
 	defer answer.Body.Close()
-	var problem struct{ Detail string }
+	detail := ""
 	if answer.StatusCode != http.StatusOK {
-		_ = json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&problem)
+		detail = detailOf(answer.Body)
 	}
 	switch owner := answer.Header.Get(service.OwnerHeader); {
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		r.add("forward", Fix, "give --forward-token a token of that server with the role generate", "%s denies access: %s", to, problem.Detail)
+		r.add("forward", Fix, "give --forward-token a token of that server with the role generate", "%s denies access: %s", to, detail)
 	case answer.StatusCode == http.StatusNotFound:
 		r.add("forward", Fix, "name servers of this store in --forward-to", "%s does not know sequencer %s: it uses another store, or is not a server of Firn", to, name)
 	case answer.StatusCode == http.StatusServiceUnavailable:
-		r.add("forward", Unknown, "", "%s has no IDs now: %s", to, problem.Detail)
+		r.add("forward", Unknown, "", "%s has no IDs now: %s", to, detail)
 	case answer.StatusCode != http.StatusOK:
-		r.add("forward", Fix, "check the URL: it must be a server of Firn", "%s answers with status %d: %s", to, answer.StatusCode, problem.Detail)
+		r.add("forward", Fix, "check the URL: it must be a server of Firn", "%s answers with status %d: %s", to, answer.StatusCode, detail)
 	case name == "":
 		r.add("forward", OK, "", "%s is ready; the store has no sequencer to ask it for", to)
 	case !r.owns(ctx, name, owner):
@@ -146,11 +145,9 @@ func (r *report) isOwn(ctx context.Context, to string) bool {
 	return false
 }
 
-// unready returns why a server is not ready, from its answer to /readyz.
-func unready(body io.Reader) string {
+// detailOf returns why a server refuses, from its answer; "" if it is not Firn.
+func detailOf(body io.Reader) string {
 	var problem struct{ Detail string }
-	if json.NewDecoder(io.LimitReader(body, 1<<16)).Decode(&problem) != nil || problem.Detail == "" {
-		return ""
-	}
-	return fmt.Sprintf(": %s", problem.Detail)
+	_ = json.NewDecoder(io.LimitReader(body, 1<<16)).Decode(&problem)
+	return problem.Detail
 }

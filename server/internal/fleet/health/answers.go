@@ -6,6 +6,7 @@ package health
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,9 +14,12 @@ import (
 )
 
 // An Answers records whether a Store answered the last call, and how long it
-// has been silent. The zero value knows of no call. It is safe for concurrent
-// use.
+// has been silent, and logs when it begins to fail and when it works again. The
+// zero value knows of no call. It is safe for concurrent use.
 type Answers struct {
+	Log    *slog.Logger // nil logs nothing
+	outage outage
+
 	mu            sync.Mutex // guards the fields below
 	known         bool
 	reads, writes silence
@@ -49,17 +53,21 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 		s.waiting = begin
 	}
 	return ctx, func(_ bool, err error) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		s.pending--
+		now := time.Now()
 		if errors.Is(err, grant.ErrDamaged) {
 			err = nil // a Store that finds a record damaged has answered
 		}
-		if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		givenUp := err != nil && errors.Is(ctx.Err(), context.Canceled)
+		if a.Log != nil && !givenUp && (err == nil || ctx.Err() == nil || now.Sub(begin) >= littleOf) {
+			a.outage.note(a.Log, begin, now, what, err)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		s.pending--
+		if givenUp {
 			return
 		}
 		a.known = true
-		now := time.Now()
 		switch {
 		case err != nil:
 			s.fail(begin, now, err)

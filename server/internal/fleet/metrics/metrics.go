@@ -70,6 +70,14 @@ const (
 	Histogram Kind = "histogram"
 )
 
+// value returns what Prometheus calls a Counter or a Gauge.
+func (k Kind) value() prometheus.ValueType {
+	if k == Counter {
+		return prometheus.CounterValue
+	}
+	return prometheus.GaugeValue
+}
+
 // A Metric describes a metric.
 type Metric struct {
 	Name   string
@@ -81,6 +89,8 @@ type Metric struct {
 	value  func(*Sequencer) (float64, bool) // for metrics of a sequencer
 	series []series                         // for metrics of a sequencer with a second label
 }
+
+func (m *Metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
 
 // A series is the part of a metric for one value of its second label.
 type series struct {
@@ -214,29 +224,24 @@ func New(c Config) *Set {
 	s := &Set{registry: prometheus.NewRegistry(), requests: make(map[string]*[outcomes]prometheus.Counter), seconds: make(map[string]*histogram)}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	of := &ofSequencers{c: c}
+	show := func(m Metric, values func(send func(v float64, labels ...string))) {
+		s.registry.MustRegister(&shown{m, m.desc(), values})
+	}
 	for _, m := range All() {
 		switch {
 		case m.value != nil || m.series != nil:
 			of.metrics = append(of.metrics, m)
-			of.descs = append(of.descs, prometheus.NewDesc(m.Name, m.Help, m.Labels, nil))
-		case m.Name == "firn_ready":
-			if c.Ready == nil {
-				continue
-			}
-			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) { return one(c.Ready()), true }})
-		case m.Name == "firn_certificate_expiry_timestamp_seconds":
-			if c.Expiry == nil {
-				continue
-			}
-			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) { return float64(c.Expiry().Unix()), true }})
-		case m.Name == "firn_store_up":
-			if c.StoreUp == nil {
-				continue
-			}
-			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) {
-				up, known := c.StoreUp()
-				return one(up), known
-			}})
+			of.descs = append(of.descs, m.desc())
+		case m.Name == "firn_ready" && c.Ready != nil:
+			show(m, func(send func(float64, ...string)) { send(one(c.Ready())) })
+		case m.Name == "firn_certificate_expiry_timestamp_seconds" && c.Expiry != nil:
+			show(m, func(send func(float64, ...string)) { send(float64(c.Expiry().Unix())) })
+		case m.Name == "firn_store_up" && c.StoreUp != nil:
+			show(m, func(send func(float64, ...string)) {
+				if up, known := c.StoreUp(); known {
+					send(one(up))
+				}
+			})
 		case m.Name == "firn_requests_total":
 			v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
 			for _, p := range c.Protocols {
@@ -250,26 +255,21 @@ func New(c Config) *Set {
 			for _, p := range c.Protocols {
 				s.seconds[p] = new(histogram)
 			}
-			s.registry.MustRegister(histograms{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), s.seconds})
-		case m.Name == "firn_forwards_total":
-			if c.Forwards == nil {
-				continue
-			}
-			for result := range c.Forwards() {
-				s.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: m.Name, Help: m.Help, ConstLabels: prometheus.Labels{"result": result}},
-					func() float64 { return float64(c.Forwards()[result]) }))
-			}
-		case m.Name == "firn_connections":
-			if c.Connections == nil {
-				continue
-			}
-			for _, p := range c.Protocols {
-				s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.Name, Help: m.Help, ConstLabels: prometheus.Labels{"protocol": p}},
-					func() float64 { return float64(c.Connections(p)) }))
-			}
+			s.registry.MustRegister(histograms{m.desc(), s.seconds})
+		case m.Name == "firn_forwards_total" && c.Forwards != nil:
+			show(m, func(send func(float64, ...string)) {
+				for result, n := range c.Forwards() {
+					send(float64(n), result)
+				}
+			})
+		case m.Name == "firn_connections" && c.Connections != nil:
+			show(m, func(send func(float64, ...string)) {
+				for _, p := range c.Protocols {
+					send(float64(c.Connections(p)), p)
+				}
+			})
 		case m.Name == "firn_build_info":
-			s.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.Name, Help: m.Help, ConstLabels: prometheus.Labels{"version": c.Version}},
-				func() float64 { return 1 }))
+			show(m, func(send func(float64, ...string)) { send(1, c.Version) })
 		}
 	}
 	s.registry.MustRegister(of)
@@ -293,18 +293,19 @@ func (s *Set) Handler() http.Handler {
 	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 }
 
-// A maybe collects a gauge if its value is known.
-type maybe struct {
-	desc  *prometheus.Desc
-	value func() (float64, bool)
+// A shown collects the values that a metric of the server has at a scrape.
+type shown struct {
+	metric Metric
+	desc   *prometheus.Desc
+	values func(send func(v float64, labels ...string))
 }
 
-func (m *maybe) Describe(ch chan<- *prometheus.Desc) { ch <- m.desc }
+func (m *shown) Describe(ch chan<- *prometheus.Desc) { ch <- m.desc }
 
-func (m *maybe) Collect(ch chan<- prometheus.Metric) {
-	if v, ok := m.value(); ok {
-		ch <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, v)
-	}
+func (m *shown) Collect(ch chan<- prometheus.Metric) {
+	m.values(func(v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(m.desc, m.metric.Kind.value(), v, labels...)
+	})
 }
 
 // ofSequencers collects the metrics of sequencers at each scrape.
@@ -368,10 +369,7 @@ func (o *ofSequencers) sequencers() (all []Sequencer, own int) {
 // collect sends one value for each of the first own sequencers, and the sum of
 // the others if it is a counter. more are the labels after the sequencer.
 func collect(ch chan<- prometheus.Metric, d *prometheus.Desc, k Kind, value func(*Sequencer) (float64, bool), all []Sequencer, own int, more ...string) {
-	kind := prometheus.CounterValue
-	if k == Gauge {
-		kind = prometheus.GaugeValue
-	}
+	kind := k.value()
 	others, some := 0.0, false
 	for n := range all {
 		v, ok := value(&all[n])

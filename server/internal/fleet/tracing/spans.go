@@ -61,30 +61,22 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 	}
 }
 
-// Commands are RESP commands that arrived and were answered together.
-type Commands struct {
-	First    string // name of the first command
-	Commands int
-	IDs      int
-	Errors   int
-}
-
-// RESP returns a function that makes a span for commands that arrived together.
-func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) {
+// RESP returns a function for respapi.Config.Trace.
+func (t *Tracer) RESP() func(context.Context) (context.Context, func(first string, commands, ids, failed int)) {
 	if t == nil {
 		return nil
 	}
-	return func(ctx context.Context) (context.Context, func(Commands)) {
+	return func(ctx context.Context) (context.Context, func(string, int, int, int)) {
 		ctx, span := t.tracer.Start(ctx, "RESP", api.WithSpanKind(api.SpanKindServer))
-		return ctx, func(a Commands) {
+		return ctx, func(first string, commands, ids, failed int) {
 			switch {
 			case !span.IsRecording():
-			case a.Commands == 0: // only part of a command has arrived
+			case commands == 0: // only part of a command has arrived
 				span.SetName("RESP incomplete")
 			default:
-				span.SetName("RESP " + a.First)
-				span.SetAttributes(keyCommands.Int(a.Commands), keyIDs.Int(a.IDs), keyErrors.Int(a.Errors))
-				if a.Errors == a.Commands {
+				span.SetName("RESP " + first)
+				span.SetAttributes(keyCommands.Int(commands), keyIDs.Int(ids), keyErrors.Int(failed))
+				if failed == commands {
 					span.SetStatus(codes.Error, "")
 				}
 			}
@@ -178,20 +170,11 @@ func casResult(applied bool, err error) string {
 
 // NewHandler returns a Handler that adds trace_id and span_id to log lines
 // whose context has a sampled span.
-func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
-
-type handler struct{ slog.Handler }
-
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
-		r = r.Clone()
-		r.AddAttrs(slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
-	}
-	return h.Handler.Handle(ctx, r)
+func NewHandler(h slog.Handler) slog.Handler {
+	return requestid.Adding(h, func(ctx context.Context) (attrs []slog.Attr) {
+		if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
+			attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+		}
+		return attrs
+	})
 }
-
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs)}
-}
-
-func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

@@ -121,7 +121,7 @@ func TestProtocols(t *testing.T) {
 			}
 			tracer := start(t, config)
 			_, end := tracer.RESP()(t.Context())
-			end(Commands{First: "next", Commands: 3, IDs: 12, Errors: 1})
+			end("next", 3, 12, 1)
 			flush(t, tracer)
 			spans := c.Spans()
 			if len(spans) != 1 {
@@ -258,7 +258,7 @@ func TestCollectorRefuses(t *testing.T) {
 	span := func() {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())
-		end(Commands{First: "next", Commands: 1})
+		end("next", 1, 0, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 		defer cancel()
 		if err := tracer.provider.(interface{ ForceFlush(context.Context) error }).ForceFlush(ctx); err != nil {
@@ -293,7 +293,7 @@ func TestShutdownEnds(t *testing.T) {
 	defer close(block)
 	tracer := start(t, Config{Endpoint: server.URL, Protocol: HTTP, Ratio: all()})
 	_, end := tracer.RESP()(t.Context())
-	end(Commands{First: "next", Commands: 1})
+	end("next", 1, 0, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := tracer.Shutdown(ctx); err == nil {
@@ -309,7 +309,7 @@ func TestLogHandler(t *testing.T) {
 	log := slog.New(requestid.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
 	ctx, end := tracer.RESP()(requestid.WithID(t.Context(), "x1"))
 	log.With("a", 1).InfoContext(ctx, "inside")
-	end(Commands{First: "next", Commands: 1})
+	end("next", 1, 0, 0)
 	log.Info("outside")
 	flush(t, tracer)
 	s := c.Spans()[0]

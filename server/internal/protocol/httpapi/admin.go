@@ -2,106 +2,97 @@ package httpapi
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// admin returns the Administrator for a request, or a problem if it changes
-// something and a page of another origin sent it. Changes are logged with the
-// client, which check has accepted.
-func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
-		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
-	}
-	a := h.backend.Admin()
-	if a == nil {
-		return nil, problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
-	}
-	c := h.credentials(r)
-	if h.auth != nil && r.Method != http.MethodGet {
-		_ = h.auth.Allow(c, auth.Anything, "") // finds the client's name
-	}
-	return service.By(a, service.ClientOf(c), h.log), nil
+// An adminCall is a request to an Administrator: about the named sequencer, or
+// about all if the path has no name.
+type adminCall struct {
+	service.Administrator
+	w    http.ResponseWriter
+	r    *http.Request
+	who  *auth.Credentials
+	name string
 }
 
-// named is admin for a path with a sequencer name.
-func (h *Handler) named(r *http.Request) (service.Administrator, string, *problem) {
-	name := r.PathValue("name")
-	if err := service.CheckName(name); err != nil {
-		return nil, "", problemf(service.BadName, "%v", err)
+// admin returns a route's function that checks the name, and refuses a change
+// that a page of another origin sent. Changes are logged with the client, which
+// check has accepted. The context has the limit of a request.
+func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *problem {
+	return func(h *Handler, w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
+		name := r.PathValue("name")
+		if err := service.CheckName(name); err != nil && r.Pattern != "/v1/sequencers" {
+			return problemf(service.BadName, "%v", err)
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
+			return problemf(service.CrossSite, "a page of another origin cannot change sequencers")
+		}
+		a := h.c.Backend.Admin()
+		if a == nil {
+			return problemf(service.NoStore, "this server runs with a static node ID and without a store: start it with --store to administer sequencers")
+		}
+		if r.Method == http.MethodPost && hasBody(w, r) {
+			return problemf(service.UnexpectedBody, "this path reads no body")
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
+		defer cancel()
+		return serve(h, ctx, &adminCall{service.By(a, service.ClientOf(who), h.c.Log), w, r, who, name})
 	}
-	a, p := h.admin(r)
-	return a, name, p
+}
+
+// answer answers with a sequencer, or with a problem if err is not nil.
+func (c *adminCall) answer(h *Handler, ctx context.Context, status int, info grant.Info, err error) *problem {
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", c.name)
+	case err != nil:
+		return problemOf(err, h.c.Limit, ctx.Err() != nil)
+	}
+	return writeJSON(c.w, status, textfmt.InJSON(info))
 }
 
 // sequencers answers with the sequencers that the caller may see.
-func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
-	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
-		return f.problem()
-	}
-	a, p := h.admin(r)
-	if p != nil {
-		return p
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
-	defer cancel()
-	sees := h.sees(r)
+func (h *Handler) sequencers(ctx context.Context, c *adminCall) *problem {
 	all := []textfmt.SequencerJSON{}
-	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
-		if !sees(name) {
-			return true
-		}
-		if err != nil {
+	err := c.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+		switch {
+		case !h.sees(c.who, name):
+		case err != nil:
 			all = append(all, textfmt.SequencerJSON{Name: name, Error: service.Detail(err)})
-		} else {
+		default:
 			all = append(all, textfmt.InJSON(info))
 		}
 		return true
 	})
 	if err != nil {
-		return problemOf(err, h.limit, ctx.Err() != nil)
+		return problemOf(err, h.c.Limit, ctx.Err() != nil)
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"sequencers": all})
+	return writeJSON(c.w, http.StatusOK, map[string]any{"sequencers": all})
 }
 
 // sequencer returns, creates or destroys one sequencer.
-func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
-	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
-		return f.problem()
-	}
-	a, name, p := h.named(r)
-	if p != nil {
-		return p
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
-	defer cancel()
-	switch r.Method {
+func (h *Handler) sequencer(ctx context.Context, c *adminCall) *problem {
+	switch c.r.Method {
 	case http.MethodPut:
-		return h.create(ctx, w, r, a, name)
+		return h.create(ctx, c)
 	case http.MethodDelete:
-		return h.empty(ctx, w, r, a, name, a.Destroy, grant.Destroying, grant.Destroyed)
+		return h.empty(ctx, c, service.Destroy)
 	}
-	info, err := a.Lookup(ctx, name)
-	if errors.Is(err, grant.ErrNotFound) {
-		return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", name)
-	}
-	if err != nil {
-		return problemOf(err, h.limit, ctx.Err() != nil)
-	}
+	info, err := c.Lookup(ctx, c.name)
 	type node struct {
 		Node  uint64 `json:"node"`
 		Held  bool   `json:"held"`
@@ -109,32 +100,34 @@ func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 		Until string `json:"until"`
 		Wall  string `json:"written"`
 	}
-	answer := struct {
+	nodes := []node{}
+	if err == nil {
+		err = c.Nodes(ctx, c.name, func(n grant.NodeInfo, err error) bool {
+			if err == nil {
+				nodes = append(nodes, node{n.Node, n.Held, n.Host, textfmt.Stamp(n.Until), textfmt.Stamp(n.Wall)})
+			}
+			return true
+		})
+	}
+	if err != nil {
+		return c.answer(h, ctx, 0, info, err)
+	}
+	return writeJSON(c.w, http.StatusOK, struct {
 		textfmt.SequencerJSON
 		Nodes []node `json:"nodes"`
-	}{textfmt.InJSON(info), []node{}}
-	err = a.Nodes(ctx, name, func(n grant.NodeInfo, err error) bool {
-		if err == nil {
-			answer.Nodes = append(answer.Nodes, node{n.Node, n.Held, n.Host, textfmt.Stamp(n.Until), textfmt.Stamp(n.Wall)})
-		}
-		return true
-	})
-	if err != nil {
-		return problemOf(err, h.limit, ctx.Err() != nil)
-	}
-	return writeJSON(w, http.StatusOK, answer)
+	}{textfmt.InJSON(info), nodes})
 }
 
 // create creates a sequencer with the settings in the body.
-func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string) *problem {
-	text, err := io.ReadAll(io.LimitReader(r.Body, int64(h.limits.Body)+1))
+func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
+	text, err := io.ReadAll(io.LimitReader(a.r.Body, int64(h.c.Limits.Body)+1))
 	switch {
 	case err != nil:
 		return problemf(service.BadBody, "the body cannot be read")
-	case len(text) > h.limits.Body:
-		return problemf(service.BadBody, "the body is larger than %d bytes", h.limits.Body)
+	case len(text) > h.c.Limits.Body:
+		return problemf(service.BadBody, "the body is larger than %d bytes", h.c.Limits.Body)
 	}
-	body := new(createBody)
+	body := new(service.Creation)
 	if len(text) > 0 {
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
@@ -142,156 +135,69 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 			return problemf(service.BadBody, `the body must be a JSON object whose keys are layout, max_ahead, window, prefix or low_bits, each with a string: send an object such as {"layout":"default","max_ahead":"1s","window":"60s"}; each key is optional`)
 		}
 	}
-	layout := firn.Default()
-	var f faults
-	if body.Layout != nil {
-		if layout, err = firn.ParseLayout(*body.Layout); err != nil {
-			f.add("layout: %s", service.Detail(err))
-		} else if layout.ReadOnly() {
-			f.add("layout: %s is only for reading IDs", layout)
+	c, wrong := body.Config(a)
+	if wrong != nil {
+		var f faults
+		for _, w := range wrong {
+			f.add("%s: %s", w.Field, w.Text)
 		}
+		return problemf(service.BadBody, "%s", strings.Join(f, "; "))
 	}
-	duration := func(key string, text *string) *time.Duration {
-		if text == nil {
-			return nil
-		}
-		d, err := time.ParseDuration(*text)
-		if err != nil || d < 0 {
-			f.add("%s is %q: it must be a duration such as 200ms or 60s", key, *text)
-		}
-		return &d
-	}
-	ahead, window := duration("max_ahead", body.MaxAhead), duration("window", body.Window)
-	low := 0
-	if body.LowBits != nil {
-		if low, err = config.ParseLowBits(*body.LowBits); err != nil {
-			f.add("low_bits: %v", err)
-		}
-	}
-	if len(f) > 0 {
-		return problemf(service.BadBody, "%s", f.problem().Detail)
-	}
-	c, err := a.Configure(layout, ahead, window)
-	c.LowBits = low
-	if body.Prefix != nil {
-		c.Prefix = *body.Prefix
-	}
-	if err = cmp.Or(err, c.Check()); err != nil {
-		return problemf(service.BadBody, "%s", service.Detail(err))
-	}
-	before, lookup := a.Lookup(ctx, name)
-	info, err := a.Create(ctx, name, c)
+	before, lookup := a.Lookup(ctx, a.name)
+	info, err := a.Create(ctx, a.name, c)
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
 		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs can equal those of this one", service.Detail(err))
 	case errors.Is(err, firn.ErrTimeOver):
 		return problemf(service.BadBody, "%s", service.Detail(err))
-	case err != nil:
-		return problemOf(err, h.limit, ctx.Err() != nil)
 	}
 	status := http.StatusOK
 	if lookup != nil || before.Incarnation != info.Incarnation {
 		status = http.StatusCreated
 	}
-	return writeJSON(w, status, textfmt.InJSON(info))
+	return a.answer(h, ctx, status, info, err)
 }
 
 // attach and detach act on all members.
-func (h *Handler) attach(w http.ResponseWriter, r *http.Request) *problem {
-	return h.act(w, r, func(ctx context.Context, a service.Administrator, name string) *problem {
-		info, err := a.Attach(ctx, name)
-		if errors.Is(err, grant.ErrNotFound) {
-			return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", name)
-		}
-		if err != nil {
-			return problemOf(err, h.limit, ctx.Err() != nil)
-		}
-		return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
-	})
+func (h *Handler) attach(ctx context.Context, c *adminCall) *problem {
+	info, err := c.Attach(ctx, c.name)
+	return c.answer(h, ctx, http.StatusOK, info, err)
 }
 
-func (h *Handler) detach(w http.ResponseWriter, r *http.Request) *problem {
-	return h.act(w, r, func(ctx context.Context, a service.Administrator, name string) *problem {
-		return h.empty(ctx, w, r, a, name, a.Detach, grant.Detaching, grant.Detached)
-	})
-}
-
-func (h *Handler) act(w http.ResponseWriter, r *http.Request, do func(context.Context, service.Administrator, string) *problem) *problem {
-	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
-		return f.problem()
-	}
-	a, name, p := h.named(r)
-	if p != nil {
-		return p
-	}
-	if hasBody(w, r) {
-		return problemf(service.UnexpectedBody, "this path reads no body")
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
-	defer cancel()
-	return do(ctx, a, name)
+func (h *Handler) detach(ctx context.Context, c *adminCall) *problem {
+	return h.empty(ctx, c, service.Detach)
 }
 
 // empty detaches or destroys a sequencer. If that is not done within the
-// request's limit, it answers 202, provided the store has the state that keeps
-// windows from growing. Repeating the request shows whether it is done.
-func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string, do func(context.Context, string) (grant.Info, error), through, last grant.State) *problem {
-	info, err := do(ctx, name)
-	switch {
-	case errors.Is(err, grant.ErrNotFound):
-		return problemf(service.NoSequencer, "sequencer %s not found", name)
-	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
-		later, cancel := context.WithTimeout(r.Context(), service.ReadyLimit)
-		defer cancel()
-		switch info, lookup := a.Lookup(later, name); {
-		case lookup != nil:
-			err = lookup
-		case info.State == through || info.State == last:
-			return writeJSON(w, http.StatusAccepted, textfmt.InJSON(info))
-		}
-		// Nothing was started: after 202 the caller would wait in vain.
-		return problemOf(err, h.limit, true)
-	case err != nil:
-		return problemOf(err, h.limit, ctx.Err() != nil)
+// request's limit, it answers 202.
+func (h *Handler) empty(ctx context.Context, c *adminCall, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) *problem {
+	info, pending, err := do(c.r.Context(), c, c.name, h.c.Limit)
+	status := http.StatusOK
+	if pending {
+		status = http.StatusAccepted
 	}
-	return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
+	return c.answer(h, ctx, status, info, err)
 }
 
 // members answers with the servers of the store. Of their node IDs and counts
 // of IDs it shows those that the caller may see.
-func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
-	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
-		return f.problem()
+func (h *Handler) members(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
+	all := []members.Member{}
+	if a := h.c.Backend.Admin(); a != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), h.c.Limit)
+		defer cancel()
+		listed, err := a.Members(ctx)
+		if err != nil {
+			return problemOf(err, h.c.Limit, ctx.Err() != nil)
+		}
+		all = append(all, listed...)
 	}
-	a := h.backend.Admin()
-	if a == nil {
-		return writeJSON(w, http.StatusOK, map[string]any{"members": []members.Member{}})
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
-	defer cancel()
-	all, err := a.Members(ctx)
-	if err != nil {
-		return problemOf(err, h.limit, ctx.Err() != nil)
-	}
-	if all == nil {
-		all = []members.Member{}
-	}
-	if h.check(r, auth.SeeAll, "") != nil {
-		sees := h.sees(r)
+	if h.check(who, auth.SeeAll, "") != nil {
 		for i := range all {
-			all[i] = all[i].For(sees)
+			all[i] = all[i].For(func(name string) bool { return h.sees(who, name) })
 		}
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
-}
-
-// A createBody is the body that creates a sequencer.
-type createBody struct {
-	Layout   *string `json:"layout"`
-	MaxAhead *string `json:"max_ahead"`
-	Window   *string `json:"window"`
-	Prefix   *string `json:"prefix"`
-	LowBits  *string `json:"low_bits"`
 }
 
 // writeJSON answers with a value as JSON.

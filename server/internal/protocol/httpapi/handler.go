@@ -71,9 +71,6 @@ type Config struct {
 	// nil discards them. The context of a line has the request ID, see package
 	// requestid.
 	Log *slog.Logger
-
-	// NewRequestID makes an ID for a request without one; nil means requestid.New.
-	NewRequestID func() string
 }
 
 // A Console serves pages for people. It must be safe for concurrent use, and
@@ -88,18 +85,8 @@ type Console interface {
 // A Handler answers the HTTP API. It is safe for concurrent use, and must be
 // made by NewHandler.
 type Handler struct {
-	backend  service.Backend
-	veil     veil.Keys
+	c        Config
 	take     service.Taker
-	limit    time.Duration
-	limits   service.Limits
-	anyHost  bool
-	auth     auth.Authorizer
-	tls      func(*http.Request) *tls.ConnectionState
-	console  Console
-	owner    func(name string) string
-	log      *slog.Logger
-	newID    func() string
 	mux      *http.ServeMux
 	ready    *service.Readiness
 	draining atomic.Bool
@@ -112,22 +99,23 @@ type route struct {
 	path    string
 	methods []string
 	need    auth.Action // for reading; changes need Change
-	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
+	serve   func(*Handler, http.ResponseWriter, *http.Request, *auth.Credentials) *problem
+	query   bool // the function reads the query; otherwise there are no parameters
 }
 
 // routes lists all paths, as patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", read, auth.Anything, (*Handler).index},
-	{"/healthz", read, auth.Anything, (*Handler).healthz},
-	{"/readyz", read, auth.Anything, (*Handler).readyz},
-	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi},
-	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect},
-	{"/v1/members", read, auth.See, (*Handler).members},
-	{"/v1/sequencers", read, auth.See, (*Handler).sequencers},
-	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, (*Handler).sequencer},
-	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, (*Handler).attach},
-	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, (*Handler).detach},
-	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next},
+	{"/{$}", read, auth.Anything, (*Handler).index, false},
+	{"/healthz", read, auth.Anything, (*Handler).healthz, false},
+	{"/readyz", read, auth.Anything, (*Handler).readyz, false},
+	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi, false},
+	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect, true},
+	{"/v1/members", read, auth.See, (*Handler).members, false},
+	{"/v1/sequencers", read, auth.See, admin((*Handler).sequencers), false},
+	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, admin((*Handler).sequencer), false},
+	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, admin((*Handler).attach), false},
+	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, admin((*Handler).detach), false},
+	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next, true},
 }
 
 // read lists the methods of a path that changes nothing. A path that takes IDs
@@ -139,86 +127,100 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, veil: c.Veil, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, owner: c.Owner, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
-	h.limit = cmp.Or(h.limit, service.DefaultLimit)
-	h.take = service.Taker{Backend: h.backend, Auth: h.auth, Limit: h.limit}
-	h.ready = service.NewReadiness(h.backend, h.limit)
-	if h.tls == nil {
-		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
+	c.Limit, c.Limits = cmp.Or(c.Limit, service.DefaultLimit), c.Limits.WithDefaults()
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.TLS == nil {
+		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
-	h.log = cmp.Or(h.log, slog.New(slog.DiscardHandler))
-	all := routes
+	h := &Handler{
+		c: c, mux: http.NewServeMux(), ready: service.NewReadiness(c.Backend, c.Limit),
+		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
+	}
+	for _, r := range routes {
+		if r.need == auth.Anything {
+			h.handle(r, nil, nil)
+		} else {
+			h.handle(r, c.Observe, c.Trace)
+		}
+	}
 	if c.Metrics != nil {
-		all = append(slices.Clip(all), route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
+		h.handle(route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
-		}})
-	}
-	for _, r := range all {
-		observe, trace := c.Observe, c.Trace
-		if r.need == auth.Anything || r.path == "/metrics" {
-			observe, trace = nil, nil
-		}
-		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
-			if r.need != auth.Take || trace != nil { // next does so itself if necessary
-				req = named(w, req)
-			}
-			if r.path == "/{$}" && h.console != nil && h.console.Matches(req) {
-				h.console.ServeHTTP(w, req)
-				return
-			}
-			if !slices.Contains(r.methods, req.Method) {
-				p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", inspect.Quote(req.Method), list(r.methods))
-				p.allow = strings.Join(r.methods, ", ")
-				h.fail(w, req, p)
-				return
-			}
-			need := r.need
-			if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
-				need = auth.Change
-			}
-			var begin time.Time
-			if observe != nil {
-				begin = time.Now()
-			}
-			if trace != nil {
-				ctx, end := trace(req, r.path)
-				watched := &statusWriter{ResponseWriter: w}
-				defer func() { end(watched.sent()) }()
-				w, req = watched, req.WithContext(ctx)
-			}
-			defer func() {
-				if what := recover(); what != nil {
-					h.panicked(w, req, what)
-					if observe != nil {
-						observe(service.Internal, time.Since(begin))
-					}
-					panic(http.ErrAbortHandler) // net/http closes the connection: part of an answer may have been sent
-				}
-			}()
-			p := h.check(req, need, req.PathValue("name"))
-			if p == nil {
-				p = r.serve(h, w, req)
-			}
-			kind := service.NoProblem
-			if p != nil {
-				h.fail(w, req, p)
-				kind = p.Kind
-			}
-			if observe != nil {
-				observe(kind, time.Since(begin))
-			}
-		})
+		}, true}, nil, nil)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
 		req = named(w, req)
-		if h.console != nil && h.console.Matches(req) {
-			h.console.ServeHTTP(w, req)
+		if c.Console != nil && c.Console.Matches(req) {
+			c.Console.ServeHTTP(w, req)
 			return
 		}
 		h.fail(w, req, problemf(service.NotFound, "no such path: %s; see GET /", inspect.Quote(req.URL.Path)))
 	})
 	return h
+}
+
+// handle registers a route.
+func (h *Handler) handle(r route, observe func(service.Kind, time.Duration), trace func(*http.Request, string) (context.Context, func(int))) {
+	h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
+		if r.need != auth.Take || trace != nil { // next does so itself if necessary
+			req = named(w, req)
+		}
+		if r.path == "/{$}" && h.c.Console != nil && h.c.Console.Matches(req) {
+			h.c.Console.ServeHTTP(w, req)
+			return
+		}
+		if !slices.Contains(r.methods, req.Method) {
+			p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", inspect.Quote(req.Method), list(r.methods))
+			p.allow = strings.Join(r.methods, ", ")
+			h.fail(w, req, p)
+			return
+		}
+		var begin time.Time
+		if observe != nil {
+			begin = time.Now()
+		}
+		if trace != nil {
+			ctx, end := trace(req, r.path)
+			watched := &statusWriter{ResponseWriter: w}
+			defer func() { end(watched.sent()) }()
+			w, req = watched, req.WithContext(ctx)
+		}
+		defer func() {
+			if what := recover(); what != nil {
+				h.panicked(w, req, what)
+				if observe != nil {
+					observe(service.Internal, time.Since(begin))
+				}
+				panic(http.ErrAbortHandler) // net/http closes the connection: part of an answer may have been sent
+			}
+		}()
+		kind := service.NoProblem
+		if p := h.answer(r, w, req); p != nil {
+			h.fail(w, req, p)
+			kind = p.Kind
+		}
+		if observe != nil {
+			observe(kind, time.Since(begin))
+		}
+	})
+}
+
+// answer answers a request that the client may make, or returns a problem.
+func (h *Handler) answer(r route, w http.ResponseWriter, req *http.Request) *problem {
+	who, need := h.credentials(req), r.need
+	if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
+		need = auth.Change
+	}
+	if p := h.check(who, need, req.PathValue("name")); p != nil {
+		return p
+	}
+	if !r.query {
+		if _, faults := readParams(req.URL.RawQuery, nil); faults != nil {
+			return faults.problem()
+		}
+	}
+	return r.serve(h, w, req, who)
 }
 
 // Headers with constant values are set without an allocation.
@@ -243,18 +245,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// when it closes a connection with a request on it.
 		header["Connection"] = headerClose
 	}
-	header[requestid.Header] = requestid.Values(r.Header[requestid.Header], h.newID)
-	if h.log.Enabled(r.Context(), slog.LevelDebug) {
+	header[requestid.Header] = requestid.Values(r.Header[requestid.Header])
+	if h.c.Log.Enabled(r.Context(), slog.LevelDebug) {
 		r = named(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
-			h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
+			h.c.Log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
 				slog.String("path", path), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
 		}(r.Method, r.URL.Path)
 		w = watched
 	}
 
-	if !h.anyHost && !isLoopbackHost(r.Host) {
+	if !h.c.AnyHost && !isLoopbackHost(r.Host) {
 		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]", inspect.Quote(r.Host)))
 		return
 	}
@@ -302,7 +304,7 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 	}
 	if what != http.ErrAbortHandler {
 		r = named(w, r)
-		h.log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		h.c.Log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
 }
@@ -317,7 +319,7 @@ func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	r = named(w, r)
 	if p.Cause != nil {
-		h.log.LogAttrs(r.Context(), p.Level(), "request failed",
+		h.c.Log.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", p.Cause))
 	}
 	p.write(w, r)
@@ -330,12 +332,12 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // healthz reports that the server runs.
-func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) *problem {
-	return plain(w, r, "ok\n")
+func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
+	return plain(w, "ok\n")
 }
 
 // readyz reports whether requests should be sent to this server.
-func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
+func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
@@ -346,7 +348,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if p := h.noteReady(r.Context(), err); p != nil {
 		return p
 	}
-	return plain(w, r, "ready\n")
+	return plain(w, "ready\n")
 }
 
 // noteReady returns the problem of a server that is not ready. It logs when the
@@ -355,13 +357,13 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
-			h.log.LogAttrs(ctx, slog.LevelInfo, "ready again")
+			h.c.Log.LogAttrs(ctx, slog.LevelInfo, "ready again")
 		}
 		return nil
 	}
-	p := problemOf(err, h.limit, false)
+	p := problemOf(err, h.c.Limit, false)
 	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
-		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
+		h.c.Log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz answers 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
 	p.Cause = nil // already logged
 	p.status = http.StatusServiceUnavailable
@@ -369,12 +371,12 @@ func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 }
 
 // index explains the server to a person who opens its address in a browser.
-func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {
+func (h *Handler) index(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
 	url := "http://" + r.Host
-	if h.tls(r) != nil {
+	if h.c.TLS(r) != nil {
 		url = "https://" + r.Host
 	}
-	return plain(w, r, `This is Firn. It hands out unique, time-ordered IDs.
+	return plain(w, `This is Firn. It hands out unique, time-ordered IDs.
 
 Make one, of a sequencer with a name of your choice:
 
@@ -392,11 +394,8 @@ Read one:
 `)
 }
 
-// plain answers with a text, on a path without parameters.
-func plain(w http.ResponseWriter, r *http.Request, text string) *problem {
-	if _, faults := readParams(r.URL.RawQuery, nil); faults != nil {
-		return faults.problem()
-	}
+// plain answers with a text.
+func plain(w http.ResponseWriter, text string) *problem {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write([]byte(text))
 	return nil

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 )
 
@@ -39,19 +38,14 @@ func isPort(s string) bool {
 // origin. Such a page cannot read the answer, as there are no CORS headers, but
 // its GET would still take IDs and might create a sequencer.
 //
-// http.CrossOriginProtection has the same rule for methods other than GET.
+// http.CrossOriginProtection has the rule, for methods other than GET.
 func isCrossSite(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "":
-	case "same-origin", "none": // none: typed by the user
-		return false
-	default:
-		return true
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
+	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
 		return false // not a browser, or one too old to tell
 	}
-	u, err := url.Parse(origin)
-	return err != nil || u.Host != r.Host
+	as := *r
+	as.Method = http.MethodPost
+	return origins.Check(&as) != nil
 }
+
+var origins = http.NewCrossOriginProtection()

@@ -14,7 +14,7 @@ import (
 var inspectParams = []string{"layout", "from", "sequencer"}
 
 // inspect answers with the likeliest reading of an ID, and with others.
-func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
+func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
 	values, faults := readParams(r.URL.RawQuery, inspectParams)
 	var o inspect.Options
 	var err error
@@ -31,7 +31,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
 	if p := faults.problem(); p != nil {
 		return p
 	}
-	if p := h.sequencerOf(r, values[2].value, &o); p != nil {
+	if p := h.sequencerOf(r, who, values[2].value, &o); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
@@ -50,13 +50,13 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
 
 // sequencerOf completes the options with what is known of the ID's sequencer.
 // The client must be allowed to take IDs of it, or to see it.
-func (h *Handler) sequencerOf(r *http.Request, name string, o *inspect.Options) *problem {
+func (h *Handler) sequencerOf(r *http.Request, who *auth.Credentials, name string, o *inspect.Options) *problem {
 	if name != "" && service.CheckName(name) == nil {
-		if p := h.check(r, auth.See, name); p != nil && h.check(r, auth.Take, name) != nil {
+		if p := h.check(who, auth.See, name); p != nil && h.check(who, auth.Take, name) != nil {
 			return p
 		}
 	}
-	reader := service.Reader{Backend: h.backend, Veil: h.veil, Limit: h.limit, How: "name its sequencer with sequencer=NAME"}
+	reader := service.Reader{Backend: h.c.Backend, Veil: h.c.Veil, Limit: h.c.Limit, How: "name its sequencer with sequencer=NAME"}
 	if f := reader.Options(r.Context(), name, r.PathValue("id"), o); f != nil {
 		return &problem{Fault: *f}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
@@ -100,7 +101,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 const nonceHeader = "Firn-Nonce"
 
 // next answers with new IDs.
-func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
+func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credentials) *problem {
 	if isCrossSite(r) {
 		return problemf(service.CrossSite, "a page of another origin cannot take IDs: send the request from that page's server")
 	}
@@ -111,7 +112,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if err := service.CheckName(name); err != nil {
 		return problemf(service.BadName, "%v", err)
 	}
-	q, p := parseNext(r, h.limits.Count)
+	q, p := parseNext(r, h.c.Limits.Count)
 	if p != nil {
 		return p
 	}
@@ -124,14 +125,14 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 
 	if r.Header[service.ForwardedHeader] != nil {
 		r = r.WithContext(service.WithForwarded(r.Context()))
-		if h.owner != nil {
+		if h.c.Owner != nil {
 			// If the node ID is lost meanwhile, the owner does not match the IDs, and
 			// the other server notices.
-			q.taken = func() { w.Header().Set(service.OwnerHeader, h.owner(name)) }
+			q.taken = func() { w.Header().Set(service.OwnerHeader, h.c.Owner(name)) }
 		}
 	}
 
-	b, err := h.take.Take(r.Context(), name, h.credentials(r), q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
+	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
 		r = named(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
@@ -139,7 +140,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		return p
 	}
 	if err != nil {
-		return problemOf(err, h.limit, false)
+		return problemOf(err, h.c.Limit, false)
 	}
 	if q.taken != nil {
 		q.taken()
@@ -244,5 +245,5 @@ func hasBody(w http.ResponseWriter, r *http.Request) bool {
 func (h *Handler) closeAfterBody(w http.ResponseWriter) {
 	w.Header()["Connection"] = headerClose
 	// A ResponseWriter without a connection has no deadlines, and needs none.
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.limits.Read))
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.c.Limits.Read))
 }

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"net/http"
 	"strconv"
+
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // openAPI describes the HTTP API. TestOpenAPI checks it against the server.
@@ -12,10 +14,7 @@ import (
 var openAPI []byte
 
 // openapi answers with the description of the API.
-func (h *Handler) openapi(w http.ResponseWriter, r *http.Request) *problem {
-	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
-		return f.problem()
-	}
+func (h *Handler) openapi(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
 	w.Write(openAPI)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ const silentMost = 5 * time.Second
 type mute struct {
 	memstore.Store
 	reads, writes atomic.Int32 // how they end
+	only          string       // writes of other keys than these work
 }
 
 const (
@@ -58,8 +60,8 @@ func (m *mute) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 }
 
 func (m *mute) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := m.now(ctx, m.writes.Load()); err != nil {
-		return false, err
+	if how := m.writes.Load(); how != works && strings.HasPrefix(key, m.only) {
+		return false, m.now(ctx, how)
 	}
 	return m.Store.CAS(ctx, key, old, next)
 }
@@ -226,6 +228,32 @@ func TestShortSilence(t *testing.T) {
 			w.store.set(works, works)
 			waiting.Wait()
 			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// TestOneKeyFails: a store that takes no writes of one sequencer, whose row is
+// locked or for whose prefix there is no permission, does not affect the others.
+func TestOneKeyFails(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.wantFor("first", "POST", "/v1/sequencers/users/next", 200, 0)
+		time.Sleep(2 * time.Minute) // idle until the windows have ended
+		w.store.only = "v1/orders/"
+		w.store.set(works, refuses)
+		refused := make(map[string]int)
+		for i := range 30 {
+			do(w.h, "POST", "/v1/sequencers/orders/next")
+			for _, name := range []string{"fresh", "users"} {
+				if i >= 10 && do(w.h, "POST", "/v1/sequencers/"+name+"/next").Code != 200 {
+					refused[name]++
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		for name, n := range refused {
+			if n > 1 { // the first one begins to open it or to renew its window
+				t.Errorf("%d calls for %s refused though the store takes their writes", n, name)
+			}
 		}
 	})
 }

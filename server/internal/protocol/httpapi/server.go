@@ -15,12 +15,12 @@ func NewServer(h *Handler) *http.Server {
 		// The Handler answers OPTIONS * too, after checking Host.
 		DisableGeneralOptionsHandler: true,
 		Protocols:                    protocols,
-		MaxHeaderBytes:               h.limits.Header,
-		ReadHeaderTimeout:            h.limits.Read,
+		MaxHeaderBytes:               h.c.Limits.Header,
+		ReadHeaderTimeout:            h.c.Limits.Read,
 		// At least as long as a whole request: it keeps running during the answer.
-		ReadTimeout:  h.limits.Read + h.limit + h.limits.Write,
-		WriteTimeout: h.limit + h.limits.Write,
-		IdleTimeout:  h.limits.Idle,
-		ErrorLog:     slog.NewLogLogger(h.log.Handler(), slog.LevelWarn),
+		ReadTimeout:  h.c.Limits.Read + h.c.Limit + h.c.Limits.Write,
+		WriteTimeout: h.c.Limit + h.c.Limits.Write,
+		IdleTimeout:  h.c.Limits.Idle,
+		ErrorLog:     slog.NewLogLogger(h.c.Log.Handler(), slog.LevelWarn),
 	}
 }

@@ -45,23 +45,12 @@ func Valid(s string) bool {
 	return true
 }
 
-// Begin returns the context of a request, and the values of the header that
-// returns its ID, as from Values.
-func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
-	n := &named{Context: ctx}
-	n.id[0] = Values(sent, newID)[0]
-	return n, n.id[:]
-}
-
 // Values returns the values of the header that returns the ID of a request.
 // They are those that the client sent if they are exactly one valid ID;
-// otherwise the request gets a new one from newID, or from New if that is nil.
-func Values(sent []string, newID func() string) []string {
-	switch {
-	case len(sent) == 1 && Valid(sent[0]):
+// otherwise the request gets a new one.
+func Values(sent []string) []string {
+	if len(sent) == 1 && Valid(sent[0]) {
 		return sent
-	case newID != nil:
-		return []string{newID()}
 	}
 	return []string{New()}
 }
@@ -69,7 +58,7 @@ func Values(sent []string, newID func() string) []string {
 // A named is a context with the ID of its request.
 type named struct {
 	context.Context
-	id [1]string // an array, so that it can serve as the values of a header
+	id string
 }
 
 type idKey struct{}
@@ -82,32 +71,49 @@ func (n *named) Value(key any) any {
 }
 
 // WithID returns the context of a request with this ID.
-func WithID(ctx context.Context, id string) context.Context { return &named{ctx, [1]string{id}} }
+func WithID(ctx context.Context, id string) context.Context { return &named{ctx, id} }
 
 // Of returns the request ID of a context, or "".
 func Of(ctx context.Context) string {
 	if n, ok := ctx.Value(idKey{}).(*named); ok {
-		return n.id[0]
+		return n.id
 	}
 	return ""
 }
 
 // NewHandler returns a Handler that adds the request ID to log lines whose
 // context has one, as request_id.
-func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
+func NewHandler(h slog.Handler) slog.Handler {
+	return Adding(h, func(ctx context.Context) (attrs []slog.Attr) {
+		if id := Of(ctx); id != "" {
+			attrs = append(attrs, slog.String(LogKey, id))
+		}
+		return attrs
+	})
+}
 
-type handler struct{ slog.Handler }
+// Adding returns a Handler that adds to log lines what their context says.
+func Adding(h slog.Handler, says func(context.Context) []slog.Attr) slog.Handler {
+	return handler{h, says}
+}
+
+type handler struct {
+	slog.Handler
+	says func(context.Context) []slog.Attr
+}
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if id := Of(ctx); id != "" {
+	if attrs := h.says(ctx); attrs != nil {
 		r = r.Clone()
-		r.AddAttrs(slog.String(LogKey, id))
+		r.AddAttrs(attrs...)
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs)}
+	return handler{h.Handler.WithAttrs(attrs), h.says}
 }
 
-func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name), h.says}
+}

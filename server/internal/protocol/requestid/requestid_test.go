@@ -22,20 +22,16 @@ func TestNewID(t *testing.T) {
 	}
 }
 
-func TestBegin(t *testing.T) {
+func TestValues(t *testing.T) {
 	long := strings.Repeat("x", MaxID)
 	for _, sent := range [][]string{{"a"}, {"7c1f-2b"}, {long}, {`"{}=%`}} {
-		ctx, header := Begin(t.Context(), sent, nil)
-		if got := Of(ctx); got != sent[0] || len(header) != 1 || header[0] != got {
-			t.Errorf("%q: %q, %q", sent, got, header)
+		if got := Values(sent); len(got) != 1 || got[0] != sent[0] {
+			t.Errorf("%q: %q", sent, got)
 		}
 	}
 	for _, sent := range [][]string{nil, {""}, {"a b"}, {"a\nlevel=ERROR"}, {"é"}, {"\x7f"}, {long + "x"}, {"a", "b"}} {
-		if ctx, header := Begin(t.Context(), sent, nil); len(Of(ctx)) != 16 || header[0] != Of(ctx) {
-			t.Errorf("%q: %q, %q, want a new one", sent, Of(ctx), header)
-		}
-		if ctx, _ := Begin(t.Context(), sent, func() string { return "new" }); Of(ctx) != "new" {
-			t.Errorf("%q: %q, want new", sent, Of(ctx))
+		if got := Values(sent); len(got) != 1 || len(got[0]) != 16 {
+			t.Errorf("%q: %q, want a new one", sent, got)
 		}
 	}
 }

@@ -33,10 +33,10 @@ func (c *conn) may(do auth.Action, name string) error {
 // deny answers a command that the client is not authorized for.
 func (c *conn) deny(err error, text string) {
 	if errors.Is(err, auth.ErrForbidden) {
-		c.failAs(service.Forbidden, service.Forbidden.RESP(), text)
+		c.failKind(service.Forbidden, text)
 		return
 	}
-	c.failAs(service.Unauthorized, service.Unauthorized.RESP(), authRequired)
+	c.failKind(service.Unauthorized, authRequired)
 }
 
 // denyTake answers a command for IDs that the client is not authorized to take.
@@ -50,7 +50,7 @@ const authRequired = "Authentication required."
 // secret was right. The user name is ignored: the token identifies the client.
 func (c *conn) login(secret []byte) bool {
 	if c.s.c.Auth == nil {
-		c.fail(codeErr, "Client sent AUTH, but no password is set: this server needs no token; leave it out")
+		c.fail("Client sent AUTH, but no password is set: this server needs no token; leave it out")
 		return false
 	}
 	who := &auth.Credentials{Token: string(secret), Given: true, Address: c.nc.RemoteAddr().String()}

@@ -27,12 +27,12 @@ func (c *conn) appendInfo(b []byte) []byte {
 func (c *conn) checkName(what string, text []byte) bool {
 	for _, b := range text {
 		if b <= ' ' || b > '~' {
-			c.fail(codeErr, what+" cannot contain spaces, newlines or special characters.")
+			c.fail(what + " cannot contain spaces, newlines or special characters.")
 			return false
 		}
 	}
 	if len(text) > maxClientName {
-		c.fail(codeErr, fmt.Sprintf("%s are limited to %d characters.", what, maxClientName))
+		c.fail(fmt.Sprintf("%s are limited to %d characters.", what, maxClientName))
 		return false
 	}
 	return true
@@ -61,7 +61,7 @@ func (c *conn) client(args [][]byte) {
 	case (isWord(sub, "no-evict") || isWord(sub, "no-touch")) && isSwitch():
 		c.out = appendSimple(c.out, "OK") // no client is evicted, and there are no keys to touch
 	default:
-		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", sub, find([]byte("client")).usage))
+		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", sub, find([]byte("client")).usage))
 	}
 }
 

@@ -137,11 +137,11 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		return
 	// Commands with a key check access to it, which includes this.
 	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || !cmd.key) && c.may(auth.Anything, "") != nil):
-		c.failAs(service.Unauthorized, service.Unauthorized.RESP(), authRequired)
+		c.failKind(service.Unauthorized, authRequired)
 	case cmd == nil:
-		c.fail(codeErr, unknownCommand(args))
+		c.fail(unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
-		c.fail(codeErr, fmt.Sprintf("wrong number of arguments for '%s' command: use %s", cmd.name, cmd.usage))
+		c.fail(fmt.Sprintf("wrong number of arguments for '%s' command: use %s", cmd.name, cmd.usage))
 	case c.tx != nil && cmd.in != atOnce:
 		if c.queue(cmd, args, raw) {
 			return // it is reported when EXEC has executed it
@@ -168,7 +168,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		return
 	}
 	c.ended = time.Now()
-	observe(name, n, ids/n, c.ended.Sub(began)/time.Duration(n), c.kind)
+	observe(n, c.ended.Sub(began)/time.Duration(n), c.kind)
 }
 
 // do answers an allowed command. It returns how many IDs it gave and how many
@@ -212,11 +212,11 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		if string(args[1]) == "0" {
 			c.out = appendSimple(c.out, "OK")
 		} else {
-			c.fail(codeErr, "DB index is out of range: 0 is the only database")
+			c.fail("DB index is out of range: 0 is the only database")
 		}
 	case opCluster:
 		// Clients recognize these words, and then stop asking.
-		c.fail(codeErr, "This instance has cluster support disabled")
+		c.fail("This instance has cluster support disabled")
 	case opQuit:
 		c.out = appendSimple(c.out, "OK")
 		c.ending = true
@@ -261,9 +261,9 @@ func (c *conn) hello(args [][]byte) {
 			resp3 = v == "3"
 		default:
 			if !isNumber(args[1]) {
-				c.fail(codeErr, "Protocol version is not an integer or out of range: use 2 or 3")
+				c.fail("Protocol version is not an integer or out of range: use 2 or 3")
 			} else {
-				c.fail("NOPROTO", "unsupported protocol version: use 2 or 3")
+				c.failAs(service.BadParameter, "NOPROTO", "unsupported protocol version: use 2 or 3")
 			}
 			return
 		}
@@ -277,7 +277,7 @@ func (c *conn) hello(args [][]byte) {
 				}
 				name, rest = string(rest[1]), rest[2:]
 			default:
-				c.fail(codeErr, fmt.Sprintf("Syntax error in HELLO option '%.64s': use HELLO [2|3 [AUTH user secret] [SETNAME name]]", rest[0]))
+				c.fail(fmt.Sprintf("Syntax error in HELLO option '%.64s': use HELLO [2|3 [AUTH user secret] [SETNAME name]]", rest[0]))
 				return
 			}
 		}
@@ -286,7 +286,7 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	if c.may(auth.Anything, "") != nil {
-		c.failAs(service.Unauthorized, service.Unauthorized.RESP(), "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.failKind(service.Unauthorized, "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
 	c.resp3, c.name = resp3, name

@@ -39,7 +39,7 @@ type conn struct {
 
 	ctx     context.Context // of the current commands if they are traced, otherwise nil
 	request string          // ID of the current command; "" until it is needed
-	traced  Answered        // for Trace
+	traced  traced          // for Trace
 
 	who     *auth.Credentials // nil before authentication
 	name    string            // set by CLIENT SETNAME
@@ -70,6 +70,12 @@ type conn struct {
 	stopping bool
 }
 
+// A traced is what Trace gets of commands that were answered together.
+type traced struct {
+	first                 string
+	commands, ids, errors int
+}
+
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
 	for {
@@ -94,12 +100,11 @@ func (c *conn) answerTraced() {
 		c.answer()
 		return
 	}
-	var end func(Answered)
-	c.ctx, end = c.s.c.Trace(c.s.ctx)
-	c.traced = Answered{}
+	ctx, end := c.s.c.Trace(c.s.ctx)
+	c.ctx, c.traced = ctx, traced{}
 	defer func() {
 		c.ctx = nil
-		end(c.traced)
+		end(c.traced.first, c.traced.commands, c.traced.ids, c.traced.errors)
 	}()
 	c.answer()
 }
@@ -158,23 +163,23 @@ func (c *conn) skip(raw []byte, n int) {
 
 // refuse answers invalid input, after which nothing can be read.
 func (c *conn) refuse(err error) {
-	c.fail(codeErr, err.Error())
+	c.fail(err.Error())
 	c.ending, c.linger = true, true
 	c.note("invalid", 0, 1)
 	if c.s.c.Observe != nil {
-		c.s.c.Observe("invalid", 1, 0, 0, c.kind)
+		c.s.c.Observe(1, 0, c.kind)
 	}
 }
 
 // note records what was answered, for Trace.
 func (c *conn) note(name string, ids, n int) {
-	if c.traced.Commands == 0 {
-		c.traced.First = name
+	if c.traced.commands == 0 {
+		c.traced.first = name
 	}
-	c.traced.Commands += n
-	c.traced.IDs += ids
+	c.traced.commands += n
+	c.traced.ids += ids
 	if c.kind != service.NoProblem {
-		c.traced.Errors += n
+		c.traced.errors += n
 	}
 }
 
@@ -196,9 +201,12 @@ func (c *conn) context() context.Context {
 }
 
 // fail answers with an error about the command or its client.
-func (c *conn) fail(code, text string) { c.failAs(service.BadParameter, code, text) }
+func (c *conn) fail(text string) { c.failKind(service.BadParameter, text) }
 
-// failAs answers with an error of a kind; code is its first word.
+// failKind answers with an error of a kind.
+func (c *conn) failKind(k service.Kind, text string) { c.failAs(k, k.RESP(), text) }
+
+// failAs is failKind with another first word than that of the kind.
 func (c *conn) failAs(k service.Kind, code, text string) {
 	c.out = appendError(c.out, code, text)
 	c.kind = k
@@ -238,7 +246,7 @@ func (c *conn) send(now time.Time) {
 // Setting a deadline costs as much as answering a command, so most writes keep
 // the previous one.
 func (c *conn) extendWriting(now time.Time) error {
-	d := c.s.c.WriteTimeout
+	d := c.s.c.Limits.Write
 	if c.writeBy.Sub(now) >= d {
 		return nil
 	}
@@ -284,14 +292,14 @@ func (c *conn) fill() error {
 // setTimeout sets the deadline of the next read.
 func (c *conn) setTimeout() error {
 	d := c.s.c.IdleTimeout
-	if c.who == nil && (d == 0 || d > c.s.c.ReadTimeout) {
-		d = c.s.c.ReadTimeout
+	if c.who == nil && (d == 0 || d > c.s.c.Limits.Read) {
+		d = c.s.c.Limits.Read
 	}
 	switch {
 	case c.w > 0 && c.began:
 		return nil // the whole command has one deadline
 	case c.w > 0:
-		c.began, d = true, c.s.c.ReadTimeout
+		c.began, d = true, c.s.c.Limits.Read
 	case d == 0 && !c.timed:
 		return nil
 	}
@@ -328,7 +336,7 @@ func (c *conn) endOf(err error) {
 	}
 	// An idle client gets no error: it would take it for an answer.
 	if c.began && !stopping && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.refuse(protocolError("timeout: a command must arrive completely within " + c.s.c.ReadTimeout.String()))
+		c.refuse(protocolError("timeout: a command must arrive completely within " + c.s.c.Limits.Read.String()))
 		c.flush()
 	}
 }

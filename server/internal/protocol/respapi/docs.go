@@ -25,7 +25,7 @@ func (c *conn) command(args [][]byte) {
 		}
 		c.out = b
 	default:
-		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", args[1], find([]byte("command")).usage))
+		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", args[1], find([]byte("command")).usage))
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *conn) inspect(args [][]byte) {
 		return
 	}
 	if len(args[1]) > maxID {
-		c.fail(codeErr, "the ID is too long: the limit is "+strconv.Itoa(maxID)+" characters")
+		c.fail("the ID is too long: the limit is " + strconv.Itoa(maxID) + " characters")
 		return
 	}
 	var o inspect.Options
@@ -36,7 +36,7 @@ func (c *conn) inspect(args [][]byte) {
 		name, err = c.sequencerName(args[3])
 	}
 	if err != nil {
-		c.fail(codeErr, service.Detail(err))
+		c.fail(service.Detail(err))
 		return
 	}
 	if name != "" && c.may(auth.See, name) != nil {
@@ -52,7 +52,7 @@ func (c *conn) inspect(args [][]byte) {
 	}
 	result, err := inspect.Read(string(args[1]), o)
 	if err != nil {
-		c.fail(codeErr, service.Detail(err))
+		c.fail(service.Detail(err))
 		return
 	}
 	c.out = appendReading(c.out, c.resp3, &result.Readings[0])

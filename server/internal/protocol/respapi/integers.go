@@ -22,7 +22,7 @@ func isSafe(l *firn.Layout) bool {
 // known before it is taken.
 func (c *conn) answerInt(q *request, id uint64) {
 	if id > math.MaxInt64 {
-		c.fail(codeErr, fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, q.name))
+		c.fail(fmt.Sprintf("the ID %d does not fit the signed integers of RESP: use NEXT %s", id, q.name))
 		return
 	}
 	if id > maxSafe && !c.s.warned.Load() && c.s.warned.CompareAndSwap(false, true) {

@@ -48,7 +48,7 @@ func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
 	q, err := c.readRequest(o, args)
 	switch {
 	case err != nil:
-		c.fail(codeErr, err.Error())
+		c.fail(err.Error())
 		return 0, 1
 	case q.shape == shapeOne, q.shape == shapeInt:
 		return c.serveAlike(q, raw)
@@ -67,13 +67,13 @@ func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 		err = checkAmount(args)
 	case opNextB:
 		q.shape, q.format, q.hasFormat = shapePacked, form.Of(firn.Raw), true
-		q.count, err = parseCount(args[2], c.s.c.MaxCount)
+		q.count, err = parseCount(args[2], c.s.c.Limits.Count)
 	case opNextR:
 		// The number of hexadecimal digits shows the size of the IDs.
 		q.shape, q.format, q.hasFormat = shapeRuns, form.Of(firn.Hex), true
-		q.count, err = parseCount(args[2], c.s.c.MaxCount)
+		q.count, err = parseCount(args[2], c.s.c.Limits.Count)
 	default:
-		err = q.options(args[2:], c.s.c.MaxCount)
+		err = q.options(args[2:], c.s.c.Limits.Count)
 	}
 	return q, err
 }
@@ -101,7 +101,7 @@ func checkAmount(args [][]byte) error {
 // without waiting. The client cannot tell the difference: each command gets its
 // own ID, in order. Otherwise they are answered one by one.
 func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
-	if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more >= fewRepeats {
+	if more := c.repeats(raw, min(maxRepeats, c.s.c.Limits.Count)); more >= fewRepeats {
 		if name, err := c.sequencerName(q.name); err == nil && c.may(auth.Take, name) == nil {
 			all := q
 			all.count = 1 + more
@@ -141,6 +141,13 @@ func (q *request) options(args [][]byte, most int) (err error) {
 	return nil
 }
 
+// A requestError is an error in a command. No ID was taken.
+type requestError string
+
+func (e requestError) Error() string { return string(e) }
+
+func requestErrorf(format string, a ...any) error { return requestError(fmt.Sprintf(format, a...)) }
+
 // parseCount parses the number of requested IDs.
 func parseCount(arg []byte, most int) (int, error) {
 	n := 0
@@ -174,7 +181,7 @@ func (c *conn) sequencerName(name []byte) (string, error) {
 func (c *conn) serveIDs(q request) (ids int) {
 	name, err := c.sequencerName(q.name)
 	if err != nil {
-		c.fail(codeErr, service.BadName.String()+": "+err.Error())
+		c.fail(service.BadName.String() + ": " + err.Error())
 		return 0
 	}
 	if err := c.may(auth.Take, name); err != nil {
@@ -198,7 +205,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 		return q.count
 	}
 	if wrong, ok := errors.AsType[requestError](err); ok {
-		c.fail(codeErr, wrong.Error())
+		c.fail(wrong.Error())
 		return 0
 	}
 	c.fault(service.FaultOf(err, c.s.c.Limit, false), name)
@@ -214,7 +221,7 @@ func (c *conn) fault(f service.Fault, name string) {
 	if f.Retry > 0 {
 		text += fmt.Sprintf("; retry after %d s", (f.Retry+time.Second-1)/time.Second)
 	}
-	c.failAs(f.Kind, f.Kind.RESP(), text)
+	c.failKind(f.Kind, text)
 }
 
 // answerIDs answers with the IDs of a batch.

@@ -33,8 +33,10 @@ func TestPanicEndsItsConnection(t *testing.T) {
 			}
 			return static.Sequencer(ctx, name, nil)
 		}),
-		Trace: func(ctx context.Context) (context.Context, func(Answered)) { return ctx, func(Answered) {} },
-		Log:   slog.New(slog.NewTextHandler(log, nil)),
+		Trace: func(ctx context.Context) (context.Context, func(string, int, int, int)) {
+			return ctx, func(string, int, int, int) {}
+		},
+		Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	addr := serveTCP(t, s)
 	other := dialTCP(t, addr)

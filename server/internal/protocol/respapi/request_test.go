@@ -54,29 +54,31 @@ type traceKey struct{}
 // TestTrace: commands that arrive together are traced together, and their calls
 // have the context of the trace.
 func TestTrace(t *testing.T) {
-	var told []Answered
-	traced := 0
+	var told []traced
+	calls := 0
 	count := counting()
 	backend := servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
 		if ctx.Value(traceKey{}) == nil {
 			return nil, errors.New("it is not open yet")
 		}
-		traced++
+		calls++
 		return count.Sequencer(ctx, name, nil)
 	})
-	s := NewServer(Config{Backend: backend, Trace: func(ctx context.Context) (context.Context, func(Answered)) {
-		return context.WithValue(ctx, traceKey{}, true), func(a Answered) { told = append(told, a) }
+	s := NewServer(Config{Backend: backend, Trace: func(ctx context.Context) (context.Context, func(string, int, int, int)) {
+		return context.WithValue(ctx, traceKey{}, true), func(first string, commands, ids, errors int) {
+			told = append(told, traced{first, commands, ids, errors})
+		}
 	}})
 	talk(s, strings.Repeat(line("NEXT orders"), 5)+line("NEXT orders 100")+line("NOTHING")+line("PING"))
-	if want := (Answered{First: "next", Commands: 8, IDs: 105, Errors: 1}); len(told) != 1 || told[0] != want {
+	if want := (traced{"next", 8, 105, 1}); len(told) != 1 || told[0] != want {
 		t.Errorf("told %+v, want %+v", told, want)
 	}
-	if traced != 6 {
-		t.Errorf("%d calls of the backend have the context, want 6", traced)
+	if calls != 6 {
+		t.Errorf("%d calls of the backend have the context, want 6", calls)
 	}
 	told = nil
 	talk(s, "*-5\r\n")
-	if want := (Answered{First: "invalid", Commands: 1, Errors: 1}); len(told) != 1 || told[0] != want {
+	if want := (traced{"invalid", 1, 0, 1}); len(told) != 1 || told[0] != want {
 		t.Errorf("told %+v, want %+v", told, want)
 	}
 }

@@ -30,13 +30,12 @@ type Config struct {
 	// service.DefaultLimit.
 	Limit time.Duration
 
-	// MaxCount is how many IDs a command can request; 0 means service.MaxCount.
-	MaxCount int
-
-	// MaxBytes is how many bytes an argument may have; a whole command may have
-	// twice as many. Clients that are not authenticated have less. 0 means
-	// service.DefaultBody.
-	MaxBytes int
+	// Limits bound commands: the number of IDs, the bytes of an argument, of which
+	// a whole command may have twice as many and a client that is not authenticated
+	// fewer, the time for a command to arrive, from its first byte to its last, and
+	// the time for a client to receive a piece of its answers, of 64 KiB or more,
+	// which may be up to an eighth longer.
+	Limits service.Limits
 
 	// MaxConns is the connection limit that INFO reports; 0 means 10,000, as in
 	// Redis.
@@ -50,17 +49,8 @@ type Config struct {
 	// IdleTimeout is how long a connection may be silent between commands. 0 means
 	// forever, as in Redis: clients keep connections for hours and are surprised
 	// when they are closed, and TCP keep-alive ends dead ones. A client that has
-	// to authenticate has only ReadTimeout.
+	// to authenticate has only Limits.Read.
 	IdleTimeout time.Duration
-
-	// ReadTimeout is how long a command may take to arrive, from its first byte to
-	// its last; 0 means DefaultReadTimeout.
-	ReadTimeout time.Duration
-
-	// WriteTimeout is how long a client may take to receive a piece of its
-	// answers, of 64 KiB or more; the limit may be up to an eighth longer. 0 means
-	// DefaultWriteTimeout.
-	WriteTimeout time.Duration
 
 	// Auth decides what each client may do; nil allows everything. A client
 	// authenticates with AUTH and a token, or with a certificate.
@@ -81,31 +71,18 @@ type Config struct {
 
 	// Trace is called when commands that arrived together begin to be answered: a
 	// pipeline has many, and a span for each would cost more than the commands. It
-	// returns their context, and a function that is called with what they were.
-	// nil traces nothing.
-	Trace func(ctx context.Context) (_ context.Context, end func(Answered))
+	// returns their context, and a function that is called with the name of the
+	// first one, as in COMMAND ("unknown" for unknown commands, "invalid" for
+	// protocol errors), and the numbers of commands, IDs and errors. nil traces
+	// nothing.
+	Trace func(ctx context.Context) (_ context.Context, end func(first string, commands, ids, errors int))
 
-	// Observe is called for all commands: with the name in lower case ("unknown"
-	// for unknown commands, "invalid" for protocol errors), how many equal ones
-	// were served together, how many IDs each gave, how long each took as its
-	// share of the time, and the kind of problem. It must be fast and safe for
-	// concurrent use; nil is allowed.
-	Observe func(command string, n, ids int, d time.Duration, k service.Kind)
+	// Observe is called for all commands, also for input that is none: how many
+	// equal ones were served together, how long each took as its share of the time,
+	// and the kind of problem. It must be fast and safe for concurrent use; nil is
+	// allowed.
+	Observe func(n int, d time.Duration, k service.Kind)
 }
-
-// An Answered is a group of commands that arrived and were answered together.
-type Answered struct {
-	First    string // name of the first command, as for Observe
-	Commands int
-	IDs      int
-	Errors   int
-}
-
-// Defaults of a Config.
-const (
-	DefaultReadTimeout  = 10 * time.Second
-	DefaultWriteTimeout = 30 * time.Second
-)
 
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
@@ -137,18 +114,15 @@ func NewServer(c Config) *Server {
 		panic("respapi: NewServer needs a Config with a Backend")
 	}
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
-	c.MaxCount = cmp.Or(c.MaxCount, service.MaxCount)
-	c.MaxBytes = cmp.Or(c.MaxBytes, service.DefaultBody)
+	c.Limits = c.Limits.WithDefaults()
 	c.MaxConns = cmp.Or(c.MaxConns, 10_000)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	if c.TLSState == nil {
 		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{
-		c: c, started: time.Now(), ours: limitsOf(c.MaxBytes), others: strangerLimits(c.MaxBytes),
+		c: c, started: time.Now(), ours: limitsOf(c.Limits.Body), others: strangerLimits(c.Limits.Body),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),
 	}
 	s.take = service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit}
@@ -212,7 +186,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 		if what := recover(); what != nil {
 			s.c.Log.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
 			if s.c.Observe != nil {
-				s.c.Observe("panic", 1, 0, 0, service.Internal)
+				s.c.Observe(1, 0, service.Internal)
 			}
 		}
 	}()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -219,7 +220,7 @@ func TestTimeouts(t *testing.T) {
 				t.Fatalf("AUTH = %s", got)
 			}
 			began := time.Now()
-			if got := stranger.read(); got != "read: EOF" || time.Since(began) != DefaultReadTimeout {
+			if got := stranger.read(); got != "read: EOF" || time.Since(began) != service.DefaultRead {
 				t.Errorf("a silent stranger has %s after %v", got, time.Since(began))
 			}
 			time.Sleep(time.Hour)
@@ -229,7 +230,7 @@ func TestTimeouts(t *testing.T) {
 		})
 	})
 	t.Run("drip", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), ReadTimeout: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+		serving(t, Config{Backend: counting(), Limits: service.Limits{Read: 5 * time.Second}}, func(s *Server, l *nettest.Pipes) {
 			c := newClient(l.Dial())
 			began := time.Now()
 			dripped := make(chan struct{})

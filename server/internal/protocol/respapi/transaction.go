@@ -43,7 +43,7 @@ func (t *transaction) abort() { *t = transaction{aborted: true} }
 // multi answers MULTI.
 func (c *conn) multi() {
 	if c.tx != nil {
-		c.fail(codeErr, "MULTI calls can not be nested")
+		c.fail("MULTI calls can not be nested")
 		return
 	}
 	c.tx = new(transaction)
@@ -54,7 +54,7 @@ func (c *conn) multi() {
 // queued. An error that can be found without taking an ID is returned at once.
 func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 	if cmd.in == refused {
-		c.fail(codeErr, fmt.Sprintf("%s inside MULTI is not allowed", cmd.name))
+		c.fail(fmt.Sprintf("%s inside MULTI is not allowed", cmd.name))
 		return false
 	}
 	if cmd.key {
@@ -65,7 +65,7 @@ func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 			}
 		}
 		if err != nil {
-			c.fail(codeErr, err.Error())
+			c.fail(err.Error())
 			return false
 		}
 		if err := c.may(auth.Take, string(q.name)); err != nil {
@@ -81,11 +81,11 @@ func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 			t.bytes += len(raw) + runBytes
 		}
 		switch {
-		case t.commands == c.s.c.MaxCount:
-			c.fail(codeErr, fmt.Sprintf("transaction too long: the limit is %d commands; use pipelines without MULTI", c.s.c.MaxCount))
+		case t.commands == c.s.c.Limits.Count:
+			c.fail(fmt.Sprintf("transaction too long: the limit is %d commands; use pipelines without MULTI", c.s.c.Limits.Count))
 			return false
 		case t.bytes > c.s.ours.command:
-			c.fail(codeErr, fmt.Sprintf("transaction too large: the limit is %d bytes, counting equal commands in a row once; use pipelines without MULTI", c.s.ours.command))
+			c.fail(fmt.Sprintf("transaction too large: the limit is %d bytes, counting equal commands in a row once; use pipelines without MULTI", c.s.ours.command))
 			return false
 		case again:
 			t.runs[last].count++
@@ -104,10 +104,10 @@ func (c *conn) exec() {
 	c.tx = nil
 	switch {
 	case t == nil:
-		c.fail(codeErr, "EXEC without MULTI")
+		c.fail("EXEC without MULTI")
 		return
 	case t.aborted:
-		c.fail("EXECABORT", "Transaction discarded because of previous errors.")
+		c.failAs(service.BadParameter, "EXECABORT", "Transaction discarded because of previous errors.")
 		return
 	}
 	c.out = appendArray(c.out, t.commands)
@@ -131,7 +131,7 @@ func (c *conn) exec() {
 // discardQueue answers DISCARD.
 func (c *conn) discardQueue() {
 	if c.tx == nil {
-		c.fail(codeErr, "DISCARD without MULTI")
+		c.fail("DISCARD without MULTI")
 		return
 	}
 	c.tx = nil

@@ -125,9 +125,13 @@ func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
 	return stuck{}.Lookup(ctx, "")
 }
 
+func (s stuck) Destroy(ctx context.Context, _ string) (grant.Info, error) {
+	return stuck{}.Lookup(ctx, "")
+}
+
 // TestAdminLimit: what is asked of the store ends at the limit, also for
 // clients that set no deadline. A Detach that has to wait longer says how far
-// it is.
+// it is. A Destroy that was not begun is an error.
 func TestAdminLimit(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{Cluster: cluster}, Limit: 50 * time.Millisecond}))
@@ -145,6 +149,9 @@ func TestAdminLimit(t *testing.T) {
 	q = firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster, &grant.Info{State: grant.Detaching}}, Limit: 50 * time.Millisecond}))
 	if r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
+	}
+	if _, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "orders"}); status.Code(err) != codes.Unavailable {
+		t.Errorf("Destroy: %v, want Unavailable", err)
 	}
 }
 

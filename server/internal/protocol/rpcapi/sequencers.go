@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
@@ -110,37 +109,13 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	if err != nil {
 		return nil, err
 	}
-	layout := firn.Default()
-	if q.GetLayout() != "" {
-		if layout, err = firn.ParseLayout(q.GetLayout()); err != nil {
-			return nil, invalid("layout", service.Detail(err))
+	c, wrong := creation(q).Config(a)
+	if wrong != nil {
+		field := wrong[0].Field
+		if field == "low_bits" {
+			field = "even_low_bits"
 		}
-	}
-	if layout.ReadOnly() {
-		return nil, invalid("layout", fmt.Sprintf("layout %s is only for reading IDs", layout))
-	}
-	ahead, err := duration("max_ahead", q.GetMaxAhead())
-	if err != nil {
-		return nil, err
-	}
-	window, err := duration("window", q.GetWindow())
-	if err != nil {
-		return nil, err
-	}
-	if window != nil && *window == 0 {
-		window = nil // as if not set
-	}
-	c, err := a.Configure(layout, ahead, window)
-	if err != nil {
-		return nil, invalid("window", service.Detail(err))
-	}
-	c.Prefix = q.GetPrefix()
-	if err := c.Check(); err != nil {
-		return nil, invalid("prefix", service.Detail(err))
-	}
-	c.LowBits = int(q.GetEvenLowBits())
-	if err := c.Check(); err != nil {
-		return nil, invalid("even_low_bits", service.Detail(err))
+		return nil, invalid(field, wrong[0].Text)
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
@@ -151,53 +126,65 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
 }
 
-// duration returns an optional duration.
-func duration(field string, d *durationpb.Duration) (*time.Duration, error) {
-	if d == nil {
-		return nil, nil
+// creation returns the fields that are set.
+func creation(q *firnv1.CreateRequest) *service.Creation {
+	n := new(service.Creation)
+	if q.GetLayout() != "" {
+		n.Layout = &q.Layout
 	}
-	v := d.AsDuration()
-	if d.CheckValid() != nil || v < 0 {
-		return nil, invalid(field, field+" must be a duration of 0 or more")
+	if d := q.GetMaxAhead(); d != nil {
+		n.MaxAhead = new(durationText(d))
 	}
-	return &v, nil
+	if d := q.GetWindow(); d.AsDuration() != 0 {
+		n.Window = new(durationText(d))
+	}
+	if q.GetPrefix() != "" {
+		n.Prefix = &q.Prefix
+	}
+	if low := q.GetEvenLowBits(); low > 0 {
+		n.LowBits = new(fmt.Sprintf("even:%d", low))
+	}
+	return n
+}
+
+// durationText returns a duration as text; that of an invalid one is not one.
+func durationText(d *durationpb.Duration) string {
+	if d.CheckValid() != nil {
+		return d.String()
+	}
+	return d.AsDuration().String()
 }
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.change(ctx, "Attach", q.GetName(), service.Administrator.Attach)
+	i, err := s.change(ctx, "Attach", q.GetName(), func(ctx context.Context, a service.Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		info, err = a.Attach(limited, name)
+		return info, false, err
+	})
 	return &firnv1.AttachResponse{Sequencer: i}, err
 }
 
 // Detach makes all servers give their node IDs back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
-	i, err := s.change(ctx, "Detach", q.GetName(), service.Administrator.Detach)
+	i, err := s.change(ctx, "Detach", q.GetName(), service.Detach)
 	return &firnv1.DetachResponse{Sequencer: i}, err
 }
 
 // Destroy is a permanent Detach.
 func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
-	i, err := s.change(ctx, "Destroy", q.GetName(), service.Administrator.Destroy)
+	i, err := s.change(ctx, "Destroy", q.GetName(), service.Destroy)
 	return &firnv1.DestroyResponse{Sequencer: i}, err
 }
 
-func (s *Server) change(ctx context.Context, method, name string, do func(service.Administrator, context.Context, string) (grant.Info, error)) (*firnv1.Sequencer, error) {
+// change answers with the sequencer as it is, also if the change continues.
+func (s *Server) change(ctx context.Context, method, name string, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
 	a, err := s.admin(ctx, auth.Change, name, true)
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
-	defer cancel()
-	info, err := do(a, limited, name)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		// The work continues, so report the current state. Attach never waits for
-		// windows, so its error stands.
-		later, cancel := context.WithTimeout(ctx, service.ReadyLimit)
-		defer cancel()
-		if now, e := a.Lookup(later, name); e == nil && (now.State == grant.Detaching || now.State == grant.Destroying) {
-			return toProto(now), nil
-		}
-	}
+	info, _, err := do(ctx, a, name, s.c.Limit)
 	if err != nil {
 		return nil, s.failedOn(ctx, method, name, err)
 	}

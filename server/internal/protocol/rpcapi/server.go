@@ -60,7 +60,7 @@ type Config struct {
 
 	// Observe is called for every call, with the kind of problem and the duration.
 	// nil is allowed.
-	Observe func(method string, k service.Kind, d time.Duration)
+	Observe func(k service.Kind, d time.Duration)
 
 	// Log receives the server's own failures, and every call at level debug; nil
 	// discards them. The context of a line has the request ID, see package
@@ -207,7 +207,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 // named returns the context of a call with a request ID, which the header of
 // the answer has too.
 func named(ctx context.Context) context.Context {
-	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata), nil)
+	id := requestid.Values(metadata.ValueFromIncomingContext(ctx, requestid.Metadata))
+	ctx = requestid.WithID(ctx, id[0])
 	_ = grpc.SetHeader(ctx, metadata.MD{requestid.Metadata: id}) // fails only after the header was sent
 	return ctx
 }
@@ -239,7 +240,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 	}
 	took := time.Since(begin)
 	if s.c.Observe != nil && !open(method) {
-		s.c.Observe(method, kindOf(*err), took)
+		s.c.Observe(kindOf(*err), took)
 	}
 	if s.c.Log.Enabled(ctx, slog.LevelDebug) {
 		s.c.Log.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),

@@ -142,15 +142,7 @@ func TestNextFaults(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		{grant.ErrNodesExhausted, codes.ResourceExhausted, "nodes-exhausted"},
-		{&grant.ExhaustedError{Ahead: true, Free: time.Now().Add(time.Minute)}, codes.Unavailable, "not-yet"},
-		{grant.ErrDetached, codes.FailedPrecondition, "detached"},
-		{grant.ErrDestroyed, codes.FailedPrecondition, "destroyed"},
-		{grant.ErrRolledBack, codes.Unavailable, "store-rolled-back"},
-		{&firn.WaitError{Wait: time.Second}, codes.Unavailable, "busy"},
 		{context.DeadlineExceeded, codes.Unavailable, "busy"}, // the server's limit
-		{firn.ErrTimeOver, codes.OutOfRange, "time-over"},
-		{service.ErrTooManyNames, codes.ResourceExhausted, "too-many-names"},
 		{errors.New("secret"), codes.Internal, "internal"},
 	} {
 		_, err := firnv1.NewIDsClient(serve(t, Config{Backend: failing{test.err}})).Next(t.Context(), &firnv1.NextRequest{})

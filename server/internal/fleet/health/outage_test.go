@@ -49,14 +49,14 @@ func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Time{}, 0, errors.New("malformed HTTP response")
 }
 
-// TestTell: the log has a line when the store stops answering and one when it
+// TestOutage: the log has a line when the store stops answering and one when it
 // answers again, however many calls fail.
-func TestTell(t *testing.T) {
+func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		inner := new(cutStore)
-		var answers Answers
-		s := grant.Observe(inner, Tell(slog.New(slog.NewTextHandler(&log, nil)), answers.Observe))
+		answers := Answers{Log: slog.New(slog.NewTextHandler(&log, nil))}
+		s := grant.Observe(inner, answers.Observe)
 		get := func(n int) {
 			for range n {
 				_, _, _ = s.(grant.Clock).Time(t.Context()) // says nothing about the store
@@ -89,7 +89,7 @@ func TestTell(t *testing.T) {
 		get(1)
 		want("it stops", gone)
 		if up, known := answers.Up(); up || !known {
-			t.Error("what comes after Tell was not told")
+			t.Error("a store that fails is up")
 		}
 		get(99)
 		want("it is away")
