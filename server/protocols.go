@@ -22,10 +22,9 @@ var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 
 // shown returns what the metrics show.
 func (s *Server) shown() metrics.Config {
-	ready := service.NewReadiness(s.source.backend(), 0)
 	m := metrics.Config{
 		Version: s.c.Version, Sequencers: s.source.figures,
-		Ready: func() bool { return ready.Ready(context.Background()) == nil }, // which it bounds
+		Ready: func() bool { return s.source.backend.Ready(context.Background()) == nil }, // which it bounds
 	}
 	if s.files.tls != nil {
 		m.Expiry = s.files.tls.Expiry
@@ -48,7 +47,7 @@ func (s *Server) shown() metrics.Config {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Backend: s.source.backend(), Veil: s.c.VeilKeys, Figures: s.source.figures, TLS: tlsState,
+		Backend: s.source.backend, Veil: s.c.VeilKeys, Figures: s.source.figures, TLS: tlsState,
 		Layout: s.c.layout(), Limit: s.c.Limit, Version: s.c.Version, Log: s.c.Log,
 	}
 	if s.source.announcer != nil {
@@ -60,7 +59,7 @@ func (s *Server) newConsole() *console.Console {
 
 func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
-		Backend: s.source.backend(), Veil: s.c.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
+		Backend: s.source.backend, Veil: s.c.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
 		AnyHost: s.c.AnyHost || s.c.Tokens != "", Auth: s.authorizer(), TLS: tlsState,
 		Trace: s.tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
@@ -74,7 +73,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
-		Backend: s.source.backend(), Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
+		Backend: s.source.backend, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
 		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
@@ -82,7 +81,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend(), Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits), MaxConns: s.c.MaxConns,
+		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits), MaxConns: s.c.MaxConns,
 		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(), TLSState: listen.StateOf,
 		Version: s.c.Version, Log: s.c.Log, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },

@@ -24,7 +24,8 @@ import (
 // A source is where IDs come from: either static, or cluster with the other
 // fields.
 type source struct {
-	static *service.Static
+	backend service.Backend // what the protocols call: one of the two, asked at a limited rate whether it is ready
+	static  *service.Static
 
 	cluster   *service.Cluster
 	announcer *members.Announcer
@@ -36,6 +37,7 @@ type source struct {
 func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error) {
 	if c.Static != nil {
 		s.static, err = service.NewStatic(service.StaticConfig{Layout: c.Static.Layout, Node: c.Static.Node, Options: c.Static.Options, MaxNames: c.MaxNames, Veil: c.VeilKeys})
+		s.backend = service.NewReadiness(s.static, c.Limit)
 		return s, err
 	}
 	s.answers = &health.Answers{Log: c.Log}
@@ -64,15 +66,8 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		cluster.Peers = s.peers
 	}
 	s.cluster = service.NewCluster(cluster)
+	s.backend = service.NewReadiness(s.cluster, c.Limit)
 	return s, nil
-}
-
-// backend returns what the protocols call.
-func (s *source) backend() service.Backend {
-	if s.static != nil {
-		return s.static
-	}
-	return s.cluster
 }
 
 // leastClosing is the minimum time for giving node IDs back after a context has

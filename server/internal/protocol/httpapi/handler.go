@@ -88,7 +88,6 @@ type Handler struct {
 	c        Config
 	take     service.Taker
 	mux      *http.ServeMux
-	ready    *service.Readiness
 	draining atomic.Bool
 	unready  atomic.Pointer[service.Kind] // why /readyz last answered 503; nil if it did not
 }
@@ -133,7 +132,7 @@ func NewHandler(c Config) *Handler {
 		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
 	h := &Handler{
-		c: c, mux: http.NewServeMux(), ready: service.NewReadiness(c.Backend, c.Limit),
+		c: c, mux: http.NewServeMux(),
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
 	}
 	for _, r := range routes {
@@ -341,7 +340,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request, _ *auth.Credent
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server is shutting down: send requests to another one")
 	}
-	err := h.ready.Ready(r.Context())
+	err := h.c.Backend.Ready(r.Context())
 	if r.Context().Err() != nil {
 		return problemf(service.Cancelled, "the request was cancelled") // says nothing about the server
 	}

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
-	"github.com/firnid/firn/server/internal/service"
 )
 
 // watchEvery is how often a Watch checks whether the server is ready.
@@ -19,15 +18,14 @@ const watchEvery = 5 * time.Second
 // A healthy is the health service. It reports the same as /readyz.
 type healthy struct {
 	healthpb.UnimplementedHealthServer
-	s     *Server
-	ready *service.Readiness
+	s *Server
 }
 
 func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
 	if h.s.drained.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	if err := h.ready.Ready(ctx); err != nil {
+	if err := h.s.c.Backend.Ready(ctx); err != nil {
 		h.s.c.Log.Debug("not ready", "error", err)
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}

@@ -109,7 +109,7 @@ func NewServer(c Config) *Server {
 	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll), conns: make(map[*meter]struct{})}}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
-	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}
+	s.h = healthy{s: s}
 	s.grpc = s.newGRPC()
 	return s
 }
