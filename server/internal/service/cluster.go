@@ -309,73 +309,103 @@ var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed
 
 // open opens the sequencer of a name.
 func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening) error {
-	open := c.c.Config
-	existing := false
-	var creator *auth.Credentials // nil if the sequencer exists
-	if c.c.Template != nil {
-		t, err := c.c.Template(name)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrTemplate, err)
-		}
-		existing = t.Existing
-		if !t.Layout.IsZero() {
-			open.Layout = t.Layout
-		}
-		if t.MaxAhead != nil {
-			open.MaxAhead = t.MaxAhead
-		}
-		if t.Window != 0 {
-			open.Window = t.Window
-		}
-		open.Prefix, open.LowBits = t.Prefix, t.LowBits
-		if t.Nodes != nil {
-			open.Nodes = t.Nodes
-		}
+	config, existing, err := c.configOf(name)
+	if err != nil {
+		return err
 	}
-	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
-		return fmt.Errorf("sequencer %s was not looked up: %w", name, &PaceError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
+	creator, err := c.find(ctx, name, by, existing, &config)
+	if err != nil {
+		return err
 	}
-	info, err := grant.Lookup(ctx, c.store, name)
-	switch {
-	case err == nil:
-		// It exists: the configured settings apply only to sequencers that are
-		// created.
-		open.Layout, open.MaxAhead, open.Window, open.Prefix, open.LowBits = info.Config.Layout, nil, 0, "", 0
-	case !errors.Is(err, grant.ErrNotFound):
-		return storeError(ctx, err)
-	case existing:
-		c.missed.note(missEvery)
-		return fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
-	default:
-		if creator, err = by.allowed(name); err != nil {
-			c.missed.note(missEvery)
-			return err
-		}
-		if wait := c.created.wait(createBurst, createEvery); wait > 0 {
-			c.missed.note(missEvery)
-			return &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
-		}
-		c.created.note(createEvery)
+	if r := config.Nodes; r != nil && r.Hi > config.Layout.MaxNode() {
+		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, config.Layout.MaxNode())
 	}
-	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
-		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
-	}
-	if open.Layout.Bits() == 128 {
-		q, err := sequencer.Open128(ctx, c.store, name, &open)
-		if c.warn(name, err); err != nil {
-			return storeError(ctx, err)
-		}
-		opens(c, name, o, q)
+	if config.Layout.Bits() == 128 {
+		err = openInto[firn.ID128](ctx, c, name, o, &config, sequencer.Open128)
 	} else {
-		q, err := sequencer.Open(ctx, c.store, name, &open)
-		if c.warn(name, err); err != nil {
-			return storeError(ctx, err)
-		}
-		opens(c, name, o, q)
+		err = openInto[firn.ID](ctx, c, name, o, &config, sequencer.Open)
+	}
+	if err != nil {
+		return err
 	}
 	if creator != nil {
 		audit(ctx, cmp.Or(c.c.Config.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
 	}
+	return c.publish(ctx, o)
+}
+
+// configOf returns how the sequencer of a name is created and used, and whether
+// it must exist.
+func (c *Cluster) configOf(name string) (config sequencer.Config, existing bool, err error) {
+	config = c.c.Config
+	if c.c.Template == nil {
+		return config, false, nil
+	}
+	t, err := c.c.Template(name)
+	if err != nil {
+		return config, false, fmt.Errorf("%w: %w", ErrTemplate, err)
+	}
+	if !t.Layout.IsZero() {
+		config.Layout = t.Layout
+	}
+	if t.MaxAhead != nil {
+		config.MaxAhead = t.MaxAhead
+	}
+	if t.Window != 0 {
+		config.Window = t.Window
+	}
+	config.Prefix, config.LowBits = t.Prefix, t.LowBits
+	if t.Nodes != nil {
+		config.Nodes = t.Nodes
+	}
+	return config, t.Existing, nil
+}
+
+// find looks a sequencer up. If it exists, its own settings replace those of
+// config, which are for sequencers that are created. Otherwise find returns the
+// client that creates it, if that is allowed.
+func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bool, config *sequencer.Config) (creator *auth.Credentials, err error) {
+	if wait := c.missed.wait(missBurst, missEvery); wait > 0 {
+		return nil, fmt.Errorf("sequencer %s was not looked up: %w", name, &PaceError{wait, fmt.Sprintf("more than %d unknown names per second are used", time.Second/missEvery)})
+	}
+	info, err := grant.Lookup(ctx, c.store, name)
+	switch {
+	case err == nil:
+		config.Layout, config.MaxAhead, config.Window, config.Prefix, config.LowBits = info.Config.Layout, nil, 0, "", 0
+		return nil, nil
+	case !errors.Is(err, grant.ErrNotFound):
+		return nil, storeError(ctx, err)
+	case existing:
+		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
+	default:
+		creator, err = by.allowed(name)
+	}
+	if err == nil {
+		if wait := c.created.wait(createBurst, createEvery); wait > 0 {
+			err = &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
+		}
+	}
+	if err != nil {
+		c.missed.note(missEvery)
+		return nil, err
+	}
+	c.created.note(createEvery)
+	return creator, nil
+}
+
+// openInto opens a sequencer, and sets the fields of o for it.
+func openInto[I firn.AnyID[I], M member[I]](ctx context.Context, c *Cluster, name string, o *opening, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (M, error)) error {
+	q, err := open(ctx, c.store, name, config)
+	if c.warn(name, err); err != nil {
+		return storeError(ctx, err)
+	}
+	opens[I](c, name, o, q)
+	return nil
+}
+
+// publish lets calls use an opened sequencer, unless the Cluster was closed in
+// the meantime.
+func (c *Cluster) publish(ctx context.Context, o *opening) error {
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
