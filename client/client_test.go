@@ -180,12 +180,11 @@ func TestEjection(t *testing.T) {
 		if got := n.dialled("down"); got < 6 || got > 12 {
 			t.Errorf("the server that is down was tried %d times, want about 9", got)
 		}
-		status := q.Servers()
-		if s := status[1]; s.Failures != n.dialled("down") || s.Err == nil || !s.LeftOut.After(time.Now().Add(-time.Second)) {
-			t.Errorf("the status of the server that is down is %+v", s)
+		if h := q.roster.health[1]; h.failures != n.dialled("down") || !h.probe.After(time.Now().Add(-time.Second)) {
+			t.Errorf("the server that is down is %+v", h)
 		}
-		if s := status[0]; s.Failures != 0 || s.Err != nil || s.Server != "http://up" {
-			t.Errorf("the status of the server that is up is %+v", s)
+		if up, down := q.Servers()[0], q.Servers()[1]; up != nil || down == nil {
+			t.Errorf("the servers: %v, %v", up, down)
 		}
 		h := n.node(t, "down", 2, "default")
 		for range 400 {
@@ -690,7 +689,7 @@ func TestCancelledCaller(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		all.Wait()
-		if s := c.Servers()[0]; s.Failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
+		if s := c.roster.health[0]; s.failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
 		// A call that waits long, and in vain, does count against the server.
@@ -702,8 +701,8 @@ func TestCancelledCaller(t *testing.T) {
 		} {
 			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != i+1 {
-				t.Errorf("call %d: %v, %+v", i, err, c.Servers()[0])
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || c.roster.health[0].failures != i+1 {
+				t.Errorf("call %d: %v, %+v", i, err, c.roster.health[0])
 			}
 		}
 	})

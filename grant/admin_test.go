@@ -379,7 +379,7 @@ func TestDestroyAfterFailover(t *testing.T) {
 		if _, err := grant.Destroy(ctx, b, "s", nil); err != nil {
 			t.Fatal(err)
 		}
-		if left := time.Until(time.UnixMilli(status.Until)); left > 0 {
+		if left := time.Until(status.Until); left > 0 {
 			t.Errorf("Destroy returned %v before the window of node ID %d ends", left, status.Node)
 		}
 	})

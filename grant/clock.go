@@ -116,14 +116,14 @@ func (m *machine) mayClaim(l sighting) bool {
 		return false
 	case known:
 		err := m.aheadError(store)
-		err.Comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
+		err.comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
 		m.fail(err, watchEach)
 		return false
 	case agree > 0 || m.mono-c.since > m.window()/2:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(&ClockAheadError{sequencer: m.set.Name, clock: timeOf(m.wall), Comparing: true}, watchEach)
+	m.fail(&clockAheadError{sequencer: m.set.Name, clock: timeOf(m.wall), comparing: true}, watchEach)
 	return false
 }
 
@@ -199,8 +199,8 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-func (m *machine) aheadError(by lead) *ClockAheadError {
-	return &ClockAheadError{
+func (m *machine) aheadError(by lead) *clockAheadError {
+	return &clockAheadError{
 		sequencer: m.set.Name, ahead: time.Duration(by.least) * time.Millisecond,
 		clock: timeOf(m.wall), other: timeOf(m.wall - by.least), store: len(m.clocks.leads) == 0,
 	}

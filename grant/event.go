@@ -104,10 +104,10 @@ func (p Phase) String() string {
 // A Status describes a member of a sequencer at one moment.
 type Status struct {
 	Phase Phase
-	Node  uint64 // for Holding, Losing and Leaving
-	Until int64  // exclusive end of its window
-	Owner string // for Holding and Losing: as in NodeInfo
-	Err   error  // why no node ID could be acquired or renewed, or, if Idle, why the last one was not given back; nil if all is well
+	Node  uint64    // for Holding, Losing and Leaving
+	Until time.Time // exclusive end of its window; it is renewed as long as IDs are made
+	Owner string    // for Holding and Losing: as in NodeInfo
+	Err   error     // why no node ID could be acquired or renewed, or, if Idle, why the last one was not given back; nil if all is well
 }
 
 // An AlarmKind is the kind of a condition that operators should know about.

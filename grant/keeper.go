@@ -280,7 +280,7 @@ func (k *Keeper) act(m *machine, a action) {
 				k.count(func(s *KeeperStats) { s.Released++ })
 				log.Info("node ID given back", "node", before.Node)
 			case a.Status.Phase == Idle && a.Status.Err != nil:
-				log.Info("node ID not given back", "node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
+				log.Info("node ID not given back", "node", before.Node, "until", before.Until, "error", a.Status.Err)
 			}
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {

@@ -537,14 +537,14 @@ func (m *machine) report() {
 	case h == nil && m.attached:
 		s.Phase = Joining
 	case h == nil && m.claim != nil:
-		s.Phase, s.Node, s.Until = Leaving, m.claim.node, m.claim.until
+		s.Phase, s.Node, s.Until = Leaving, m.claim.node, timeOf(m.claim.until)
 	case h == nil:
 		s = Status{Phase: Idle, Err: m.kept}
 	default:
 		if h.waiting && s.Err == nil {
 			s.Err = m.setBack()
 		}
-		s.Node, s.Until = h.node, h.until
+		s.Node, s.Until = h.node, timeOf(h.until)
 		switch {
 		case !m.attached || h.closing || h.sealing || h.sealed:
 			s.Phase = Leaving
@@ -554,7 +554,7 @@ func (m *machine) report() {
 			s.Phase, s.Owner = Holding, m.owner
 		}
 	}
-	if s.Phase != m.status.Phase || s.Node != m.status.Node || s.Until != m.status.Until || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
+	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
 		m.told = s.Err
 		m.do(action{Kind: actionReport, Status: s})
 	}

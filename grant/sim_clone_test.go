@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"time"
 
 	"github.com/firnid/firn"
 )
@@ -18,7 +17,7 @@ func (w *world) clone(p *member) {
 	}
 	w.fault(clone)
 	status := p.m.Status()
-	hi := status.Until * simMS
+	hi := status.Until.UnixMilli() * simMS
 	if p.request != 0 {
 		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both
 	}
@@ -31,7 +30,7 @@ func (w *world) clone(p *member) {
 	t := *p.t
 	t.span = nil
 	other.t = &t
-	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: time.UnixMilli(status.Until)}, w.options(other))
+	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: status.Until}, w.options(other))
 	if p.request != 0 {
 		other.request = -1
 		w.alive(other, simTimeout, func() {

@@ -353,7 +353,7 @@ func (m *member[I]) isFresh(status grant.Status) bool {
 		at = used
 	}
 	window := m.Config().Window
-	return time.UnixMilli(status.Until).Sub(at) > window-window/12
+	return status.Until.Sub(at) > window-window/12
 }
 
 // gaveUp returns the error of a call whose context is done.
@@ -500,19 +500,18 @@ func (m *member[I]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := State{Phase: status.Phase, Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
-	if s.Err == nil {
-		s.Err = m.unusable
+	if status.Err == nil {
+		status.Err = m.unusable
 	}
 	switch {
 	case m.closed:
 		return State{Err: ErrClosed}
 	case status.Phase == grant.Joining, errors.Is(status.Err, grant.ErrDestroyed):
-		return State{Phase: status.Phase, Err: s.Err}
+		return State{Phase: status.Phase, Err: status.Err}
 	case status.Phase == grant.Idle:
 		return State{}
 	}
-	return s
+	return status
 }
 
 // Changed returns a channel that is closed when State changes. Call it before

@@ -157,7 +157,6 @@ func storeError(err error) error {
 		exit      *exitError
 		mismatch  *grant.MismatchError
 		exhausted *grant.ExhaustedError
-		ahead     *grant.ClockAheadError
 	)
 	no := func(hint string) error { return &exitError{exitNo, err, hint} }
 	switch {
@@ -185,7 +184,7 @@ func storeError(err error) error {
 		return no("run firn node list for their holders; node IDs of crashed processes are free when their windows end")
 	case errors.Is(err, grant.ErrClockBehind):
 		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order", "%w", err)
-	case errors.As(err, &ahead) && ahead.Comparing:
+	case errors.Is(err, grant.ErrComparingClocks):
 		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
 	case errors.Is(err, grant.ErrClockAhead):
 		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
