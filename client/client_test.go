@@ -247,8 +247,8 @@ func TestLongBatch(t *testing.T) {
 			n.node(t, "a", 1, layout)
 			q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
 			b, err := q.NextBatch(t.Context(), 250_000)
-			if err != nil || b.Len() != 250_000 || q.Stats().Batches != 3 {
-				t.Fatalf("NextBatch(250000) = %d IDs in %d batches, %v", b.Len(), q.Stats().Batches, err)
+			if err != nil || b.Len() != 250_000 || q.Stats().Fetches != 3 {
+				t.Fatalf("NextBatch(250000) = %d IDs in %d batches, %v", b.Len(), q.Stats().Fetches, err)
 			}
 			last, count := firn.ID(0), 0
 			for id := range b.All() {
@@ -574,8 +574,8 @@ func TestSlowLayout(t *testing.T) {
 		n.node(t, "a", 1, "bits=time:40.node:4.seq:3,unit=1s")
 		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
 		start := time.Now()
-		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 60 || q.Stats().Batches != 2 || time.Since(start) > 12*time.Second {
-			t.Errorf("NextBatch(60) = %d IDs in %d batches, %v after %v, want 60 in 2", b.Len(), q.Stats().Batches, err, time.Since(start))
+		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 60 || q.Stats().Fetches != 2 || time.Since(start) > 12*time.Second {
+			t.Errorf("NextBatch(60) = %d IDs in %d batches, %v after %v, want 60 in 2", b.Len(), q.Stats().Fetches, err, time.Since(start))
 		}
 	})
 }

@@ -19,7 +19,7 @@ type clocks struct {
 	asked  bool  // the store was asked at that moment
 	known  bool  // and returned its time
 
-	told AlarmKind // the last alarm about clocks that differ
+	told alarmKind // the last alarm about clocks that differ
 
 	// Records of other members, read repeatedly to see who renews.
 	watching bool
@@ -228,7 +228,7 @@ func (m *machine) clockBehind(l sighting) error {
 }
 
 // tellClocks raises an alarm, once, that clocks differ.
-func (m *machine) tellClocks(kind AlarmKind, by int64) {
+func (m *machine) tellClocks(kind alarmKind, by int64) {
 	if m.clocks.told != kind {
 		m.clocks.told = kind
 		m.alarm(alarm{Kind: kind, By: time.Duration(by) * time.Millisecond})

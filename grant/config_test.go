@@ -161,11 +161,11 @@ func TestErrors(t *testing.T) {
 		says []string
 	}{
 		{&MismatchError{Sequencer: "s", Field: "window", Want: "1s", Have: "2s"}, ErrMismatch, []string{"sequencer s ", "window 2s, not 1s"}},
-		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9}, ErrNodesExhausted, []string{"1..9", "sequencer s "}},
-		{&ExhaustedError{Sequencer: "s", Lo: 7, Hi: 7, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
-		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
-		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "behind the marks"}},
-		{&ExhaustedError{Sequencer: "s", Lo: 1, Hi: 9, Free: at, Ahead: true, Fenced: true}, ErrNodesExhausted, []string{"sequencer s was fenced", "at 2026-11-20T00:02:03.004Z"}},
+		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}}, ErrNodesExhausted, []string{"1..9", "sequencer s "}},
+		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 7, Hi: 7}, Free: at}, ErrNodesExhausted, []string{" 7 of sequencer s is held", "2026-11-20T00:02:03.004Z"}},
+		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
+		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "behind the marks"}},
+		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}, Free: at, Ahead: true, Fenced: true}, ErrNodesExhausted, []string{"sequencer s was fenced", "at 2026-11-20T00:02:03.004Z"}},
 		{&clockBehindError{Sequencer: "s", Behind: time.Minute, Nodes: []uint64{3, 4}}, ErrClockBehind, []string{"sequencer s:", "1m0s behind", "[3 4]"}},
 		{&clockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute), store: true}, ErrClockAhead,
 			[]string{"sequencer s:", "1m0s ahead of the store's", "00:02:03.004Z, not 2026-11-20T00:01:03.004Z"}},

@@ -81,23 +81,23 @@ func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 // held. It matches ErrNodesExhausted.
 type ExhaustedError struct {
 	Sequencer string
-	Lo, Hi    uint64    // the range of node IDs, both inclusive
+	Nodes     Range     // that the member may take
 	Free      time.Time // when the first known window ends unless it is renewed; zero if unknown
 	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced, or this clock is behind the marks
 	Fenced    bool      // Ahead, because of a fence
 }
 
 func (e *ExhaustedError) Error() string {
-	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.Lo, e.Hi, e.Sequencer)
-	if e.Lo == e.Hi {
-		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Lo, e.Sequencer)
+	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.Nodes.Lo, e.Nodes.Hi, e.Sequencer)
+	if e.Nodes.Lo == e.Nodes.Hi {
+		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Nodes.Lo, e.Sequencer)
 	}
 	switch {
 	case e.Fenced:
 		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Ahead:
 		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: this machine's clock is behind the marks",
-			e.Lo, e.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
+			e.Nodes.Lo, e.Nodes.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Free.IsZero():
 		return "grant: " + what
 	}

@@ -311,7 +311,7 @@ func TestActLaw(t *testing.T) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
 	}
-	spans := map[AlarmKind]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
+	spans := map[alarmKind]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
 	for kind := alarmCloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
 		i := alarm{Kind: kind, Node: 7, From: 1, Until: 2, By: 3}

@@ -204,7 +204,7 @@ func TestErrors(t *testing.T) {
 		{errors.New("secret: postgres://user:password@host"), service.Internal, ""},
 		{fmt.Errorf("%w: secret: no route to 10.0.0.1", sequencer.ErrUnavailable), service.StoreUnavailable, "1"},
 		{fmt.Errorf("%w: orders", sequencer.ErrClosed), service.Draining, ""},
-		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7}, service.NodesExhausted, "1"},
+		{&grant.ExhaustedError{Sequencer: "orders", Nodes: grant.Range{Hi: 7}}, service.NodesExhausted, "1"},
 		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, service.Recreated, "1"},
 		{grant.ErrClockBehind, service.ClockWrong, ""},
 		{grant.ErrClockAhead, service.ClockAhead, ""},
