@@ -3,6 +3,7 @@ package grant
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -35,8 +36,20 @@ type Settings struct {
 	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
-	// 64 bytes.
+	// 64 bytes. Empty means the host's name.
 	Host string
+
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// Timeout is how long a request to the store may take before its result
+	// counts as unknown. Zero means 5 seconds. A Keeper never waits longer than
+	// a sixth of the sequencer's window, so that one lost request does not cost
+	// the window.
+	Timeout time.Duration
+
+	// Logger receives messages for operators; nil discards them.
+	Logger *slog.Logger
 
 	// Random returns random numbers that no two members share, for choices,
 	// owners and nonces.

@@ -84,7 +84,7 @@ func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Ti
 	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), now()); err != nil {
 		t.Fatal(err)
 	}
-	k := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, h, &grant.KeeperOptions{Now: now})
+	k := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, Now: now}, h)
 	t.Cleanup(func() { _ = k.Close(context.Background()) })
 	if err := k.Attach(t.Context()); err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func checkOverlap(t *testing.T) string {
 	if ok, err := s.CAS(t.Context(), key, value, backup); !ok {
 		t.Fatal(err)
 	}
-	other := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, AllowClockAhead: true}, new(scriptedHolder), nil)
+	other := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, AllowClockAhead: true}, new(scriptedHolder))
 	t.Cleanup(func() { _ = other.Close(context.Background()) })
 	if err := other.Attach(t.Context()); err != nil {
 		t.Fatal(err)

@@ -201,7 +201,7 @@ func TestMoveMembers(t *testing.T) {
 		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
 			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m, nil)
+			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m)
 			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
 				t.Fatal(err)
 			}

@@ -83,8 +83,11 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
 	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, EvenLowBits: m.config.LowBits}
-	set := grant.Settings{Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
-	m.keeper = grant.NewKeeper(s, set, holder[I]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
+	set := grant.Settings{
+		Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
+		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,
+	}
+	m.keeper = grant.NewKeeper(s, set, holder[I]{m})
 	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var background context.Context
 	background, m.cancel = context.WithCancel(context.Background())
@@ -277,7 +280,7 @@ func (m *member[I]) used() time.Time {
 func sum(a, b firn.Stats) firn.Stats {
 	return firn.Stats{
 		IDs: a.IDs + b.IDs, Batches: a.Batches + b.Batches, Waits: a.Waits + b.Waits,
-		TotalWait: a.TotalWait + b.TotalWait, LongestWait: max(a.LongestWait, b.LongestWait),
+		TotalWait: a.TotalWait + b.TotalWait,
 	}
 }
 
