@@ -10,17 +10,6 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of Open that a caller may want to distinguish. Each comes with what is
-// known about the endpoints.
-var (
-	// ErrUnreachable means that no endpoint has answered in time, or that those
-	// that did have no leader. Waiting may help.
-	ErrUnreachable = errors.New("etcdstore: etcd does not answer")
-
-	// ErrOptions means that the Options are invalid.
-	ErrOptions = errors.New("etcdstore: invalid options")
-)
-
 var (
 	// errTLS: an endpoint did answer, but the TLS settings of the two sides do
 	// not match.

@@ -289,7 +289,7 @@ func namespace(prefix string) (string, error) {
 		trimmed = "firn"
 	}
 	if err := grant.CheckKey(trimmed); err != nil || bytes.ContainsRune([]byte(prefix), 0) {
-		return "", fmt.Errorf("%w: prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", ErrOptions, prefix)
+		return "", fmt.Errorf("%w: prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", grant.ErrOptions, prefix)
 	}
 	return "/" + trimmed + "/", nil
 }

@@ -12,21 +12,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// ErrOptions is matched by an error of Open about invalid Options.
-var ErrOptions = errors.New("kubestore: invalid options")
-
-// ErrUnreachable is matched by an error of Open if the API server did not
-// answer. The same Options may succeed later.
-var ErrUnreachable = errors.New("kubestore: the API server does not answer")
-
-// An away is an error with its own text that matches ErrUnreachable.
+// An away is an error with its own text that matches grant.ErrUnreachable.
 type away struct{ err error }
 
 func (e *away) Error() string { return e.err.Error() }
 
 func (e *away) Unwrap() error { return e.err }
 
-func (e *away) Is(target error) bool { return target == ErrUnreachable }
+func (e *away) Is(target error) bool { return target == grant.ErrUnreachable }
 
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
