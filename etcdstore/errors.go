@@ -1,7 +1,6 @@
 package etcdstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -84,13 +83,4 @@ func isAuth(err error) bool {
 		}
 	}
 	return false
-}
-
-// explain adds what was done and, if the context ended the call, the context's
-// error.
-func explain(ctx context.Context, what string, err error) error {
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)
-	}
-	return fmt.Errorf("etcdstore: %s: %w", what, err)
 }

@@ -46,12 +46,6 @@ const (
 // reset discards all readings, because our own clock has stepped.
 func (c *clocks) reset() { *c = clocks{told: c.told} }
 
-func (c *clocks) clone() clocks {
-	d := *c
-	d.records, d.leads = maps.Clone(c.records), maps.Clone(c.leads)
-	return d
-}
-
 // asksTime reports whether to ask the store for its time.
 func (m *machine) asksTime() bool {
 	c := &m.clocks

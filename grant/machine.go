@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -612,23 +611,4 @@ func (m *machine) timer() {
 		}
 	}
 	m.do(action{Kind: actionTimer, At: at})
-}
-
-// clone returns a machine in the same state that shares nothing with m, like a
-// copy of a running virtual machine. It is for simulations.
-func (m *machine) clone() *machine {
-	c := *m
-	c.out = nil
-	if m.hold != nil {
-		h := *m.hold
-		h.attempts, h.old = slices.Clone(h.attempts), slices.Clone(h.old)
-		c.hold = &h
-	}
-	if m.claim != nil {
-		claim := *m.claim
-		claim.attempts = slices.Clone(claim.attempts)
-		c.claim = &claim
-	}
-	c.clocks = m.clocks.clone()
-	return &c
 }

@@ -2,6 +2,8 @@ package grant
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/firnid/firn"
 )
@@ -49,4 +51,23 @@ func (w *world) clone(p *member) {
 func (w *world) copyWorks(p *member) {
 	w.use(p)
 	w.alive(p, w.upTo(second), func() { w.copyWorks(p) })
+}
+
+// clone returns a machine in the same state that shares nothing with m, like a
+// copy of a running virtual machine.
+func (m *machine) clone() *machine {
+	c := *m
+	c.out = nil
+	if m.hold != nil {
+		h := *m.hold
+		h.attempts, h.old = slices.Clone(h.attempts), slices.Clone(h.old)
+		c.hold = &h
+	}
+	if m.claim != nil {
+		claim := *m.claim
+		claim.attempts = slices.Clone(claim.attempts)
+		c.claim = &claim
+	}
+	c.clocks.records, c.clocks.leads = maps.Clone(m.clocks.records), maps.Clone(m.clocks.leads)
+	return &c
 }

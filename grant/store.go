@@ -144,9 +144,18 @@ const (
 	maxValue = 4096
 )
 
-// CheckKey returns nil if key is valid for a Store, and otherwise an error that
-// describes the fault and matches ErrNotSent.
-func CheckKey(key string) error {
+// CheckKey returns nil if all keys are valid for a Store, and otherwise an error
+// that describes the fault and matches ErrNotSent.
+func CheckKey(keys ...string) error {
+	for _, key := range keys {
+		if err := checkKey(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkKey(key string) error {
 	if key == "" || len(key) > maxKey {
 		return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, maxKey, len(key))
 	}

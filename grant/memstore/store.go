@@ -52,23 +52,17 @@ func (s *Store) refuse(ctx context.Context) error {
 
 // Get returns a copy of the value of a key, or nil.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := grant.CheckKey(key); err != nil {
+	values, err := s.GetMany(ctx, []string{key})
+	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.refuse(ctx); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(s.values[key]), nil
+	return values[0], nil
 }
 
 // GetMany returns copies of the values of all keys, all at one moment.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
