@@ -52,11 +52,15 @@ func (s *Store) refuse(ctx context.Context) error {
 
 // Get returns a copy of the value of a key, or nil.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	values, err := s.GetMany(ctx, []string{key})
-	if err != nil {
+	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
-	return values[0], nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse(ctx); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(s.values[key]), nil
 }
 
 // GetMany returns copies of the values of all keys, all at one moment.
