@@ -14,14 +14,14 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// An unwatchedStore reports no changes, and counts requests.
+// An unwatchedStore reports no changes, counts requests, and can be cut off.
 type unwatchedStore struct {
 	grant.Store
 	requests atomic.Int64
-	late     atomic.Int64 // how long the last hanging write could take
-	hangs    atomic.Bool  // writes hang
-	fails    atomic.Bool  // all requests fail
+	fails    atomic.Bool // all requests fail
 }
+
+var errCut = errors.New("the cable is out")
 
 func (s *unwatchedStore) Get(ctx context.Context, key string) ([]byte, error) {
 	s.requests.Add(1)
@@ -33,12 +33,6 @@ func (s *unwatchedStore) Get(ctx context.Context, key string) ([]byte, error) {
 
 func (s *unwatchedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	s.requests.Add(1)
-	if s.hangs.Load() {
-		at, _ := ctx.Deadline()
-		s.late.Store(int64(time.Until(at)))
-		<-ctx.Done()
-		return false, ctx.Err()
-	}
 	if s.fails.Load() {
 		return false, errCut
 	}
