@@ -117,30 +117,22 @@ func (t *Text) Append128(b []byte, id firn.ID128) ([]byte, error) {
 
 // Parse returns the ID of a veiled text. It is as strict as typed.Parse, and
 // the key must be one of Keys. The error is a *firn.ParseError.
-func (t *Text) Parse(text string) (firn.ID, error) {
-	c, masked, err := t.cut(text)
-	if err != nil {
-		return 0, err
-	}
-	veiled, err := typed.Parse[firn.ID](masked, masked+text[len(masked):])
-	if err != nil {
-		return 0, named(err, text)
-	}
-	id, err := c.Unveil(veiled)
-	return id, named(err, text)
-}
+func (t *Text) Parse(text string) (firn.ID, error) { return parse(t, text, (*Cipher).Unveil) }
 
 // Parse128 is Parse for UUIDs.
 func (t *Text) Parse128(text string) (firn.ID128, error) {
+	return parse(t, text, (*Cipher).Unveil128)
+}
+
+func parse[I firn.ID | firn.ID128](t *Text, text string, unveil func(*Cipher, I) (I, error)) (id I, err error) {
 	c, masked, err := t.cut(text)
 	if err != nil {
-		return firn.ID128{}, err
+		return id, err
 	}
-	veiled, err := typed.Parse[firn.ID128](masked, masked+text[len(masked):])
-	if err != nil {
-		return firn.ID128{}, named(err, text)
+	veiled, err := typed.Parse[I](masked, masked+text[len(masked):])
+	if err == nil {
+		id, err = unveil(c, veiled)
 	}
-	id, err := c.Unveil128(veiled)
 	return id, named(err, text)
 }
 
