@@ -894,10 +894,7 @@ func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.
 // not read the clock, and still none gets an ID that is older than the
 // validity.
 func TestPrefetcherBetweenReadings(t *testing.T) {
-	g, err := NewGenerator(Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGenerator(t, Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
 	const validity = 500 * time.Microsecond
 	p := NewPrefetcher(g, 100_000, validity) // more than it hands out in that time
 	fetches, without, calls := uint64(0), 0, 0
