@@ -171,9 +171,7 @@ func TestEjection(t *testing.T) {
 		n.node(t, "up", 1, "default")
 		q := n.client(t, Config{Servers: []string{"http://up", "http://down"}})
 		for range 600 { // a minute
-			if _, err := q.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q.Sequencer("orders"), 10)
 			time.Sleep(100 * time.Millisecond)
 		}
 		// 0.25, 0.5, 1, 2, … 30 s, each between half of it and all of it.
@@ -188,15 +186,21 @@ func TestEjection(t *testing.T) {
 		}
 		h := n.node(t, "down", 2, "default")
 		for range 400 {
-			if _, err := q.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q.Sequencer("orders"), 10)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if h.Requests() < 20 {
 			t.Errorf("after its start it was asked %d times", h.Requests())
 		}
 	})
+}
+
+// mustBatch requests n IDs.
+func mustBatch(t *testing.T, q *Sequencer, n int) {
+	t.Helper()
+	if _, err := q.NextBatch(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // With one server that starts late, a call waits for it, and gives up after its
@@ -297,9 +301,7 @@ func TestLog(t *testing.T) {
 		n.node(t, "late", 1, "default")
 		time.Sleep(time.Minute)
 		for range 2 {
-			if _, err := q.NextBatch(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 1)
 		}
 		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="server failed" server=http://late sequencer=orders err="client: \"orders\" at http://late: `) ||

@@ -271,15 +271,11 @@ func TestSlowServers(t *testing.T) {
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
 		requests := func() int { return handlers[0].Requests() + handlers[1].Requests() }
 		for range 100 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		before := requests()
 		for range 100 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		if got := requests() - before; got != 100 {
 			t.Errorf("100 calls made %d requests", got)
@@ -288,16 +284,12 @@ func TestSlowServers(t *testing.T) {
 		handlers[0].Delay(0)
 		handlers[1].Delay(0)
 		for range 200 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		handlers[0].Delay(time.Hour)
 		start := time.Now()
 		for range 10 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		if took := time.Since(start); took > slowAfter {
 			t.Errorf("a hung server cost %v", took)
@@ -346,9 +338,7 @@ func TestHungAndFailing(t *testing.T) {
 			if c.Servers()[0] != nil {
 				break
 			}
-			if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, c.Sequencer("orders"), 10)
 		}
 		var said *Error
 		if h := c.roster.health[0]; !errors.As(h.err, &said) || said.Status != 503 || time.Until(h.probe) < 30*time.Second {
@@ -368,9 +358,7 @@ func TestHungAndFailing(t *testing.T) {
 		n.node(t, "b", 1, "default")
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
 		for range 100 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		if refused != 1 {
 			t.Errorf("%d requests to a server that asked for a minute, want 1", refused)
@@ -388,15 +376,11 @@ func TestCloseWhileHung(t *testing.T) {
 		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
 		q := c.Sequencer("orders")
 		for hung.Requests() < 2 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 			time.Sleep(10 * time.Millisecond)
 		}
 		for range 100 { // one probe at a time
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 			time.Sleep(10 * time.Millisecond)
 		}
 		if n := hung.Requests(); n != 2 {

@@ -34,6 +34,14 @@ func keys(t *testing.T, s grant.Store) map[string]string {
 	return m
 }
 
+// create creates a sequencer.
+func create(t *testing.T, s grant.Store, name string, c grant.Config, now time.Time) {
+	t.Helper()
+	if _, err := grant.Create(t.Context(), s, name, c, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCreate(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)
@@ -120,9 +128,7 @@ func TestRecordsOfOthers(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	if _, err := grant.Create(ctx, s, "good", config("default"), now); err != nil {
-		t.Fatal(err)
-	}
+	create(t, s, "good", config("default"), now)
 	put("v1/newer/config", `{"v":4,"state":"perfect"}`)
 	put("v1/old/config", `{"v":2,"layout":"default","max_ahead":1000,"window":60000,"longest_window":60000,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n"}`)
 	put("v1/worn/config", `{"v":3,`)
@@ -238,9 +244,7 @@ func TestDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		ctx := t.Context()
-		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default,epoch=0"), time.Now())
 		lost := &cutStore{Store: s}
 		a, b := newMember(s, "s"), newMember(lost, "s")
 		for _, m := range []*member{a, b} {
@@ -351,9 +355,7 @@ func TestDestroyAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		s := new(memstore.Store)
-		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default,epoch=0"), time.Now())
 		b := &staleListStore{Store: s, old: keys(t, s)}
 		reach := &cutStore{Store: s}
 		m := newMember(reach, "s")
@@ -449,9 +451,7 @@ func TestDestroyProves(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
 				s := new(replicated.Store)
-				if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
-					t.Fatal(err)
-				}
+				create(t, s, "s", config("default,epoch=0"), time.Now())
 				writes := 0
 				put := func(state string) {
 					brief, cancel := context.WithTimeout(ctx, time.Second)
@@ -489,9 +489,7 @@ func TestDestroyProves(t *testing.T) {
 func TestDestroyedOnARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(replicated.Store)
-		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default,epoch=0"), time.Now())
 		destroy := func(state grant.State) error {
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -523,9 +521,7 @@ func TestFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		ctx := t.Context()
-		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default,epoch=0"), time.Now())
 		m := newMember(s, "s")
 		if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
 			t.Fatal(err)

@@ -117,9 +117,7 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
-	if _, err := grant.Create(t.Context(), f.Store, "orders", grant.NewConfig(layout, time.Minute), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, f.Store, "orders", grant.NewConfig(layout, time.Minute), time.Now())
 	return grant.NewKeeper(f, grant.Settings{Name: "orders", Now: f.now, Logger: slog.New(f)}, f)
 }
 

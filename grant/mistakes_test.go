@@ -81,9 +81,7 @@ func (h *scriptedHolder) Used() time.Time {
 // sequencer.
 func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time) *grant.Keeper {
 	t.Helper()
-	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), now()); err != nil {
-		t.Fatal(err)
-	}
+	create(t, s, "s", config("default,epoch=-86400000"), now())
 	k := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, Now: now}, h)
 	t.Cleanup(func() { _ = k.Close(context.Background()) })
 	if err := k.Attach(t.Context()); err != nil {
@@ -324,9 +322,7 @@ func TestRepairBefore1970(t *testing.T) {
 func TestFreezeAboveTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(silentStore)
-		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default,epoch=-86400000"), time.Now())
 		report, err := grant.Fence(t.Context(), s, "s", nil)
 		if err != nil {
 			t.Fatal(err)

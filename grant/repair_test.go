@@ -72,9 +72,7 @@ func TestRepair(t *testing.T) {
 			c := config("default")
 			c.Window = 10 * time.Minute
 			create := func(c grant.Config) {
-				if _, err := grant.Create(t.Context(), s, "s", c, time.UnixMilli(now-100*day)); err != nil {
-					t.Fatal(err)
-				}
+				create(t, s, "s", c, time.UnixMilli(now-100*day))
 			}
 			create(c)
 			if _, err := grant.Destroy(t.Context(), s, "s", nil); err != nil {
@@ -156,9 +154,7 @@ func TestRepair(t *testing.T) {
 	t.Run("fenced", func(t *testing.T) {
 		s := new(memstore.Store)
 		clock := func() time.Time { return time.UnixMilli(now) }
-		if _, err := grant.Create(t.Context(), s, "s", config("default"), clock().AddDate(0, 0, -9)); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default"), clock().AddDate(0, 0, -9))
 		text, _ := json.Marshal(claimed)
 		if ok, err := s.CAS(t.Context(), "v1/s/n/0007", nil, text); !ok || err != nil {
 			t.Fatal(ok, err)
