@@ -123,9 +123,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	s := new(memstore.Store)
 	ctx := t.Context()
 	put := func(key, value string) {
-		if ok, err := s.CAS(ctx, key, nil, []byte(value)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		put(t, s, key, value)
 	}
 	now := time.Now()
 	create(t, s, "good", config("default"), now)

@@ -84,9 +84,7 @@ func TestRepair(t *testing.T) {
 				t.Fatal(err)
 			}
 			put := func(key, value string) {
-				if ok, err := s.CAS(t.Context(), key, nil, []byte(value)); !ok || err != nil {
-					t.Fatal(ok, err)
-				}
+				put(t, s, key, value)
 			}
 			put("v1/s/n/0007", string(text))
 			put("v1/s/n/7", string(text)) // belongs to a layout before a purge
@@ -206,9 +204,7 @@ func TestSpoiledIsKept(t *testing.T) {
 		span := []int64{time.Now().Add(from).UnixMilli(), time.Now().Add(to).UnixMilli()}
 		text := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":0,"state":"free","host":"","spoiled":[%d,%d]}`,
 			time.Now().Add(-time.Hour).UnixMilli(), span[0], span[1])
-		if ok, err := s.CAS(t.Context(), key, nil, []byte(text)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		put(t, s, key, text)
 		return s, func(after string, want spans) {
 			t.Helper()
 			var got spans
