@@ -189,10 +189,7 @@ func (emptySource) NextBatch(context.Context, int) (Batch, error) { return Batch
 func TestTryNextBatch(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	l := MustParseLayout("bits=time:40.node:10.seq:4,unit=1s,epoch=2026-01-01T00:00:00Z")
-	g, err := NewGenerator(l, Grant{Node: 1, From: now.Add(-time.Minute), Until: now.Add(time.Hour)}, &Options{Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGenerator(t, l, Grant{Node: 1, From: now.Add(-time.Minute), Until: now.Add(time.Hour)}, &Options{Now: func() time.Time { return now }})
 	if b, err := g.TryNextBatch(16); err != nil || b.Len() != 16 {
 		t.Fatalf("%d IDs, %v, want the 16 of this second", b.Len(), err)
 	}

@@ -16,10 +16,7 @@ import (
 func TestCursors(t *testing.T) {
 	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us", "default", "lable,mode=time-sequential"} {
 		from := time.Now().Add(-time.Second)
-		g, err := NewGenerator(MustParseLayout(layout), Grant{Node: 1, From: from}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := newGenerator(t, MustParseLayout(layout), Grant{Node: 1, From: from}, nil)
 		const callers, each = 6, 5000
 		ids := make([]ID, callers*each)
 		var all sync.WaitGroup

@@ -144,10 +144,7 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	for range 4000 {
 		clock := &handClock{t: noon}
 		clock.hook = func() { clock.Add(time.Millisecond) }
-		g, err := NewGenerator(Default(), StaticGrant(1), &Options{EvenLowBits: 4, Now: clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := newGenerator(t, Default(), StaticGrant(1), &Options{EvenLowBits: 4, Now: clock.Now})
 		id, err := g.Next(context.Background())
 		if err != nil {
 			t.Fatal(err)

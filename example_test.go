@@ -279,7 +279,7 @@ func ExampleStats() {
 	_, _ = g.TryNext()
 	_, _, _ = g.Reserve(10_000)
 	fmt.Printf("%+v\n", g.Stats())
-	// Output: {IDs:10001 Batches:1 Waits:0 TotalWait:0s LongestWait:0s Lead:2ms}
+	// Output: {IDs:10001 Batches:1 Waits:0 TotalWait:0s Lead:2ms}
 }
 
 // Workers that make millions of IDs use a cursor each, and share nothing while

@@ -479,10 +479,7 @@ func TestWindowEnds(t *testing.T) {
 // time is fake, the counter is not used.
 func TestNoWindows(t *testing.T) {
 	readings := 0
-	g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { readings++; return noon }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGenerator(t, Default(), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { readings++; return noon }})
 	for range 1000 {
 		mustNext(t, g)
 	}
@@ -492,10 +489,7 @@ func TestNoWindows(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
-		g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := newGenerator(t, Default(), Grant{Node: 1, From: noon}, nil)
 		for i := range 1000 {
 			_, p := mustNext(t, g)
 			wantParts(t, p, noon.Add(time.Duration(i)*time.Millisecond), 1, 0)
@@ -510,10 +504,7 @@ func TestWindowOpens(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its monotonic clock may go in steps that are longer than a window")
 	}
-	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGenerator(t, MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
 	for deadline := time.Now().Add(patience); ; {
 		mustNext(t, g)
 		if _, end := g.term.Load().window.Read(&g.watch); end > 0 {
@@ -545,10 +536,7 @@ func TestIDsAreOfTheirTick(t *testing.T) {
 	}
 	for _, unit := range []string{"10us", "1ms"} {
 		l := MustParseLayout("bits=time:51.seq:13,unit=" + unit)
-		g, err := NewGenerator(l, Grant{From: time.Unix(1, 0)}, &Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := newGenerator(t, l, Grant{From: time.Unix(1, 0)}, &Options{})
 		for range 30_000 {
 			before := time.Now()
 			_, p := mustNext(t, g)

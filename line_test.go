@@ -126,10 +126,7 @@ func TestLeavingTheLine(t *testing.T) {
 // 100 ms, with the bubble's clock.
 func inABubble(t *testing.T, grant Grant) *Generator {
 	t.Helper()
-	g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), grant, &Options{MaxAhead: 100 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"), grant, &Options{MaxAhead: 100 * time.Millisecond})
 	return g
 }
 

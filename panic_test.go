@@ -67,11 +67,8 @@ func TestCallersCodeThatDoesNotReturn(t *testing.T) {
 
 // crowd is one run of it.
 func crowd(t *testing.T, what string, b *bomb, n int64) {
-	g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: time.Unix(1, 0)},
+	g := newGenerator(t, MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: time.Unix(1, 0)},
 		&Options{Now: b.now, MaxAhead: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := g.Fill(t.Context(), make([]ID, 8)); err != nil { // all that are free now
 		t.Fatal(err)
 	}
@@ -161,15 +158,12 @@ func crowd(t *testing.T, what string, b *bomb, n int64) {
 func TestClockThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hook atomic.Pointer[func()]
-		g, err := NewGenerator(MustParseLayout("bits=time:48.node:16"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: func() time.Time {
+		g := newGenerator(t, MustParseLayout("bits=time:48.node:16"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: func() time.Time {
 			if h := hook.Swap(nil); h != nil {
 				(*h)()
 			}
 			return time.Now()
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		mustNext(t, g)
 		leader := make(chan error, 1)
 		go func() { _, err := g.Next(t.Context()); leader <- err }()

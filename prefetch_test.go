@@ -78,13 +78,21 @@ func closePrefetcher(t *testing.T, p *Prefetcher) {
 	}
 }
 
+// started returns a Prefetcher that is closed when the test, or its bubble,
+// ends.
+func started(t *testing.T, source Source, o *PrefetchOptions) *Prefetcher {
+	t.Helper()
+	p := StartPrefetcher(source, o)
+	t.Cleanup(func() { closePrefetcher(t, p) })
+	return p
+}
+
 // The second batch is fetched when half of the first is used, and the order is
 // kept across both.
 func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: -1})
-		defer closePrefetcher(t, p)
+		p := started(t, source, &PrefetchOptions{Count: 10, Validity: -1})
 		time.Sleep(time.Hour)
 		source.wantAsked(t)
 		for i := range ID(5) {
@@ -118,8 +126,7 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
-		defer closePrefetcher(t, p)
+		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
 		for i := range ID(100) { // in no time at all
 			wantNext(t, p, i+1)
 		}
@@ -143,12 +150,11 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	// back, with any number of callers that wait for it.
 	synctest.Test(t, func(t *testing.T) {
 		var asked []int
-		p := StartPrefetcher(fetchFunc(func(_ context.Context, n int) (Batch, error) {
+		p := started(t, fetchFunc(func(_ context.Context, n int) (Batch, error) {
 			asked = append(asked, n)
 			time.Sleep(time.Duration(n) * time.Millisecond)
 			return BatchFromRuns(Run{1, 1, n}), nil
 		}), &PrefetchOptions{Count: 10, MaxCount: 1000, Validity: -1})
-		defer closePrefetcher(t, p)
 		var all sync.WaitGroup
 		for range 40 {
 			all.Go(func() {
@@ -177,8 +183,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 func TestStartPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: time.Minute})
-		defer closePrefetcher(t, p)
+		p := started(t, source, &PrefetchOptions{Count: 10, Validity: time.Minute})
 		for i := range ID(6) {
 			wantNext(t, p, i+1) // the next batch arrives now
 		}
@@ -210,8 +215,7 @@ func TestStartPrefetcherExpires(t *testing.T) {
 
 // However short the validity, a fetch serves at least one call.
 func TestStartPrefetcherShortValidity(t *testing.T) {
-	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
-	defer closePrefetcher(t, p)
+	p := started(t, &scriptedSource{}, &PrefetchOptions{Count: 10, Validity: 1})
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -257,8 +261,7 @@ func TestStartPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second, err: down}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 16})
-		defer closePrefetcher(t, p)
+		p := started(t, source, &PrefetchOptions{Count: 16})
 		start := time.Now()
 		var all sync.WaitGroup
 		for range 3 {
@@ -295,8 +298,7 @@ func TestStartPrefetcherFailures(t *testing.T) {
 func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{next: 1, block: make(chan struct{}), err: errors.New("down")}
-		p := StartPrefetcher(source, nil)
-		defer closePrefetcher(t, p)
+		p := started(t, source, nil)
 		var all sync.WaitGroup
 		all.Go(func() {
 			if _, err := p.Next(t.Context()); err != source.err {
@@ -320,8 +322,7 @@ func TestStartPrefetcherFailureOfAnother(t *testing.T) {
 func TestStartPrefetcherFetchesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Millisecond}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
-		defer closePrefetcher(t, p)
+		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		want := ID(1)
 		use := func(batches int, pause time.Duration) (waits uint64) {
 			before := p.Stats().Waits
@@ -348,8 +349,7 @@ func TestStartPrefetcherFetchesAhead(t *testing.T) {
 func TestStartPrefetcherContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second}
-		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
-		defer closePrefetcher(t, p)
+		p := started(t, source, &PrefetchOptions{Count: 10, MaxCount: 10})
 		hasty := func() (ID, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
@@ -379,8 +379,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
-		defer closePrefetcher(t, p)
+		p := started(t, &scriptedSource{delay: time.Second}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var all sync.WaitGroup
@@ -403,8 +402,7 @@ func TestStartPrefetcherContexts(t *testing.T) {
 func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 	for _, count := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
-			p := StartPrefetcher(&scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
-			defer closePrefetcher(t, p)
+			p := started(t, &scriptedSource{delay: time.Millisecond}, &PrefetchOptions{Count: count, MaxCount: count})
 			for range 20 {
 				if err := p.Fill(t.Context(), make([]ID, count)); err != nil {
 					t.Error(err)
@@ -423,8 +421,7 @@ func TestStartPrefetcherFillFetchesAhead(t *testing.T) {
 func TestStartPrefetcherFailureAfterGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scriptedSource{delay: time.Second, err: errors.New("down")}
-		p := StartPrefetcher(source, nil)
-		defer closePrefetcher(t, p)
+		p := started(t, source, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		start := time.Now()
@@ -523,8 +520,7 @@ func (brokenErr) Err() error             { panic("broken") }
 // A caller's context that panics concerns that caller alone.
 func TestStartPrefetcherOfABrokenContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
-		defer closePrefetcher(t, p)
+		p := started(t, &scriptedSource{delay: time.Second}, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		for _, broken := range []context.Context{brokenDone{ctx}, brokenErr{ctx}} {
@@ -547,7 +543,7 @@ func TestStartPrefetcherWhoFetches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("down")
 		var byCalls []bool // for each fetch, whether a call made it: only these have a deadline
-		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+		p := started(t, fetchFunc(func(ctx context.Context, n int) (Batch, error) {
 			_, byCall := ctx.Deadline()
 			byCalls = append(byCalls, byCall)
 			fetch := len(byCalls)
@@ -565,7 +561,6 @@ func TestStartPrefetcherWhoFetches(t *testing.T) {
 			}
 			return BatchFromRuns(Run{ID(10 * fetch), 1, n}), nil
 		}), &PrefetchOptions{Count: 2, MaxCount: 2, Validity: time.Minute})
-		defer closePrefetcher(t, p)
 		next := func(limit time.Duration) (ID, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
@@ -598,8 +593,7 @@ func TestStartPrefetcherWhoFetches(t *testing.T) {
 func TestStartPrefetcherOfABlockingContext(t *testing.T) {
 	for _, blocks := range []string{"Done", "Err"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := StartPrefetcher(&scriptedSource{delay: time.Second}, nil)
-			defer closePrefetcher(t, p)
+			p := started(t, &scriptedSource{delay: time.Second}, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			stuck := blockingContext{ctx, blocks, make(chan struct{})}
@@ -646,7 +640,7 @@ func (c blockingContext) Err() error {
 func TestStartPrefetcherDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got error
-		p := StartPrefetcher(fetchFunc(func(ctx context.Context, n int) (Batch, error) {
+		p := started(t, fetchFunc(func(ctx context.Context, n int) (Batch, error) {
 			if at, ok := ctx.Deadline(); !ok || time.Until(at) != time.Second {
 				t.Errorf("the deadline is %v, %t", at, ok)
 			}
@@ -654,7 +648,6 @@ func TestStartPrefetcherDeadline(t *testing.T) {
 			got = ctx.Err()
 			return Batch{}, got
 		}), nil)
-		defer closePrefetcher(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.Next(ctx); err != context.DeadlineExceeded || got != context.DeadlineExceeded {
@@ -833,8 +826,7 @@ func (s *flakySource) NextBatch(ctx context.Context, n int) (Batch, error) {
 }
 
 func TestPrefetcherAllocs(t *testing.T) {
-	p := StartPrefetcher(&scriptedSource{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
-	defer closePrefetcher(t, p)
+	p := started(t, &scriptedSource{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
 	p.Next(t.Context())
 	dst := make([]ID, 10)
 	if n := testing.AllocsPerRun(1000, func() { p.Next(t.Context()); p.TryNext(); p.Fill(t.Context(), dst) }); n != 0 {
@@ -894,10 +886,7 @@ func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.
 // not read the clock, and still none gets an ID that is older than the
 // validity.
 func TestPrefetcherBetweenReadings(t *testing.T) {
-	g, err := NewGenerator(Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := newGenerator(t, Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
 	const validity = 500 * time.Microsecond
 	p := NewPrefetcher(g, 100_000, validity) // more than it hands out in that time
 	fetches, without, calls := uint64(0), 0, 0

@@ -9,29 +9,22 @@ import (
 
 // Stats are statistics of a generator since it was made.
 type Stats struct {
-	IDs         uint64        // made, one by one or in batches
-	Batches     uint64        // made by Reserve and NextBatch, and pieces made by Fill
-	Waits       uint64        // calls that had to wait
-	TotalWait   time.Duration // total of these calls
-	LongestWait time.Duration // longest of these calls
-	Lead        time.Duration // how far the last ID's time is ahead of the clock; negative when idle
+	IDs       uint64        // made, one by one or in batches
+	Batches   uint64        // made by Reserve and NextBatch, and pieces made by Fill
+	Waits     uint64        // calls that had to wait
+	TotalWait time.Duration // total of these calls
+	Lead      time.Duration // how far the last ID's time is ahead of the clock; negative when idle
 }
 
 // waits counts calls that had to wait.
 type waits struct {
-	count          atomic.Uint64
-	total, longest atomic.Int64 // nanoseconds
+	count atomic.Uint64
+	total atomic.Int64 // nanoseconds
 }
 
 func (w *waits) add(d time.Duration) {
 	w.count.Add(1)
 	w.total.Add(int64(d))
-	for {
-		longest := w.longest.Load()
-		if int64(d) <= longest || w.longest.CompareAndSwap(longest, int64(d)) {
-			return
-		}
-	}
 }
 
 // countRetired adds the IDs of earlier terms to the count as soon as they are
@@ -71,11 +64,10 @@ func (c *core) Stats() Stats {
 	}
 	t := c.term.Load()
 	s := Stats{
-		IDs:         c.reported,
-		Batches:     c.batches.Load(),
-		Waits:       c.waits.count.Load(),
-		TotalWait:   time.Duration(c.waits.total.Load()),
-		LongestWait: time.Duration(c.waits.longest.Load()),
+		IDs:       c.reported,
+		Batches:   c.batches.Load(),
+		Waits:     c.waits.count.Load(),
+		TotalWait: time.Duration(c.waits.total.Load()),
 	}
 	slot, any := t.end()
 	if !any {

@@ -101,15 +101,16 @@ func (c *Client) Sequencer128(name string) *Sequencer128 {
 	return sequencerOf(c, c.sequencers128, name)
 }
 
-// Servers returns the state of the servers, in the order of Config.Servers. A
-// server that failed for only one sequencer is still used for others.
-func (c *Client) Servers() []ServerStatus {
+// Servers returns, in the order of Config.Servers, why calls do not wait for a
+// server while another one works, or nil if they do. A server that failed for
+// only one sequencer is still used for others.
+func (c *Client) Servers() []error {
 	r := &c.roster
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]ServerStatus, len(r.servers))
+	all := make([]error, len(r.servers))
 	for i, h := range r.health {
-		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.probe, Err: h.err}
+		all[i] = h.err
 	}
 	return all
 }

@@ -171,33 +171,36 @@ func TestEjection(t *testing.T) {
 		n.node(t, "up", 1, "default")
 		q := n.client(t, Config{Servers: []string{"http://up", "http://down"}})
 		for range 600 { // a minute
-			if _, err := q.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q.Sequencer("orders"), 10)
 			time.Sleep(100 * time.Millisecond)
 		}
 		// 0.25, 0.5, 1, 2, … 30 s, each between half of it and all of it.
 		if got := n.dialled("down"); got < 6 || got > 12 {
 			t.Errorf("the server that is down was tried %d times, want about 9", got)
 		}
-		status := q.Servers()
-		if s := status[1]; s.Failures != n.dialled("down") || s.Err == nil || !s.LeftOut.After(time.Now().Add(-time.Second)) {
-			t.Errorf("the status of the server that is down is %+v", s)
+		if h := q.roster.health[1]; h.failures != n.dialled("down") || !h.probe.After(time.Now().Add(-time.Second)) {
+			t.Errorf("the server that is down is %+v", h)
 		}
-		if s := status[0]; s.Failures != 0 || s.Err != nil || s.Server != "http://up" {
-			t.Errorf("the status of the server that is up is %+v", s)
+		if up, down := q.Servers()[0], q.Servers()[1]; up != nil || down == nil {
+			t.Errorf("the servers: %v, %v", up, down)
 		}
 		h := n.node(t, "down", 2, "default")
 		for range 400 {
-			if _, err := q.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q.Sequencer("orders"), 10)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if h.Requests() < 20 {
 			t.Errorf("after its start it was asked %d times", h.Requests())
 		}
 	})
+}
+
+// mustBatch requests n IDs.
+func mustBatch(t *testing.T, q *Sequencer, n int) {
+	t.Helper()
+	if _, err := q.NextBatch(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // With one server that starts late, a call waits for it, and gives up after its
@@ -248,8 +251,8 @@ func TestLongBatch(t *testing.T) {
 			n.node(t, "a", 1, layout)
 			q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
 			b, err := q.NextBatch(t.Context(), 250_000)
-			if err != nil || b.Len() != 250_000 || q.Stats().Batches != 3 {
-				t.Fatalf("NextBatch(250000) = %d IDs in %d batches, %v", b.Len(), q.Stats().Batches, err)
+			if err != nil || b.Len() != 250_000 || q.Stats().Fetches != 3 {
+				t.Fatalf("NextBatch(250000) = %d IDs in %d batches, %v", b.Len(), q.Stats().Fetches, err)
 			}
 			last, count := firn.ID(0), 0
 			for id := range b.All() {
@@ -298,9 +301,7 @@ func TestLog(t *testing.T) {
 		n.node(t, "late", 1, "default")
 		time.Sleep(time.Minute)
 		for range 2 {
-			if _, err := q.NextBatch(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 1)
 		}
 		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="server failed" server=http://late sequencer=orders err="client: \"orders\" at http://late: `) ||
@@ -575,8 +576,8 @@ func TestSlowLayout(t *testing.T) {
 		n.node(t, "a", 1, "bits=time:40.node:4.seq:3,unit=1s")
 		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
 		start := time.Now()
-		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 60 || q.Stats().Batches != 2 || time.Since(start) > 12*time.Second {
-			t.Errorf("NextBatch(60) = %d IDs in %d batches, %v after %v, want 60 in 2", b.Len(), q.Stats().Batches, err, time.Since(start))
+		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 60 || q.Stats().Fetches != 2 || time.Since(start) > 12*time.Second {
+			t.Errorf("NextBatch(60) = %d IDs in %d batches, %v after %v, want 60 in 2", b.Len(), q.Stats().Fetches, err, time.Since(start))
 		}
 	})
 }
@@ -690,7 +691,7 @@ func TestCancelledCaller(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		all.Wait()
-		if s := c.Servers()[0]; s.Failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
+		if s := c.roster.health[0]; s.failures != 0 || h.Requests() != 3 { // the fetch that ended with its call is made again
 			t.Errorf("%+v after %d requests", s, h.Requests())
 		}
 		// A call that waits long, and in vain, does count against the server.
@@ -702,8 +703,8 @@ func TestCancelledCaller(t *testing.T) {
 		} {
 			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != i+1 {
-				t.Errorf("call %d: %v, %+v", i, err, c.Servers()[0])
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || c.roster.health[0].failures != i+1 {
+				t.Errorf("call %d: %v, %+v", i, err, c.roster.health[0])
 			}
 		}
 	})

@@ -178,9 +178,9 @@ func TestHungServers(t *testing.T) {
 						if longest > time.Duration(hung)*slowAfter || waited > hung {
 							t.Errorf("%d calls waited, one of them %v, want each hung server to cost one %v", waited, longest, slowAfter)
 						}
-						for _, s := range c.Servers()[:hung] {
-							if s.Err == nil || s.Failures == 0 || !strings.Contains(s.Err.Error(), `"orders" at `+s.Server) {
-								t.Errorf("the status of a hung server is %+v", s)
+						for i, err := range c.Servers()[:hung] {
+							if err == nil || !strings.Contains(err.Error(), `"orders" at `+c.config.Servers[i]) {
+								t.Errorf("a hung server is left out because of %v", err)
 							}
 						}
 						g.resume()
@@ -189,9 +189,9 @@ func TestHungServers(t *testing.T) {
 						}
 						before := requests(0, hung)
 						calls(30 * time.Second)
-						for _, s := range c.Servers() {
-							if s.Err != nil || s.Failures != 0 {
-								t.Errorf("the status after the recovery is %+v", s)
+						for _, err := range c.Servers() {
+							if err != nil {
+								t.Errorf("after the recovery: %v", err)
 							}
 						}
 						if got := requests(0, hung) - before; got == 0 {
@@ -271,15 +271,11 @@ func TestSlowServers(t *testing.T) {
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
 		requests := func() int { return handlers[0].Requests() + handlers[1].Requests() }
 		for range 100 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		before := requests()
 		for range 100 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		if got := requests() - before; got != 100 {
 			t.Errorf("100 calls made %d requests", got)
@@ -288,16 +284,12 @@ func TestSlowServers(t *testing.T) {
 		handlers[0].Delay(0)
 		handlers[1].Delay(0)
 		for range 200 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		handlers[0].Delay(time.Hour)
 		start := time.Now()
 		for range 10 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		if took := time.Since(start); took > slowAfter {
 			t.Errorf("a hung server cost %v", took)
@@ -343,16 +335,14 @@ func TestHungAndFailing(t *testing.T) {
 		defer b.Close()
 		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
 		for range 20 {
-			if c.Servers()[0].Err != nil {
+			if c.Servers()[0] != nil {
 				break
 			}
-			if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, c.Sequencer("orders"), 10)
 		}
 		var said *Error
-		if s := c.Servers()[0]; !errors.As(s.Err, &said) || said.Status != 503 || time.Until(s.LeftOut) < 30*time.Second {
-			t.Errorf("%+v, want what it said", s)
+		if h := c.roster.health[0]; !errors.As(h.err, &said) || said.Status != 503 || time.Until(h.probe) < 30*time.Second {
+			t.Errorf("%+v, want what it said", h)
 		}
 	})
 	// A server that is busy for this sequencer is left out as long as it asks.
@@ -368,9 +358,7 @@ func TestHungAndFailing(t *testing.T) {
 		n.node(t, "b", 1, "default")
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
 		for range 100 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 		}
 		if refused != 1 {
 			t.Errorf("%d requests to a server that asked for a minute, want 1", refused)
@@ -388,15 +376,11 @@ func TestCloseWhileHung(t *testing.T) {
 		c := n.client(t, Config{Servers: []string{"http://a", "http://b"}})
 		q := c.Sequencer("orders")
 		for hung.Requests() < 2 {
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 			time.Sleep(10 * time.Millisecond)
 		}
 		for range 100 { // one probe at a time
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 			time.Sleep(10 * time.Millisecond)
 		}
 		if n := hung.Requests(); n != 2 {

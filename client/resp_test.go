@@ -86,9 +86,7 @@ func TestTokenOfRESP(t *testing.T) {
 		q := n.client(t, Config{Servers: []string{"firn://a"}, TokenSource: func(context.Context) (string, error) { return token, nil }}).Sequencer("orders")
 		for i, next := range []string{"one", "one", "two", "two", "", "one", "two"} {
 			token = next
-			if _, err := q.NextBatch(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
+			mustBatch(t, q, 10)
 			if want := min(1+i/2, 3); n.dialled("a") != want {
 				t.Errorf("%d connections after token %q, want %d", n.dialled("a"), next, want)
 			}

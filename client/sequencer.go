@@ -130,25 +130,23 @@ func (s *SequencerOf[I]) Close(ctx context.Context) error {
 
 // Stats are statistics of a Sequencer since it was made.
 type Stats struct {
-	Batches   uint64 // batches received
-	IDs       uint64 // IDs in them
-	Failures  uint64 // failed requests; any IDs they made are lost
-	Discarded uint64 // IDs that grew too old, arrived after those of another server, or tested a server
-	Waits     uint64 // calls of Next, TryNext and Fill that found no ID
-	Err       error  // error of the last request, if it failed
+	// Fetches includes the batches of NextBatch. Discarded includes IDs that
+	// arrived after those of another server, or tested a server.
+	firn.PrefetchStats
+
+	IDs      uint64 // IDs in the batches
+	Failures uint64 // failed requests; any IDs they made are lost
+	Err      error  // error of the last request, if it failed
 }
 
 // Stats returns statistics of the sequencer.
 func (s *SequencerOf[I]) Stats() Stats {
 	p := s.prefetch.Stats()
-	return Stats{
-		Batches:   s.batches.Load(),
-		IDs:       s.ids.Load(),
-		Failures:  s.failures.Load(),
-		Discarded: p.Discarded + s.lost.Load(),
-		Waits:     p.Waits,
-		Err:       s.lastError(),
-	}
+	p.Fetches = s.batches.Load()
+	p.Discarded += s.lost.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{PrefetchStats: p, IDs: s.ids.Load(), Failures: s.failures.Load(), Err: s.lastErr}
 }
 
 // explain turns an error of the prefetcher into one of this package.
@@ -162,12 +160,6 @@ func (s *SequencerOf[I]) explain(err error) error {
 		return s.interrupted(err)
 	}
 	return err
-}
-
-func (s *SequencerOf[I]) lastError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lastErr
 }
 
 // NextBatch requests n IDs from a server, and returns either all of them or an

@@ -262,11 +262,3 @@ func (v *view) errors() (errs []error) {
 	}
 	return errs
 }
-
-// A ServerStatus is the state of a server for a Client.
-type ServerStatus struct {
-	Server   string    // as in Config.Servers
-	Failures int       // since it last worked
-	LeftOut  time.Time // until then it is asked only if no other server works; zero or past if it is not left out
-	Err      error     // why calls do not wait for it while another server works; nil if they do
-}

@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firnid/firn/grant"
 )
 
 const (
@@ -76,7 +78,7 @@ func oneCluster(members []member) error {
 		case first == nil:
 			first = &members[i]
 		case m.status.Header.ClusterId != first.status.Header.ClusterId:
-			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one cluster", ErrOptions, first.endpoint, m.endpoint)
+			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one cluster", grant.ErrOptions, first.endpoint, m.endpoint)
 		}
 	}
 	return nil

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/firnid/firn/grant"
 )
 
 // unreachable returns why Open has failed with err, for each endpoint: the
@@ -33,7 +35,7 @@ func unreachable(ctx context.Context, endpoints []string, config *tls.Config, us
 		return fmt.Errorf("%w: %w: %s", errAuth, rpcError(err), hint)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+		return fmt.Errorf("%w: %w", grant.ErrUnreachable, ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -50,7 +52,7 @@ func unreachable(ctx context.Context, endpoints []string, config *tls.Config, us
 		})
 	}
 	wg.Wait()
-	kind := ErrUnreachable
+	kind := grant.ErrUnreachable
 	if wrong.Load() {
 		kind = errTLS // waiting does not help
 	}

@@ -1,24 +1,12 @@
 package etcdstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/firnid/firn/grant"
-)
-
-// Errors of Open that a caller may want to distinguish. Each comes with what is
-// known about the endpoints.
-var (
-	// ErrUnreachable means that no endpoint has answered in time, or that those
-	// that did have no leader. Waiting may help.
-	ErrUnreachable = errors.New("etcdstore: etcd does not answer")
-
-	// ErrOptions means that the Options are invalid.
-	ErrOptions = errors.New("etcdstore: invalid options")
 )
 
 var (
@@ -95,13 +83,4 @@ func isAuth(err error) bool {
 		}
 	}
 	return false
-}
-
-// explain adds what was done and, if the context ended the call, the context's
-// error.
-func explain(ctx context.Context, what string, err error) error {
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)
-	}
-	return fmt.Errorf("etcdstore: %s: %w", what, err)
 }

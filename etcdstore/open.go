@@ -55,7 +55,7 @@ const defaultDialTimeout = 5 * time.Second
 func (o *Options) check() (endpoints []string, prefix string, encrypted bool, err error) {
 	var faults []error
 	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%w: %s", ErrOptions, fmt.Sprintf(format, args...)))
+		faults = append(faults, fmt.Errorf("%w: %s", grant.ErrOptions, fmt.Sprintf(format, args...)))
 	}
 	prefix, err = namespace(o.Prefix)
 	if err != nil {
@@ -177,7 +177,7 @@ func openStore(ctx context.Context, o Options) (*store, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.begin(within); err != nil {
 		_ = s.Close()
-		if errors.Is(err, errVersion) || errors.Is(err, ErrOptions) {
+		if errors.Is(err, errVersion) || errors.Is(err, grant.ErrOptions) {
 			return nil, err
 		}
 		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)

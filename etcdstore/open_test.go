@@ -46,7 +46,7 @@ func TestOptions(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel() // so that it connects to nothing first
 		_, err := openStore(ended, c.o)
-		wantError(t, "Open: "+name, err, ErrOptions, c.words...)
+		wantError(t, "Open: "+name, err, grant.ErrOptions, c.words...)
 	}
 }
 
@@ -58,9 +58,9 @@ func TestUnreachable(t *testing.T) {
 	defer func() { _ = silent.Close() }()
 	dead := freeAddress(t)
 	_, err = openStore(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
-	wantError(t, "Open", err, ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens but does not answer", "no-such-host.invalid")
+	wantError(t, "Open", err, grant.ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens but does not answer", "no-such-host.invalid")
 	_, err = openStore(t.Context(), Options{Endpoints: []string{dead}, DialTimeout: 500 * time.Millisecond, Username: "u", Password: "p"})
-	wantError(t, "Open with a user", err, ErrUnreachable, dead+": nothing listens")
+	wantError(t, "Open with a user", err, grant.ErrUnreachable, dead+": nothing listens")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = openStore(ctx, Options{Endpoints: []string{dead}})
@@ -195,14 +195,14 @@ func TestTLS(t *testing.T) {
 	_, port, _ := strings.Cut(address, ":")
 	try("localhost:"+port, certs.client, errTLS, "for another name")
 	_, plain, _ := strings.Cut(sharedEtcd(t).endpoint, "://")
-	try(plain, certs.client, ErrUnreachable, "it does not use TLS")
+	try(plain, certs.client, grant.ErrUnreachable, "it does not use TLS")
 }
 
 // TestTwoClusters: endpoints that belong to different clusters are two stores.
 func TestTwoClusters(t *testing.T) {
 	e, other := sharedEtcd(t), startEtcd(t, nil)
 	s, err := openStore(t.Context(), Options{Endpoints: []string{e.endpoint, other.endpoint}, Prefix: newPrefix()})
-	wantError(t, "Open", err, ErrOptions, e.endpoint, other.endpoint, "two different clusters")
+	wantError(t, "Open", err, grant.ErrOptions, e.endpoint, other.endpoint, "two different clusters")
 	if err == nil {
 		_ = s.Close()
 	}

@@ -78,7 +78,10 @@ func (s *store) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() != nil {
 		return fmt.Errorf("etcdstore: %s: the store was closed in the meantime: %w", what, err)
 	}
-	return explain(ctx, what, err)
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)
+	}
+	return fmt.Errorf("etcdstore: %s: %w", what, err)
 }
 
 // Get returns the value of a key, or nil.
@@ -163,10 +166,8 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment in one round trip. The values are as fresh as those of Get.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -289,7 +290,7 @@ func namespace(prefix string) (string, error) {
 		trimmed = "firn"
 	}
 	if err := grant.CheckKey(trimmed); err != nil || bytes.ContainsRune([]byte(prefix), 0) {
-		return "", fmt.Errorf("%w: prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", ErrOptions, prefix)
+		return "", fmt.Errorf("%w: prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", grant.ErrOptions, prefix)
 	}
 	return "/" + trimmed + "/", nil
 }

@@ -260,10 +260,6 @@ type AdminOptions struct {
 	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 
-	// Poll is the interval at which windows are checked while waiting for their
-	// end. Zero means 250 milliseconds.
-	Poll time.Duration
-
 	// Waiting is called with the node IDs whose windows have not yet ended,
 	// whenever that list changes. It may be nil.
 	Waiting func([]NodeInfo)
@@ -332,9 +328,6 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	if opt.Poll <= 0 {
-		opt.Poll = 250 * time.Millisecond
-	}
 	var told []uint64 // node IDs last passed to Waiting
 	contested := 0    // consecutive steps that other operators undid
 	var was Info
@@ -361,7 +354,7 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 			opt.Waiting(waiting)
 		}
 		told = nodes
-		wait := opt.Poll
+		wait := pollEvery
 		if len(waiting) > 0 {
 			contested = 0
 		} else {
@@ -378,6 +371,10 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 		}
 	}
 }
+
+// pollEvery is the interval at which windows are checked while waiting for
+// their end.
+const pollEvery = 250 * time.Millisecond
 
 // errContested is returned if another process has written a record since it was
 // read.

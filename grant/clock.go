@@ -19,7 +19,7 @@ type clocks struct {
 	asked  bool  // the store was asked at that moment
 	known  bool  // and returned its time
 
-	told AlarmKind // the last alarm about clocks that differ
+	told alarmKind // the last alarm about clocks that differ
 
 	// Records of other members, read repeatedly to see who renews.
 	watching bool
@@ -45,12 +45,6 @@ const (
 
 // reset discards all readings, because our own clock has stepped.
 func (c *clocks) reset() { *c = clocks{told: c.told} }
-
-func (c *clocks) clone() clocks {
-	d := *c
-	d.records, d.leads = maps.Clone(c.records), maps.Clone(c.leads)
-	return d
-}
 
 // asksTime reports whether to ask the store for its time.
 func (m *machine) asksTime() bool {
@@ -116,14 +110,14 @@ func (m *machine) mayClaim(l sighting) bool {
 		return false
 	case known:
 		err := m.aheadError(store)
-		err.Comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
+		err.comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
 		m.fail(err, watchEach)
 		return false
 	case agree > 0 || m.mono-c.since > m.window()/2:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(&ClockAheadError{sequencer: m.set.Name, clock: timeOf(m.wall), Comparing: true}, watchEach)
+	m.fail(&clockAheadError{sequencer: m.set.Name, clock: timeOf(m.wall), comparing: true}, watchEach)
 	return false
 }
 
@@ -199,8 +193,8 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-func (m *machine) aheadError(by lead) *ClockAheadError {
-	return &ClockAheadError{
+func (m *machine) aheadError(by lead) *clockAheadError {
+	return &clockAheadError{
 		sequencer: m.set.Name, ahead: time.Duration(by.least) * time.Millisecond,
 		clock: timeOf(m.wall), other: timeOf(m.wall - by.least), store: len(m.clocks.leads) == 0,
 	}
@@ -228,7 +222,7 @@ func (m *machine) clockBehind(l sighting) error {
 }
 
 // tellClocks raises an alarm, once, that clocks differ.
-func (m *machine) tellClocks(kind AlarmKind, by int64) {
+func (m *machine) tellClocks(kind alarmKind, by int64) {
 	if m.clocks.told != kind {
 		m.clocks.told = kind
 		m.alarm(alarm{Kind: kind, By: time.Duration(by) * time.Millisecond})

@@ -124,20 +124,20 @@ func TestMayClaimLaw(t *testing.T) {
 		if got != (want == "fit" || want == "the store is wrong") {
 			t.Fatalf("%s: fit %t, %v", what, got, m.status.Err)
 		}
-		alarm, lists := AlarmKind(0), false
+		alarm, lists := alarmKind(0), false
 		for _, a := range m.out {
 			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == actionList && a.Key == "v1/s/n/"
 		}
 		if lists != (want == "list") || (alarm == alarmStoreClockOff) != (want == "the store is wrong") {
 			t.Fatalf("%s: %+v", what, m.out)
 		}
-		ahead := (*ClockAheadError)(nil)
+		ahead := (*clockAheadError)(nil)
 		if (want == "ahead" || want == "comparing") != errors.As(m.status.Err, &ahead) {
 			t.Fatalf("%s: %v", what, m.status.Err)
 		}
 		switch want {
 		case "comparing":
-			if !ahead.Comparing || m.notBefore != m.mono+1000 || !ahead.clock.Equal(timeOf(m.wall)) || ahead.sequencer != "s" {
+			if !ahead.comparing || m.notBefore != m.mono+1000 || !ahead.clock.Equal(timeOf(m.wall)) || ahead.sequencer != "s" {
 				t.Fatalf("%s: %+v, and waits for %d", what, ahead, m.notBefore-m.mono)
 			}
 		case "ahead":
@@ -147,7 +147,7 @@ func TestMayClaimLaw(t *testing.T) {
 				by = median
 			}
 			comparing := !byOthers && !long && alive >= 2
-			if ahead.ahead.Milliseconds() != by || ahead.store != (leads == 0) || ahead.Comparing != comparing ||
+			if ahead.ahead.Milliseconds() != by || ahead.store != (leads == 0) || ahead.comparing != comparing ||
 				!ahead.clock.Equal(timeOf(m.wall)) || !ahead.other.Equal(timeOf(m.wall-by)) || m.notBefore != m.mono+1000 {
 				t.Fatalf("%s: %+v, want by %d, comparing %t", what, ahead, by, comparing)
 			}

@@ -3,7 +3,6 @@ package grant
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -214,23 +213,6 @@ func (s State) String() string {
 		return fmt.Sprintf("State(%d)", uint8(s))
 	}
 	return stateNames[s]
-}
-
-// MarshalText returns the state as a word.
-func (s State) MarshalText() ([]byte, error) {
-	if s < Attached || s > Purged {
-		return nil, fmt.Errorf("grant: %v is not a state", s)
-	}
-	return []byte(stateNames[s]), nil
-}
-
-// UnmarshalText parses the word of a state.
-func (s *State) UnmarshalText(text []byte) error {
-	if i := slices.Index(stateNames[:], string(text)); i >= int(Attached) {
-		*s = State(i)
-		return nil
-	}
-	return fmt.Errorf("grant: %q is not a state", text)
 }
 
 // err returns why no node ID can be acquired in this state.

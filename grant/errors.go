@@ -31,13 +31,21 @@ var (
 	// ErrNodesExhausted is matched by every ExhaustedError.
 	ErrNodesExhausted = errors.New("grant: no node ID is free")
 
-	// ErrClockBehind is matched by every ClockBehindError, and by the error of
-	// a Fence whose clock is far behind the records.
+	// ErrClockBehind means that the clock is so far behind those of other
+	// members that its IDs would be out of order. The error of a Fence whose
+	// clock is far behind the records matches it too.
 	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
 
-	// ErrClockAhead is matched by every ClockAheadError, and by the error of a
-	// Fence whose clock is far ahead of the records.
+	// ErrClockAhead means that the clock is so far ahead that a node ID claimed
+	// by it would be blocked for others; a member that already holds one keeps
+	// it. The error of a Fence whose clock is far ahead of the records matches
+	// it too.
 	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
+
+	// ErrComparingClocks means that other members are being watched, and their
+	// clocks decide: the error may disappear by itself, within half a window.
+	// It matches ErrClockAhead.
+	ErrComparingClocks = fmt.Errorf("%w: comparing it with those of other members", ErrClockAhead)
 
 	// ErrRolledBack is returned after the store has gone back to an earlier
 	// state, such as a backup. No node ID is acquired or renewed until an
@@ -73,23 +81,23 @@ func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 // held. It matches ErrNodesExhausted.
 type ExhaustedError struct {
 	Sequencer string
-	Lo, Hi    uint64    // the range of node IDs, both inclusive
+	Nodes     Range     // that the member may take
 	Free      time.Time // when the first known window ends unless it is renewed; zero if unknown
 	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced, or this clock is behind the marks
 	Fenced    bool      // Ahead, because of a fence
 }
 
 func (e *ExhaustedError) Error() string {
-	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.Lo, e.Hi, e.Sequencer)
-	if e.Lo == e.Hi {
-		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Lo, e.Sequencer)
+	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.Nodes.Lo, e.Nodes.Hi, e.Sequencer)
+	if e.Nodes.Lo == e.Nodes.Hi {
+		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Nodes.Lo, e.Sequencer)
 	}
 	switch {
 	case e.Fenced:
 		return fmt.Sprintf("grant: sequencer %s was fenced, continuing at %s", e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Ahead:
 		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: this machine's clock is behind the marks",
-			e.Lo, e.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
+			e.Nodes.Lo, e.Nodes.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Free.IsZero():
 		return "grant: " + what
 	}
@@ -99,9 +107,7 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is ErrNodesExhausted.
 func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhausted }
 
-// A ClockBehindError reports that the clock is so far behind those of other
-// members that the IDs made by it would be out of order. It matches
-// ErrClockBehind.
+// A clockBehindError matches ErrClockBehind.
 type clockBehindError struct {
 	Sequencer string
 	Behind    time.Duration // the median over the records
@@ -116,25 +122,18 @@ func (e *clockBehindError) Error() string {
 // Is reports whether target is ErrClockBehind.
 func (e *clockBehindError) Is(target error) bool { return target == ErrClockBehind }
 
-// A ClockAheadError reports that the clock is so far ahead that a node ID
-// claimed by it would be blocked for others. A member that already holds one
-// keeps it. It matches ErrClockAhead.
-type ClockAheadError struct {
+// A clockAheadError matches ErrClockAhead.
+type clockAheadError struct {
 	sequencer string
-	ahead     time.Duration // at least
+	ahead     time.Duration // at least; zero if only the age of other members' records indicates it
 	clock     time.Time     // the reading of this machine's clock
 	other     time.Time     // the reading of the other clock at that moment, at the latest
 	store     bool          // the other clock is the store's, not that of members that renew
-
-	// Comparing means that other members are being watched, and their clocks
-	// decide: the error may disappear by itself, within half a window. If Ahead
-	// is also zero, the only indication that the clock is ahead is the age of
-	// their records.
-	Comparing bool
+	comparing bool          // it also matches ErrComparingClocks
 }
 
-func (e *ClockAheadError) Error() string {
-	if e.Comparing && e.ahead == 0 {
+func (e *clockAheadError) Error() string {
+	if e.comparing && e.ahead == 0 {
 		return fmt.Sprintf("grant: sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", e.sequencer)
 	}
 	whose := "those of members that renew their node IDs"
@@ -145,8 +144,10 @@ func (e *ClockAheadError) Error() string {
 		e.sequencer, e.ahead, whose, e.clock.UTC().Format(timeFormat), e.other.UTC().Format(timeFormat))
 }
 
-// Is reports whether target is ErrClockAhead.
-func (e *ClockAheadError) Is(target error) bool { return target == ErrClockAhead }
+// Is reports whether target is ErrClockAhead, or ErrComparingClocks if it is.
+func (e *clockAheadError) Is(target error) bool {
+	return target == ErrClockAhead || e.comparing && target == ErrComparingClocks
+}
 
 // A fenceClockError reports that the clock is too far from the latest record
 // for a fence. It matches its kind, ErrClockBehind or ErrClockAhead.
@@ -181,7 +182,7 @@ var final = [...]error{
 // store or a clock is changed, so that waiting does not help. An unreachable
 // store is not final, and neither is a sequencer whose node IDs are all held.
 func IsFinal(err error) bool {
-	if ahead := (*ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
+	if errors.Is(err, ErrComparingClocks) {
 		return false
 	}
 	return slices.ContainsFunc(final[:], func(f error) bool { return errors.Is(err, f) })

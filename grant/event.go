@@ -104,18 +104,18 @@ func (p Phase) String() string {
 // A Status describes a member of a sequencer at one moment.
 type Status struct {
 	Phase Phase
-	Node  uint64 // for Holding, Losing and Leaving
-	Until int64  // exclusive end of its window
-	Owner string // for Holding and Losing: as in NodeInfo
-	Err   error  // why no node ID could be acquired or renewed, or, if Idle, why the last one was not given back; nil if all is well
+	Node  uint64    // for Holding, Losing and Leaving
+	Until time.Time // exclusive end of its window; it is renewed as long as IDs are made
+	Owner string    // for Holding and Losing: as in NodeInfo
+	Err   error     // why no node ID could be acquired or renewed, or, if Idle, why the last one was not given back; nil if all is well
 }
 
-// An AlarmKind is the kind of a condition that operators should know about.
-type AlarmKind uint8
+// An alarmKind is the kind of a condition that operators should know about.
+type alarmKind uint8
 
 // The kinds of alarms.
 const (
-	alarmCloned        AlarmKind = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
+	alarmCloned        alarmKind = iota + 1 // another process runs with a copy of this one's memory: IDs of Node in [From, Until) may exist twice
 	alarmRolledBack                         // the store went back to an earlier state; if From and Until are set, IDs of Node in [From, Until) may exist twice
 	alarmClockJumped                        // the clock jumped ahead by By, compared with a clock that never goes back
 	alarmTakenOver                          // the node ID has another owner, because its window had ended by that owner's clock
@@ -131,17 +131,13 @@ var alarmNames = [numAlarms]string{
 	alarmStoreClockOff: "store-clock-off", alarmMembersAhead: "members-ahead", alarmOverlapped: "windows-overlapped",
 }
 
-// String returns the name of the kind, as in the metric firn_alarms_total.
-func (k AlarmKind) String() string {
-	if k == 0 || k >= numAlarms {
-		return fmt.Sprintf("AlarmKind(%d)", uint8(k))
-	}
-	return alarmNames[k]
-}
+// AlarmName returns the name of a kind of alarm, an index of
+// KeeperStats.Alarms, as in the metric firn_alarms_total. Index 0 has none.
+func AlarmName(kind int) string { return alarmNames[kind] }
 
 // An AlarmInfo describes an alarm.
 type alarm struct {
-	Kind        AlarmKind
+	Kind        alarmKind
 	Node        uint64
 	From, Until int64
 	By          time.Duration

@@ -417,9 +417,7 @@ func TestUnsureReads(t *testing.T) {
 		"detach": grant.DetachAll, "destroy": grant.Destroy,
 	} {
 		s := new(memstore.Store)
-		if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default"), now)
 		put(t, s, "v1/s/n/0002", node("free", "o", now.Add(-time.Hour), now.Add(-2*time.Hour)))
 		l := &leftBehindStore{Store: s, t: t, held: node("held", "o", now.Add(-time.Hour), now.Add(-2*time.Hour))}
 		if _, err := do(t.Context(), l, "s", at(now)); err != nil {

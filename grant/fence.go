@@ -38,8 +38,7 @@ type FenceOptions struct {
 
 // A FenceReport reports what Fence did, or would do.
 type FenceReport struct {
-	Sequencer string
-	Floor     time.Time // no grant begins before it
+	Floor time.Time // no grant begins before it
 
 	// LongestWindow is the window from which the floor was computed. If Unsure
 	// is set, it may be too short: FenceOptions.LongestWindow was not given,
@@ -80,7 +79,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if opt.Skew <= 0 {
 		opt.Skew = 10 * time.Second
 	}
-	report := FenceReport{Sequencer: name}
+	var report FenceReport
 	if err := CheckName(name); err != nil {
 		return report, err
 	}

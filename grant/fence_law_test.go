@@ -80,9 +80,7 @@ func TestFenceLaw(t *testing.T) {
 		s := new(memstore.Store)
 		c := config("default")
 		age := []time.Duration{0, time.Hour, 24*time.Hour - time.Millisecond, 24 * time.Hour, 100 * time.Hour}[r.IntN(5)]
-		if _, err := grant.Create(t.Context(), s, "s", c, now.Add(-age)); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", c, now.Add(-age))
 		o := &grant.FenceOptions{
 			Skew: time.Duration(r.IntN(3)) * 7 * time.Second, Now: func() time.Time { return now }, // a skew of 0 means 10 s
 			LongestWindow: time.Duration(r.IntN(2)*r.IntN(100)) * time.Second,
@@ -133,7 +131,7 @@ func TestFenceLaw(t *testing.T) {
 		damaged := len(before) - 1 - len(marks)
 		check := func(what string, report grant.FenceReport, err error) {
 			t.Helper()
-			if err != nil || report.Sequencer != "s" || !report.Floor.Equal(floor) || report.Nodes != len(marks) ||
+			if err != nil || !report.Floor.Equal(floor) || report.Nodes != len(marks) ||
 				report.LongestWindow != longest || report.Unsure != unsure || !slices.Equal(report.Held, held) || len(report.Damaged) != damaged {
 				t.Fatalf("seed %d: %s: %+v, %v; want floor %v, longest window %v, unsure %t, %d records, held %+v, %d damaged",
 					seed, what, report, err, floor, longest, unsure, len(marks), held, damaged)
@@ -195,9 +193,7 @@ func numberOf(key string) (number uint64) {
 // all records and up to 366 days ahead of it, unless more is allowed.
 func TestFenceClock(t *testing.T) {
 	s := new(memstore.Store)
-	if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
-		t.Fatal(err)
-	}
+	create(t, s, "s", config("default"), now)
 	const behind, ahead = -24 * time.Hour, 366 * 24 * time.Hour
 	longest := 30 * time.Second
 	fence := func(by time.Duration, any bool) error {

@@ -15,9 +15,7 @@ func TestFenceLeast(t *testing.T) {
 	s, now := new(memstore.Store), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	c := config("default")
 	c.MaxAhead, c.Window = 0, 100*time.Millisecond
-	if _, err := grant.Create(t.Context(), s, "s", c, now); err != nil {
-		t.Fatal(err)
-	}
+	create(t, s, "s", c, now)
 	for _, skew := range []time.Duration{time.Millisecond, 10 * time.Second, time.Minute} {
 		r, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return now }, Skew: skew})
 		if err != nil || r.Floor.Sub(now)-skew < 30*time.Second {
@@ -31,9 +29,7 @@ func TestFenceLeast(t *testing.T) {
 func TestFenceLongestWindow(t *testing.T) {
 	s := new(memstore.Store)
 	now := time.UnixMilli(1_800_000_000_000)
-	if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
-		t.Fatal(err)
-	}
+	create(t, s, "s", config("default"), now)
 	fence := func(longest time.Duration) (grant.FenceReport, error) {
 		return grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: longest, Now: func() time.Time { return now }})
 	}

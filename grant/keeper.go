@@ -36,38 +36,21 @@ type Holder interface {
 	Used() time.Time
 }
 
-// KeeperOptions configure a Keeper. Nil and the zero KeeperOptions mean the
-// defaults.
-//
-// The Keeper's goroutine calls Now, the Logger and the Holder; another
-// goroutine calls the Store. A panic in any of them ends the process. A
-// function that blocks delays renewals. It must not call Attach, Release,
-// Demand, Wait or Close, nor wait for an ID of the same sequencer.
-type KeeperOptions struct {
-	// Now is the clock; nil means the system clock.
-	Now func() time.Time
-
-	// Timeout is how long a request to the store may take before its result
-	// counts as unknown. Zero means 5 seconds. The Keeper never waits longer
-	// than a sixth of the sequencer's window, so that one lost request does not
-	// cost the window.
-	Timeout time.Duration
-
-	// Logger receives messages for operators; nil discards them.
-	Logger *slog.Logger
-}
-
 // A Keeper keeps a node ID of a sequencer for a Holder: it drives a machine
 // with a clock and a Store. It is safe for concurrent use by multiple
 // goroutines.
 //
+// The Keeper's goroutine calls Settings.Now, the Logger and the Holder; another
+// goroutine calls the Store. A panic in any of them ends the process. A
+// function that blocks delays renewals. It must not call Attach, Release,
+// Demand, Wait or Close, nor wait for an ID of the same sequencer.
+//
 // A Keeper must be made by NewKeeper and ends with Close.
 type Keeper struct {
-	store   Store
-	holder  Holder
-	name    string
-	options KeeperOptions
-	start   time.Time
+	store  Store
+	holder Holder
+	set    Settings // with defaults filled in
+	start  time.Time
 
 	calls   chan call
 	answers chan event
@@ -95,25 +78,19 @@ type KeeperStats struct {
 	Released uint64            // node IDs that were given back
 	Lost     uint64            // node IDs that another member took over
 	Expired  uint64            // windows that ended because they could not be renewed
-	Alarms   [numAlarms]uint64 // by AlarmKind
+	Alarms   [numAlarms]uint64 // by kind, see AlarmName
 }
 
 // NewKeeper returns a Keeper that holds nothing until Attach is called. ctx
-// ends with Close. Settings.Host may be omitted.
-func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper {
-	k := &Keeper{
-		store: store, holder: holder, name: s.Name, start: time.Now(),
-		calls: make(chan call), answers: make(chan event, 1),
-		done: make(chan struct{}), changed: make(chan struct{}),
+// ends with Close.
+func NewKeeper(store Store, s Settings, holder Holder) *Keeper {
+	if s.Now == nil {
+		s.Now = time.Now
 	}
-	k.options = *cmp.Or(o, new(KeeperOptions))
-	if k.options.Now == nil {
-		k.options.Now = time.Now
+	if s.Timeout <= 0 {
+		s.Timeout = 5 * time.Second
 	}
-	if k.options.Timeout <= 0 {
-		k.options.Timeout = 5 * time.Second
-	}
-	k.options.Logger = cmp.Or(k.options.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.Name)
+	s.Logger = cmp.Or(s.Logger, slog.New(slog.DiscardHandler)).With("sequencer", s.Name)
 	if s.random == nil {
 		s.random = random
 	}
@@ -121,6 +98,11 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 		s.Host, _ = os.Hostname()
 	}
 	_, s.storeClock = As[Clock](store)
+	k := &Keeper{
+		store: store, holder: holder, set: s, start: time.Now(),
+		calls: make(chan call), answers: make(chan event, 1),
+		done: make(chan struct{}), changed: make(chan struct{}),
+	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, newMachine(s))
@@ -149,12 +131,12 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	defer k.ended()
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
-	outage := outage{log: k.options.Logger}
+	outage := outage{log: k.set.Logger}
 	var requests sync.WaitGroup
 
 	hints := make(<-chan struct{})
 	if w, ok := As[Watcher](k.store); ok {
-		hints = w.Watch(ctx, configKey(k.name))
+		hints = w.Watch(ctx, configKey(k.set.Name))
 	}
 	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
@@ -237,12 +219,12 @@ func (k *Keeper) ended() {
 
 // step passes an event to the machine with the current times.
 func (k *Keeper) step(m *machine, e event) []action {
-	return m.step(e.at(k.options.Now(), time.Since(k.start), k.holder.Used()))
+	return m.step(e.at(k.set.Now(), time.Since(k.start), k.holder.Used()))
 }
 
 // act performs an action that is not a request.
 func (k *Keeper) act(m *machine, a action) {
-	log := k.options.Logger
+	log := k.set.Logger
 	switch a.Kind {
 	case actionBegin:
 		g := a.Grant()
@@ -280,7 +262,7 @@ func (k *Keeper) act(m *machine, a action) {
 				k.count(func(s *KeeperStats) { s.Released++ })
 				log.Info("node ID given back", "node", before.Node)
 			case a.Status.Phase == Idle && a.Status.Err != nil:
-				log.Info("node ID not given back", "node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
+				log.Info("node ID not given back", "node", before.Node, "until", before.Until, "error", a.Status.Err)
 			}
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
@@ -297,7 +279,7 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 
 // tell logs an alarm.
 func (k *Keeper) tell(i alarm) {
-	log := k.options.Logger
+	log := k.set.Logger
 	switch i.Kind {
 	case alarmCloned:
 		log.Error("process cloned: IDs of this node ID and time span may exist twice",
@@ -327,7 +309,7 @@ func (k *Keeper) tell(i alarm) {
 // ask makes a request. back is not nil if the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
 	e.Kind = eventAnswered
-	limit := k.options.Timeout
+	limit := k.set.Timeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
@@ -335,14 +317,14 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 	// known before its reason. The check has a timeout of its own: if a store
 	// is slow because many members ask it, half of one timeout would never
 	// suffice.
-	if a.Kind == actionCAS || a.Key == configKey(k.name) || slices.Contains(a.Keys, configKey(k.name)) {
+	if a.Kind == actionCAS || a.Key == configKey(k.set.Name) || slices.Contains(a.Keys, configKey(k.set.Name)) {
 		asking, cancel := context.WithTimeout(ctx, limit)
 		wentBack, err := l.wentBack(asking)
 		if wentBack {
 			back = &event{Kind: eventWentBack}
 			e.Err = fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
 			// It may have been fenced since.
-			if config, err := get(asking, k.store, configKey(k.name)); err == nil {
+			if config, err := get(asking, k.store, configKey(k.set.Name)); err == nil {
 				back.Values = [][]byte{config}
 			}
 		} else if err != nil {
@@ -577,7 +559,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		case <-k.done:
 			return nil
 		case <-ctx.Done():
-			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.name, ctx.Err())
+			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.set.Name, ctx.Err())
 		}
 	}
 	// Deferred, because the context is the caller's and may panic: the Keeper
@@ -595,7 +577,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.name, err)
+		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.set.Name, err)
 	}
 	return nil
 }

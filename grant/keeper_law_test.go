@@ -93,7 +93,7 @@ func TestAskLaw(t *testing.T) {
 				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
 					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
 						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
-						k := &Keeper{store: s, name: "s", options: KeeperOptions{Timeout: 5 * time.Second}}
+						k := &Keeper{store: s, set: Settings{Name: "s", Timeout: 5 * time.Second}}
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
@@ -190,7 +190,7 @@ func TestAskLineage(t *testing.T) {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost}
-				k := &Keeper{store: s, name: "s", options: KeeperOptions{Timeout: 5 * time.Second}}
+				k := &Keeper{store: s, set: Settings{Name: "s", Timeout: 5 * time.Second}}
 				l := &lineageOf{store: s, identity: "one", durable: 5}
 				if wentBack {
 					l.durable = 6
@@ -294,7 +294,7 @@ func TestActLaw(t *testing.T) {
 	var log bytes.Buffer
 	acting := func(h Holder) *Keeper {
 		log.Reset()
-		return &Keeper{holder: h, changed: make(chan struct{}), options: KeeperOptions{
+		return &Keeper{holder: h, changed: make(chan struct{}), set: Settings{
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}}
 	}
@@ -311,7 +311,7 @@ func TestActLaw(t *testing.T) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
 		}
 	}
-	spans := map[AlarmKind]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
+	spans := map[alarmKind]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
 	for kind := alarmCloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
 		i := alarm{Kind: kind, Node: 7, From: 1, Until: 2, By: 3}
@@ -394,7 +394,7 @@ func TestNewKeeperLaw(t *testing.T) {
 		c := newConfigRecord(Config{Layout: firn.MustParseLayout("default,epoch=0"), MaxAhead: time.Second, Window: time.Minute})
 		c.Nonce = "n"
 		s := &recordStore{config: c.encode(), written: make(chan []byte, 1)}
-		k := NewKeeper(s, Settings{Name: "s", Host: host, random: random}, countingHolder{}, nil)
+		k := NewKeeper(s, Settings{Name: "s", Host: host, random: random}, countingHolder{})
 		defer func() {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -419,11 +419,10 @@ func TestNewKeeperLaw(t *testing.T) {
 	}
 	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
 		var log bytes.Buffer
-		k := NewKeeper(plainStore{}, Settings{Name: "s", random: func() uint64 { return 7 }}, countingHolder{},
-			&KeeperOptions{Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		k.options.Logger.Info("x")
-		if k.options.Timeout != want || k.options.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
-			t.Errorf("timeout %v: %v; log %s", given, k.options.Timeout, &log)
+		k := NewKeeper(plainStore{}, Settings{Name: "s", random: func() uint64 { return 7 }, Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))}, countingHolder{})
+		k.set.Logger.Info("x")
+		if k.set.Timeout != want || k.set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
+			t.Errorf("timeout %v: %v; log %s", given, k.set.Timeout, &log)
 		}
 		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -117,12 +117,8 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
-	if _, err := grant.Create(t.Context(), f.Store, "orders", grant.NewConfig(layout, time.Minute), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	return grant.NewKeeper(f, grant.Settings{Name: "orders"}, f, &grant.KeeperOptions{
-		Now: f.now, Logger: slog.New(f),
-	})
+	create(t, f.Store, "orders", grant.NewConfig(layout, time.Minute), time.Now())
+	return grant.NewKeeper(f, grant.Settings{Name: "orders", Now: f.now, Logger: slog.New(f)}, f)
 }
 
 func isHolding(s grant.Status) bool { return s.Phase == grant.Holding }

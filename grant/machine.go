@@ -3,8 +3,8 @@ package grant
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -35,8 +35,20 @@ type Settings struct {
 	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
-	// 64 bytes.
+	// 64 bytes. Empty means the host's name.
 	Host string
+
+	// Now is the clock; nil means the system clock.
+	Now func() time.Time
+
+	// Timeout is how long a request to the store may take before its result
+	// counts as unknown. Zero means 5 seconds. A Keeper never waits longer than
+	// a sixth of the sequencer's window, so that one lost request does not cost
+	// the window.
+	Timeout time.Duration
+
+	// Logger receives messages for operators; nil discards them.
+	Logger *slog.Logger
 
 	// Random returns random numbers that no two members share, for choices,
 	// owners and nonces.
@@ -537,14 +549,14 @@ func (m *machine) report() {
 	case h == nil && m.attached:
 		s.Phase = Joining
 	case h == nil && m.claim != nil:
-		s.Phase, s.Node, s.Until = Leaving, m.claim.node, m.claim.until
+		s.Phase, s.Node, s.Until = Leaving, m.claim.node, timeOf(m.claim.until)
 	case h == nil:
 		s = Status{Phase: Idle, Err: m.kept}
 	default:
 		if h.waiting && s.Err == nil {
 			s.Err = m.setBack()
 		}
-		s.Node, s.Until = h.node, h.until
+		s.Node, s.Until = h.node, timeOf(h.until)
 		switch {
 		case !m.attached || h.closing || h.sealing || h.sealed:
 			s.Phase = Leaving
@@ -554,7 +566,7 @@ func (m *machine) report() {
 			s.Phase, s.Owner = Holding, m.owner
 		}
 	}
-	if s.Phase != m.status.Phase || s.Node != m.status.Node || s.Until != m.status.Until || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
+	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
 		m.told = s.Err
 		m.do(action{Kind: actionReport, Status: s})
 	}
@@ -599,23 +611,4 @@ func (m *machine) timer() {
 		}
 	}
 	m.do(action{Kind: actionTimer, At: at})
-}
-
-// clone returns a machine in the same state that shares nothing with m, like a
-// copy of a running virtual machine. It is for simulations.
-func (m *machine) clone() *machine {
-	c := *m
-	c.out = nil
-	if m.hold != nil {
-		h := *m.hold
-		h.attempts, h.old = slices.Clone(h.attempts), slices.Clone(h.old)
-		c.hold = &h
-	}
-	if m.claim != nil {
-		claim := *m.claim
-		claim.attempts = slices.Clone(claim.attempts)
-		c.claim = &claim
-	}
-	c.clocks = m.clocks.clone()
-	return &c
 }

@@ -171,11 +171,11 @@ func TestReportLaw(t *testing.T) {
 		case h == nil && m.attached:
 			want.Phase = Joining
 		case h == nil && m.claim != nil:
-			want.Phase, want.Node, want.Until = Leaving, 9, 99
+			want.Phase, want.Node, want.Until = Leaving, 9, timeOf(99)
 		case h == nil:
 			want = Status{}
 		default:
-			want.Node, want.Until = h.node, h.until
+			want.Node, want.Until = h.node, timeOf(h.until)
 			switch {
 			case !m.attached || h.closing || h.sealing || h.sealed:
 				want.Phase = Leaving

@@ -81,10 +81,8 @@ func (h *scriptedHolder) Used() time.Time {
 // sequencer.
 func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Time) *grant.Keeper {
 	t.Helper()
-	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), now()); err != nil {
-		t.Fatal(err)
-	}
-	k := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, h, &grant.KeeperOptions{Now: now})
+	create(t, s, "s", config("default,epoch=-86400000"), now())
+	k := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, Now: now}, h)
 	t.Cleanup(func() { _ = k.Close(context.Background()) })
 	if err := k.Attach(t.Context()); err != nil {
 		t.Fatal(err)
@@ -138,6 +136,13 @@ func checkSealed(t *testing.T) string {
 	return ""
 }
 
+func demand(t *testing.T, k *grant.Keeper) {
+	t.Helper()
+	if err := k.Demand(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A silentStore is a store that does not return its lineage, or that went back.
 type silentStore struct {
 	memstore.Store
@@ -168,9 +173,7 @@ func checkLineage(t *testing.T) string {
 	before := s.cas.Load()
 	for range 20 {
 		time.Sleep(time.Second)
-		if err := k.Demand(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		demand(t, k)
 	}
 	synctest.Wait()
 	if n := s.cas.Load() - before; n > 0 {
@@ -223,9 +226,7 @@ func checkShrunk(t *testing.T) string {
 	}
 	for range 40 { // more renewals than it remembers
 		time.Sleep(10 * time.Second)
-		if err := k.Demand(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		demand(t, k)
 	}
 	synctest.Wait()
 	now, err := s.Get(t.Context(), key)
@@ -236,9 +237,7 @@ func checkShrunk(t *testing.T) string {
 		t.Fatal(err)
 	}
 	time.Sleep(10 * time.Second)
-	if err := k.Demand(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	demand(t, k)
 	time.Sleep(time.Second)
 	if status, _ := k.Status(); !errors.Is(status.Err, grant.ErrRolledBack) {
 		return fmt.Sprintf("the store went back, and the member says %+v", status)
@@ -257,9 +256,7 @@ func checkOverlap(t *testing.T) string {
 	use := func(k *grant.Keeper, times int) {
 		for range times {
 			time.Sleep(10 * time.Second)
-			if err := k.Demand(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			demand(t, k)
 		}
 		synctest.Wait()
 	}
@@ -275,7 +272,7 @@ func checkOverlap(t *testing.T) string {
 	if ok, err := s.CAS(t.Context(), key, value, backup); !ok {
 		t.Fatal(err)
 	}
-	other := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, AllowClockAhead: true}, new(scriptedHolder), nil)
+	other := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, AllowClockAhead: true}, new(scriptedHolder))
 	t.Cleanup(func() { _ = other.Close(context.Background()) })
 	if err := other.Attach(t.Context()); err != nil {
 		t.Fatal(err)
@@ -324,9 +321,7 @@ func TestRepairBefore1970(t *testing.T) {
 func TestFreezeAboveTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(silentStore)
-		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default,epoch=-86400000"), time.Now())
 		report, err := grant.Fence(t.Context(), s, "s", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -338,9 +333,7 @@ func TestFreezeAboveTheClock(t *testing.T) {
 		s.back.Store(true)
 		for range 3 * 60 { // a window, and time to acquire another node ID
 			time.Sleep(time.Second)
-			if err := k.Demand(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			demand(t, k)
 			synctest.Wait()
 			// It may take 20 s to learn of the store, plus a request.
 			if status, _ := k.Status(); time.Since(report.Floor) > 25*time.Second && !errors.Is(status.Err, grant.ErrRolledBack) {
@@ -367,9 +360,7 @@ func TestClockSetBack(t *testing.T) {
 			if status, _ := k.Status(); status.Phase == grant.Holding && time.Now().Before(used.Add(-time.Minute)) && status.Err == nil {
 				t.Fatalf("%+v: want an error that says why there are no IDs", status)
 			}
-			if err := k.Demand(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			demand(t, k)
 			synctest.Wait()
 		}
 		if g := h.grants(); len(g) != 2 || g[1].From.Before(used) || !g[1].From.Before(g[1].Until) || time.Now().After(used) {

@@ -20,9 +20,7 @@ const moveNow int64 = 1_800_000_000_000
 func moveSource(t *testing.T) *memstore.Store {
 	t.Helper()
 	s := new(memstore.Store)
-	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), time.UnixMilli(moveNow)); err != nil {
-		t.Fatal(err)
-	}
+	create(t, s, "s", config("default,epoch=0"), time.UnixMilli(moveNow))
 	for node, fields := range []string{
 		`"until":1700000000000,"wall":1699999999000,"state":"free","host":"h"`,
 		`"until":1831536000000,"wall":1831535999000,"state":"free","host":"h","gap":[1700000000000,1831535999000]`,
@@ -182,9 +180,7 @@ func TestMoveMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		places := [3]grant.Place{{Store: new(memstore.Store), URL: "dir:/a"}, {Store: new(memstore.Store), URL: "dir:/b"}, {Store: new(memstore.Store), URL: "dir:/c"}}
-		if _, err := grant.Create(ctx, places[0].Store, "s", config("default,epoch=0"), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, places[0].Store, "s", config("default,epoch=0"), time.Now())
 		seen := make(map[firn.ID]bool)
 		make := func(m *member) {
 			for range 1000 {
@@ -201,7 +197,7 @@ func TestMoveMembers(t *testing.T) {
 		for _, step := range [][2]int{{0, 1}, {1, 0}, {0, 1}, {1, 2}, {2, 0}, {0, 2}} {
 			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
-			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m, nil)
+			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m)
 			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
 				t.Fatal(err)
 			}

@@ -18,9 +18,7 @@ func TestSetNodes(t *testing.T) {
 		s := new(memstore.Store)
 		c := config("default,epoch=0")
 		c.Nodes = &grant.Range{Lo: 0, Hi: 7}
-		if _, err := grant.Create(ctx, s, "s", c, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", c, time.Now())
 		other := c
 		other.Nodes = &grant.Range{Lo: 0, Hi: 3}
 		if _, err := grant.Create(ctx, s, "s", other, time.Now()); !errors.Is(err, grant.ErrMismatch) {

@@ -39,13 +39,12 @@ func (o *outage) check(m *machine) (left time.Duration) {
 		}
 		return 0
 	}
-	until := timeOf(s.Until)
-	left = time.Duration(s.Until-max(m.wall, m.used)) * time.Millisecond
+	left = s.Until.Sub(timeOf(max(m.wall, m.used)))
 	switch {
 	case !m.overdue():
 		if s.Err == nil && s.Phase == Holding {
 			if !o.since.IsZero() {
-				o.log.Info("window renewed again", "node", s.Node, "until", until, "after", time.Since(o.since).Round(time.Millisecond).String())
+				o.log.Info("window renewed again", "node", s.Node, "until", s.Until, "after", time.Since(o.since).Round(time.Millisecond).String())
 			}
 			*o = outage{log: o.log}
 		}
@@ -57,10 +56,10 @@ func (o *outage) check(m *machine) (left time.Duration) {
 	}
 	switch isNew := o.isNew(s.Err); {
 	case left > 0 && isNew:
-		o.log.Warn("window not renewed, serving until it ends", "node", s.Node, "until", until, "left", left.String(), "error", s.Err)
+		o.log.Warn("window not renewed, serving until it ends", "node", s.Node, "until", s.Until, "left", left.String(), "error", s.Err)
 	case left <= 0 && (isNew || !o.ended):
 		o.ended = true
-		o.log.Error("window ended, no IDs until it is renewed", "node", s.Node, "until", until, "error", s.Err)
+		o.log.Error("window ended, no IDs until it is renewed", "node", s.Node, "until", s.Until, "error", s.Err)
 	}
 	return max(left, 0)
 }
@@ -74,7 +73,7 @@ func (o *outage) isNew(err error) bool {
 	for cause < len(causes) && !errors.Is(err, causes[cause]) {
 		cause++ // counts as the last cause, the store's
 	}
-	if ahead := (*ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
+	if errors.Is(err, ErrComparingClocks) {
 		cause = len(causes) + 1 // more is known later
 	}
 	bit := uint16(1) << cause

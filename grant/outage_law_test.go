@@ -23,7 +23,7 @@ func TestOutageLaw(t *testing.T) {
 		m.hold = &hold{until: max(m.wall, m.used) + left, limit: maxMark, renewed: maxMark, lost: overdue}
 		phase := Phase(random.IntN(int(Leaving) + 1))
 		err := pickOne(random, nil, errNoAnswer, ErrDetached)
-		m.status = Status{Phase: phase, Err: err, Until: m.hold.until}
+		m.status = Status{Phase: phase, Err: err, Until: timeOf(m.hold.until)}
 
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))

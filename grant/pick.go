@@ -365,7 +365,7 @@ func (m *machine) exhausted(l sighting) {
 		m.fail(l.bad, 1000)
 		return
 	}
-	m.fail(&ExhaustedError{Sequencer: m.set.Name, Lo: m.lo, Hi: m.hi, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.sequencer.Floor}, 0)
+	m.fail(&ExhaustedError{Sequencer: m.set.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.sequencer.Floor}, 0)
 	wait := listEvery
 	if free != never {
 		wait = min(wait, max(free-m.wall+1, backoffMin))

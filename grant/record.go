@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,7 +130,7 @@ type configJSON struct {
 	MaxAhead      int64       `json:"max_ahead"`
 	Window        int64       `json:"window"`
 	LongestWindow int64       `json:"longest_window"`
-	State         State       `json:"state"`
+	State         string      `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
 	Floor         *int64      `json:"floor"` // null without a fence
 	Created       int64       `json:"created"`
@@ -173,7 +174,7 @@ func (r configRecord) info(name string) Info {
 
 func (r configRecord) encode() []byte {
 	j := configJSON{
-		Version: version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, LongestWindow: r.LongestWindow, State: r.State,
+		Version: version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, LongestWindow: r.LongestWindow, State: r.State.String(),
 		Incarnation: r.Incarnation, Created: r.Created, Nonce: r.Nonce, MovedTo: r.MovedTo, Prefix: r.Prefix, LowBits: r.LowBits,
 	}
 	if r.Floor != never {
@@ -191,7 +192,7 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 	err := decode(key, value, &j)
 	r := configRecord{
 		Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
-		State: j.State, Incarnation: j.Incarnation, Floor: never, Created: j.Created, Nonce: j.Nonce,
+		State: State(max(slices.Index(stateNames[:], j.State), 0)), Incarnation: j.Incarnation, Floor: never, Created: j.Created, Nonce: j.Nonce,
 		configExtras: configExtras{MovedTo: j.MovedTo, Prefix: j.Prefix, LowBits: j.LowBits},
 	}
 	if j.Floor != nil {
@@ -209,7 +210,7 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 	case r.LongestWindow < r.Window:
 		return r, damaged(key, "longest_window is shorter than window")
 	case r.State < Attached:
-		return r, damaged(key, "it has no state")
+		return r, damaged(key, fmt.Sprintf("state is %q", j.State))
 	case r.Incarnation == 0:
 		return r, damaged(key, "it has no incarnation")
 	case r.Floor != never && !inRange(r.Floor) || !inRange(r.Created):

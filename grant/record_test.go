@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/typed"
 )
 
 // someTime returns a time that a record can contain; the limits and 0 are as
@@ -55,7 +54,7 @@ func TestConfigRecordLaw(t *testing.T) {
 func someExtras(r *rand.Rand) configExtras {
 	return configExtras{
 		Nodes:   nodeRange{r.Uint64N(3), 2 + r.Uint64(), true},
-		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("a", r.IntN(typed.MaxPrefix+1)),
+		MovedTo: strings.Repeat("&", movedToMost), Prefix: strings.Repeat("a", r.IntN(64)),
 	}
 }
 
@@ -170,7 +169,7 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"max_ahead":1000`, `"max_ahead":30001`, "at least"},
 		{config, `"max_ahead":1000`, `"max_ahead":18446744073709`, "out of range"},
 		{config, `"max_ahead":1000`, `"max_ahead":-1`, "max-ahead"},
-		{config, `"state":"attached",`, ``, "no state"},
+		{config, `"state":"attached",`, ``, `state is ""`},
 		{config, `"incarnation":1`, `"incarnation":0`, "no incarnation"},
 		{config, `"floor":null`, `"floor":` + end, ""},
 		{config, `"floor":null`, `"floor":` + past, "time is out of range"},

@@ -14,7 +14,7 @@ import (
 func TestReadBackLaw(t *testing.T) {
 	type result struct {
 		phase       Phase
-		alarm       AlarmKind
+		alarm       alarmKind
 		from, until int64 // of the alarm, since the grant began
 		seals       bool
 		err         error

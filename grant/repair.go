@@ -32,10 +32,9 @@ type RepairedNode struct {
 
 // A RepairReport reports what Repair did, or would do.
 type RepairReport struct {
-	Sequencer string
-	Nodes     []RepairedNode // node IDs that were given back
-	Left      []RepairedNode // node IDs that are far ahead and cannot be given back
-	Damaged   []error        // records that cannot be read and were left unchanged
+	Nodes   []RepairedNode // node IDs that were given back
+	Left    []RepairedNode // node IDs that are far ahead and cannot be given back
+	Damaged []error        // records that cannot be read and were left unchanged
 }
 
 // Repair gives back node IDs that were claimed and abandoned by processes whose
@@ -52,7 +51,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	report := RepairReport{Sequencer: name}
+	var report RepairReport
 	if err := CheckName(name); err != nil {
 		return report, err
 	}

@@ -72,9 +72,7 @@ func TestRepair(t *testing.T) {
 			c := config("default")
 			c.Window = 10 * time.Minute
 			create := func(c grant.Config) {
-				if _, err := grant.Create(t.Context(), s, "s", c, time.UnixMilli(now-100*day)); err != nil {
-					t.Fatal(err)
-				}
+				create(t, s, "s", c, time.UnixMilli(now-100*day))
 			}
 			create(c)
 			if _, err := grant.Destroy(t.Context(), s, "s", nil); err != nil {
@@ -86,9 +84,7 @@ func TestRepair(t *testing.T) {
 				t.Fatal(err)
 			}
 			put := func(key, value string) {
-				if ok, err := s.CAS(t.Context(), key, nil, []byte(value)); !ok || err != nil {
-					t.Fatal(ok, err)
-				}
+				put(t, s, key, value)
 			}
 			put("v1/s/n/0007", string(text))
 			put("v1/s/n/7", string(text)) // belongs to a layout before a purge
@@ -156,9 +152,7 @@ func TestRepair(t *testing.T) {
 	t.Run("fenced", func(t *testing.T) {
 		s := new(memstore.Store)
 		clock := func() time.Time { return time.UnixMilli(now) }
-		if _, err := grant.Create(t.Context(), s, "s", config("default"), clock().AddDate(0, 0, -9)); err != nil {
-			t.Fatal(err)
-		}
+		create(t, s, "s", config("default"), clock().AddDate(0, 0, -9))
 		text, _ := json.Marshal(claimed)
 		if ok, err := s.CAS(t.Context(), "v1/s/n/0007", nil, text); !ok || err != nil {
 			t.Fatal(ok, err)
@@ -210,9 +204,7 @@ func TestSpoiledIsKept(t *testing.T) {
 		span := []int64{time.Now().Add(from).UnixMilli(), time.Now().Add(to).UnixMilli()}
 		text := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":0,"state":"free","host":"","spoiled":[%d,%d]}`,
 			time.Now().Add(-time.Hour).UnixMilli(), span[0], span[1])
-		if ok, err := s.CAS(t.Context(), key, nil, []byte(text)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		put(t, s, key, text)
 		return s, func(after string, want spans) {
 			t.Helper()
 			var got spans

@@ -116,7 +116,7 @@ func (r *rig) did(kind actionKind) *action {
 }
 
 // alarm returns the alarm of the last step, or 0.
-func (r *rig) alarm() AlarmKind {
+func (r *rig) alarm() alarmKind {
 	if a := r.did(actionAlarm); a != nil {
 		return a.Alarm.Kind
 	}

@@ -2,7 +2,8 @@ package grant
 
 import (
 	"context"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/firnid/firn"
 )
@@ -18,7 +19,7 @@ func (w *world) clone(p *member) {
 	}
 	w.fault(clone)
 	status := p.m.Status()
-	hi := status.Until * simMS
+	hi := status.Until.UnixMilli() * simMS
 	if p.request != 0 {
 		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both
 	}
@@ -31,7 +32,7 @@ func (w *world) clone(p *member) {
 	t := *p.t
 	t.span = nil
 	other.t = &t
-	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: time.UnixMilli(status.Until)}, w.options(other))
+	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: status.Until}, w.options(other))
 	if p.request != 0 {
 		other.request = -1
 		w.alive(other, simTimeout, func() {
@@ -50,4 +51,23 @@ func (w *world) clone(p *member) {
 func (w *world) copyWorks(p *member) {
 	w.use(p)
 	w.alive(p, w.upTo(second), func() { w.copyWorks(p) })
+}
+
+// clone returns a machine in the same state that shares nothing with m, like a
+// copy of a running virtual machine.
+func (m *machine) clone() *machine {
+	c := *m
+	c.out = nil
+	if m.hold != nil {
+		h := *m.hold
+		h.attempts, h.old = slices.Clone(h.attempts), slices.Clone(h.old)
+		c.hold = &h
+	}
+	if m.claim != nil {
+		claim := *m.claim
+		claim.attempts = slices.Clone(claim.attempts)
+		c.claim = &claim
+	}
+	c.clocks.records, c.clocks.leads = maps.Clone(m.clocks.records), maps.Clone(m.clocks.leads)
+	return &c
 }

@@ -239,7 +239,7 @@ func twoPrimaries(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	until := a.m.Status().Until * simMS
+	until := a.m.Status().Until.UnixMilli() * simMS
 	s.sleep(2000)
 	a.drift, a.driftAt = -1, s.Now // a is cut off, and its clock stands still
 	b := s.process(0, 0)
@@ -328,7 +328,7 @@ func splitBrain(s stage) {
 	s.settle(a, b)
 	s.make(a, 10)
 	s.make(b, 10)
-	until := b.m.Status().Until * simMS
+	until := b.m.Status().Until.UnixMilli() * simMS
 	cut := s.Now
 	var joined *member
 	for s.Now < cut+2*minute {
@@ -385,7 +385,7 @@ func sessionOver(s stage) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	s.sleep(a.m.Status().Until - 300 - s.Now/simMS)
+	s.sleep(a.m.Status().Until.UnixMilli() - 300 - s.Now/simMS)
 	a.waiting = nil                // a renewal without a caller
 	a.drift, a.driftAt = -1, s.Now // its clock stands still from here on
 	b := s.process(0, 0)

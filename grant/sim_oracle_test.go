@@ -388,7 +388,7 @@ func (w *world) overlaps(p *member, a action, e event) bool {
 	if !info.Floor.IsZero() {
 		known = info.Floor.UnixMilli()
 	}
-	return x.applied && x.Owner != "" && x.Owner != s.Owner && x.began < s.Until && x.Spoiled == [2]int64{} && floorIn(e.Values[1]) == known
+	return x.applied && x.Owner != "" && x.Owner != s.Owner && x.began < s.Until.UnixMilli() && x.Spoiled == [2]int64{} && floorIn(e.Values[1]) == known
 }
 
 // checkStopped checks that a member has sealed, and claims nothing.

@@ -88,6 +88,16 @@ type Store interface {
 // will be, applied.
 var ErrNotSent = errors.New("grant: not sent to the store")
 
+// Errors of opening a Store.
+var (
+	// ErrOptions means that the options are invalid.
+	ErrOptions = errors.New("grant: invalid options of a store")
+
+	// ErrUnreachable means that the store does not answer; etcd, also that it
+	// has no leader. The same options may succeed later.
+	ErrUnreachable = errors.New("grant: the store does not answer")
+)
+
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in order; nil means absent. The caller owns the values.
 // They may not be durable yet, and those of more than 8 keys may be stale. Up to
@@ -134,9 +144,18 @@ const (
 	maxValue = 4096
 )
 
-// CheckKey returns nil if key is valid for a Store, and otherwise an error that
-// describes the fault and matches ErrNotSent.
-func CheckKey(key string) error {
+// CheckKey returns nil if all keys are valid for a Store, and otherwise an error
+// that describes the fault and matches ErrNotSent.
+func CheckKey(keys ...string) error {
+	for _, key := range keys {
+		if err := checkKey(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkKey(key string) error {
 	if key == "" || len(key) > maxKey {
 		return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, maxKey, len(key))
 	}

@@ -324,7 +324,7 @@ func (s *story) step(a *actor, e event) {
 		case actionReport:
 			text := x.Status.Phase.String()
 			if x.Status.Phase >= Holding {
-				text += fmt.Sprintf(" node %d until %d", x.Status.Node, x.Status.Until)
+				text += fmt.Sprintf(" node %d until %d", x.Status.Node, x.Status.Until.UnixMilli())
 			}
 			if x.Status.Err != nil {
 				text += ": " + x.Status.Err.Error()

@@ -90,7 +90,7 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 	for {
 		l, err := s.fetch(ctx, name)
 		if l == nil || err != nil {
-			return false, notSentIf(err)
+			return false, notSent(err)
 		}
 		value, err := l.value()
 		if err != nil {
@@ -131,14 +131,6 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 			return false, nil
 		}
 	}
-}
-
-// notSentIf is notSent for an error that may be nil.
-func notSentIf(err error) error {
-	if err == nil {
-		return nil
-	}
-	return notSent(err)
 }
 
 // confirm checks the answer to a write that succeeded. A write that changes

@@ -1,7 +1,6 @@
 package kubestore
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,28 +11,21 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// ErrOptions is matched by an error of Open about invalid Options.
-var ErrOptions = errors.New("kubestore: invalid options")
-
-// ErrUnreachable is matched by an error of Open if the API server did not
-// answer. The same Options may succeed later.
-var ErrUnreachable = errors.New("kubestore: the API server does not answer")
-
-// An away is an error with its own text that matches ErrUnreachable.
+// An away is an error with its own text that matches grant.ErrUnreachable.
 type away struct{ err error }
 
 func (e *away) Error() string { return e.err.Error() }
 
 func (e *away) Unwrap() error { return e.err }
 
-func (e *away) Is(target error) bool { return target == ErrUnreachable }
+func (e *away) Is(target error) bool { return target == grant.ErrUnreachable }
 
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
 
-// notSent makes err match grant.ErrNotSent.
+// notSent makes an error match grant.ErrNotSent.
 func notSent(err error) error {
-	if errors.Is(err, grant.ErrNotSent) {
+	if err == nil || errors.Is(err, grant.ErrNotSent) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
@@ -108,13 +100,4 @@ func (r *refusal) isPassing() bool {
 func is(err error, code int) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && r.code == code
-}
-
-// explain adds what was done and, if the context ended the call, the context's
-// error.
-func explain(ctx context.Context, what string, err error) error {
-	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("kubestore: %s: %w: %w", what, cause, err)
-	}
-	return fmt.Errorf("kubestore: %s: %w", what, err)
 }

@@ -64,13 +64,13 @@ func (o *Options) check() (prefix string, err error) {
 	prefix = cmp.Or(strings.Trim(o.Prefix, "/"), defaultPrefix)
 	var faults []error
 	if !checkPrefix(prefix) {
-		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, joined by one slash, up to %d characters in total", ErrOptions, o.Prefix, maxPrefix))
+		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, joined by one slash, up to %d characters in total", grant.ErrOptions, o.Prefix, maxPrefix))
 	}
 	if o.Namespace != "" && (!checkPrefix(strings.ReplaceAll(o.Namespace, "--", "-")) || strings.Contains(o.Namespace, "/")) {
-		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids", ErrOptions, o.Namespace))
+		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids", grant.ErrOptions, o.Namespace))
 	}
 	if o.Timeout < 0 {
-		faults = append(faults, fmt.Errorf("%w: Timeout is %v", ErrOptions, o.Timeout))
+		faults = append(faults, fmt.Errorf("%w: Timeout is %v", grant.ErrOptions, o.Timeout))
 	}
 	return prefix, errors.Join(faults...)
 }
@@ -85,14 +85,14 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 	c, err = loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", fmt.Errorf("%w: no kubeconfig found, and this is not a pod: name a file with kubeconfig=PATH or KUBECONFIG", ErrOptions)
+			return nil, "", fmt.Errorf("%w: no kubeconfig found, and this is not a pod: name a file with kubeconfig=PATH or KUBECONFIG", grant.ErrOptions)
 		}
-		return nil, "", fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, "", fmt.Errorf("%w: %w", grant.ErrOptions, err)
 	}
 	namespace = o.Namespace
 	if namespace == "" {
 		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, "", fmt.Errorf("%w: %w", ErrOptions, err)
+			return nil, "", fmt.Errorf("%w: %w", grant.ErrOptions, err)
 		}
 	}
 	return c, namespace, nil
@@ -154,13 +154,13 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", grant.ErrOptions, err)
 	}
 	s.leases = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
 	s.reviews = base.JoinPath("apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
 	transport, err := rest.TransportFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", grant.ErrOptions, err)
 	}
 	// Neither rate limits nor retries: those of client-go are in its
 	// RESTClient, which a CAS must not pass through.

@@ -79,7 +79,10 @@ func (s *store) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() != nil {
 		return fmt.Errorf("kubestore: %s: the store was closed in the meantime: %w", what, err)
 	}
-	return explain(ctx, what, err)
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("kubestore: %s: %w: %w", what, cause, err)
+	}
+	return fmt.Errorf("kubestore: %s: %w", what, err)
 }
 
 // fetch returns the Lease with a name, or nil. It returns the state in the API
@@ -104,16 +107,6 @@ func isAbsent(err error, name string) bool {
 	return ok && r.code == http.StatusNotFound && r.status.Details.Kind == "leases" && r.status.Details.Name == name
 }
 
-// get returns the value of a key, or nil. ctx is the context of enter.
-func (s *store) get(ctx context.Context, key string) ([]byte, error) {
-	name, _ := nameOf(s.prefix, key)
-	l, err := s.fetch(ctx, name)
-	if l == nil || err != nil {
-		return nil, err
-	}
-	return l.value()
-}
-
 // Get returns the value of a key, or nil.
 func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
@@ -124,7 +117,12 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	defer leave()
-	value, err := s.get(call, key)
+	name, _ := nameOf(s.prefix, key)
+	l, err := s.fetch(call, name)
+	var value []byte
+	if l != nil && err == nil {
+		value, err = l.value()
+	}
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("get key %q", key), err)
 	}
@@ -135,10 +133,8 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 // up to 8 keys are read in order. The API reads one object per request, so 8
 // keys are 8 requests.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	call, leave, err := s.enter(ctx)
 	if err != nil {

@@ -111,7 +111,7 @@ func TestUsedAndCounted(t *testing.T) {
 	var want firn.Stats
 	mark := time.Time{}
 	for i, s := range []int{5, 3, 9, 9, 0} {
-		g := &notingGenerator{sealed: someTime(s), stats: firn.Stats{IDs: uint64(1 + i), Batches: 10, Waits: 100, TotalWait: 7 * time.Second, LongestWait: time.Duration(s) * time.Second, Lead: time.Hour}}
+		g := &notingGenerator{sealed: someTime(s), stats: firn.Stats{IDs: uint64(1 + i), Batches: 10, Waits: 100, TotalWait: 7 * time.Second, Lead: time.Hour}}
 		var current generator[firn.ID] = g
 		m.current.Store(&current)
 		for _, used := range []int{s - 9, 7, 8} {
@@ -130,7 +130,7 @@ func TestUsedAndCounted(t *testing.T) {
 		if someTime(s).After(mark) {
 			mark = someTime(s)
 		}
-		want = firn.Stats{IDs: want.IDs + uint64(1+i), Batches: want.Batches + 10, Waits: want.Waits + 100, TotalWait: want.TotalWait + 7*time.Second, LongestWait: max(want.LongestWait, time.Duration(s)*time.Second)}
+		want = firn.Stats{IDs: want.IDs + uint64(1+i), Batches: want.Batches + 10, Waits: want.Waits + 100, TotalWait: want.TotalWait + 7*time.Second}
 		if m.before != want || m.current.Load() != nil || !m.used().Equal(mark) || !slices.Equal(g.did, []string{"seal"}) {
 			t.Errorf("generator %d sealed: %+v, want %+v; used %v, want %v", i, m.before, want, m.used(), mark)
 		}

@@ -83,8 +83,11 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
 	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag, EvenLowBits: m.config.LowBits}
-	set := grant.Settings{Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
-	m.keeper = grant.NewKeeper(s, set, holder[I]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
+	set := grant.Settings{
+		Name: m.name, Config: &m.config, Nodes: c.Nodes, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
+		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,
+	}
+	m.keeper = grant.NewKeeper(s, set, holder[I]{m})
 	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var background context.Context
 	background, m.cancel = context.WithCancel(context.Background())
@@ -277,7 +280,7 @@ func (m *member[I]) used() time.Time {
 func sum(a, b firn.Stats) firn.Stats {
 	return firn.Stats{
 		IDs: a.IDs + b.IDs, Batches: a.Batches + b.Batches, Waits: a.Waits + b.Waits,
-		TotalWait: a.TotalWait + b.TotalWait, LongestWait: max(a.LongestWait, b.LongestWait),
+		TotalWait: a.TotalWait + b.TotalWait,
 	}
 }
 
@@ -353,7 +356,7 @@ func (m *member[I]) isFresh(status grant.Status) bool {
 		at = used
 	}
 	window := m.Config().Window
-	return time.UnixMilli(status.Until).Sub(at) > window-window/12
+	return status.Until.Sub(at) > window-window/12
 }
 
 // gaveUp returns the error of a call whose context is done.
@@ -500,19 +503,18 @@ func (m *member[I]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := State{Phase: status.Phase, Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
-	if s.Err == nil {
-		s.Err = m.unusable
+	if status.Err == nil {
+		status.Err = m.unusable
 	}
 	switch {
 	case m.closed:
 		return State{Err: ErrClosed}
 	case status.Phase == grant.Joining, errors.Is(status.Err, grant.ErrDestroyed):
-		return State{Phase: status.Phase, Err: s.Err}
+		return State{Phase: status.Phase, Err: status.Err}
 	case status.Phase == grant.Idle:
 		return State{}
 	}
-	return s
+	return status
 }
 
 // Changed returns a channel that is closed when State changes. Call it before

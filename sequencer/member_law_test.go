@@ -61,7 +61,7 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 // a member.
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &brokenStore{Store: mem}
+		s := &unwatchedStore{Store: mem}
 		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Detached: true}) {
 			every := func(when string, want error) {
 				t.Helper()
@@ -81,14 +81,14 @@ func TestStatesOfMembers(t *testing.T) {
 			state("before Attach", grant.Idle, nil)
 			every("before Attach", grant.ErrDetached)
 
-			s.set(true)
+			s.fails.Store(true)
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := q.at.Attach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Attach without a store: %v", name, err)
 			}
 			state("attaching", grant.Joining, errCut)
 			cancel()
-			s.set(false)
+			s.fails.Store(false)
 			if err := q.at.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
 			}
 
-			s.set(true)
+			s.fails.Store(true)
 			brief, cancel = context.WithTimeout(t.Context(), time.Second)
 			if err := q.at.Detach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Detach without a store: %v", name, err)
@@ -106,7 +106,7 @@ func TestStatesOfMembers(t *testing.T) {
 			cancel()
 			state("detaching", grant.Leaving, errCut)
 			every("detaching", grant.ErrDetached)
-			s.set(false)
+			s.fails.Store(false)
 			if err := q.at.Detach(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -216,32 +216,6 @@ func TestOutageIsLogged(t *testing.T) {
 	}
 }
 
-// TestIdleLapseIsQuiet: an unused window ends without a log message, even if
-// the store is unreachable. That is logged when an ID is wanted.
-func TestIdleLapseIsQuiet(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
-		time.Sleep(10 * time.Minute)
-		one(t, q) // renews
-		time.Sleep(time.Minute)
-		texts(t, l.about())
-		time.Sleep(10 * time.Minute) // renewed once more, and not used since
-		s.fail(errRefused, errRefused)
-		time.Sleep(10 * time.Minute)
-		texts(t, l.about())
-		at := time.Since(midnight)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := q.Next(ctx); !errors.Is(err, sequencer.ErrUnavailable) {
-			t.Errorf("%v, want ErrUnavailable", err)
-		}
-		lines := l.about()
-		texts(t, lines, windowEnded)
-		if lines[0].at-at > time.Second {
-			t.Errorf("logged at %v for a request at %v", lines[0].at, at)
-		}
-	})
-}
-
 // TestReadsThatFail: a failed read of the configuration does not count as a
 // failed renewal, and a successful one renews nothing.
 func TestReadsThatFail(t *testing.T) {

@@ -94,14 +94,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A State describes a sequencer in a process at one moment.
-type State struct {
-	Phase grant.Phase
-	Node  uint64    // for Holding, Losing and Leaving
-	Until time.Time // exclusive end of the window; it is renewed as long as IDs are made
-	Owner string    // for Holding and Losing: the owner in the node ID's record, see grant.NodeInfo
-	Err   error     // what prevents progress, such as ErrClosed or grant.ErrDestroyed, or nil
-}
+// A State describes a sequencer in a process at one moment. Its Err is what
+// prevents progress, such as ErrClosed or grant.ErrDestroyed.
+type State = grant.Status
 
 // Stats are statistics of a sequencer in a process.
 type Stats struct {

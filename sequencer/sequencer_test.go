@@ -243,7 +243,7 @@ func TestExhausted(t *testing.T) {
 		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: two})
 		_, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Nodes: two})
 		var e *grant.ExhaustedError
-		if !errors.As(err, &e) || e.Lo != 10 || e.Hi != 11 || e.Free.IsZero() {
+		if !errors.As(err, &e) || e.Nodes != *two || e.Free.IsZero() {
 			t.Errorf("Open of a third = %v", err)
 		}
 		// Another range is not affected.
@@ -276,44 +276,6 @@ func TestExhausted(t *testing.T) {
 		closeIt(t, c)
 		closeIt(t, other)
 	})
-}
-
-// A brokenStore is a Store that can be cut off.
-type brokenStore struct {
-	grant.Store
-	mu  sync.Mutex
-	off bool
-}
-
-func (s *brokenStore) set(off bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.off = off
-}
-
-var errCut = errors.New("the cable is out")
-
-func (s *brokenStore) err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.off {
-		return errCut
-	}
-	return nil
-}
-
-func (s *brokenStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.err(); err != nil {
-		return nil, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *brokenStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := s.err(); err != nil {
-		return false, err
-	}
-	return s.Store.CAS(ctx, key, old, next)
 }
 
 // TestTooLarge: a batch that fits no window is an error at

@@ -246,11 +246,10 @@ var scenarios = map[string]struct {
 		}
 		l.backend.err.Store(nil)
 		l.ask(c, "orders", 3)
-		st := c.Servers()[0]
-		l.note(fmt.Sprintf("%d failures", st.Failures), 0, st.Err)
+		l.note("the server", 0, c.Servers()[0])
 	}, []string{
 		`503 "busy"`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
-		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "0 failures: 0 IDs, <nil>",
+		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>",
 	}},
 	"patience": {func(l *lab) {
 		l.start("default")
@@ -266,12 +265,11 @@ var scenarios = map[string]struct {
 		c := l.client(client.Config{Timeout: 2 * time.Second, Patience: -1}) // enough for the answers before and after
 		l.backend.hang.Store(true)
 		l.ask(c, "orders", 3)
-		st := c.Servers()[0]
-		l.note(fmt.Sprintf("%d failures", st.Failures), 0, st.Err)
+		l.note("the server", 0, c.Servers()[0])
 		l.backend.hang.Store(false)
 		time.Sleep(time.Second)
 		l.ask(c, "orders", 3)
-	}, []string{`"orders" at SERVER: context deadline exceeded`, "1 failures", "orders 3: 3 IDs, <nil>"}},
+	}, []string{`"orders" at SERVER: context deadline exceeded`, "the server: 0 IDs, client: ", "orders 3: 3 IDs, <nil>"}},
 	"a caller that gives up": {func(l *lab) {
 		l.start("default")
 		c := l.client(client.Config{Timeout: time.Minute}) // after a quarter of it the server would have failed
@@ -286,9 +284,8 @@ var scenarios = map[string]struct {
 		l.note("late", 0, err)
 		l.backend.hang.Store(false)
 		l.ask(c, "others", 3)
-		st := c.Servers()[0]
-		l.note(fmt.Sprintf("%d failures", st.Failures), 0, st.Err)
-	}, []string{"is cancelled", "is deadline", "others 3: 3 IDs, <nil>", "0 failures"}},
+		l.note("the server", 0, c.Servers()[0])
+	}, []string{"is cancelled", "is deadline", "others 3: 3 IDs, <nil>", "the server: 0 IDs, <nil>"}},
 	"tokens": {func(l *lab) {
 		ofAll, hashOfAll := auth.NewToken()
 		ofOrders, hashOfOrders := auth.NewToken()

@@ -84,20 +84,20 @@ func prefixOf[K Kind]() string {
 	return kind.Prefix()
 }
 
-// MaxPrefix is the maximum length of a prefix.
-const MaxPrefix = 63
+// maxPrefix is the maximum length of a prefix.
+const maxPrefix = 63
 
-// CheckPrefix returns an error if prefix is not 1 to MaxPrefix characters of
+// CheckPrefix returns an error if prefix is not 1 to 63 characters of
 // a-z and _, beginning and ending with a letter.
 func CheckPrefix(prefix string) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("typed: prefix %.80q %s; a prefix has 1 to %d characters of a-z and _, and begins and ends with a letter",
-			prefix, fmt.Sprintf(format, args...), MaxPrefix)
+			prefix, fmt.Sprintf(format, args...), maxPrefix)
 	}
 	switch {
 	case prefix == "":
 		return fail("is empty")
-	case len(prefix) > MaxPrefix:
+	case len(prefix) > maxPrefix:
 		return fail("has %d characters", len(prefix))
 	}
 	for i, r := range prefix {

@@ -13,14 +13,14 @@ import (
 	"github.com/firnid/firn/typed"
 )
 
-// Keys are secret keys by number, from 1 to MaxNumber. The text of a veiled ID
+// Keys are secret keys by number, from 1 to 9999. The text of a veiled ID
 // has the number of its key: v2_ and the digits of typed text. To replace a
 // key, add one with a higher number, which veils new texts, and keep the old
 // one for as long as its texts are in use.
 type Keys map[int][]byte
 
-// MaxNumber is the highest number of a key.
-const MaxNumber = 9999
+// maxNumber is the highest number of a key.
+const maxNumber = 9999
 
 // ParseKeys parses the contents of a file of keys: one per line in hexadecimal,
 // with the number and a colon in front unless it is 1. Blank lines, and those
@@ -37,7 +37,7 @@ func ParseKeys(text string) (Keys, error) {
 		if !ok {
 			secret = line
 		} else if number, ok = parseNumber(digits); !ok {
-			return nil, fmt.Errorf("veil: line %d: the number before the colon must be 1 to %d", i+1, MaxNumber)
+			return nil, fmt.Errorf("veil: line %d: the number before the colon must be 1 to %d", i+1, maxNumber)
 		}
 		secret = strings.TrimSpace(secret)
 		key, err := hex.DecodeString(secret)
@@ -60,7 +60,7 @@ func ParseKeys(text string) (Keys, error) {
 // parseNumber parses the number of a key, without leading zeros.
 func parseNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
-	return n, err == nil && n >= 1 && n <= MaxNumber && strconv.Itoa(n) == s
+	return n, err == nil && n >= 1 && n <= maxNumber && strconv.Itoa(n) == s
 }
 
 // A Text writes and reads the veiled IDs of one sequencer as text. It is safe
@@ -77,8 +77,8 @@ func (k Keys) Text(sequencer string, l firn.Layout) (*Text, error) {
 	}
 	t := &Text{ciphers: make(map[int]*Cipher)}
 	for n, key := range k {
-		if n < 1 || n > MaxNumber {
-			return nil, fmt.Errorf("veil: key %d: the number must be 1 to %d", n, MaxNumber)
+		if n < 1 || n > maxNumber {
+			return nil, fmt.Errorf("veil: key %d: the number must be 1 to %d", n, maxNumber)
 		}
 		c, err := New(key, sequencer, l)
 		if err != nil {
@@ -117,30 +117,22 @@ func (t *Text) Append128(b []byte, id firn.ID128) ([]byte, error) {
 
 // Parse returns the ID of a veiled text. It is as strict as typed.Parse, and
 // the key must be one of Keys. The error is a *firn.ParseError.
-func (t *Text) Parse(text string) (firn.ID, error) {
-	c, masked, err := t.cut(text)
-	if err != nil {
-		return 0, err
-	}
-	veiled, err := typed.Parse[firn.ID](masked, masked+text[len(masked):])
-	if err != nil {
-		return 0, named(err, text)
-	}
-	id, err := c.Unveil(veiled)
-	return id, named(err, text)
-}
+func (t *Text) Parse(text string) (firn.ID, error) { return parse(t, text, (*Cipher).Unveil) }
 
 // Parse128 is Parse for UUIDs.
 func (t *Text) Parse128(text string) (firn.ID128, error) {
+	return parse(t, text, (*Cipher).Unveil128)
+}
+
+func parse[I firn.ID | firn.ID128](t *Text, text string, unveil func(*Cipher, I) (I, error)) (id I, err error) {
 	c, masked, err := t.cut(text)
 	if err != nil {
-		return firn.ID128{}, err
+		return id, err
 	}
-	veiled, err := typed.Parse[firn.ID128](masked, masked+text[len(masked):])
-	if err != nil {
-		return firn.ID128{}, named(err, text)
+	veiled, err := typed.Parse[I](masked, masked+text[len(masked):])
+	if err == nil {
+		id, err = unveil(c, veiled)
 	}
-	id, err := c.Unveil128(veiled)
 	return id, named(err, text)
 }
 

@@ -328,10 +328,8 @@ func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 // GetMany returns the values of all keys, without locks: a value may not be
 // durable yet.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {

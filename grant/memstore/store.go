@@ -65,10 +65,8 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // GetMany returns copies of the values of all keys, all at one moment.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

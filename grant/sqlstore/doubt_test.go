@@ -64,9 +64,7 @@ func TestTimeline(t *testing.T) {
 		defer f.mu.Unlock()
 		f.timeline = n
 	}
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	put(t, s, "a", "1")
 	timeline(3)
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Fatalf("CAS at a server that was promoted = %v, %v", ok, err)

@@ -544,10 +544,8 @@ func (s *store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 // GetMany returns the values of all keys. Each group of 128 keys is read at one
 // moment, later keys later.
 func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	call, leave, err := s.enter(ctx)
 	if err != nil {

@@ -99,9 +99,7 @@ func TestUnknown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake()
 			s := f.store(t)
-			if ok, err := s.CAS(t.Context(), "a", nil, []byte("0")); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
+			put(t, s, "a", "0")
 			s.db.SetMaxIdleConns(0) // so that each attempt connects
 			tries := 0
 			f.mu.Lock()
@@ -237,9 +235,7 @@ func TestReplica(t *testing.T) {
 func TestFailover(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
-	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
+	put(t, s, "a", "1")
 	connects := 0
 	f.mu.Lock()
 	f.replica = true // as far as the idle connection knows
@@ -270,15 +266,21 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// put creates a key.
+func put(t *testing.T, s grant.Store, key, value string) {
+	t.Helper()
+	if ok, err := s.CAS(t.Context(), key, nil, []byte(value)); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+}
+
 // TestReads: reads are repeated if the connection was dead, or after conflicts
 // with others.
 func TestReads(t *testing.T) {
 	for _, first := range []error{driver.ErrBadConn, fakeError("40001")} {
 		f := newFake()
 		s := f.store(t)
-		if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		put(t, s, "a", "1")
 		for what, read := range map[string]func() (string, error){
 			"Get": func() (string, error) { v, err := s.Get(t.Context(), "a"); return string(v), err },
 			"GetMany": func() (string, error) {
@@ -318,9 +320,7 @@ func TestEmptyValue(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
 	for _, key := range []string{"a", "k"} {
-		if ok, err := s.CAS(t.Context(), key, nil, []byte("x")); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		put(t, s, key, "x")
 	}
 	f.mu.Lock()
 	f.rows["k"] = fakeRow{value: []byte{}, n: 2}

@@ -142,10 +142,8 @@ func (r *Store) Old() grant.Store {
 // enter rejects invalid calls, and returns the server that a call uses: at, or
 // the primary. The caller holds r.mu.
 func (r *Store) enter(ctx context.Context, at *server, keys ...string) (*server, error) {
-	for _, key := range keys {
-		if err := grant.CheckKey(key); err != nil {
-			return nil, err
-		}
+	if err := grant.CheckKey(keys...); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)

@@ -40,8 +40,8 @@ func openEtcd(ctx context.Context, u *parsed) (grant.Store, error) {
 	switch {
 	case err == nil:
 		return s, nil
-	case errors.Is(err, etcdstore.ErrOptions):
+	case errors.Is(err, grant.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable)}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, grant.ErrUnreachable)}
 }

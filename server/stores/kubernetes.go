@@ -43,8 +43,8 @@ func openKubernetes(ctx context.Context, u *parsed) (grant.Store, error) {
 	switch {
 	case err == nil:
 		return s, nil
-	case errors.Is(err, kubestore.ErrOptions):
+	case errors.Is(err, grant.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err, Unreachable: errors.Is(err, kubestore.ErrUnreachable)}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, grant.ErrUnreachable)}
 }

@@ -117,8 +117,8 @@ func testStoppedServer(t *testing.T, servers []testServer, scheme string, secure
 	for range 300 {
 		call()
 	}
-	if s := c.Servers()[0]; s.Err == nil {
-		t.Errorf("the stopped server is %+v", s)
+	if c.Servers()[0] == nil {
+		t.Error("calls wait for the stopped server")
 	}
 	fresh, callFresh := newClient()
 	defer fresh.Close(context.Background())
@@ -126,7 +126,7 @@ func testStoppedServer(t *testing.T, servers []testServer, scheme string, secure
 		callFresh()
 	}
 	_ = servers[0].cmd.Process.Signal(syscall.SIGCONT)
-	for c.Servers()[0].Err != nil && t.Context().Err() == nil {
+	for c.Servers()[0] != nil && t.Context().Err() == nil {
 		call()
 	}
 }

@@ -148,7 +148,7 @@ func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *a
 // compare compares the statistics of a client with the ledger of its program i.
 func (l *ledger) compare(t *testing.T, i int, stats client.Stats) {
 	t.Helper()
-	if got, want := int64(stats.Batches), l.whole.Load(); got != want {
+	if got, want := int64(stats.Fetches), l.whole.Load(); got != want {
 		t.Errorf("program %d: %d answers arrived as a whole, and the client says that it has %d", i, want, got)
 	}
 	if got, want := int64(stats.Failures), l.sent.Load()-l.whole.Load(); got != want {

@@ -49,7 +49,7 @@ time, and with the records.
 		r, err := grant.Fence(ctx, s, name, &o)
 		why := ""
 		if err == nil && r.Unsure {
-			why, err = unsure(ctx, s, r)
+			why, err = unsure(ctx, s, name, r)
 		}
 		if err == nil && m.apply {
 			if why != "" {
@@ -66,7 +66,7 @@ time, and with the records.
 		if err != nil {
 			return false, err
 		}
-		return len(r.Damaged) == 0, a.printFence(r, why, longest > 0, m)
+		return len(r.Damaged) == 0, a.printFence(name, r, why, longest > 0, m)
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
@@ -86,11 +86,11 @@ time, and with the records.
 }
 
 // unsure says why a fence cannot know the longest window.
-func unsure(ctx context.Context, s grant.Store, r grant.FenceReport) (string, error) {
+func unsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport) (string, error) {
 	if r.Nodes == 0 {
 		return "no record shows how long its windows were", nil
 	}
-	info, err := grant.Lookup(ctx, s, r.Sequencer)
+	info, err := grant.Lookup(ctx, s, name)
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
@@ -104,7 +104,7 @@ func longestKnown(r grant.FenceReport, given bool) string {
 	return fmt.Sprintf("%v, the longest known to this store; run again with --longest-window if it was ever longer", r.LongestWindow)
 }
 
-func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mendCmd) error {
+func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *mendCmd) error {
 	if m.asJSON {
 		return a.printJSON(struct {
 			Sequencer string `json:"sequencer"`
@@ -115,10 +115,10 @@ func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mendCmd
 			Damaged   int    `json:"damaged"`
 			Longest   string `json:"longest_window"`
 			Unsure    bool   `json:"unsure"`
-		}{r.Sequencer, m.apply, textfmt.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
+		}{name, m.apply, textfmt.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
 	}
 	var t rows
-	t.add("sequencer", "%s", r.Sequencer)
+	t.add("sequencer", "%s", name)
 	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
 	written, held, waits := "to rewrite", "are held", "would wait"
 	if m.apply {

@@ -45,7 +45,7 @@ time.
 		if err != nil {
 			return false, err
 		}
-		return len(r.Left)+len(r.Damaged) == 0, a.printRepair(ctx, s, r, m)
+		return len(r.Left)+len(r.Damaged) == 0, a.printRepair(name, r, m)
 	})
 }
 
@@ -60,7 +60,7 @@ type repairedJSON struct {
 	Kept  string `json:"kept_until,omitempty"`
 }
 
-func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairReport, m *mendCmd) error {
+func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) error {
 	if m.asJSON {
 		inJSON := func(nodes []grant.RepairedNode) []repairedJSON {
 			all := make([]repairedJSON, len(nodes))
@@ -78,10 +78,10 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 			Repaired  []repairedJSON `json:"repaired"`
 			Left      []repairedJSON `json:"left"`
 			Damaged   int            `json:"damaged"`
-		}{r.Sequencer, m.apply, inJSON(r.Nodes), inJSON(r.Left), len(r.Damaged)})
+		}{name, m.apply, inJSON(r.Nodes), inJSON(r.Left), len(r.Damaged)})
 	}
 	var t rows
-	t.add("sequencer", "%s", r.Sequencer)
+	t.add("sequencer", "%s", name)
 	can, gives, keeps := "can be", "would give back", "would keep"
 	if m.apply {
 		can, gives, keeps = "were", "gave back", "kept"

@@ -182,7 +182,6 @@ func storeError(err error) error {
 	var (
 		mismatch  *grant.MismatchError
 		exhausted *grant.ExhaustedError
-		ahead     *grant.ClockAheadError
 	)
 	no := func(format string, a ...any) error { return &exitError{exitNo, err, fmt.Sprintf(format, a...)} }
 	switch {
@@ -198,7 +197,7 @@ func storeError(err error) error {
 		return no("wait until then: a fence keeps members out until the time of all windows that the store may have lost has passed")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
 		return no("wait until then, or set the clock that is wrong: firn node list shows the members' clocks, and firn node repair gives back node IDs that a clock far ahead has blocked")
-	case errors.As(err, &ahead) && ahead.Comparing:
+	case errors.Is(err, grant.ErrComparingClocks):
 		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
 	}
 	for _, known := range storeHints {

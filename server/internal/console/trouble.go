@@ -39,7 +39,7 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	}
 	if here != nil {
 		for kind, n := range here.Alarms {
-			if name := grant.AlarmKind(kind).String(); n > 0 && slices.Contains(seriousAlarms, name) {
+			if name := grant.AlarmName(kind); n > 0 && slices.Contains(seriousAlarms, name) {
 				add("bad", name, "since this server started", "Some IDs may exist twice. This server's log names them.")
 			}
 		}

@@ -98,8 +98,8 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 	r := &runner{c: c, log: c.Log.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
 	keeper := grant.NewKeeper(c.Store, grant.Settings{
 		Name: c.Sequencer, Config: &info.Config, Nodes: c.Nodes,
-		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
-	}, r, &grant.KeeperOptions{Now: c.Now, Logger: c.Log})
+		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Now: c.Now, Logger: c.Log,
+	}, r)
 	code, err = r.run(ctx, keeper)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()

@@ -115,7 +115,6 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		wait  *firn.WaitError
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
-		ahead *grant.ClockAheadError
 	)
 	var pace *PaceError
 	switch {
@@ -123,7 +122,7 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		f.Retry = pace.Wait
 	case f.Kind == NotYet && errors.As(err, &none):
 		f.Retry = max(time.Until(none.Free), time.Second)
-	case f.Kind == ClockAhead && errors.As(err, &ahead) && ahead.Comparing:
+	case f.Kind == ClockAhead && errors.Is(err, grant.ErrComparingClocks):
 		f.Retry = time.Second
 	case f.Kind == Busy && errors.As(err, &wait):
 		f.Detail, f.Retry = Detail(wait), wait.Wait

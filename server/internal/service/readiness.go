@@ -208,11 +208,11 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 		}
 		return nil
 	}
-	is := &grant.ExhaustedError{Sequencer: was.Sequencer, Lo: was.Lo, Hi: was.Hi}
+	is := &grant.ExhaustedError{Sequencer: was.Sequencer, Nodes: was.Nodes}
 	held := uint64(0)
 	err = grant.Nodes(ctx, c.store, was.Sequencer, func(n grant.NodeInfo, err error) bool {
 		switch {
-		case n.Node < was.Lo || n.Node > was.Hi:
+		case n.Node < was.Nodes.Lo || n.Node > was.Nodes.Hi:
 		case err != nil:
 			held++ // no server can take it
 		case n.Held && n.Until.After(now):
@@ -223,7 +223,7 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 		}
 		return true
 	})
-	if err != nil || held <= was.Hi-was.Lo {
+	if err != nil || held <= was.Nodes.Hi-was.Nodes.Lo {
 		return err
 	}
 	return is

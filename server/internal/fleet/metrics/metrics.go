@@ -48,7 +48,7 @@ type Sequencer struct {
 // Nodes are the node IDs of a sequencer in the store by state.
 type Nodes struct{ Held, Blocked, Free uint64 }
 
-// AlarmCounts are numbers of alarms by grant.AlarmKind.
+// AlarmCounts are numbers of alarms by kind; see grant.AlarmName.
 type AlarmCounts = [len(grant.KeeperStats{}.Alarms)]uint64
 
 // MaxSequencers is how many sequencers have metrics of their own: the first
@@ -162,7 +162,7 @@ func All() []Metric {
 func ofAlarms() (all []series) {
 	for kind := range len(AlarmCounts{}) {
 		if kind > 0 {
-			all = append(all, series{grant.AlarmKind(kind).String(), stored(func(s *Sequencer) float64 { return float64(s.Alarms[kind]) })})
+			all = append(all, series{grant.AlarmName(kind), stored(func(s *Sequencer) float64 { return float64(s.Alarms[kind]) })})
 		}
 	}
 	return all

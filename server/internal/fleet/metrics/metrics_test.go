@@ -239,7 +239,7 @@ func TestAlarmRule(t *testing.T) {
 	}
 	var kinds []string
 	for i := range len(AlarmCounts{}) - 1 {
-		kind := grant.AlarmKind(i + 1).String()
+		kind := grant.AlarmName(i + 1)
 		if is, known := twice[kind]; !known {
 			t.Errorf("may IDs exist twice after %s? Add it here, and if so to both alerts.yaml", kind)
 		} else if is {

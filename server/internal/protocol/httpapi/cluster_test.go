@@ -124,18 +124,17 @@ func testClusterLife(t *testing.T) {
 	if next() != 200 {
 		t.Fatal("no ID")
 	}
-	fast := &grant.AdminOptions{Poll: time.Millisecond}
 	must := func(_ grant.Info, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(grant.DetachAll(ctx, store, "orders", fast))
+	must(grant.DetachAll(ctx, store, "orders", nil))
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Detached, "orders")
 	must(grant.AttachAll(ctx, store, "orders"))
 	wait(200)
-	must(grant.Destroy(ctx, store, "orders", fast))
+	must(grant.Destroy(ctx, store, "orders", nil))
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Destroyed, "orders")
 	must(grant.Purge(ctx, store, "orders"))
 	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))

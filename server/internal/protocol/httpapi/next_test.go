@@ -425,7 +425,7 @@ func TestNextClientGone(t *testing.T) {
 		time.Sleep(time.Second)
 		client.Close()
 		synctest.Wait()
-		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 1 || got.LongestWait != time.Second {
+		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 1 || got.TotalWait != time.Second {
 			t.Errorf("after it has gone, stats are %+v, want no ID and a wait of 1s", got)
 		}
 
@@ -437,7 +437,7 @@ func TestNextClientGone(t *testing.T) {
 		if err != nil || resp.StatusCode != 200 {
 			t.Fatalf("%+v, %v", resp, err)
 		}
-		if got := stats(t, s, "orders"); got.IDs != 1 || got.LongestWait < 50*time.Second {
+		if got := stats(t, s, "orders"); got.IDs != 1 || got.TotalWait < 50*time.Second {
 			t.Errorf("stats are %+v, want one ID after most of a minute", got)
 		}
 		resp.Body.Close()
