@@ -198,7 +198,11 @@ func TestLineageAfterFailover(t *testing.T) {
 			if lasts >= time.Minute && unknown == 0 {
 				t.Error("no result was unknown")
 			}
+			_, written, _ := s.Lineage(t.Context())
 			s.Failover()
+			if _, kept, _ := s.Lineage(t.Context()); lasts >= time.Minute && kept >= written {
+				t.Error("the failover lost nothing")
+			}
 			if n := use(2 * time.Minute); n != 4 {
 				_, err := members[0].TryNext()
 				t.Fatalf("after a failover that came %v after the standby was lost, %d of 4 members make IDs: %v", lasts, n, err)
