@@ -180,7 +180,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 		}
 		ended := outage.ended
 		ending = nil
-		if left := outage.check(m); left > 0 {
+		if left := outage.update(m); left > 0 {
 			ending = time.After(left)
 		}
 		if outage.ended && !ended {
@@ -242,7 +242,7 @@ func (k *Keeper) act(m *machine, a action) {
 		k.count(func(s *KeeperStats) { s.Renewed++ })
 	case actionAlarm:
 		k.count(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
-		k.tell(a.Alarm)
+		k.logAlarm(a.Alarm)
 	case actionReport:
 		k.mu.Lock()
 		before := k.status
@@ -277,8 +277,8 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 	add(&k.stats)
 }
 
-// tell logs an alarm.
-func (k *Keeper) tell(i alarm) {
+// logAlarm logs an alarm.
+func (k *Keeper) logAlarm(i alarm) {
 	log := k.set.Logger
 	switch i.Kind {
 	case alarmCloned:

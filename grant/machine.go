@@ -111,7 +111,7 @@ type machine struct {
 	started            bool  // there was an event before
 	lastWall, lastMono int64 // at that event
 	status             Status
-	told               error // the error of the last report
+	reported           error // the error of the last report
 }
 
 // An operation is the purpose of the request in progress.
@@ -566,8 +566,8 @@ func (m *machine) report() {
 			s.Phase, s.Owner = Holding, m.owner
 		}
 	}
-	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
-		m.told = s.Err
+	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.reported) {
+		m.reported = s.Err
 		m.do(action{Kind: actionReport, Status: s})
 	}
 	m.status = s

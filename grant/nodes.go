@@ -14,7 +14,7 @@ import (
 // only then may another store use them. If it is interrupted, call it again to
 // continue. It is independent of the ranges that members were opened with.
 func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminOptions) (Info, error) {
-	done := newClosing()
+	done := newEmptying()
 	done.only = nodes
 	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
 		info, begun, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {

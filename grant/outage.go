@@ -14,16 +14,16 @@ import (
 // A window that was not used lapses on purpose. That is not an outage, whatever
 // the store does.
 type outage struct {
-	log   *slog.Logger
-	since time.Time // time of the first failure; the zero time if renewals succeed
-	ended bool      // the window has ended since
-	told  uint16    // the causes that were logged since, one bit each
-	tries int       // steps that found no node ID
+	log    *slog.Logger
+	since  time.Time // time of the first failure; the zero time if renewals succeed
+	ended  bool      // the window has ended since
+	logged uint16    // the causes that were logged since, one bit each
+	tries  int       // steps that found no node ID
 }
 
-// check examines the machine after a step. It returns how long the window lasts
-// if it will end without a successful renewal, and 0 otherwise.
-func (o *outage) check(m *machine) (left time.Duration) {
+// update examines the machine after a step. It returns how long the window
+// lasts if it will end without a successful renewal, and 0 otherwise.
+func (o *outage) update(m *machine) (left time.Duration) {
 	s := m.status
 	switch s.Phase {
 	case Idle, Leaving:
@@ -77,7 +77,7 @@ func (o *outage) isNew(err error) bool {
 		cause = len(causes) + 1 // more is known later
 	}
 	bit := uint16(1) << cause
-	isNew := o.told&bit == 0
-	o.told |= bit
+	isNew := o.logged&bit == 0
+	o.logged |= bit
 	return isNew
 }

@@ -37,7 +37,7 @@ func TestOutageLaw(t *testing.T) {
 			o.isNew(errNoAnswer)
 		}
 		before := o
-		got := o.check(m)
+		got := o.update(m)
 
 		isNew := err == ErrDetached || err != nil && !told
 		line, lasts, want := "", time.Duration(0), before
