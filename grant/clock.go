@@ -100,7 +100,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		return false
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
-		m.tellClocks(alarmStoreClockOff, store.least)
+		m.alarmOnce(alarmStoreClockOff, store.least)
 		return true
 	case known && !c.listed && len(c.records) < 2:
 		// Only the store indicates it, and few of many records were read:
@@ -208,21 +208,21 @@ func (m *machine) clockBehind(l sighting) error {
 	switch {
 	case by <= behindMost:
 		if known && store.most < -aheadMost {
-			m.tellClocks(alarmStoreClockOff, store.most)
+			m.alarmOnce(alarmStoreClockOff, store.most)
 		} else if known && store.least <= aheadMost {
 			m.clocks.alarmed = 0
 		}
 	case m.set.AllowClockBehind:
 	case known && store.most >= -behindMost:
-		m.tellClocks(alarmMembersAhead, by)
+		m.alarmOnce(alarmMembersAhead, by)
 	default:
 		return &clockBehindError{Sequencer: m.set.Name, Behind: time.Duration(by) * time.Millisecond, Nodes: l.nodes}
 	}
 	return nil
 }
 
-// tellClocks raises an alarm, once, that clocks differ.
-func (m *machine) tellClocks(kind alarmKind, by int64) {
+// alarmOnce raises an alarm, once, that clocks differ.
+func (m *machine) alarmOnce(kind alarmKind, by int64) {
 	if m.clocks.alarmed != kind {
 		m.clocks.alarmed = kind
 		m.alarm(alarm{Kind: kind, By: time.Duration(by) * time.Millisecond})

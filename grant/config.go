@@ -23,7 +23,8 @@ type Config struct {
 
 	// Window is the length of a grant, in whole milliseconds: how long a member
 	// can work without the store, and how long the node ID of a crashed member
-	// is blocked. It is at least MinWindow.
+	// is blocked. It is at least twice MaxAhead, four ticks of the layout, and
+	// 100 ms.
 	Window time.Duration
 
 	// Nodes are the node IDs that members of this store may take, such as one
@@ -95,7 +96,7 @@ func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration)
 	return c, c.Check()
 }
 
-// MinWindow returns the shortest valid Window for MaxAhead and the layout:
+// minWindow returns the shortest valid Window for MaxAhead and the layout:
 // twice MaxAhead, four ticks, and no less than 100 ms.
 func (c Config) minWindow() time.Duration {
 	least := max(2*c.MaxAhead, 4*c.Layout.Unit(), 100*time.Millisecond)

@@ -81,8 +81,7 @@ type KeeperStats struct {
 	Alarms   [numAlarms]uint64 // by kind, see AlarmName
 }
 
-// NewKeeper returns a Keeper that holds nothing until Attach is called. ctx
-// ends with Close.
+// NewKeeper returns a Keeper that holds nothing until Attach is called.
 func NewKeeper(store Store, s Settings, holder Holder) *Keeper {
 	if s.Now == nil {
 		s.Now = time.Now

@@ -31,7 +31,7 @@ type Settings struct {
 	// store's, or of those of other members.
 	AllowClockAhead bool
 
-	// StoreClock reports that the driver can answer Time.
+	// storeClock reports that the driver can answer actionTime.
 	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
@@ -50,14 +50,14 @@ type Settings struct {
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
-	// Random returns random numbers that no two members share, for choices,
+	// random returns random numbers that no two members share, for choices,
 	// owners and nonces.
 	random func() uint64
 }
 
 // A machine is the protocol of one member of one sequencer as a pure state
 // machine: events go in, actions come out. It has no clock, does no I/O and
-// starts no goroutine. A Keeper drives it; the simulator in package sim drives
+// starts no goroutine. A Keeper drives it; the simulator of the tests drives
 // the same code. It is not safe for concurrent use.
 //
 // At most one request to the store is in progress: after an action that is a
@@ -193,7 +193,7 @@ func (c *claim) carried() nodeRecord {
 	return nodeRecord{From: maybe{c.from, true}, Over: c.over, Gap: c.gap, Spoiled: c.spoiled}
 }
 
-// NewMachine returns the machine of a member that holds nothing.
+// newMachine returns the machine of a member that holds nothing.
 func newMachine(s Settings) *machine {
 	s.Host = cut(s.Host, 64)
 	m := &machine{set: s, prefer: -1, used: never, seenFloor: never}

@@ -39,7 +39,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys of the records; see docs/protocol.md.
+// root begins the keys of all records; see docs/protocol.md.
 const root = "v1/"
 
 func configKey(name string) string   { return root + name + "/config" }
