@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -59,7 +60,11 @@ func (o *outage) update(m *machine) (left time.Duration) {
 		o.log.Warn("window not renewed, serving until it ends", "node", s.Node, "until", s.Until, "left", left.String(), "error", s.Err)
 	case left <= 0 && (isNew || !o.ended):
 		o.ended = true
-		o.log.Error("window ended, no IDs until it is renewed", "node", s.Node, "until", s.Until, "error", s.Err)
+		level := slog.LevelError
+		if e, ok := errors.AsType[*ExhaustedError](s.Err); ok && e.Fenced {
+			level = slog.LevelWarn // an operator did it
+		}
+		o.log.Log(context.Background(), level, "window ended, no IDs until it is renewed", "node", s.Node, "until", s.Until, "error", s.Err)
 	}
 	return max(left, 0)
 }

@@ -174,7 +174,7 @@ func TestConfigFaults(t *testing.T) {
 		{"nodes: 0..99999", []string{`1: nodes is "0..99999": layout default has nodes 0 to 1023`}},
 		{"node: 5000", []string{`1: node is "5000": node 5000 is out of range 0..1023`}},
 		{"node: 1\nnodes: 1..2", []string{"2: nodes: either --node or --nodes, not both"}},
-		{"layout: hazelcst\nnodes: 0..60000\nsequencers: {x: {nodes: 0..50000}, y: {window: 1ms}}", []string{`1: layout is "hazelcst": there is no preset`, `3: sequencers: "y": the window is 1ms`}},
+		{"layout: hazelcst\nnodes: 0..60000\nsequencers: {x: {nodes: 0..50000}, y: {window: 1ms}}", []string{`1: layout is "hazelcst": unknown preset`, `3: sequencers: "y": the window is 1ms`}},
 		{"max-ahead: 9999h\nsequencers: {x: {window: 60s}}", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
 		{"max-ahead: -1s", []string{`1: max-ahead is "-1s": it must be at least 0s`}},
 		{"node: 'env:'", []string{`1: node is "env:": the name is missing`}},

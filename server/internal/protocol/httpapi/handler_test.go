@@ -158,14 +158,14 @@ func TestInspect(t *testing.T) {
 		{"/v1/inspect/-1", service.BadID, "sign"},
 		{"/v1/inspect/9223372036854775808?layout=default", service.BadID, "default"},
 		{"/v1/inspect/12?from=uuid", service.BadID, ""},
-		{"/v1/inspect/12?layout=nothing", service.BadParameter, "there is no preset"},
+		{"/v1/inspect/12?layout=nothing", service.BadParameter, "unknown preset"},
 		{"/v1/inspect/12?from=octal", service.BadParameter, "octal"},
 		{"/v1/inspect/12?format=dec", service.BadParameter, "layout, from and sequencer"},
 		{"/v1/inspect/12?layout=", service.BadParameter, "layout has no value"},
 	} {
 		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
 	}
-	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "there is no preset", "octal", `unknown parameter "x"`)
+	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "unknown preset", "octal", `unknown parameter "x"`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), service.NotAcceptable, "application/json")
 }
 
