@@ -506,13 +506,13 @@ func (m *machine) readConfig(value []byte) bool {
 		return false
 	}
 	m.sequencer, m.config = r, value
+	if err := m.set.Nodes.Check(r.Layout); err != nil {
+		m.refuse(err)
+		return false
+	}
 	m.lo, m.hi = 0, r.Layout.MaxNode()
 	if n := m.set.Nodes; n != nil {
 		m.lo, m.hi = n.Lo, n.Hi
-	}
-	if m.lo > m.hi || m.hi > r.Layout.MaxNode() {
-		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))
-		return false
 	}
 	if n := r.Nodes; n.limited {
 		if max(m.lo, n.lo) > min(m.hi, n.hi) {

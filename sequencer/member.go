@@ -59,8 +59,8 @@ func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin 
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
-	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
-		return fmt.Errorf("sequencer: node IDs %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
+	if err := c.Nodes.Check(l); err != nil {
+		return err
 	}
 	// A layout that cannot be generated is reported now, not when a grant
 	// begins.

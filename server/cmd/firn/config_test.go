@@ -171,7 +171,7 @@ func TestConfigFaults(t *testing.T) {
 		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: stat /nope: no such file"}},
 		{"tokens: /nope", []string{"1: tokens: stat /nope: no such file"}},
 		{"forward-to: https://ids-1:3476\nforward-token: /nope", []string{"2: forward-token: open /nope: no such file"}},
-		{"nodes: 0..99999", []string{`1: nodes is "0..99999": layout default has nodes 0 to 1023`}},
+		{"nodes: 0..99999", []string{`1: nodes is "0..99999": node IDs 0..99999 do not fit layout default, which has 0..1023`}},
 		{"node: 5000", []string{`1: node is "5000": node 5000 is out of range 0..1023`}},
 		{"node: 1\nnodes: 1..2", []string{"2: nodes: either --node or --nodes, not both"}},
 		{"layout: hazelcst\nnodes: 0..60000\nsequencers: {x: {nodes: 0..50000}, y: {window: 1ms}}", []string{`1: layout is "hazelcst": unknown preset`, `3: sequencers: "y": the window is 1ms`}},
@@ -181,9 +181,9 @@ func TestConfigFaults(t *testing.T) {
 		{"node: 5000\nsequencers: {x: {layout: default}}", []string{`1: node is "5000"`}},
 		{"max-ahead: 9999h", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
 		{"layout: ksuid", []string{`1: layout is "ksuid"`}},
-		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is above 1023`}},
-		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": nodes 0..4000: 4000 is above 1023`}},
-		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": nodes 5..2000: 2000 is above 1023`}},
+		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": node IDs 0..4000 do not fit layout default`}},
+		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": node IDs 0..4000 do not fit layout default`}},
+		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": node IDs 5..2000 do not fit layout default`}},
 		{`sequencers: {"x": {window: 1ms}}`, []string{`1: sequencers: "x": the window is 1ms`}},
 		{`sequencers: {"x": {max-ahead: 9999h}}`, []string{`1: sequencers: "x": max-ahead is 9999h`}},
 		{`sequencers: {"bad name": {layout: default}}`, []string{`1: sequencers: "bad name" is neither a sequencer name`}},
@@ -278,7 +278,7 @@ func TestReloadFaults(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", ""}, // the layout is that of the flag
-		{"sequencers: {x: {nodes: 0..70000}}", "70000 is above 65535"},
+		{"sequencers: {x: {nodes: 0..70000}}", "node IDs 0..70000 do not fit"},
 		{"max-ahead: 1s\nsequencers: {x: {window: 1s}}", "the window is 1s"},
 		{"advertise: x", `1: advertise is "x"`},
 		{"layout: default\nmax-ahead: 2s\nsequencers: {x: {nodes: 0..4000}}", ""},

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 func TestPaths(t *testing.T) {
@@ -309,7 +310,7 @@ func TestServerLimits(t *testing.T) {
 func TestContentLengthOfLists(t *testing.T) {
 	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	for i := range 40 {
-		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), grant.NewConfig(firn.Default(), 0)); err != nil {
+		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), servicetest.Config(firn.Default())); err != nil {
 			t.Fatal(err)
 		}
 	}
