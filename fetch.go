@@ -142,7 +142,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 	}
 	if spent && (f == nil || !f.late) {
 		p.count = p.pace.grow(p.count, p.least, p.most)
-		p.ahead = p.background && time.Since(b.arrived) > worthAhead
+		p.early = p.background && time.Since(b.arrived) > worthAhead
 	}
 	if f == nil {
 		f, began = p.start(own && !p.abandoned), true
@@ -290,7 +290,7 @@ func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 // that is ready. The caller holds mu.
 func (p *PrefetcherOf[I]) install(b *block[I]) {
 	p.ready = nil
-	if p.ahead {
+	if p.early {
 		b.low.Store(b.size / 2)
 	}
 	p.stopTimer()

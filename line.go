@@ -85,10 +85,10 @@ func (l *line) remove(w *waiter) {
 	l.n.Add(-1)
 }
 
-// ahead returns how many slots the calls before w want. w has left the line
-// without a turn. The result is an upper bound, as some of those calls may have
-// left as well.
-func (l *line) ahead(w *waiter) uint64 {
+// wantedBefore returns how many slots the calls before w want. w has left the
+// line without a turn. The result is an upper bound, as some of those calls may
+// have left as well.
+func (l *line) wantedBefore(w *waiter) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return min(w.before-min(w.before, l.served-w.served), l.want.Load())
@@ -213,7 +213,7 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		case <-done:
 			if c.line.leave(&w) {
 				if err == nil || errors.Is(err, ErrExhausted) {
-					err = c.notYourTurn(c.line.ahead(&w), w.want)
+					err = c.notYourTurn(c.line.wantedBefore(&w), w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}

@@ -49,7 +49,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 	mu        sync.Mutex // guards the fields below, and replacing the block
 	count     int        // number of IDs to ask for
 	pace      pace       // whether asking for more is worthwhile
-	ahead     bool       // whether fetching ahead is worthwhile
+	early     bool       // whether fetching ahead is worthwhile
 	abandoned bool       // a call gave up its fetch, and no fetch has succeeded since
 	ready     *block[I]  // fetched in the background and not yet in use
 	fetching  *fetch[I]  // in progress
@@ -166,7 +166,7 @@ func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *Prefet
 
 // init prepares p for use.
 func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
-	p.count, p.ahead, p.ended, p.work = p.least, p.background, make(chan struct{}), make(chan *fetch[I], 1)
+	p.count, p.early, p.ended, p.work = p.least, p.background, make(chan struct{}), make(chan *fetch[I], 1)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
 	if p.timed {

@@ -127,7 +127,7 @@ func random() uint64 {
 // It may end in a panic of code that is not ours. Then no deferred call may
 // wait, or the process would hang instead of ending; see TestKeeperPanics.
 func (k *Keeper) run(ctx context.Context, m *machine) {
-	defer k.ended()
+	defer k.wakeAll()
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
 	outage := outage{log: k.set.Logger}
@@ -206,8 +206,8 @@ func (k *Keeper) request(ctx context.Context, a action, l *lineageOf) {
 
 var errStoreQuit = errors.New("grant: the store ended the goroutine that called it (runtime.Goexit)")
 
-// ended wakes all callers that wait for the Keeper.
-func (k *Keeper) ended() {
+// wakeAll wakes all callers that wait for the Keeper.
+func (k *Keeper) wakeAll() {
 	k.stop()
 	close(k.done)
 	k.mu.Lock()
