@@ -24,7 +24,7 @@ type block[I AnyID[I]] struct {
 
 	// fresh says below which index no clock reading is needed. It lies beyond
 	// the cache line that changes with every ID.
-	fresh freshness.Window
+	fresh freshness.Allowance
 }
 
 // The content of a block is its IDs as stretches, or one by one if these would

@@ -49,8 +49,8 @@ type core struct {
 	isSealed bool          // there will be no other term
 	changed  chan struct{} // closed and replaced by Switch and Seal
 	floor    uint64        // the first slot above all ticks that earlier terms used
-	before   uint64        // number of IDs made in earlier terms
-	retired  []*term       // earlier terms whose IDs are not yet counted in before
+	earlier  uint64        // number of IDs made in earlier terms
+	retired  []*term       // earlier terms whose IDs are not yet counted in earlier
 	reported uint64        // number of IDs at the last call of Stats
 }
 
@@ -220,11 +220,11 @@ type view struct {
 	limit uint64 // exclusive: end of grant and layout
 	ahead uint64 // exclusive: the end of what MaxAhead allows now
 
-	look freshness.Look
+	seen freshness.Observation
 }
 
-// look returns the current state. The error is ErrSealed or a *ClockError.
-func (c *core) look() (v view, err error) {
+// view returns the current state. The error is ErrSealed or a *ClockError.
+func (c *core) view() (v view, err error) {
 	for {
 		v.term = c.term.Load()
 		v.word = v.term.word.Load()
@@ -275,9 +275,9 @@ func (c *core) readClock(v *view) (err error) {
 	if !c.watch.On() {
 		v.at = c.clock.now()
 	} else {
-		l := c.watch.Begin()
+		o := c.watch.Begin()
 		v.at = c.clock.now()
-		v.look = c.watch.End(l, v.at)
+		v.seen = c.watch.End(o, v.at)
 	}
 	v.now, err = c.clock.reading(v.at)
 	return err
@@ -313,7 +313,7 @@ func (c *core) sealedForGood() bool {
 // by a different counter than the one that term.quick uses.
 func (c *core) takeOne() (*term, uint64, error) {
 	t := c.term.Load()
-	if slot, ok := t.below(t.window.EndBy(&c.watch)); ok {
+	if slot, ok := t.below(t.allowed.EndBy(&c.watch)); ok {
 		return t, slot, nil
 	}
 	t, slot, _, err := c.take(1)
@@ -336,9 +336,9 @@ func (c *core) waitOne(ctx context.Context) (t *term, slot uint64, err error) {
 // and allows all wanted slots.
 func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 	t := c.term.Load()
-	end := t.window.End(freshness.Cycles())
+	end := t.allowed.End(freshness.Cycles())
 	if end == 0 {
-		end = t.window.EndBy(&c.watch)
+		end = t.allowed.EndBy(&c.watch)
 	}
 	if slot, ok := t.allBelow(want, end); ok {
 		return t, slot, want, nil
@@ -350,7 +350,7 @@ func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 // none while a batch is first in line.
 func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 	for {
-		v, err := c.look()
+		v, err := c.view()
 		if err != nil {
 			return nil, 0, 0, err
 		}
@@ -367,7 +367,7 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 		slot := c.evenly(&v, v.slot, want)
 		n := min(want, end-slot)
 		if v.term.swap(v.word, slot, n) {
-			c.open(&v, min(end, slot+n+freshness.Most))
+			c.allow(&v, min(end, slot+n+freshness.Most))
 			return v.term, slot, n, nil
 		}
 	}
@@ -386,22 +386,22 @@ func (c *core) evenly(v *view, slot, n uint64) uint64 {
 	return slot
 }
 
-// open opens the window of the term from which slots were taken, for the slots
-// below end.
-func (c *core) open(v *view, end uint64) {
+// allow allows the slots below end, in the term from which slots were taken, to
+// the next calls without another reading.
+func (c *core) allow(v *view, end uint64) {
 	if c.watch.On() && !c.line.busy() { // waiting calls come first
-		c.watch.Open(&v.term.window, v.look, end)
+		c.watch.Allow(&v.term.allowed, v.seen, end)
 	}
 }
 
 // takeBatch takes the slots of a waiting batch if all of them may be used now.
 func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
 	for {
-		v, err := c.look()
+		v, err := c.view()
 		if err != nil {
 			return nil, 0, err
 		}
-		slot, err := c.place(v, w)
+		slot, err := c.slotFor(v, w)
 		if err != nil {
 			if c.term.Load() != v.term {
 				continue
@@ -415,13 +415,13 @@ func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
 	}
 }
 
-// place returns the slot at which a waiter's slots begin, or the reason why it
-// cannot have any yet. A batch gets all its slots or none.
+// slotFor returns the slot at which a waiter's slots begin, or the reason why
+// it cannot have any yet. A batch gets all its slots or none.
 //
 // A batch larger than MaxAhead can end within MaxAhead only if its first slots
 // are then behind the clock. None of them has a time before the call: w.from
 // remembers the clock at its start.
-func (c *core) place(v view, w *waiter) (slot uint64, err error) {
+func (c *core) slotFor(v view, w *waiter) (slot uint64, err error) {
 	slot, need := v.slot, uint64(1)
 	if w.batch {
 		w.from = min(w.from, c.clockSlot(v)) // lower if the clock went back
@@ -465,7 +465,7 @@ func (c *core) spanOf(n uint64) time.Duration {
 // MaxAhead allows by no more than the span of one batch.
 func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err error) {
 	for {
-		v, err := c.look()
+		v, err := c.view()
 		if err != nil {
 			return nil, 0, 0, err
 		}
@@ -694,7 +694,7 @@ func (c *core) Used() time.Time {
 
 // seal marks the word that calls swap, so no swap can succeed afterwards.
 func (c *core) seal(t *term) (slot uint64, any bool) {
-	t.over.Store(true)
+	t.ended.Store(true)
 	t.word.Or(sealed)
 	return t.end()
 }

@@ -82,7 +82,7 @@ type lease struct {
 
 // quick returns the next slot of the block if it may still be used.
 func (l *lease) quick() (slot uint64, ok bool) {
-	if l.read.Fresh(freshness.Cycles()) && l.next < l.end && !l.t.over.Load() {
+	if l.read.Fresh(freshness.Cycles()) && l.next < l.end && !l.t.ended.Load() {
 		slot = l.next
 		l.next++
 		return slot, true
@@ -93,7 +93,7 @@ func (l *lease) quick() (slot uint64, ok bool) {
 // renew returns a slot if quick has none.
 func (l *lease) renew() (slot uint64, err error) {
 	w := &l.core.watch
-	if l.read.FreshBy(w) && l.next < l.end && !l.t.over.Load() {
+	if l.read.FreshBy(w) && l.next < l.end && !l.t.ended.Load() {
 		slot = l.next
 		l.next++
 		return slot, nil
@@ -108,7 +108,7 @@ func (l *lease) renew() (slot uint64, err error) {
 	l.next, l.end = 0, 0
 	l.t = l.core.term.Load()
 	var end uint64
-	if l.read, end = l.t.window.Read(w); end > 0 {
+	if l.read, end = l.t.allowed.Read(w); end > 0 {
 		if slot, n, ok := l.t.someBelow(l.size, end); ok {
 			l.next, l.end = slot+1, slot+n
 			return slot, nil

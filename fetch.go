@@ -13,15 +13,15 @@ import (
 // A fetch is a call to the source that is in progress: in the background, or by
 // the caller that began it. Its results may be read once done is closed.
 type fetch[I AnyID[I]] struct {
-	count int           // of IDs
-	own   bool          // made by the call that began it
-	began time.Time     // if p.background
-	done  chan struct{} // made for the first call that waits; guarded by mu
-	block *block[I]
-	err   error
-	crash string // the panic of the source, with its stack
-	left  bool   // the call that made it gave up
-	late  bool   // a call waits for it that should not have to; guarded by mu
+	count     int           // of IDs
+	own       bool          // made by the call that began it
+	began     time.Time     // if p.background
+	done      chan struct{} // made for the first call that waits; guarded by mu
+	block     *block[I]
+	err       error
+	crash     string // the panic of the source, with its stack
+	abandoned bool   // the call that made it gave up
+	late      bool   // a call waits for it that should not have to; guarded by mu
 }
 
 // errNoReturn is the error of a fetch whose source ended the goroutine, as
@@ -73,7 +73,7 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 				return n, nil
 			case !p.background:
 				return 0, f.err
-			case f.left:
+			case f.abandoned:
 				return 0, ctx.Err()
 			}
 		} else {
@@ -85,7 +85,7 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		}
 		// The failure of a fetch that began before this call, for another one,
 		// does not answer it.
-		if f.err != nil && !f.left && p.background && (began || waited != nil) {
+		if f.err != nil && !f.abandoned && p.background && (began || waited != nil) {
 			if p.ctx.Err() != nil {
 				return 0, ErrClosed
 			}
@@ -127,7 +127,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 			// ends it.
 			n = r.copyTo(dst, 0)
 			r.next.Store(uint64(n))
-			p.put(r)
+			p.install(r)
 			b = r
 			return n, nil, false, nil
 		}
@@ -142,10 +142,10 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may, own bool) 
 	}
 	if spent && (f == nil || !f.late) {
 		p.count = p.pace.grow(p.count, p.least, p.most)
-		p.ahead = p.background && time.Since(b.arrived) > worthAhead
+		p.early = p.background && time.Since(b.arrived) > worthAhead
 	}
 	if f == nil {
-		f, began = p.start(own && !p.left), true
+		f, began = p.start(own && !p.abandoned), true
 	}
 	f.late = spent
 	if f.done == nil && !(began && f.own) {
@@ -189,7 +189,7 @@ func (p *PrefetcherOf[I]) serve(f *fetch[I]) {
 	defer func() { // even if the source does not return
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.end()
+		p.endOne()
 	}()
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
@@ -219,15 +219,15 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 	defer func() { // even if the source does not return
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.fetching, p.left = nil, f.left || p.left && f.err != nil
-		if !f.left {
+		p.fetching, p.abandoned = nil, f.abandoned || p.abandoned && f.err != nil
+		if !f.abandoned {
 			p.failed = f.err
 		}
 		if !f.own {
 			p.idle = f.err != errNoReturn // if so, serve waits from now on
 		}
 		if f.err == nil && p.background {
-			p.pace.note(f.count, time.Since(f.began))
+			p.pace.record(f.count, time.Since(f.began))
 		}
 		switch b := p.block.Load(); {
 		case f.err == nil && !f.own:
@@ -238,7 +238,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 			n = f.block.copyTo(dst, 0)
 			f.block.next.Store(uint64(n))
 			if !p.closed { // after Close gave up waiting, no other call gets an ID
-				p.put(f.block)
+				p.install(f.block)
 			}
 		case p.background:
 			// Fetch again when half of the rest is used, and so on.
@@ -249,18 +249,18 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		if f.done != nil {
 			close(f.done)
 		}
-		p.end()
+		p.endOne()
 	}()
 	if !f.own || !p.background {
 		p.call(ctx, f)
 		return 0
 	}
-	f.left = true // if the source, or this, does not return
+	f.abandoned = true // if the source, or this, does not return
 	joined, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	p.call(joined, f)
-	f.left = f.err != nil && joined.Err() != nil && p.ctx.Err() == nil
+	f.abandoned = f.err != nil && joined.Err() != nil && p.ctx.Err() == nil
 	return 0
 }
 
@@ -286,11 +286,11 @@ func (p *PrefetcherOf[I]) call(ctx context.Context, f *fetch[I]) {
 	}
 }
 
-// put replaces the current block, which is sealed or used up, by the one that
-// is ready. The caller holds mu.
-func (p *PrefetcherOf[I]) put(b *block[I]) {
+// install replaces the current block, which is sealed or used up, by the one
+// that is ready. The caller holds mu.
+func (p *PrefetcherOf[I]) install(b *block[I]) {
 	p.ready = nil
-	if p.ahead {
+	if p.early {
 		b.low.Store(b.size / 2)
 	}
 	p.stopTimer()
@@ -305,14 +305,14 @@ func (p *PrefetcherOf[I]) put(b *block[I]) {
 func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.end()
+	defer p.endOne()
 	if p.block.Load() != b {
 		return // just used up
 	}
 	p.timer = nil
 	p.drop(b)
 	if p.ready != nil {
-		p.put(p.ready) // with a timer of its own
+		p.install(p.ready) // with a timer of its own
 		return
 	}
 	p.block.Store(new(block[I]))
@@ -336,30 +336,30 @@ func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
 	if used := b.next.Load(); used >= b.size || used < b.fresh.EndBy(&p.watch) {
 		return false
 	}
-	return p.look(b).Sub(b.arrived) >= p.validity
+	return p.readClock(b).Sub(b.arrived) >= p.validity
 }
 
 // arrive notes when a block arrived.
 func (p *PrefetcherOf[I]) arrive(b *block[I]) {
 	if p.timed {
-		b.arrived = p.look(b)
+		b.arrived = p.readClock(b)
 	} else if p.validity > 0 || p.background {
 		b.arrived = time.Now()
 	}
 }
 
-// look reads the clock. If the block outlasts the reading, the next calls need
-// none.
-func (p *PrefetcherOf[I]) look(b *block[I]) time.Time {
-	look := p.watch.Begin()
+// readClock reads the clock. If the block outlasts the reading, the next calls
+// need none.
+func (p *PrefetcherOf[I]) readClock(b *block[I]) time.Time {
+	o := p.watch.Begin()
 	now := time.Now()
-	look = p.watch.End(look, now)
+	o = p.watch.End(o, now)
 	left := p.validity
 	if !b.arrived.IsZero() { // it does now
 		left -= now.Sub(b.arrived)
 	}
 	if left > freshness.Span {
-		p.watch.Open(&b.fresh, look, min(b.size, b.next.Load()+freshness.Most))
+		p.watch.Allow(&b.fresh, o, min(b.size, b.next.Load()+freshness.Most))
 	}
 	return now
 }
@@ -368,13 +368,14 @@ func (p *PrefetcherOf[I]) look(b *block[I]) time.Time {
 // will find a different block. The caller holds mu.
 func (p *PrefetcherOf[I]) stopTimer() {
 	if p.timer != nil && p.timer.Stop() {
-		p.end()
+		p.endOne()
 	}
 	p.timer = nil
 }
 
-// end decrements the number of running fetches and timers. The caller holds mu.
-func (p *PrefetcherOf[I]) end() {
+// endOne decrements the number of running fetches and timers. The caller holds
+// mu.
+func (p *PrefetcherOf[I]) endOne() {
 	p.running--
 	if p.closed && p.running == 0 {
 		close(p.ended)

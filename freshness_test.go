@@ -21,7 +21,7 @@ import (
 )
 
 // newWatched returns a generator with a clock and a counter of the test, whose
-// readings open windows like those of the system's clock. The clock's times
+// readings make allowances like those of the system's clock. The clock's times
 // must have a monotonic part.
 func newWatched(layout string, g Grant, o Options, now func() time.Time, counter func() uint64) (*Generator, error) {
 	o.Now = now
@@ -99,7 +99,7 @@ func TestLyingCounter(t *testing.T) {
 				t.Errorf("a counter that %s, seed %d: %v", liar.name, seed, err)
 			}
 			if i == 0 && readings > ids*3/4 {
-				t.Errorf("an honest counter: %d looks at the clock for %d IDs, so this test says little", readings, ids)
+				t.Errorf("an honest counter: %d readings of the clock for %d IDs, so this test says little", readings, ids)
 			}
 		}
 		if err := lieAboutTheRate(seed); err != nil {
@@ -295,7 +295,7 @@ func lieAboutTheRate(seed uint64) error {
 	return nil
 }
 
-// open returns a generator whose window is open: its clock was read, and the
+// open returns a generator with an allowance: its clock was read, and the
 // counter was found to be honest. Then the clock stands still, and so does the
 // counter, almost.
 func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.Int64, readings *atomic.Int64) {
@@ -317,7 +317,7 @@ func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.I
 	}
 	before := readings.Load()
 	if mustNext(t, g); readings.Load() != before {
-		t.Fatal("no window was opened")
+		t.Fatal("no allowance was made")
 	}
 	return g, clock, readings
 }
@@ -348,7 +348,7 @@ func TestRefusalsAtFullContention(t *testing.T) {
 			})
 		}
 		all.Wait()
-		v, err := g.look()
+		v, err := g.view()
 		if err != nil || v.word != v.ahead {
 			t.Fatalf("the word is %d, %v, want %d, where MaxAhead ends", v.word, err, v.ahead)
 		}
@@ -361,14 +361,14 @@ func TestRefusalsAtFullContention(t *testing.T) {
 		}
 	}
 	if n := len(made); readings.Load() > int64(n/2) {
-		t.Errorf("%d looks at the clock for %d IDs, so this test says little", readings.Load(), n)
+		t.Errorf("%d readings of the clock for %d IDs, so this test says little", readings.Load(), n)
 	}
 }
 
-// TestWindowEnds: while a reading of the clock is fresh, calls of all kinds
+// TestAllowanceEnds: while a reading of the clock is fresh, calls of all kinds
 // together make every slot up to the end of the grant, or of what MaxAhead
 // allows, and none beyond.
-func TestWindowEnds(t *testing.T) {
+func TestAllowanceEnds(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // a call that would wait fails instead
 	for seed := range uint64(300) {
@@ -475,9 +475,9 @@ func TestWindowEnds(t *testing.T) {
 	}
 }
 
-// TestNoWindows: an injected clock is called every time, and in a bubble, where
-// time is fake, the counter is not used.
-func TestNoWindows(t *testing.T) {
+// TestNoAllowances: an injected clock is called every time, and in a bubble,
+// where time is fake, the counter is not used.
+func TestNoAllowances(t *testing.T) {
 	readings := 0
 	g := newGenerator(t, Default(), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { readings++; return noon }})
 	for range 1000 {
@@ -498,20 +498,20 @@ func TestNoWindows(t *testing.T) {
 	})
 }
 
-// TestWindowOpens: with the system's clock and the counter of this machine,
-// windows open after some readings of the clock.
-func TestWindowOpens(t *testing.T) {
+// TestAllowanceIsMade: with the system's clock and the counter of this machine,
+// allowances are made after some readings of the clock.
+func TestAllowanceIsMade(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("its monotonic clock may go in steps that are longer than a window")
+		t.Skip("its monotonic clock may go in steps that are longer than an allowance")
 	}
 	g := newGenerator(t, MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
 	for deadline := time.Now().Add(patience); ; {
 		mustNext(t, g)
-		if _, end := g.term.Load().window.Read(&g.watch); end > 0 {
+		if _, end := g.term.Load().allowed.Read(&g.watch); end > 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no window was opened")
+			t.Fatal("no allowance was made")
 		}
 	}
 }
@@ -529,7 +529,8 @@ func TestMostIDsOfAReading(t *testing.T) {
 }
 
 // TestIDsAreOfTheirTick: with the system's clock, an ID's time is that of its
-// tick or the previous one, even if a tick is shorter than a window usually is.
+// tick or the previous one, even if a tick is shorter than an allowance usually
+// is.
 func TestIDsAreOfTheirTick(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its clock goes in steps that are longer than a tick")
@@ -547,9 +548,9 @@ func TestIDsAreOfTheirTick(t *testing.T) {
 	}
 }
 
-// TestNoWindowWhileCallsWait: a call that takes a free ID while others are in
-// line opens no window, through which further calls would overtake them.
-func TestNoWindowWhileCallsWait(t *testing.T) {
+// TestNoAllowanceWhileCallsWait: a call that takes a free ID while others are
+// in line makes no allowance, by which further calls would overtake them.
+func TestNoAllowanceWhileCallsWait(t *testing.T) {
 	base := time.Now() // with a monotonic part, which times in a bubble do not have
 	synctest.Test(t, func(t *testing.T) {
 		var clock, count atomic.Int64
@@ -559,13 +560,13 @@ func TestNoWindowWhileCallsWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh := func() bool { _, end := g.term.Load().window.Read(&g.watch); return end > 0 }
+		fresh := func() bool { _, end := g.term.Load().allowed.Read(&g.watch); return end > 0 }
 		for range 4 {
 			clock.Add(int64(time.Second))
 			mustNext(t, g)
 		}
 		if !fresh() {
-			t.Fatal("no window was opened, so this test says little")
+			t.Fatal("no allowance was made, so this test says little")
 		}
 		for range 3 { // the rest of the tick
 			mustNext(t, g)
@@ -577,7 +578,7 @@ func TestNoWindowWhileCallsWait(t *testing.T) {
 		clock.Add(int64(time.Second)) // while it sleeps
 		mustNext(t, g)
 		if fresh() {
-			t.Error("a window was opened while a call waits")
+			t.Error("an allowance was made while a call waits")
 		}
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -586,17 +587,17 @@ func TestNoWindowWhileCallsWait(t *testing.T) {
 		clock.Add(int64(time.Second))
 		mustNext(t, g)
 		if !fresh() {
-			t.Error("no window was opened when no call waits any more")
+			t.Error("no allowance was made when no call waits any more")
 		}
 	})
 }
 
-// TestWindowIsOfItsTerm: a window that a call opens late, after the grant was
-// switched, does not apply to the new grant, which may end earlier.
-func TestWindowIsOfItsTerm(t *testing.T) {
+// TestAllowanceIsOfItsTerm: an allowance that a call makes late, after the
+// grant was switched, does not apply to the new grant, which may end earlier.
+func TestAllowanceIsOfItsTerm(t *testing.T) {
 	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
-	clock.Add(int64(time.Second)) // the open window is stale
-	v, err := g.look()
+	clock.Add(int64(time.Second)) // the allowance is stale
+	v, err := g.view()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -604,12 +605,12 @@ func TestWindowIsOfItsTerm(t *testing.T) {
 	if err := g.Switch(over); err != nil {
 		t.Fatal(err)
 	}
-	g.open(&v, v.ahead)
+	g.allow(&v, v.ahead)
 	if id, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
 		t.Errorf("TryNext = %v, %v, want ErrGrantOver: the grant of node 2 ended a minute ago", id, err)
 	}
-	if _, end := v.term.window.Read(&g.watch); end != v.ahead {
-		t.Errorf("the window of the old term ends at %d, want %d: nothing was opened, so this test says little", end, v.ahead)
+	if _, end := v.term.allowed.Read(&g.watch); end != v.ahead {
+		t.Errorf("the allowance of the old term ends at %d, want %d: none was made, so this test says little", end, v.ahead)
 	}
 }
 
@@ -620,7 +621,7 @@ func TestInlining(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	for _, name := range []string{"(*term).below", "(*term).allBelow", "(*term).someBelow", "(*composer).last", "fresh", "(*Window).End", "(*Reading).Fresh"} {
+	for _, name := range []string{"(*term).below", "(*term).allBelow", "(*term).someBelow", "(*composer).last", "fresh", "(*Allowance).End", "(*Reading).Fresh"} {
 		if !regexp.MustCompile(`(?m): can inline ` + regexp.QuoteMeta(name) + `$`).Match(out) {
 			t.Errorf("%s cannot be inlined any more", name)
 		}

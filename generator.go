@@ -225,8 +225,8 @@ func (c *core) waiterOf(n int) (w waiter, err error) {
 	return w, c.tooLarge(c.term.Load(), w.want)
 }
 
-// made returns the batch of the slots that were taken, or err.
-func made[I AnyID[I]](c *core, t *term, slot uint64, n int, err error) (BatchOf[I], error) {
+// batchOf returns the batch of the slots that were taken, or err.
+func batchOf[I AnyID[I]](c *core, t *term, slot uint64, n int, err error) (BatchOf[I], error) {
 	if err != nil {
 		return BatchOf[I]{}, err
 	}
@@ -240,7 +240,7 @@ func reserve[I AnyID[I]](c *core, n int) (b BatchOf[I], hold time.Duration, err 
 		return b, 0, err
 	}
 	t, slot, hold, err := c.takeAll(uint64(n))
-	b, err = made[I](c, t, slot, n, err)
+	b, err = batchOf[I](c, t, slot, n, err)
 	return b, hold, err
 }
 
@@ -268,7 +268,7 @@ func nextBatch[I AnyID[I]](ctx context.Context, c *core, n int) (b BatchOf[I], e
 	if busy || err != nil {
 		t, slot, _, err = c.takeInLine(ctx, w, err)
 	}
-	return made[I](c, t, slot, n, err)
+	return batchOf[I](c, t, slot, n, err)
 }
 
 // tryNextBatch implements TryNextBatch.
@@ -281,5 +281,5 @@ func tryNextBatch[I AnyID[I]](c *core, n int) (b BatchOf[I], err error) {
 		return b, c.notYourTurn(c.line.want.Load(), w.want) // other calls came first
 	}
 	t, slot, err := c.takeBatch(&w)
-	return made[I](c, t, slot, n, err)
+	return batchOf[I](c, t, slot, n, err)
 }

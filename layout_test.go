@@ -84,9 +84,9 @@ func TestParseLayout(t *testing.T) {
 func TestParseLayoutFaults(t *testing.T) {
 	for in, want := range map[string][]string{
 		"":                              {"empty", "default"},
-		"snowflake":                     {`no preset "snowflake"`, "twitter"},
-		"Default":                       {`no preset "Default"`},
-		"default ":                      {`no preset "default "`},
+		"snowflake":                     {`unknown preset "snowflake"`, "twitter"},
+		"Default":                       {`unknown preset "Default"`},
+		"default ":                      {`unknown preset "default "`},
 		"default,":                      {"key=value"},
 		"default,epoch":                 {"key=value"},
 		"default,epoch=":                {"no value"},

@@ -166,7 +166,7 @@ func parseLayout(s string) (l Layout, faults []error) {
 	} else {
 		i := slices.IndexFunc(presets[:], func(p preset) bool { return p.name == head })
 		if i < 0 {
-			fault("there is no preset %s: use one of %s, or bits=…", quoteShort(head), presetNames())
+			fault("unknown preset %s: use one of %s, or bits=…", quoteShort(head), presetNames())
 			return l, faults
 		}
 		p := &presets[i]

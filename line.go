@@ -35,12 +35,12 @@ import (
 // and a call that does not return leaves the line by a deferred call. No
 // goroutine runs on behalf of the line, and none sleeps under its lock.
 type line struct {
-	n    atomic.Int64  // number of waiting calls, readable without the lock
-	held atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
-	want atomic.Uint64 // slots that the line waits for; changes under mu
-	mu   sync.Mutex    // guards the fields below
-	q    list.List     // of *waiter
-	gone uint64        // slots that the line has been given so far
+	n      atomic.Int64  // number of waiting calls, readable without the lock
+	held   atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
+	want   atomic.Uint64 // slots that the line waits for; changes under mu
+	mu     sync.Mutex    // guards the fields below
+	queue  list.List     // of *waiter
+	served uint64        // slots that the line has been given so far
 }
 
 // A waiter is a call that waits for at least one and up to want slots, or, if
@@ -49,11 +49,11 @@ type waiter struct {
 	want  uint64
 	batch bool
 	from  uint64        // lower bound of a batch's slots
-	place *list.Element // nil if it is not in line
+	elem  *list.Element // nil if it is not in line
 	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
 
-	// When it joined: the slots that those before it wanted, and line.gone.
-	before, gone uint64
+	// When it joined: the slots that those before it wanted, and line.served.
+	before, served uint64
 
 	// Result, guarded by the line's lock:
 	t       *term // nil: nothing
@@ -67,31 +67,31 @@ func (l *line) busy() bool { return l.n.Load() > 0 }
 func (l *line) join(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.before, w.gone = l.want.Load(), l.gone
-	w.place = l.q.PushBack(w)
+	w.before, w.served = l.want.Load(), l.served
+	w.elem = l.queue.PushBack(w)
 	l.want.Add(w.want)
 	l.n.Add(1)
-	return l.q.Len() == 1
+	return l.queue.Len() == 1
 }
 
 // remove removes w from the line. The caller holds the lock.
 func (l *line) remove(w *waiter) {
-	if l.q.Front() == w.place {
+	if l.queue.Front() == w.elem {
 		l.held.Store(0)
 	}
-	l.q.Remove(w.place)
-	w.place = nil
+	l.queue.Remove(w.elem)
+	w.elem = nil
 	l.want.Add(-w.want)
 	l.n.Add(-1)
 }
 
-// ahead returns how many slots the calls before w want. w has left the line
-// without a turn. The result is an upper bound, as some of those calls may have
-// left as well.
-func (l *line) ahead(w *waiter) uint64 {
+// wantedBefore returns how many slots the calls before w want. w has left the
+// line without a turn. The result is an upper bound, as some of those calls may
+// have left as well.
+func (l *line) wantedBefore(w *waiter) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(w.before-min(w.before, l.gone-w.gone), l.want.Load())
+	return min(w.before-min(w.before, l.served-w.served), l.want.Load())
 }
 
 // notYourTurn returns the error of a call for n IDs that comes after calls for
@@ -106,10 +106,10 @@ func (c *core) notYourTurn(before, n uint64) error {
 func (l *line) leave(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if w.place == nil {
+	if w.elem == nil {
 		return false
 	}
-	led := l.q.Front() == w.place
+	led := l.queue.Front() == w.elem
 	l.remove(w)
 	if led {
 		l.lead()
@@ -119,7 +119,7 @@ func (l *line) leave(w *waiter) bool {
 
 // lead makes the first waiter the leader. The caller holds the lock.
 func (l *line) lead() {
-	if first := l.q.Front(); first != nil {
+	if first := l.queue.Front(); first != nil {
 		first.Value.(*waiter).woken <- struct{}{}
 	}
 }
@@ -128,7 +128,7 @@ func (l *line) lead() {
 // and is the first to get slots.
 func (c *core) serve() error {
 	for {
-		v, err := c.look()
+		v, err := c.view()
 		if err != nil {
 			return err
 		}
@@ -143,8 +143,8 @@ func (c *core) serve() error {
 func (l *line) give(c *core, v view) (given bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := l.q.Front().Value.(*waiter)
-	slot, err := c.place(v, first)
+	first := l.queue.Front().Value.(*waiter)
+	slot, err := c.slotFor(v, first)
 	if err != nil {
 		if c.term.Load() != v.term {
 			return false, nil // refused by a term that has ended
@@ -156,7 +156,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	}
 	slot = c.evenly(&v, slot, first.want)
 	next, end := slot, min(v.limit, v.ahead)
-	for e := l.q.Front(); e != nil && next < end; e = e.Next() {
+	for e := l.queue.Front(); e != nil && next < end; e = e.Next() {
 		w := e.Value.(*waiter)
 		if w != first && !w.takes(next, end, c.clockSlot(v)) {
 			break
@@ -166,9 +166,9 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	if !v.term.swap(v.word, slot, next-slot) {
 		return false, nil
 	}
-	l.gone += next - slot
+	l.served += next - slot
 	for slot < next {
-		w := l.q.Front().Value.(*waiter)
+		w := l.queue.Front().Value.(*waiter)
 		l.remove(w)
 		w.t, w.slot, w.n = v.term, slot, min(w.want, next-slot)
 		slot += w.n
@@ -213,7 +213,7 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		case <-done:
 			if c.line.leave(&w) {
 				if err == nil || errors.Is(err, ErrExhausted) {
-					err = c.notYourTurn(c.line.ahead(&w), w.want)
+					err = c.notYourTurn(c.line.wantedBefore(&w), w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}

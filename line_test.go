@@ -13,16 +13,16 @@ import (
 
 // oneATick returns a generator with an ID per millisecond, which counts the
 // readings of its clock, in a bubble.
-func oneATick(t *testing.T) (g *Generator, looks *atomic.Int64) {
+func oneATick(t *testing.T) (g *Generator, readings *atomic.Int64) {
 	t.Helper()
-	looks = new(atomic.Int64)
-	now := func() time.Time { looks.Add(1); return time.Now() }
+	readings = new(atomic.Int64)
+	now := func() time.Time { readings.Add(1); return time.Now() }
 	g, err := NewGenerator(MustParseLayout("bits=time:48.node:16"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustNext(t, g) // the one of this tick
-	return g, looks
+	return g, readings
 }
 
 // TestFirstComeFirstServed: waiting calls get their IDs in the order of their
@@ -30,7 +30,7 @@ func oneATick(t *testing.T) (g *Generator, looks *atomic.Int64) {
 // tick wakes only one of them.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, looks := oneATick(t)
+		g, readings := oneATick(t)
 		const callers = 200
 		start, done := time.Now(), make(chan ID, callers)
 		ids := make([]ID, callers)
@@ -65,8 +65,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 		if !slices.IsSorted(ids) {
 			t.Errorf("the IDs are not in the order of the calls: %v", ids)
 		}
-		if n := looks.Load(); n > 4*callers {
-			t.Errorf("%d looks at the clock for %d calls, want a few for each", n, callers)
+		if n := readings.Load(); n > 4*callers {
+			t.Errorf("%d readings of the clock for %d calls, want a few for each", n, callers)
 		}
 		if s := g.Stats(); s.Waits != callers {
 			t.Errorf("Stats().Waits = %d, want %d", s.Waits, callers)
@@ -383,12 +383,12 @@ func TestChangesInsideTheLine(t *testing.T) {
 		} {
 			for _, reading := range []int{2, 3} {
 				synctest.Test(t, func(t *testing.T) {
-					var looks, at int
+					var readings, at int
 					var within []ID
 					var changed time.Time
 					var g *Generator
 					now := func() time.Time {
-						if looks++; looks == at {
+						if readings++; readings == at {
 							ids, err := test.do(g)
 							if err != nil {
 								t.Errorf("%s: %v", change, err)
@@ -409,7 +409,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 					if err := g.Fill(t.Context(), before); err != nil {
 						t.Fatal(err)
 					}
-					at = looks + reading // the first two are refused, and then it waits
+					at = readings + reading // the first two are refused, and then it waits
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
 					after, err := call(ctx, g)
@@ -431,8 +431,8 @@ func TestChangesInsideTheLine(t *testing.T) {
 					if g.layout.Ordered() && !slices.IsSorted(every) || len(slices.Compact(every)) != len(before)+len(within)+len(after) {
 						t.Errorf("%s with %s inside: %v, then %v, then %v", name, change, before, within, after)
 					}
-					if looks < at {
-						t.Errorf("%s: %d looks at the clock, so nothing came in between", name, looks)
+					if readings < at {
+						t.Errorf("%s: %d readings of the clock, so nothing came in between", name, readings)
 					}
 				})
 			}

@@ -571,9 +571,9 @@ func (s *slotModel) end(until time.Time) uint64 {
 	return s.clamp(tick) << s.width("seq")
 }
 
-// look is the beginning of every call: it returns the next slot, and the end of
+// view is the beginning of every call: it returns the next slot, and the end of
 // what the clock allows.
-func (s *slotModel) look(now time.Time) (slot, allowed uint64, o outcome) {
+func (s *slotModel) view(now time.Time) (slot, allowed uint64, o outcome) {
 	if s.sealed {
 		return 0, 0, outcome{err: firn.ErrSealed}
 	}
@@ -644,7 +644,7 @@ func (s *slotModel) notYet(now time.Time, slot uint64) outcome {
 
 // take is the model of TryNext, or of a piece of Fill.
 func (s *slotModel) take(now time.Time, want uint64) outcome {
-	slot, allowed, o := s.look(now)
+	slot, allowed, o := s.view(now)
 	switch {
 	case o.err != nil:
 		return o
@@ -679,7 +679,7 @@ func (s *slotModel) reserve(now time.Time, n uint64) outcome {
 	if s.tooLarge(n) {
 		return outcome{err: firn.ErrBatchTooLarge}
 	}
-	slot, allowed, o := s.look(now)
+	slot, allowed, o := s.view(now)
 	switch {
 	case o.err != nil:
 		return o
@@ -711,7 +711,7 @@ func (s *slotModel) batch(now time.Time, n uint64) outcome {
 	if s.tooLarge(n) {
 		return outcome{err: firn.ErrBatchTooLarge}
 	}
-	slot, allowed, o := s.look(now)
+	slot, allowed, o := s.view(now)
 	switch {
 	case o.err != nil:
 		return o

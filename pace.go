@@ -10,11 +10,11 @@ type pace struct {
 	count   int           // the size of the measured fetches
 	best    time.Duration // the shortest of these
 	fetches int           // number of these
-	below   time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
+	half    time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
 
-	ceiling int // the count is not raised beyond this; 0 means no ceiling
-	held    int // how often growth was held back
-	retry   int // how often it is held back before it is tried again
+	ceiling  int // the count is not raised beyond this; 0 means no ceiling
+	heldBack int // how often growth was held back
+	retry    int // how often it is held back before it is tried again
 }
 
 // The initial and the maximum number of times that growth is held back before
@@ -25,16 +25,16 @@ const (
 	retryMost  = 1024
 )
 
-// note records how long a fetch took.
-func (p *pace) note(count int, took time.Duration) {
+// record records how long a fetch took.
+func (p *pace) record(count int, took time.Duration) {
 	if count == p.count {
 		p.best = min(p.best, took)
 		p.fetches++
 		return
 	}
-	p.below = 0
+	p.half = 0
 	if count == 2*p.count {
-		p.below = p.best
+		p.half = p.best
 	}
 	p.count, p.best, p.fetches = count, took, 1
 }
@@ -43,16 +43,16 @@ func (p *pace) note(count int, took time.Duration) {
 // and most.
 func (p *pace) grow(count, least, most int) int {
 	if p.ceiling > 0 && count >= p.ceiling {
-		if p.held++; p.held < p.retry {
+		if p.heldBack++; p.heldBack < p.retry {
 			return count
 		}
-		p.ceiling, p.held = 0, 0
+		p.ceiling, p.heldBack = 0, 0
 	}
 	if p.count != count {
 		return count // no fetch has completed yet
 	}
 	// Growing is worthwhile if it shortens the time per ID by a fifth.
-	if p.below > 0 && p.best > p.below+p.below*3/5 {
+	if p.half > 0 && p.best > p.half+p.half*3/5 {
 		if p.fetches == 1 {
 			return count // measure again: one fetch may be slow by accident
 		}

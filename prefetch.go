@@ -46,19 +46,19 @@ type PrefetcherOf[I AnyID[I]] struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when p is closed and nothing runs
 
-	mu       sync.Mutex // guards the fields below, and replacing the block
-	count    int        // number of IDs to ask for
-	pace     pace       // whether asking for more is worthwhile
-	ahead    bool       // whether fetching ahead is worthwhile
-	left     bool       // a call gave up its fetch, and no fetch has succeeded since
-	ready    *block[I]  // fetched in the background and not yet in use
-	fetching *fetch[I]  // in progress
-	failed   error      // error of the last fetch
-	timer    *time.Timer
-	idle     bool // a goroutine waits for work
-	running  int  // fetches in progress, their goroutine, and timers that have not fired
-	closed   bool
-	waits    uint64
+	mu        sync.Mutex // guards the fields below, and replacing the block
+	count     int        // number of IDs to ask for
+	pace      pace       // whether asking for more is worthwhile
+	early     bool       // whether fetching ahead is worthwhile
+	abandoned bool       // a call gave up its fetch, and no fetch has succeeded since
+	ready     *block[I]  // fetched in the background and not yet in use
+	fetching  *fetch[I]  // in progress
+	failed    error      // error of the last fetch
+	timer     *time.Timer
+	idle      bool // a goroutine waits for work
+	running   int  // fetches in progress, their goroutine, and timers that have not fired
+	closed    bool
+	waits     uint64
 }
 
 // ErrClosed is returned after Close: the Prefetcher hands out no more IDs.
@@ -166,7 +166,7 @@ func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *Prefet
 
 // init prepares p for use.
 func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
-	p.count, p.ahead, p.ended, p.work = p.least, p.background, make(chan struct{}), make(chan *fetch[I], 1)
+	p.count, p.early, p.ended, p.work = p.least, p.background, make(chan struct{}), make(chan *fetch[I], 1)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
 	if p.timed {
@@ -269,7 +269,7 @@ func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 		p.ready = nil
 		p.stopTimer()
 		p.block.Swap(new(block[I])).seal()
-		p.end()
+		p.endOne()
 	}
 	p.mu.Unlock()
 	select {

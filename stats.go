@@ -33,7 +33,7 @@ func (c *core) countRetired() {
 	c.retired = slices.DeleteFunc(c.retired, func(t *term) bool {
 		n, ok := t.made()
 		if ok {
-			c.before += n
+			c.earlier += n
 		}
 		return ok
 	})
@@ -45,7 +45,7 @@ func (c *core) countAll() bool {
 	c.countRetired()
 	n, ok := c.term.Load().made()
 	if ok = ok && len(c.retired) == 0; ok {
-		c.reported = max(c.reported, c.before+n)
+		c.reported = max(c.reported, c.earlier+n)
 	}
 	return ok
 }

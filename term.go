@@ -34,12 +34,12 @@ type term struct {
 	// start is the first slot of a static term, once it has one.
 	start atomic.Uint64
 
-	// window is used to take a single ID. All calls read it, and opening a
-	// window writes it.
-	window freshness.Window
+	// allowed is used to take a single ID. All calls read it, and a call that
+	// has read the clock writes it.
+	allowed freshness.Allowance
 
-	// over is set before the word is sealed, for cursors that still hold slots.
-	over atomic.Bool
+	// ended is set before the word is sealed, for cursors that still hold slots.
+	ended atomic.Bool
 
 	_ apart
 
@@ -103,18 +103,18 @@ func (t *term) begin(first uint64) {
 // allows it. It is take(1) without reading the clock, and gives the same
 // guarantees, even if the counter that measures freshness is wrong:
 //
-// The end of the window was computed by take, from a reading of the clock and
-// from the term's limit, after the word had reached that clock. So if the word
-// is at a slot below this end, the slot is in the grant, no further ahead of
-// that reading than MaxAhead allows, and not behind it. The swap takes the slot
-// only if the word is still there, so slots are unique, and a refused call
+// The end of what is allowed was computed by take, from a reading of the clock
+// and from the term's limit, after the word had reached that clock. So if the
+// word is at a slot below this end, the slot is in the grant, no further ahead
+// of that reading than MaxAhead allows, and not behind it. The swap takes the
+// slot only if the word is still there, so slots are unique, and a refused call
 // leaves the word unchanged, however many callers there are. A sealed word is
 // above every end, because its top bit is set.
 //
 // It swaps instead of adding, though an addition would cost less under
 // contention: see docs/decisions/generator.md.
 func (t *term) quick() (slot uint64, ok bool) {
-	return t.below(t.window.End(freshness.Cycles()))
+	return t.below(t.allowed.End(freshness.Cycles()))
 }
 
 // below takes the next slot if it lies below end.

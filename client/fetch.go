@@ -169,7 +169,7 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 		if s.view.worked(i, start, c.probe, s.noAnswer) {
 			s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
-		s.note(nil)
+		s.record(nil)
 		s.batches.Add(1)
 		s.ids.Add(uint64(b.Len()))
 		return true
@@ -181,7 +181,7 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 		return false
 	case isFinal(err):
 		if said != nil {
-			s.note(err)
+			s.record(err)
 		}
 		return true
 	case gone != nil:
@@ -209,7 +209,7 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 		}
 		s.view.late(i, start, s.noAnswer)
 	}
-	s.note(err)
+	s.record(err)
 	s.failed(i, start, whole, wish, err)
 	c.tried[i] = true
 	if s.client.config.Patience < 0 {
@@ -277,8 +277,8 @@ func (s *SequencerOf[I]) failed(i int, start time.Time, whole bool, wish time.Du
 	}
 }
 
-// note records the result of the last request.
-func (s *SequencerOf[I]) note(err error) {
+// record records the result of the last request.
+func (s *SequencerOf[I]) record(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastErr = err

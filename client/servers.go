@@ -102,7 +102,7 @@ type round struct {
 	tried   []bool // by server: at least once
 	refused []bool // by server: not to be tried again
 	pending []bool // by server: a request is in progress
-	probe   bool   // it is no call, but a probe
+	probe   bool   // a probe, not a call
 
 	timeouts int
 }

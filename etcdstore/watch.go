@@ -19,20 +19,20 @@ const rewatch = time.Second
 // also reports when it begins, and when it restarts after a failure, because
 // changes may have been missed.
 func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
-	told := make(chan struct{}, 1) // so that notifying never waits
+	changes := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || ctx.Err() != nil || grant.CheckKey(key) != nil {
-		close(told) // no change can follow
-		return told
+		close(changes) // no change can follow
+		return changes
 	}
 	s.watchers.Go(func() {
-		defer close(told)
+		defer close(changes)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)()
 		for {
-			if s.watch(ctx, key, told); ctx.Err() != nil {
+			if s.watch(ctx, key, changes); ctx.Err() != nil {
 				return
 			}
 			select {
@@ -42,11 +42,11 @@ func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
 			}
 		}
 	})
-	return told
+	return changes
 }
 
 // watch reports changes until etcd ends it.
-func (s *store) watch(ctx context.Context, key string, told chan<- struct{}) {
+func (s *store) watch(ctx context.Context, key string, changes chan<- struct{}) {
 	// A context for one watch, so that nothing of it is left when it ends. A
 	// member without a leader sees no changes, and ends the watch.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -56,7 +56,7 @@ func (s *store) watch(ctx context.Context, key string, told chan<- struct{}) {
 			return
 		}
 		select {
-		case told <- struct{}{}:
+		case changes <- struct{}{}:
 		default: // a value is already waiting
 		}
 	}

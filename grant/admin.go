@@ -314,7 +314,7 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 // empty moves a sequencer through a state in which its windows end to a last
 // state.
 func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
-	done := newClosing()
+	done := newEmptying()
 	return repeat(ctx, o, func(now time.Time) (Info, []NodeInfo, bool, error) {
 		info, waiting, err := emptyStep(ctx, s, name, through, last, done, now)
 		return info, waiting, info.State > through, err // the last one, or beyond
@@ -328,8 +328,8 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	var told []uint64 // node IDs last passed to Waiting
-	contested := 0    // consecutive steps that other operators undid
+	var shown []uint64 // node IDs last passed to Waiting
+	contested := 0     // consecutive steps that other operators undid
 	var was Info
 	for {
 		begun := time.Now()
@@ -338,10 +338,10 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 			err = nil
 		}
 		switch {
-		case err != nil && (ctx.Err() == nil || told == nil):
+		case err != nil && (ctx.Err() == nil || shown == nil):
 			return info, err
 		case err != nil:
-			return info, stopped(ctx, was, told)
+			return info, stopped(ctx, was, shown)
 		case finished:
 			return info, nil
 		}
@@ -350,10 +350,10 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 		for i, w := range waiting {
 			nodes[i] = w.Node
 		}
-		if opt.Waiting != nil && !slices.Equal(nodes, told) {
+		if opt.Waiting != nil && !slices.Equal(nodes, shown) {
 			opt.Waiting(waiting)
 		}
-		told = nodes
+		shown = nodes
 		wait := pollEvery
 		if len(waiting) > 0 {
 			contested = 0
@@ -367,7 +367,7 @@ func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return info, stopped(ctx, was, told)
+			return info, stopped(ctx, was, shown)
 		}
 	}
 }
@@ -397,7 +397,7 @@ func stopped(ctx context.Context, i Info, nodes []uint64) error {
 
 // emptyStep does what can be done now: it changes the state, prevents every
 // window from growing and, once all have ended, sets the last state.
-func emptyStep(ctx context.Context, s Store, name string, through, last State, done *closing, now time.Time) (Info, []NodeInfo, error) {
+func emptyStep(ctx context.Context, s Store, name string, through, last State, done *emptying, now time.Time) (Info, []NodeInfo, error) {
 	info, begun, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
 		case r.State >= Destroying && last == Detached:
@@ -470,9 +470,9 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, change fun
 	return next, nil
 }
 
-// A closing holds what one call of Destroy, DetachAll or SetNodes has written
+// An emptying holds what one call of Destroy, DetachAll or SetNodes has written
 // and what was applied.
-type closing struct {
+type emptying struct {
 	only    *Range               // node IDs outside of it are closed; nil: all
 	begun   []byte               // the bytes of the configuration
 	records map[string][]byte    // the records of node IDs, by key
@@ -480,13 +480,13 @@ type closing struct {
 	damaged map[uint64]time.Time // when damaged records were found
 }
 
-func newClosing() *closing {
-	return &closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
+func newEmptying() *emptying {
+	return &emptying{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 }
 
 // ended closes windows, and returns the bytes of the configuration if all had
 // ended when it had these bytes; otherwise nil, and those that it waits for.
-func (c *closing) ended(ctx context.Context, s Store, i Info, begun []byte, now int64) ([]byte, []NodeInfo, error) {
+func (c *emptying) ended(ctx context.Context, s Store, i Info, begun []byte, now int64) ([]byte, []NodeInfo, error) {
 	waiting, free, err := c.windows(ctx, s, i, now)
 	if err != nil || len(waiting) > 0 {
 		return nil, waiting, err
@@ -514,7 +514,7 @@ func (c *closing) ended(ctx context.Context, s Store, i Info, begun []byte, now 
 // and records that another operator has closed, because the value read may not
 // be durable. It returns by key the records that are free, except those freed
 // by an owner that found what windows wrote.
-func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
+func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
 	again := false
 	// How long a window lasts after its last renewal.

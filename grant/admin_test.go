@@ -18,7 +18,12 @@ import (
 )
 
 func config(layout string) grant.Config {
-	return grant.NewConfig(firn.MustParseLayout(layout), 30*time.Second)
+	window := 30 * time.Second
+	c, err := grant.DefaultConfig(nil, firn.MustParseLayout(layout), nil, &window)
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // keys returns all keys and values of a store.

@@ -19,7 +19,7 @@ type clocks struct {
 	asked  bool  // the store was asked at that moment
 	known  bool  // and returned its time
 
-	told alarmKind // the last alarm about clocks that differ
+	alarmed alarmKind // the last alarm about clocks that differ
 
 	// Records of other members, read repeatedly to see who renews.
 	watching bool
@@ -44,7 +44,7 @@ const (
 )
 
 // reset discards all readings, because our own clock has stepped.
-func (c *clocks) reset() { *c = clocks{told: c.told} }
+func (c *clocks) reset() { *c = clocks{alarmed: c.alarmed} }
 
 // asksTime reports whether to ask the store for its time.
 func (m *machine) asksTime() bool {
@@ -92,7 +92,7 @@ func (m *machine) mayClaim(l sighting) bool {
 	if !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(l)) {
 		return true
 	}
-	m.watch(l)
+	m.compareClocks(l)
 	ahead, agree := m.leadOverOthers()
 	switch {
 	case ahead.least > aheadMost:
@@ -100,7 +100,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		return false
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
-		m.tellClocks(alarmStoreClockOff, store.least)
+		m.alarmOnce(alarmStoreClockOff, store.least)
 		return true
 	case known && !c.listed && len(c.records) < 2:
 		// Only the store indicates it, and few of many records were read:
@@ -141,9 +141,9 @@ func (m *machine) looksAhead(l sighting) bool {
 	})
 }
 
-// watch determines which records have changed since they were last read: their
-// writers were alive in between.
-func (m *machine) watch(l sighting) {
+// compareClocks determines which records have changed since they were last
+// read: their writers were alive in between.
+func (m *machine) compareClocks(l sighting) {
 	c := &m.clocks
 	if !c.watching {
 		c.watching, c.listed, c.since = true, false, m.mono
@@ -208,23 +208,23 @@ func (m *machine) clockBehind(l sighting) error {
 	switch {
 	case by <= behindMost:
 		if known && store.most < -aheadMost {
-			m.tellClocks(alarmStoreClockOff, store.most)
+			m.alarmOnce(alarmStoreClockOff, store.most)
 		} else if known && store.least <= aheadMost {
-			m.clocks.told = 0
+			m.clocks.alarmed = 0
 		}
 	case m.set.AllowClockBehind:
 	case known && store.most >= -behindMost:
-		m.tellClocks(alarmMembersAhead, by)
+		m.alarmOnce(alarmMembersAhead, by)
 	default:
 		return &clockBehindError{Sequencer: m.set.Name, Behind: time.Duration(by) * time.Millisecond, Nodes: l.nodes}
 	}
 	return nil
 }
 
-// tellClocks raises an alarm, once, that clocks differ.
-func (m *machine) tellClocks(kind alarmKind, by int64) {
-	if m.clocks.told != kind {
-		m.clocks.told = kind
+// alarmOnce raises an alarm, once, that clocks differ.
+func (m *machine) alarmOnce(kind alarmKind, by int64) {
+	if m.clocks.alarmed != kind {
+		m.clocks.alarmed = kind
 		m.alarm(alarm{Kind: kind, By: time.Duration(by) * time.Millisecond})
 	}
 }

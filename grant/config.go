@@ -18,12 +18,13 @@ type Config struct {
 	Layout firn.Layout
 
 	// MaxAhead is how far IDs may run ahead of the clock, in whole
-	// milliseconds. It is taken literally; NewConfig uses the layout's.
+	// milliseconds. It is taken literally; DefaultConfig uses the layout's.
 	MaxAhead time.Duration
 
 	// Window is the length of a grant, in whole milliseconds: how long a member
 	// can work without the store, and how long the node ID of a crashed member
-	// is blocked. It is at least MinWindow.
+	// is blocked. It is at least twice MaxAhead, four ticks of the layout, and
+	// 100 ms.
 	Window time.Duration
 
 	// Nodes are the node IDs that members of this store may take, such as one
@@ -55,22 +56,25 @@ func (r *Range) record() nodeRange {
 	return nodeRange{r.Lo, r.Hi, true}
 }
 
-// check returns an error if a layout does not have the node IDs of a range.
-func (r *Range) check(l firn.Layout) error {
-	if r != nil && (r.Lo > r.Hi || r.Hi > l.MaxNode()) {
-		return fmt.Errorf("grant: the node IDs %v are no range of those of layout %s, which has 0..%d", r, l, l.MaxNode())
+// Check returns an error if a layout does not have the node IDs of the range, or
+// if the range is empty. nil fits every layout.
+func (r *Range) Check(l firn.Layout) error {
+	switch {
+	case r != nil && r.Lo > r.Hi:
+		return fmt.Errorf("grant: node IDs %d..%d: the first must not exceed the last", r.Lo, r.Hi)
+	case r != nil && r.Hi > l.MaxNode():
+		return fmt.Errorf("grant: node IDs %v do not fit layout %s, which has 0..%d", r, l, l.MaxNode())
 	}
 	return nil
 }
 
-// defaultWindow is the shortest Window that NewConfig chooses.
+// defaultWindow is the window of a store that has no default of its own.
 const defaultWindow = 60 * time.Second
 
-// NewConfig returns the configuration for a layout with defaults for everything
-// else: the layout's MaxAhead, and the given window, which is usually the
-// store's default, or a longer one if the layout requires it. A window of 0
-// means 60 seconds.
-func NewConfig(layout firn.Layout, window time.Duration) Config {
+// newConfig returns the configuration for a layout with the given window, or a
+// longer one if the layout requires it, and defaults for everything else. A
+// window of 0 means 60 seconds.
+func newConfig(layout firn.Layout, window time.Duration) Config {
 	if window <= 0 {
 		window = defaultWindow
 	}
@@ -79,12 +83,14 @@ func NewConfig(layout firn.Layout, window time.Duration) Config {
 	return c
 }
 
-// DefaultConfig is like NewConfig with the default window of a store. If
-// maxAhead or window is not nil, it replaces the default. A longer maxAhead
+// DefaultConfig returns the configuration for a layout with defaults for
+// everything else: the layout's MaxAhead, and the store's window, or a longer one
+// if the layout requires it. If maxAhead or window is not nil, it replaces the
+// default. A longer maxAhead
 // alone also makes the window longer if necessary. The error is that of Check.
 // The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
-	c := NewConfig(layout, windowOf(s))
+	c := newConfig(layout, windowOf(s))
 	if maxAhead != nil {
 		c.MaxAhead = *maxAhead
 		c.Window = max(c.Window, c.minWindow())
@@ -95,7 +101,7 @@ func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration)
 	return c, c.Check()
 }
 
-// MinWindow returns the shortest valid Window for MaxAhead and the layout:
+// minWindow returns the shortest valid Window for MaxAhead and the layout:
 // twice MaxAhead, four ticks, and no less than 100 ms.
 func (c Config) minWindow() time.Duration {
 	least := max(2*c.MaxAhead, 4*c.Layout.Unit(), 100*time.Millisecond)
@@ -139,7 +145,7 @@ func (c Config) Check() error {
 			return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "firn: "))
 		}
 	}
-	return c.Nodes.check(c.Layout)
+	return c.Nodes.Check(c.Layout)
 }
 
 // checkTime returns an error if the layout can make no more IDs.

@@ -41,9 +41,9 @@ func TestDefaultConfig(t *testing.T) {
 	if _, err := DefaultConfig(nil, layout, nil, ptr(time.Millisecond)); err == nil || !strings.Contains(err.Error(), "at least") {
 		t.Errorf("a window of 1 ms: %v", err)
 	}
-	for given, want := range map[time.Duration]time.Duration{-1: defaultWindow, 0: defaultWindow, 1: NewConfig(layout, 1).minWindow(), time.Hour: time.Hour} {
-		if got := NewConfig(layout, given).Window; got != want {
-			t.Errorf("NewConfig with a usual window of %v has %v, want %v", given, got, want)
+	for given, want := range map[time.Duration]time.Duration{-1: defaultWindow, 0: defaultWindow, 1: newConfig(layout, 1).minWindow(), time.Hour: time.Hour} {
+		if got := newConfig(layout, given).Window; got != want {
+			t.Errorf("newConfig with a usual window of %v has %v, want %v", given, got, want)
 		}
 	}
 	if err := (Config{Window: time.Minute}).Check(); err == nil || !strings.Contains(err.Error(), "no layout") {
@@ -53,12 +53,12 @@ func TestDefaultConfig(t *testing.T) {
 	// generated has a usable configuration.
 	for p := range firn.Presets() {
 		for _, usual := range []time.Duration{0, time.Second, time.Hour} {
-			if err := NewConfig(p.Layout, usual).Check(); err != nil && !p.Layout.ReadOnly() {
-				t.Errorf("NewConfig(%s, %v): %v", p.Name, usual, err)
+			if err := newConfig(p.Layout, usual).Check(); err != nil && !p.Layout.ReadOnly() {
+				t.Errorf("newConfig(%s, %v): %v", p.Name, usual, err)
 			}
 		}
-		if got, want := NewConfig(p.Layout, 0).MaxAhead, p.Layout.MaxAhead()/time.Millisecond*time.Millisecond; got != want {
-			t.Errorf("NewConfig(%s).MaxAhead = %v, want %v", p.Name, got, want)
+		if got, want := newConfig(p.Layout, 0).MaxAhead, p.Layout.MaxAhead()/time.Millisecond*time.Millisecond; got != want {
+			t.Errorf("newConfig(%s).MaxAhead = %v, want %v", p.Name, got, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // data to act on.
 var (
 	// ErrNotFound is returned for a sequencer that was never created.
-	ErrNotFound = errors.New("grant: there is no such sequencer")
+	ErrNotFound = errors.New("grant: sequencer not found")
 
 	// ErrDestroyed is returned for a sequencer that was destroyed or is being
 	// destroyed. Creating it again with the same layout makes it usable again.

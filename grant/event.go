@@ -53,7 +53,7 @@ const (
 	actionGetMany                       // Keys
 	actionList                          // Key is the prefix
 	actionCAS                           // Key, Old, Next
-	actionTime                          // ask the store for its time; only with Settings.StoreClock
+	actionTime                          // ask the store for its time; only with Settings.storeClock
 	actionBegin                         // use Node for [From, Until), replacing the previous grant
 	actionExtend                        // the window now ends at Until
 	actionSeal                          // stop making IDs; then pass eventSealed
@@ -135,7 +135,7 @@ var alarmNames = [numAlarms]string{
 // KeeperStats.Alarms, as in the metric firn_alarms_total. Index 0 has none.
 func AlarmName(kind int) string { return alarmNames[kind] }
 
-// An AlarmInfo describes an alarm.
+// An alarm is what an operator should know about.
 type alarm struct {
 	Kind        alarmKind
 	Node        uint64

@@ -190,7 +190,7 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (done
 		if done = err == nil; !done {
 			return nil
 		}
-		r.free(now)
+		r.takeAway(now)
 		r.Until = max(r.Until, floor)
 		// Windows that the backup does not contain may lie anywhere below the
 		// floor.

@@ -74,7 +74,7 @@ func (w *fleetWorld) open(p *fleetProcess) {
 				}
 			})
 		default:
-			w.tell(p, event{Kind: eventAttach})
+			w.deliver(p, event{Kind: eventAttach})
 		}
 	})
 }
@@ -104,7 +104,7 @@ func (w *fleetWorld) stop(p *fleetProcess, then func()) {
 		}
 	}
 	w.after(10*time.Second, func() { p.ended() })
-	w.tell(p, event{Kind: eventRelease})
+	w.deliver(p, event{Kind: eventRelease})
 }
 
 // stand records that a process has no IDs from now on.
@@ -143,8 +143,8 @@ func (p *fleetProcess) used() int64 {
 	return t.UnixMilli()
 }
 
-// tell passes an event to a process's machine.
-func (w *fleetWorld) tell(p *fleetProcess, e event) {
+// deliver passes an event to a process's machine.
+func (w *fleetWorld) deliver(p *fleetProcess, e event) {
 	if p.gone {
 		return
 	}
@@ -165,7 +165,7 @@ func (w *fleetWorld) act(p *fleetProcess, a action) {
 		w.At((a.At-1)*1000, func() {
 			if p.timer == mine && !p.gone {
 				w.draw(p)
-				w.tell(p, event{Kind: eventTick})
+				w.deliver(p, event{Kind: eventTick})
 			}
 		})
 	case a.Kind == actionBegin:
@@ -186,7 +186,7 @@ func (w *fleetWorld) act(p *fleetProcess, a action) {
 			}
 			p.g = nil
 		}
-		w.At(w.Now, func() { w.tell(p, event{Kind: eventSealed}) })
+		w.At(w.Now, func() { w.deliver(p, event{Kind: eventSealed}) })
 	case a.Kind == actionAlarm:
 		w.report.Alarms++
 	case a.Kind == actionReport && p.ending:
@@ -198,7 +198,7 @@ func (w *fleetWorld) act(p *fleetProcess, a action) {
 		// it.
 		w.At(w.Now, func() {
 			if p.since >= 0 {
-				w.tell(p, event{Kind: eventDemand})
+				w.deliver(p, event{Kind: eventDemand})
 			}
 		})
 	}
@@ -216,7 +216,7 @@ func (w *fleetWorld) ask(p *fleetProcess, a action) {
 	limit := min(5000, w.window/6) * 1000
 	answer := func(e event) {
 		e.Kind = eventAnswered
-		w.tell(p, e)
+		w.deliver(p, e)
 		if p.since >= 0 && !p.gone {
 			w.draw(p)
 		}
@@ -305,7 +305,7 @@ func (w *fleetWorld) draw(p *fleetProcess) {
 		w.stand(p)
 		w.At(w.Now, func() {
 			if p.since >= 0 {
-				w.tell(p, event{Kind: eventDemand})
+				w.deliver(p, event{Kind: eventDemand})
 			}
 		})
 	}

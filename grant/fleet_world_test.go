@@ -80,7 +80,7 @@ func runPlan(p plan) (report, error) {
 	for n := range most + 1 {
 		w.keys = append(w.keys, fmt.Sprintf("%s%0*d", w.prefix, digits, n))
 	}
-	config := NewConfig(w.layout, w.plan.Window)
+	config := newConfig(w.layout, w.plan.Window)
 	if _, err := Create(context.Background(), fleetOperator{w}, fleetName, config, time.UnixMilli(fleetBegins)); err != nil {
 		return w.report, err
 	}

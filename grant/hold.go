@@ -153,7 +153,7 @@ func (m *machine) begin() {
 		limit: c.limit, over: c.over, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
 	}
 	m.prefer = int64(c.node)
-	m.settled()
+	m.succeeded()
 	m.use(from)
 }
 
@@ -168,8 +168,8 @@ func (m *machine) use(from int64) {
 	m.do(action{Kind: actionBegin, Node: h.node, From: from, Until: h.until})
 }
 
-// settled records that the store answered as expected.
-func (m *machine) settled() {
+// succeeded records that the store answered as expected.
+func (m *machine) succeeded() {
 	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
 	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
 	m.status.Err = nil
@@ -183,7 +183,7 @@ func (m *machine) probe(e event) {
 		m.fail(e.Err, 0)
 		return
 	}
-	if err := m.clockBehind(m.look(e.Keys, e.Values)); err != nil {
+	if err := m.clockBehind(m.evaluate(e.Keys, e.Values)); err != nil {
 		m.fail(err, 1000)
 		return
 	}
@@ -227,9 +227,9 @@ func (m *machine) renewed(op operation, e event, v, config []byte) {
 		case e.Err != nil:
 			h.attempts = remember(h.attempts, h.next)
 			m.fail(e.Err, 0)
-			m.check(opRenewCheck)
+			m.readAgain(opRenewCheck)
 		default:
-			m.check(opRenewCheck)
+			m.readAgain(opRenewCheck)
 		}
 		return
 	}
@@ -243,10 +243,10 @@ func (m *machine) renewed(op operation, e event, v, config []byte) {
 	m.readBack(v, config)
 }
 
-// check reads the record of the node ID in use, and the configuration with it:
-// a fence that rewrote the record raised the floor before. If that fails again
-// and again, the record alone shows whether another's window overlaps.
-func (m *machine) check(op operation) {
+// readAgain reads the record of the node ID in use, and the configuration with
+// it: a fence that rewrote the record raised the floor before. If that fails
+// again and again, the record alone shows whether another's window overlaps.
+func (m *machine) readAgain(op operation) {
 	keys := []string{m.hold.key, configKey(m.set.Name)}
 	if m.failures >= checkTry {
 		keys = keys[:1]
@@ -287,7 +287,7 @@ func (m *machine) adopt(record []byte, until int64) {
 	if grown {
 		h.until, h.untilAt = until, m.mono+until-m.wall
 	}
-	m.settled()
+	m.succeeded()
 	switch {
 	case h.sealed || h.sealing:
 	case h.waiting:
@@ -355,9 +355,9 @@ func (m *machine) foundOld(fenced bool) {
 // displaced handles a record in place of the member's that is not of its grant.
 // Every claim begins at the mark that it replaces or above, so another's window
 // that begins below the end of the member's own proves that a write of this
-// grant was lost, or that a copy of this process gave the node ID back. The mark
-// of a record without an owner, or of an earlier grant, shows where the next
-// window may begin.
+// grant was lost, or that a copy of this process gave the node ID back. The
+// mark of a record without an owner, or of an earlier grant, shows where the
+// next window may begin.
 func (m *machine) displaced(r nodeRecord, fenced bool) {
 	h := m.hold
 	from, until := r.Until, h.until
@@ -430,7 +430,7 @@ func (m *machine) released(op operation, e event, v, config []byte) {
 	if op == opRelease {
 		switch {
 		case e.Err == nil && e.Applied:
-			m.settled()
+			m.succeeded()
 			m.forget(true, nil)
 		case errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
@@ -438,7 +438,7 @@ func (m *machine) released(op operation, e event, v, config []byte) {
 			if e.Err != nil {
 				h.attempts = remember(h.attempts, h.next)
 			}
-			m.check(opReleaseCheck)
+			m.readAgain(opReleaseCheck)
 		}
 		return
 	}

@@ -81,8 +81,7 @@ type KeeperStats struct {
 	Alarms   [numAlarms]uint64 // by kind, see AlarmName
 }
 
-// NewKeeper returns a Keeper that holds nothing until Attach is called. ctx
-// ends with Close.
+// NewKeeper returns a Keeper that holds nothing until Attach is called.
 func NewKeeper(store Store, s Settings, holder Holder) *Keeper {
 	if s.Now == nil {
 		s.Now = time.Now
@@ -128,7 +127,7 @@ func random() uint64 {
 // It may end in a panic of code that is not ours. Then no deferred call may
 // wait, or the process would hang instead of ending; see TestKeeperPanics.
 func (k *Keeper) run(ctx context.Context, m *machine) {
-	defer k.ended()
+	defer k.wakeAll()
 	var timer <-chan time.Time
 	var ending <-chan time.Time // when a window ends that could not be renewed
 	outage := outage{log: k.set.Logger}
@@ -180,7 +179,7 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 		}
 		ended := outage.ended
 		ending = nil
-		if left := outage.check(m); left > 0 {
+		if left := outage.update(m); left > 0 {
 			ending = time.After(left)
 		}
 		if outage.ended && !ended {
@@ -207,8 +206,8 @@ func (k *Keeper) request(ctx context.Context, a action, l *lineageOf) {
 
 var errStoreQuit = errors.New("grant: the store ended the goroutine that called it (runtime.Goexit)")
 
-// ended wakes all callers that wait for the Keeper.
-func (k *Keeper) ended() {
+// wakeAll wakes all callers that wait for the Keeper.
+func (k *Keeper) wakeAll() {
 	k.stop()
 	close(k.done)
 	k.mu.Lock()
@@ -242,7 +241,7 @@ func (k *Keeper) act(m *machine, a action) {
 		k.count(func(s *KeeperStats) { s.Renewed++ })
 	case actionAlarm:
 		k.count(func(s *KeeperStats) { s.Alarms[a.Alarm.Kind]++ })
-		k.tell(a.Alarm)
+		k.logAlarm(a.Alarm)
 	case actionReport:
 		k.mu.Lock()
 		before := k.status
@@ -277,8 +276,8 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 	add(&k.stats)
 }
 
-// tell logs an alarm.
-func (k *Keeper) tell(i alarm) {
+// logAlarm logs an alarm.
+func (k *Keeper) logAlarm(i alarm) {
 	log := k.set.Logger
 	switch i.Kind {
 	case alarmCloned:

@@ -117,7 +117,7 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	t.Helper()
 	f.Store = new(memstore.Store)
 	layout := firn.MustParseLayout("default,epoch=0")
-	create(t, f.Store, "orders", grant.NewConfig(layout, time.Minute), time.Now())
+	create(t, f.Store, "orders", grant.Config{Layout: layout, MaxAhead: layout.MaxAhead(), Window: time.Minute}, time.Now())
 	return grant.NewKeeper(f, grant.Settings{Name: "orders", Now: f.now, Logger: slog.New(f)}, f)
 }
 

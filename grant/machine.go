@@ -31,7 +31,7 @@ type Settings struct {
 	// store's, or of those of other members.
 	AllowClockAhead bool
 
-	// StoreClock reports that the driver can answer Time.
+	// storeClock reports that the driver can answer actionTime.
 	storeClock bool
 
 	// Host is written into the records for people to read; it is truncated to
@@ -50,14 +50,14 @@ type Settings struct {
 	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
-	// Random returns random numbers that no two members share, for choices,
+	// random returns random numbers that no two members share, for choices,
 	// owners and nonces.
 	random func() uint64
 }
 
 // A machine is the protocol of one member of one sequencer as a pure state
 // machine: events go in, actions come out. It has no clock, does no I/O and
-// starts no goroutine. A Keeper drives it; the simulator in package sim drives
+// starts no goroutine. A Keeper drives it; the simulator of the tests drives
 // the same code. It is not safe for concurrent use.
 //
 // At most one request to the store is in progress: after an action that is a
@@ -111,7 +111,7 @@ type machine struct {
 	started            bool  // there was an event before
 	lastWall, lastMono int64 // at that event
 	status             Status
-	told               error // the error of the last report
+	reported           error // the error of the last report
 }
 
 // An operation is the purpose of the request in progress.
@@ -193,7 +193,7 @@ func (c *claim) carried() nodeRecord {
 	return nodeRecord{From: maybe{c.from, true}, Over: c.over, Gap: c.gap, Spoiled: c.spoiled}
 }
 
-// NewMachine returns the machine of a member that holds nothing.
+// newMachine returns the machine of a member that holds nothing.
 func newMachine(s Settings) *machine {
 	s.Host = cut(s.Host, 64)
 	m := &machine{set: s, prefer: -1, used: never, seenFloor: never}
@@ -506,13 +506,13 @@ func (m *machine) readConfig(value []byte) bool {
 		return false
 	}
 	m.sequencer, m.config = r, value
+	if err := m.set.Nodes.Check(r.Layout); err != nil {
+		m.refuse(err)
+		return false
+	}
 	m.lo, m.hi = 0, r.Layout.MaxNode()
 	if n := m.set.Nodes; n != nil {
 		m.lo, m.hi = n.Lo, n.Hi
-	}
-	if m.lo > m.hi || m.hi > r.Layout.MaxNode() {
-		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))
-		return false
 	}
 	if n := r.Nodes; n.limited {
 		if max(m.lo, n.lo) > min(m.hi, n.hi) {
@@ -566,8 +566,8 @@ func (m *machine) report() {
 			s.Phase, s.Owner = Holding, m.owner
 		}
 	}
-	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
-		m.told = s.Err
+	if s.Phase != m.status.Phase || s.Node != m.status.Node || !s.Until.Equal(m.status.Until) || s.Owner != m.status.Owner || !sameError(s.Err, m.reported) {
+		m.reported = s.Err
 		m.do(action{Kind: actionReport, Status: s})
 	}
 	m.status = s

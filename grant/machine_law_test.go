@@ -71,7 +71,7 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 0, Hi: 15} }},
 		{name: "one number", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 15, Hi: 15} }},
 		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
-		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4 do not fit"},
+		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.Nodes = &Range{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
 	} {
 		r := newRig(t, 4, func(c *configRecord) { c.Floor, c.Incarnation = 100, 5 })
 		if tt.set != nil {

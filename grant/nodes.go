@@ -14,7 +14,7 @@ import (
 // only then may another store use them. If it is interrupted, call it again to
 // continue. It is independent of the ranges that members were opened with.
 func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminOptions) (Info, error) {
-	done := newClosing()
+	done := newEmptying()
 	done.only = nodes
 	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
 		info, begun, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
@@ -23,8 +23,8 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 				return false, &movedError{name, r.MovedTo}
 			case r.State >= Destroying:
 				return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-			case nodes.check(r.Layout) != nil:
-				return false, nodes.check(r.Layout)
+			case nodes.Check(r.Layout) != nil:
+				return false, nodes.Check(r.Layout)
 			case done.begun != nil && r.Nodes != want:
 				return false, fmt.Errorf("grant: sequencer %s was given the node IDs %v in the meantime, not %v: call it again to change them", name, r.Nodes, want)
 			case bytes.Equal(r.encode(), done.begun):

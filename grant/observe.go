@@ -51,8 +51,8 @@ type echo struct {
 	watchers map[string][]chan struct{}
 }
 
-// tell notifies the watchers of a key without waiting for them.
-func (e *echo) tell(key string) {
+// notify notifies the watchers of a key without waiting for them.
+func (e *echo) notify(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, c := range e.watchers[key] {
@@ -118,7 +118,7 @@ func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	applied, err := o.Store.CAS(ctx, key, old, next)
 	end(applied, err)
 	if applied || err != nil { // the write may have been applied despite an error
-		o.own.tell(key)
+		o.own.notify(key)
 	}
 	return applied, err
 }

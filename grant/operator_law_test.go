@@ -84,7 +84,7 @@ func TestClosingLaw(t *testing.T) {
 		s, c := sequencerStore(func(c *configRecord) { c.LongestWindow = 9000 })
 		longest := int64(50 + 9000)
 		now := int64(rigTime)
-		done := closing{records: make(map[string][]byte), sure: make(map[string]bool)}
+		done := emptying{records: make(map[string][]byte), sure: make(map[string]bool)}
 		var waits []uint64
 		var writes, free []string
 		var wantErr error

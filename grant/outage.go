@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -14,16 +15,16 @@ import (
 // A window that was not used lapses on purpose. That is not an outage, whatever
 // the store does.
 type outage struct {
-	log   *slog.Logger
-	since time.Time // time of the first failure; the zero time if renewals succeed
-	ended bool      // the window has ended since
-	told  uint16    // the causes that were logged since, one bit each
-	tries int       // steps that found no node ID
+	log    *slog.Logger
+	since  time.Time // time of the first failure; the zero time if renewals succeed
+	ended  bool      // the window has ended since
+	logged uint16    // the causes that were logged since, one bit each
+	tries  int       // steps that found no node ID
 }
 
-// check examines the machine after a step. It returns how long the window lasts
-// if it will end without a successful renewal, and 0 otherwise.
-func (o *outage) check(m *machine) (left time.Duration) {
+// update examines the machine after a step. It returns how long the window
+// lasts if it will end without a successful renewal, and 0 otherwise.
+func (o *outage) update(m *machine) (left time.Duration) {
 	s := m.status
 	switch s.Phase {
 	case Idle, Leaving:
@@ -59,7 +60,11 @@ func (o *outage) check(m *machine) (left time.Duration) {
 		o.log.Warn("window not renewed, serving until it ends", "node", s.Node, "until", s.Until, "left", left.String(), "error", s.Err)
 	case left <= 0 && (isNew || !o.ended):
 		o.ended = true
-		o.log.Error("window ended, no IDs until it is renewed", "node", s.Node, "until", s.Until, "error", s.Err)
+		level := slog.LevelError
+		if e, ok := errors.AsType[*ExhaustedError](s.Err); ok && e.Fenced {
+			level = slog.LevelWarn // an operator did it
+		}
+		o.log.Log(context.Background(), level, "window ended, no IDs until it is renewed", "node", s.Node, "until", s.Until, "error", s.Err)
 	}
 	return max(left, 0)
 }
@@ -77,7 +82,7 @@ func (o *outage) isNew(err error) bool {
 		cause = len(causes) + 1 // more is known later
 	}
 	bit := uint16(1) << cause
-	isNew := o.told&bit == 0
-	o.told |= bit
+	isNew := o.logged&bit == 0
+	o.logged |= bit
 	return isNew
 }

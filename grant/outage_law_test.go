@@ -14,6 +14,7 @@ import (
 // its state, on earlier messages and on the rest of its window.
 func TestOutageLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
+	var fenced error = &ExhaustedError{Fenced: true}
 	lines := make(map[string]int)
 	for range 30_000 {
 		m := newRig(t, 4, nil).m
@@ -22,7 +23,7 @@ func TestOutageLaw(t *testing.T) {
 		m.used = m.wall + pickOne[int64](random, -10, 10)
 		m.hold = &hold{until: max(m.wall, m.used) + left, limit: maxMark, renewed: maxMark, lost: overdue}
 		phase := Phase(random.IntN(int(Leaving) + 1))
-		err := pickOne(random, nil, errNoAnswer, ErrDetached)
+		err := pickOne(random, nil, errNoAnswer, ErrDetached, fenced)
 		m.status = Status{Phase: phase, Err: err, Until: timeOf(m.hold.until)}
 
 		var log bytes.Buffer
@@ -37,9 +38,9 @@ func TestOutageLaw(t *testing.T) {
 			o.isNew(errNoAnswer)
 		}
 		before := o
-		got := o.check(m)
+		got := o.update(m)
 
-		isNew := err == ErrDetached || err != nil && !told
+		isNew := err == ErrDetached || err == fenced || err != nil && !told
 		line, lasts, want := "", time.Duration(0), before
 		switch {
 		case phase == Idle || phase == Leaving:
@@ -65,6 +66,9 @@ func TestOutageLaw(t *testing.T) {
 			want.ended = true
 			if isNew || !before.ended {
 				line = `level=ERROR msg="window ended, no IDs until it is renewed"`
+				if err == fenced {
+					line = strings.Replace(line, "ERROR", "WARN", 1)
+				}
 			}
 		}
 		lines[line]++
@@ -84,7 +88,7 @@ func TestOutageLaw(t *testing.T) {
 		}
 	}
 	for line, n := range lines {
-		if n < 100 || len(lines) != 5 {
+		if n < 100 || len(lines) != 6 {
 			t.Errorf("%q: %d times, of %d lines", line, n, len(lines))
 		}
 	}

@@ -66,8 +66,8 @@ type other struct {
 	until int64 // the mark
 }
 
-// look evaluates records: values belong to keys.
-func (m *machine) look(keys []string, values [][]byte) sighting {
+// evaluate returns what records show: values belong to keys.
+func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 	l := sighting{free: never, pending: never}
 	for i, key := range keys {
 		node, err := nodeOf(m.set.Name, key)
@@ -118,7 +118,7 @@ func (m *machine) isHeld(l *sighting, node uint64, key string, value []byte, r n
 	until := r.Until
 	if until >= m.wall {
 		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
-	} else if lead, ok := m.storeLead(); ok && m.clocks.told != alarmStoreClockOff {
+	} else if lead, ok := m.storeLead(); ok && m.clocks.alarmed != alarmStoreClockOff {
 		until += lead.most // the end, by the store's clock
 		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
 	}
@@ -220,7 +220,7 @@ func (m *machine) picked(e event) {
 		return
 	}
 	// The driver asked for the keys that it was given.
-	l := m.look(e.Keys, e.Values)
+	l := m.evaluate(e.Keys, e.Values)
 	if len(l.best) > 0 {
 		if m.mayClaim(l) {
 			m.acquire(m.choose(l.best))
@@ -290,7 +290,7 @@ func (m *machine) listed(e event) {
 		m.fail(e.Err, 0)
 		return
 	}
-	l := m.look(e.Keys, e.Values)
+	l := m.evaluate(e.Keys, e.Values)
 	if node, ok := m.absent(e.Keys); ok {
 		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: never}
 		m.place(&c, nodeRecord{})

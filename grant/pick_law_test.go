@@ -20,8 +20,9 @@ type judged struct {
 }
 
 // judge evaluates a record, or nil without one, according to the tables under
-// Pick, and returns when it may be claimed. The store's clock, if known, shows a time in [store, store+within]. If
-// it was found to be off, it does not determine which windows have ended.
+// Pick, and returns when it may be claimed. The store's clock, if known, shows
+// a time in [store, store+within]. If it was found to be off, it does not
+// determine which windows have ended.
 func judge(node uint64, n *nodeRecord, c configRecord, now, used int64, known, off bool, store, within int64) (j judged, usable int64) {
 	j = judged{node: node, mark: never, limit: maxMark}
 	gapFrom := c.Created
@@ -89,7 +90,7 @@ func TestLookLaw(t *testing.T) {
 		if known {
 			m.clocks = clocks{known: true, store: store - 7, within: within, at: m.mono - 7} // it was asked 7 ms ago
 			if off {
-				m.clocks.told = alarmStoreClockOff
+				m.clocks.alarmed = alarmStoreClockOff
 			}
 		} else {
 			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it returned once
@@ -168,7 +169,7 @@ func TestLookLaw(t *testing.T) {
 		slices.SortStableFunc(best, func(a, b judged) int {
 			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.mark, b.mark))
 		})
-		got := m.look(keys, values)
+		got := m.evaluate(keys, values)
 		var gotBest []judged
 		for _, c := range got.best {
 			gotBest = append(gotBest, judged{c.node, c.rank, c.mark, c.from, c.limit, c.gap, c.spoiled})
@@ -374,7 +375,7 @@ func TestDroughts(t *testing.T) {
 				t.Errorf("window %d, list %d: the next in %d ms, want %d; free at %d; round %d", window, n+1, got, want, r.m.listFree-r.wall, r.m.rounds)
 			}
 		}
-		r.m.settled()
+		r.m.succeeded()
 		r.m.listed(e)
 		if got := r.m.listAfter - r.mono; got != 2000 {
 			t.Errorf("window %d: after a number was had, the next in %d ms, want 2000", window, got)

@@ -39,7 +39,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Keys of the records; see docs/protocol.md.
+// root begins the keys of all records; see docs/protocol.md.
 const root = "v1/"
 
 func configKey(name string) string   { return root + name + "/config" }
@@ -109,8 +109,8 @@ const (
 	movedToMost = 512 // bytes
 )
 
-// A nodeRange is a range of node IDs, both ends inclusive; the zero nodeRange is
-// no limit.
+// A nodeRange is a range of node IDs, both ends inclusive; the zero nodeRange
+// is no limit.
 type nodeRange struct {
 	lo, hi  uint64
 	limited bool
@@ -330,8 +330,8 @@ func (r nodeRecord) held() bool { return r.State != flagFree }
 // one, may use the node ID until it learns of that, or until its window ends.
 func (r nodeRecord) takenAway() bool { return r.State == flagFree && r.Owner == "" }
 
-// free takes the node ID away from its owner, for a fence or a repair.
-func (r *nodeRecord) free(now int64) {
+// takeAway takes the node ID away from its owner, for a fence or a repair.
+func (r *nodeRecord) takeAway(now int64) {
 	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", flagFree, now
 	r.From, r.Over = maybe{}, over{}
 }

@@ -22,7 +22,7 @@ func someTime(r *rand.Rand) int64 {
 func TestConfigRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
-		c := NewConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
+		c := newConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
 		want := configRecord{
 			Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
 			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: never, Created: someTime(r), Nonce: "n",
@@ -307,7 +307,7 @@ func TestCheckName(t *testing.T) {
 
 func testConfig(t testing.TB) Config {
 	t.Helper()
-	return NewConfig(firn.MustParseLayout("default"), 30*time.Second)
+	return newConfig(firn.MustParseLayout("default"), 30*time.Second)
 }
 
 // FuzzRecords: reading any value ends in a record or an error, and a record

@@ -92,10 +92,10 @@ func TestReadBackLaw(t *testing.T) {
 			n.Gap, n.Spoiled = span{}, span{rigTime + 1, rigTime + end + 1000}
 		}, 0, wentBack(-20)},
 
-		{"fenced", func(n *nodeRecord) { n.free(0); n.Until = rigTime + end + 9000 }, end + 9000, losing},
-		{"fenced below the end of our window", func(n *nodeRecord) { n.free(0); n.Until = rigTime + end }, end, result{phase: Leaving, alarm: alarmFenced, from: end, until: end + 1000, seals: true}},
-		{"repaired above our window", func(n *nodeRecord) { n.free(0) }, 0, losing},
-		{"without an owner, from before our grant", func(n *nodeRecord) { n.free(0); n.Until = rigTime }, 0, wentBack(0)},
+		{"fenced", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime + end + 9000 }, end + 9000, losing},
+		{"fenced below the end of our window", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime + end }, end, result{phase: Leaving, alarm: alarmFenced, from: end, until: end + 1000, seals: true}},
+		{"repaired above our window", func(n *nodeRecord) { n.takeAway(0) }, 0, losing},
+		{"without an owner, from before our grant", func(n *nodeRecord) { n.takeAway(0); n.Until = rigTime }, 0, wentBack(0)},
 	} {
 		for _, unknown := range []bool{false, true} {
 			r := newRig(t, 4, nil)

@@ -123,7 +123,7 @@ func repairNode(ctx context.Context, s Store, key string, now, limit int64) erro
 			return nil
 		}
 		r.repair()
-		r.free(now)
+		r.takeAway(now)
 		return r.encode()
 	})
 }

@@ -45,6 +45,14 @@ import (
 // context and returns soon after it is done. If the context is done before the
 // call, the call has no effect, and its error matches both ErrNotSent and the
 // context's error.
+//
+// A Store may also be a MultiGetter, a Watcher, a Lineage or a Clock. Two more
+// methods are optional. Window returns the default of Config.Window, which is
+// otherwise 60 s. Check returns a sentence for each setting of the database
+// because of which an applied CAS may be lost; firn doctor prints them.
+//
+//	Window() time.Duration
+//	Check(ctx context.Context) (dangers []string, err error)
 type Store interface {
 	// Get returns the value of a key, or nil if the key is absent. The caller
 	// owns the value. Get sees every CAS that returned true before, and in a

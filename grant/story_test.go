@@ -54,7 +54,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string), closing: closing{records: make(map[string][]byte)}}
+			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string), emptying: emptying{records: make(map[string][]byte)}}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "    ") {
@@ -85,16 +85,16 @@ func TestStories(t *testing.T) {
 // A story is the world of a script: a store and members, all under manual
 // control.
 type story struct {
-	t       *testing.T
-	now     int64
-	values  map[string][]byte
-	backup  map[string][]byte
-	durable map[string][]byte
-	members map[string]*actor
-	names   map[string]string // of owners
-	out     []string
-	random  uint64
-	closing closing
+	t        *testing.T
+	now      int64
+	values   map[string][]byte
+	backup   map[string][]byte
+	durable  map[string][]byte
+	members  map[string]*actor
+	names    map[string]string // of owners
+	out      []string
+	random   uint64
+	emptying emptying
 }
 
 // An actor is a member: its machine, and the state of its driver.
@@ -128,16 +128,16 @@ func (s *story) do(f []string) {
 		if len(f) > 2 {
 			window = s.number(f[2])
 		}
-		result(Create(ctx, s, "s", NewConfig(firn.MustParseLayout("default,epoch=0"), time.Duration(window)*time.Millisecond), now()))
+		result(Create(ctx, s, "s", newConfig(firn.MustParseLayout("default,epoch=0"), time.Duration(window)*time.Millisecond), now()))
 	case "detach", "destroy":
 		through, last := Detaching, Detached
 		if f[0] == "destroy" {
 			through, last = Destroying, Destroyed
 		}
-		info, waiting, err := emptyStep(ctx, s, "s", through, last, &s.closing, now())
+		info, waiting, err := emptyStep(ctx, s, "s", through, last, &s.emptying, now())
 		result(info, err)
 		if info.State == last {
-			s.closing = closing{records: make(map[string][]byte)} // the next one is another operation
+			s.emptying = emptying{records: make(map[string][]byte)} // the next one is another operation
 		}
 		s.print("%v", info.State)
 		for _, w := range waiting {

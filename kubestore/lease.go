@@ -19,9 +19,10 @@ const (
 	base64Annotation = "firn/record-base64" // for a value that is not UTF-8
 	keyAnnotation    = "firn/key"           // if the name is a hash of the key
 
-	// Every write has its own random mark, and every Lease contains the mark of
-	// the write that created it. They show whether a write was applied if its
-	// answer was lost or belongs to a copy of the request.
+	// writeAnnotation is the random mark of the last write, and
+	// createdAnnotation that of the write that created the Lease. They show
+	// whether a write was applied if its answer was lost or belongs to a copy
+	// of the request.
 	writeAnnotation   = "firn/write"
 	createdAnnotation = "firn/created"
 

@@ -269,7 +269,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 		if err != nil {
 			return "", 0, s.failed(ctx, "read lease "+identityName, err)
 		}
-		s.look(before, list.Metadata.ResourceVersion)
+		s.observe(before, list.Metadata.ResourceVersion)
 		if len(list.Items) == 1 && list.Items[0].Metadata.Name == identityName && list.Items[0].Metadata.UID != "" {
 			return list.Items[0].Metadata.UID, 0, nil
 		}
@@ -293,8 +293,8 @@ func (s *store) seen() uint64 {
 	return s.revision
 }
 
-// look compares a resourceVersion with one that was seen before the request.
-func (s *store) look(before uint64, resourceVersion string) {
+// observe compares a resourceVersion with one that was seen before the request.
+func (s *store) observe(before uint64, resourceVersion string) {
 	now, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		return

@@ -28,29 +28,29 @@ const (
 // also reports when it begins, and when it restarts after a failure, because
 // changes may have been missed.
 func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
-	told := make(chan struct{}, 1) // so that notifying never waits
+	changes := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || ctx.Err() != nil || grant.CheckKey(key) != nil {
-		close(told) // no change can follow
-		return told
+		close(changes) // no change can follow
+		return changes
 	}
-	tell := func() {
+	notify := func() {
 		select {
-		case told <- struct{}{}:
+		case changes <- struct{}{}:
 		default: // a value is already waiting
 		}
 	}
 	name, _ := nameOf(s.prefix, key)
 	s.watchers.Go(func() {
-		defer close(told)
+		defer close(changes)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)()
 		for {
-			tell()
+			notify()
 			// Without a resourceVersion, it begins with the current state.
-			_ = s.events(ctx, name, "", func(string, *lease) bool { tell(); return true })
+			_ = s.events(ctx, name, "", func(string, *lease) bool { notify(); return true })
 			select {
 			case <-ctx.Done():
 				return
@@ -58,7 +58,7 @@ func (s *store) Watch(ctx context.Context, key string) <-chan struct{} {
 			}
 		}
 	})
-	return told
+	return changes
 }
 
 // errStopped is the error of events if yield has returned false.

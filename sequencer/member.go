@@ -59,8 +59,8 @@ func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin 
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
-	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
-		return fmt.Errorf("sequencer: node IDs %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
+	if err := c.Nodes.Check(l); err != nil {
+		return err
 	}
 	// A layout that cannot be generated is reported now, not when a grant
 	// begins.
@@ -166,10 +166,10 @@ func (m *member[I]) demand(ctx context.Context) {
 	}
 }
 
-// tell makes demand inform the Keeper whether a node ID is wanted, and waits
+// inform makes demand inform the Keeper whether a node ID is wanted, and waits
 // until the Keeper knows that, or something more recent. The context ends only
 // the wait.
-func (m *member[I]) tell(ctx context.Context, attached bool) error {
+func (m *member[I]) inform(ctx context.Context, attached bool) error {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
@@ -407,7 +407,7 @@ func (m *member[I]) refused(status grant.Status) error {
 func (m *member[I]) Attach(ctx context.Context) error {
 	// Even if a node ID is held: the Keeper may be giving it back because of a
 	// recently abandoned Detach.
-	if err := m.tell(ctx, true); err != nil {
+	if err := m.inform(ctx, true); err != nil {
 		return m.gaveUp(err)
 	}
 	var refused error
@@ -434,7 +434,7 @@ func (m *member[I]) Attach(ctx context.Context) error {
 // and the node ID becomes free when its window ends. A concurrent Attach also
 // ends the wait.
 func (m *member[I]) Detach(ctx context.Context) error {
-	err := m.tell(ctx, false)
+	err := m.inform(ctx, false)
 	if err == nil {
 		var kept error
 		err = m.keeper.Wait(ctx, func(s grant.Status) bool {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/firnid/firn"
@@ -140,9 +139,6 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 // prepare looks up or creates the sequencer. check returns an error if its
 // layout is unsuitable.
 func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
-	if r := c.Nodes; r != nil && r.Lo > r.Hi {
-		return info, fmt.Errorf("sequencer: node IDs %d..%d: the first must not exceed the last", r.Lo, r.Hi)
-	}
 	if c.MaxLag < 0 {
 		return info, fmt.Errorf("sequencer: MaxLag is %v: it cannot be negative", c.MaxLag)
 	}
@@ -196,9 +192,17 @@ func (c *Config) compare(info grant.Info) error {
 	case c.Prefix != "" && c.Prefix != have.Prefix:
 		return &grant.MismatchError{Sequencer: info.Name, Field: "prefix", Want: c.Prefix, Have: cmp.Or(have.Prefix, "none")}
 	case c.LowBits != 0 && c.LowBits != have.LowBits:
-		return &grant.MismatchError{Sequencer: info.Name, Field: "low-bits", Want: "even:" + strconv.Itoa(c.LowBits), Have: "even:" + strconv.Itoa(have.LowBits)}
+		return &grant.MismatchError{Sequencer: info.Name, Field: "low-bits", Want: lowBits(c.LowBits), Have: lowBits(have.LowBits)}
 	}
 	return nil
+}
+
+// lowBits writes Config.LowBits as the errors of grant do.
+func lowBits(k int) string {
+	if k == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("even:%d", k)
 }
 
 func (c *Config) now() time.Time {

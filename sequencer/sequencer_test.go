@@ -47,7 +47,15 @@ func closeIt(t *testing.T, q interface{ Close(context.Context) error }) {
 // create creates a sequencer, or creates it again.
 func create(t *testing.T, s grant.Store, l firn.Layout, window time.Duration) {
 	t.Helper()
-	if _, err := grant.Create(t.Context(), s, "orders", grant.NewConfig(l, window), time.Now()); err != nil {
+	var given *time.Duration
+	if window > 0 {
+		given = &window
+	}
+	c, err := grant.DefaultConfig(s, l, nil, given)
+	if err == nil {
+		_, err = grant.Create(t.Context(), s, "orders", c, time.Now())
+	}
+	if err != nil {
 		t.Error(err)
 	}
 }

@@ -73,7 +73,7 @@ type Text struct {
 // Text returns the Text of a sequencer; see New.
 func (k Keys) Text(sequencer string, l firn.Layout) (*Text, error) {
 	if len(k) == 0 {
-		return nil, errors.New("veil: there is no key")
+		return nil, errors.New("veil: no key given")
 	}
 	t := &Text{ciphers: make(map[int]*Cipher)}
 	for n, key := range k {

@@ -224,7 +224,7 @@ func TestErrors(t *testing.T) {
 		{one(wide.Parse128("v3_00000000000000000000000001")), "is not a UUID of version 8"},
 		{one(x.Append(nil, 0)), "ID 0 is outside"},
 		{one(wide.Append128(nil, firn.ID128{1})), "version 7"},
-		{one(Keys{}.Text("orders", firn.Default())), "there is no key"},
+		{one(Keys{}.Text("orders", firn.Default())), "no key given"},
 		{one(Keys{0: key}.Text("orders", firn.Default())), "the number must be 1 to 9999"},
 		{one(Keys{1: nil}.Text("orders", firn.Default())), "the key has 0 bytes"},
 	} {

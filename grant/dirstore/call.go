@@ -26,10 +26,10 @@ const (
 	// healthy disk answers in this time, and then the result is known.
 	answerTime = 250 * time.Millisecond
 
-	// maxLeft is how many calls may be abandoned to a disk that does not
+	// maxAbandoned is how many calls may be abandoned to a disk that does not
 	// answer, in addition to those in progress at that time. Each occupies a
 	// thread of the process. Later calls fail at once.
-	maxLeft = 8
+	maxAbandoned = 8
 
 	// closeSilence is how long the disk may not answer before Close gives up.
 	closeSilence = 10 * time.Second
@@ -76,8 +76,8 @@ func (s *store) enter(ctx context.Context) error {
 	if f := s.failed.Load(); f != nil {
 		return notSent(*f)
 	}
-	if s.left >= maxLeft {
-		return notSent(fmt.Errorf("%w; this call was not tried because %d others wait for the disk", s.silence(), s.left))
+	if s.abandoned >= maxAbandoned {
+		return notSent(fmt.Errorf("%w; this call was not tried because %d others wait for the disk", s.silence(), s.abandoned))
 	}
 	s.calls.Add(1)
 	s.running++
@@ -89,7 +89,7 @@ func (s *store) enter(ctx context.Context) error {
 func (s *store) end(wasLeft bool) {
 	s.running--
 	if wasLeft {
-		s.left--
+		s.abandoned--
 	}
 	if s.running > 0 {
 		return
@@ -161,7 +161,7 @@ func do[T any](ctx context.Context, s *store, f func(*call) (T, error)) (value T
 	default:
 	}
 	wasLeft = true
-	if s.left++; s.left == 1 {
+	if s.abandoned++; s.abandoned == 1 {
 		s.silent = began
 	}
 	err = fmt.Errorf("%w: %w", s.silence(), ctx.Err())

@@ -121,12 +121,12 @@ func TestHangOfReads(t *testing.T) {
 				defer h.end()
 				d.trace = h.trace
 				// Some calls are abandoned, and later ones fail at once.
-				for i := range maxLeft + 3 {
+				for i := range maxAbandoned + 3 {
 					begin := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					err := ask(ctx, s)
 					cancel()
-					took, late := time.Since(begin), i >= maxLeft
+					took, late := time.Since(begin), i >= maxAbandoned
 					if !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "has not answered for") {
 						t.Errorf("call %d = %v, want ErrNotSent, and that the disk has not answered", i, err)
 					}

@@ -13,7 +13,7 @@ import (
 // they must wait.
 const readsTakeLock = false
 
-// A file that its owner may write is settled.
+// settledBit is set if the owner may write a file, which is then settled.
 const settledBit = 0o200
 
 // settledPerm returns the mode of files in a directory: accessible to its

@@ -14,10 +14,10 @@ import (
 // there is no mark.
 const readsTakeLock = true
 
-// Every file counts as settled. A rename that is written through has no moment
-// at which others see it before it is durable. A process that is terminated
-// does not leave the call before it is complete, and readers wait for the lock
-// of the writer.
+// settledPerm and unsettledPerm make no difference: every file counts as
+// settled. A rename that is written through has no moment at which others see it
+// before it is durable. A process that is terminated does not leave the call
+// before it is complete, and readers wait for the lock of the writer.
 func settledPerm(fs.FileInfo) fs.FileMode        { return 0o600 }
 func unsettledPerm(perm fs.FileMode) fs.FileMode { return perm }
 func isSettled(fs.FileInfo) bool                 { return true }

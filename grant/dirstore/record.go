@@ -9,7 +9,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A record's file is a line, the key, a newline and the value:
+// recordHeader is the first line of a record's file. The key, a newline and the
+// value follow:
 //
 //	firn-record 1 crc32c=1a2b3c4d key=17 value=42
 //	v1/orders/n/00042

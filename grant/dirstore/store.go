@@ -32,15 +32,15 @@ type store struct {
 	// failed is why the store refuses calls, once it does.
 	failed atomic.Pointer[error]
 
-	mu       sync.Mutex // guards the fields below, and adding to calls
-	closed   bool
-	orphaned bool           // Close returned before all calls ended
-	idle     chan struct{}  // closed when all calls have ended; nil unless Close waits for that
-	running  int            // calls that have not ended, even if their callers have left
-	left     int            // of these, those whose callers have left
-	silent   time.Time      // when the first of these began
-	calls    sync.WaitGroup // callers that have not left
-	closing  chan struct{}  // closed when Close begins, to end waits
+	mu        sync.Mutex // guards the fields below, and adding to calls
+	closed    bool
+	orphaned  bool           // Close returned before all calls ended
+	idle      chan struct{}  // closed when all calls have ended; nil unless Close waits for that
+	running   int            // calls that have not ended, even if their callers have left
+	abandoned int            // of these, those whose callers have left
+	silent    time.Time      // when the first of these began
+	calls     sync.WaitGroup // callers that have not left
+	closing   chan struct{}  // closed when Close begins, to end waits
 }
 
 // fail makes the store refuse all calls, and returns the reason.
@@ -282,7 +282,7 @@ func (s *store) waited(err error, name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left > 0 {
+	if s.abandoned > 0 {
 		err = fmt.Errorf("%w: %w", s.silence(), err) // and so does not let go of the lock, perhaps
 	}
 	return fmt.Errorf("dirstore: another process or goroutine holds %s in %s: %w", lockPrefix+name, s.path, err)

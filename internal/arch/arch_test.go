@@ -16,6 +16,8 @@ func TestZeroDependencies(t *testing.T) { report(t, checkZeroDependencies(reposi
 
 func TestSelfContained(t *testing.T) { report(t, checkSelfContained(repository(t))) }
 
+func TestDocs(t *testing.T) { report(t, checkDocs(repository(t))) }
+
 func report(t *testing.T, findings []string) {
 	t.Helper()
 	for _, f := range findings {

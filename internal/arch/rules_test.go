@@ -2,6 +2,7 @@ package arch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -99,7 +100,7 @@ func load(fsys fs.FS) (*repo, error) {
 		case base == "go.mod":
 			r.modules = append(r.modules, module{dir: dir, path: modulePath(string(data)), mod: string(data)})
 		case strings.HasSuffix(base, ".go"):
-			syntax, err := parser.ParseFile(fset, name, data, parser.SkipObjectResolution)
+			syntax, err := parser.ParseFile(fset, name, data, parser.SkipObjectResolution|parser.ParseComments)
 			if err != nil {
 				return err
 			}
@@ -288,6 +289,39 @@ func checkSelfContained(r *repo) (findings []string) {
 				findings = append(findings, fmt.Sprintf(
 					"%s:%d: %q names a path of one machine: name one inside the repository, or one that any reader has", f.name, n, strings.TrimSpace(line)))
 			}
+		}
+	}
+	return findings
+}
+
+// firstWord finds the first word of a doc comment, without an article.
+var firstWord = regexp.MustCompile(`^(?:(?:A|An|The) )?(\w*)`)
+
+// checkDocs checks that the doc comment of a declaration begins with its name.
+func checkDocs(r *repo) (findings []string) {
+	for _, p := range r.packages {
+		for _, f := range p.files {
+			var outer *ast.CommentGroup // above a declaration without parentheses
+			ast.Inspect(f.syntax, func(n ast.Node) bool {
+				name, doc := new(ast.Ident), (*ast.CommentGroup)(nil)
+				switch d := n.(type) {
+				case *ast.FuncDecl:
+					name, doc = d.Name, d.Doc
+				case *ast.GenDecl:
+					if outer = d.Doc; d.Lparen.IsValid() {
+						outer = nil
+					}
+				case *ast.TypeSpec:
+					name, doc = d.Name, cmp.Or(d.Doc, outer)
+				case *ast.ValueSpec:
+					name, doc = d.Names[0], cmp.Or(d.Doc, outer)
+				}
+				if first := firstWord.FindStringSubmatch(doc.Text())[1]; doc.Text() != "" && first != name.Name && !f.test && !ast.IsGenerated(f.syntax) {
+					findings = append(findings, fmt.Sprintf("%s:%d: the comment of %s begins with %q: begin with the name", f.name, f.fset.Position(name.Pos()).Line, name.Name, first))
+				}
+				_, local := n.(*ast.BlockStmt)
+				return !local
+			})
 		}
 	}
 	return findings

@@ -5,16 +5,16 @@
 //
 // # Why a wrong counter does no harm
 //
-// A Window means: as long as the reading is fresh, everything below end may be
-// used without reading the clock again. The end was computed from a real
-// reading, taken after the counter showed stamp. A caller that uses the window
-// compares the word that holds the next slot with end, in the same atomic step
-// that moves it. So, whatever the counter shows:
+// An Allowance means: as long as the reading is fresh, everything below end may
+// be used without reading the clock again. The end was computed from a real
+// reading, taken after the counter showed stamp. A caller that uses the
+// allowance compares the word that holds the next slot with end, in the same
+// atomic step that moves it. So, whatever the counter shows:
 //
 //   - The uniqueness of IDs does not depend on it, but on the step on the word.
 //   - MaxAhead and the end of the grant hold with respect to a reading that was
 //     really made: a clock that has advanced since can only allow more.
-//   - A window is closed after at most Most IDs, so even a counter that lies is
+//   - An allowance ends after at most Most IDs, so even a counter that lies is
 //     soon detected if IDs are drawn fast.
 //
 // Only the age of the reading from which an ID's time comes depends on the
@@ -28,8 +28,8 @@
 //   - A counter at another rate is measured. Each reading of the clock reads
 //     the counter before and after it, and compares both with an earlier
 //     reading. A rate is trusted when two intervals agree on it to a quarter
-//     and no processor is faster; if one disagrees, there are no windows until
-//     it is known again. The span is computed from the lowest rate that is
+//     and no processor is faster; if one disagrees, there are no allowances
+//     until it is known again. The span is computed from the lowest rate that is
 //     consistent with the two readings, so it is never too long for them.
 //
 // One case remains: a counter that goes wrong after a reading and, at the next
@@ -38,14 +38,14 @@
 // the time of an ID lags, by at most that time, until the next reading, which
 // is at most Most IDs away.
 //
-// If the clock is set back, an open window stays open: its IDs lead the new
+// If the clock is set back, an allowance stays valid: its IDs lead the new
 // time by the size of the step, for at most the span.
 //
-// # When there are no windows
+// # When there are no allowances
 //
-// There are no windows for a clock set by the caller, nor in a synctest bubble,
-// where time stands still while the counter continues: there time.Now has no
-// monotonic part, and a reading without one opens no window.
+// There are no allowances for a clock set by the caller, nor in a synctest
+// bubble, where time stands still while the counter continues: there time.Now
+// has no monotonic part, and a reading without one allows nothing.
 //
 // The counter is RDTSC on amd64, if CPUID reports it as invariant, and
 // CNTVCT_EL0 on arm64. On other processors, and with the build tag purego, it

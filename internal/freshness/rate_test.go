@@ -18,7 +18,7 @@ func TestRate(t *testing.T) {
 		samples []sample
 		sure    bool
 	}{
-		{"one look", []sample{at(ms, 0)}, false},
+		{"one sample", []sample{at(ms, 0)}, false},
 		{"one interval", []sample{at(ms, 0), at(2*ms, 0)}, false},
 		{"two", []sample{at(ms, 0), at(2*ms, 0), at(5*ms, 0)}, true},
 		{"too short to say", []sample{at(ms, 0), at(ms+100, 0), at(ms+200, 0)}, false},
@@ -29,7 +29,7 @@ func TestRate(t *testing.T) {
 		{"a small jump back", []sample{at(10*ms, 0), at(11*ms, 0), at(12*ms, 0), at(13*ms, 1<<64-2e6)}, false},
 		{"it stops", []sample{at(ms, 0), at(2*ms, 0), at(3*ms, 0), {lo: 9e6, hi: 9e6, at: 4 * ms}}, false},
 		{"the clock goes back", []sample{at(ms, 0), at(2*ms, 0), at(3*ms, 0), {lo: 12e6, hi: 12e6, at: ms}}, false},
-		{"a pause within a look", []sample{at(ms, 0), at(2*ms, 0), at(3*ms, 0), {lo: 12e6 - 60, hi: 40e6, at: 4 * ms}}, true},
+		{"a pause within a sample", []sample{at(ms, 0), at(2*ms, 0), at(3*ms, 0), {lo: 12e6 - 60, hi: 40e6, at: 4 * ms}}, true},
 		{"a pause within the first", []sample{{lo: 1e6, hi: 3e6, at: ms}, at(2*ms, 0), at(3*ms, 0), at(100*ms, 0), at(101*ms, 0)}, true},
 	} {
 		var r rate

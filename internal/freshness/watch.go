@@ -8,7 +8,7 @@ import (
 // Span is how long a reading is fresh by default.
 const Span = 50 * time.Microsecond
 
-// Most is the maximum number of IDs from a window.
+// Most is the maximum number of IDs from an allowance.
 const Most = 8192
 
 // start is the time from which elapsed counts.
@@ -17,11 +17,11 @@ var start = time.Now()
 // elapsed returns nanoseconds of the runtime's monotonic clock.
 func elapsed() uint64 { return uint64(time.Since(start)) }
 
-// least is the shortest span worth a window: a few times the cost of reading
-// the clock.
+// least is the shortest span worth an allowance: a few times the cost of
+// reading the clock.
 const least = 200 * time.Nanosecond
 
-// A Watch opens windows for the readings of one clock. Its zero value opens
+// A Watch makes allowances for the readings of one clock. Its zero value makes
 // none. It is safe for concurrent use by multiple goroutines once Init has
 // returned.
 type Watch struct {
@@ -30,14 +30,14 @@ type Watch struct {
 	span    time.Duration
 	base    time.Time // samples count from this time
 
-	// gen is odd while a goroutine opens a window. To do so, gen must be
-	// unchanged since before that goroutine read the clock. So windows are
-	// opened in the order of their readings, and no goroutine waits.
+	// gen is odd while a goroutine makes an allowance. To do so, gen must be
+	// unchanged since before that goroutine read the clock. So allowances
+	// are made in the order of their readings, and no goroutine waits.
 	gen  atomic.Uint64
 	rate rate // owned by the goroutine that made gen odd
 }
 
-// Init makes the watch open windows of at most this span. If the span is too
+// Init makes the watch make allowances of at most this span. If the span is too
 // short to be useful, Init does nothing.
 func (w *Watch) Init(span time.Duration) {
 	if span < least {
@@ -55,7 +55,7 @@ func (w *Watch) InitCounter(span time.Duration, base time.Time, counter func() u
 	w.on, w.span, w.base, w.counter = true, span, base, counter
 }
 
-// On reports whether the watch opens any windows.
+// On reports whether the watch makes any allowances.
 func (w *Watch) On() bool { return w.on }
 
 func (w *Watch) count() uint64 {
@@ -65,55 +65,55 @@ func (w *Watch) count() uint64 {
 	return Cycles()
 }
 
-// A Look is one reading of the clock. The zero value opens no window.
-type Look struct {
+// An Observation is one reading of the clock. The zero value allows nothing.
+type Observation struct {
 	gen uint64
 	sample
 }
 
 // Begin must be called just before the clock is read.
-func (w *Watch) Begin() Look {
-	return Look{gen: w.gen.Load(), sample: sample{lo: w.count()}}
+func (w *Watch) Begin() Observation {
+	return Observation{gen: w.gen.Load(), sample: sample{lo: w.count()}}
 }
 
 // End must be called just after the clock has been read.
-func (w *Watch) End(l Look, now time.Time) Look {
+func (w *Watch) End(o Observation, now time.Time) Observation {
 	if now == now.Round(0) {
-		return Look{gen: 1} // no monotonic part: a bubble
+		return Observation{gen: 1} // no monotonic part: a bubble
 	}
-	l.hi, l.at = w.count(), now.Sub(w.base)
-	return l
+	o.hi, o.at = w.count(), now.Sub(w.base)
+	return o
 }
 
-// Open opens the window for everything below end, as allowed by a reading of
-// the clock that the word with the next slot has already reached. It does
-// nothing if another window was opened since the reading began.
-func (w *Watch) Open(v *Window, l Look, end uint64) {
-	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
+// Allow allows everything below end, because of a reading of the clock that the
+// word with the next slot has already reached. It does nothing if another
+// allowance was made since the reading began.
+func (w *Watch) Allow(a *Allowance, o Observation, end uint64) {
+	if o.gen&1 != 0 || !w.gen.CompareAndSwap(o.gen, o.gen+1) {
 		return
 	}
-	o := v.opening(w)
-	span := w.rate.observe(l.sample, w.span)
-	if span != o.span.Load() {
-		o.span.Store(0) // so that no span is combined with another stamp
+	c := a.of(w)
+	span := w.rate.observe(o.sample, w.span)
+	if span != c.span.Load() {
+		c.span.Store(0) // so that no span is combined with another stamp
 	}
 	// Before the stamp: a reader that sees the stamp sees this end or a later
 	// one.
-	o.end.Store(end)
-	o.stamp.Store(l.lo)
-	o.span.Store(span)
-	w.gen.Store(l.gen + 2)
+	c.end.Store(end)
+	c.stamp.Store(o.lo)
+	c.span.Store(span)
+	w.gen.Store(o.gen + 2)
 }
 
-// A Window is the range that may be used while a reading is fresh. Its zero
-// value is closed. Only one Watch may open it.
-type Window struct {
-	cycles, other opening // by the processor's counter, or by the watch's own
+// An Allowance is the range that may be used while a reading is fresh. Its
+// zero value is empty. Only one Watch may make it.
+type Allowance struct {
+	cycles, other byCounter // by the processor's counter, or by the watch's own
 }
 
-// An opening is a window for one kind of counter.
-type opening struct {
-	span  atomic.Uint64 // in the counter's unit; 0: closed
+// A byCounter is an allowance by one kind of counter.
+type byCounter struct {
+	span  atomic.Uint64 // in the counter's unit; 0: none
 	stamp atomic.Uint64 // the counter just before the reading
 	end   atomic.Uint64 // exclusive
 }
@@ -121,32 +121,32 @@ type opening struct {
 // End returns the exclusive end of the range that may be used when Cycles
 // returns c, or 0 if the reading is not fresh. It is inlined into its callers.
 // Cycles cannot be, and one more nested call would be noticeable here.
-func (v *Window) End(c uint64) uint64 {
-	// The stamp before the others; see Open.
-	if fresh(c, v.cycles.stamp.Load(), v.cycles.span.Load()) {
-		return v.cycles.end.Load()
+func (a *Allowance) End(c uint64) uint64 {
+	// The stamp before the others; see Allow.
+	if fresh(c, a.cycles.stamp.Load(), a.cycles.span.Load()) {
+		return a.cycles.end.Load()
 	}
 	return 0
 }
 
 // EndBy is End by the watch's own counter, if it has one.
-func (v *Window) EndBy(w *Watch) uint64 {
+func (a *Allowance) EndBy(w *Watch) uint64 {
 	if w.counter == nil {
 		return 0
 	}
-	_, end := v.Read(w)
+	_, end := a.Read(w)
 	return end
 }
 
-// Read returns the reading of the window, and its End by the counter of the
+// Read returns the reading of the allowance, and its End by the counter of the
 // watch, whichever that is.
-func (v *Window) Read(w *Watch) (Reading, uint64) {
+func (a *Allowance) Read(w *Watch) (Reading, uint64) {
 	if !w.on {
 		return Reading{}, 0
 	}
-	o := v.opening(w)
+	by := a.of(w)
 	c := w.count()
-	stamp, span := o.stamp.Load(), o.span.Load() // in this order, as in End
+	stamp, span := by.stamp.Load(), by.span.Load() // in this order, as in End
 	if !fresh(c, stamp, span) {
 		return Reading{}, 0
 	}
@@ -154,14 +154,14 @@ func (v *Window) Read(w *Watch) (Reading, uint64) {
 	if w.counter != nil {
 		r = Reading{stamp: stamp, other: span}
 	}
-	return r, o.end.Load()
+	return r, by.end.Load()
 }
 
-func (v *Window) opening(w *Watch) *opening {
+func (a *Allowance) of(w *Watch) *byCounter {
 	if w.counter != nil {
-		return &v.other
+		return &a.other
 	}
-	return &v.cycles
+	return &a.cycles
 }
 
 // A Reading is a reading of the clock, to check later whether it is still

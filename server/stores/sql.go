@@ -24,7 +24,7 @@ import (
 	"github.com/firnid/firn/grant/sqlstore"
 )
 
-// The pool is small: renewals are short and rarely concurrent.
+// maxConns keeps the pool small: renewals are short and rarely concurrent.
 const maxConns = 8
 
 // configPostgreSQL converts a URL to the options of PostgreSQL and of the

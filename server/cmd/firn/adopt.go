@@ -207,8 +207,8 @@ func (c *adoptCmd) plan(r adopt.Report) (nodes *grant.Range, floor time.Time, er
 	case c.stopped:
 		return nil, r.Floor(), nil
 	case c.nodes != nil:
-		if c.nodes.Hi > r.Layout.MaxNode() {
-			return nil, floor, misuse("", "--nodes %v: layout %s has the node IDs 0..%d", c.nodes, r.Layout, r.Layout.MaxNode())
+		if err := c.nodes.Check(r.Layout); err != nil {
+			return nil, floor, misuse("", "%w", err)
 		}
 		if met := r.Meets(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
 			return nil, floor, &exitError{exitNo, fmt.Errorf("node IDs of %v are in use: %s", c.nodes, someNodes(met)), "leave out --nodes for free ones"}

@@ -217,8 +217,8 @@ func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 	if err != nil {
 		return err
 	}
-	if nodes != nil && nodes.Hi > n.layout.MaxNode() {
-		return misuse("run firn sequencer show for the settings of a sequencer", "node IDs %d..%d do not fit layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
+	if err := nodes.Check(n.layout); err != nil {
+		return misuse("run firn sequencer show for the settings of a sequencer", "%w", err)
 	}
 	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, MustExist: n.noCreate, Now: n.a.clock}
 	return n.a.sequence(ctx, s, n.name, c, n.count, r)

@@ -452,8 +452,10 @@ func (s *serveCmd) checkUsual(lookUp bool) (nodes *grant.Range, all faults) {
 	switch r := s.nodes; {
 	case s.node != "" && r != nil:
 		all.add("nodes", "", "", "either --node or --nodes, not both")
-	case r != nil && r.Hi > s.layout.MaxNode():
-		all.add("nodes", fmt.Sprintf("%d..%d", r.Lo, r.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
+	case r != nil:
+		if err := r.Check(s.layout); err != nil {
+			all.exit("nodes", r.String(), err)
+		}
 	}
 	if s.ahead() < 0 { // checkValues reports this
 		return nodes, all

@@ -271,14 +271,12 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			fault(v, "%s: %s", k.Value, text)
 		}
 	}
-	if l := t.Layout; t.HasNodes && !l.IsZero() && t.Hi > l.MaxNode() {
-		fault(resolved(n), "nodes: %s", beyond(t.Hi, l))
-		t.HasNodes = false
+	if t.HasNodes && !t.Layout.IsZero() {
+		if err := (&grant.Range{Lo: t.Lo, Hi: t.Hi}).Check(t.Layout); err != nil {
+			fault(resolved(n), "%s", strings.TrimPrefix(err.Error(), "grant: "))
+			t.HasNodes = false
+		}
 	}
-}
-
-func beyond(node uint64, l firn.Layout) string {
-	return fmt.Sprintf("%d is above %d, the last node ID of layout %s", node, l.MaxNode(), l)
 }
 
 // CheckTime returns an error if no ID of a layout can be made at a time.
@@ -335,8 +333,10 @@ func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 		if !has {
 			lo, hi, has = usual.Lo, usual.Hi, usual.HasNodes
 		}
-		if has && !unknown && hi > layout.MaxNode() {
-			fault("nodes", "nodes %d..%d: %s", lo, hi, beyond(hi, layout))
+		if has && !unknown {
+			if err := (&grant.Range{Lo: lo, Hi: hi}).Check(layout); err != nil {
+				fault("nodes", "%s", strings.TrimPrefix(err.Error(), "grant: "))
+			}
 		}
 	}
 	return all

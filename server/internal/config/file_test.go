@@ -86,7 +86,7 @@ func TestParseFaults(t *testing.T) {
 		{"sequencers:\n  a:\n    low-bits: 4", `f:3: sequencers: "a": low-bits: "4" is not even:K, such as even:4`},
 		{"sequencers:\n  a:\n    nodes: 5", `f:3: sequencers: "a": nodes: "5" is not LO..HI`},
 		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: sequencers: "a": nodes: "6..5" is not LO..HI`},
-		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: sequencers: \"a\": nodes: 1024 is above 1023"},
+		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: sequencers: \"a\": node IDs 0..1024 do not fit layout default"},
 		{"sequencers:\n  a: {prefix: null}", "f:2: sequencers: \"a\": prefix must be a single value"},
 		{"sequencers:\n  a: {window: 0s}", "f:2: sequencers: \"a\": window: it must be more than 0"},
 		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}",
@@ -123,9 +123,9 @@ func TestCheck(t *testing.T) {
 		{"a: {window: 2s}", Template{MaxAhead: &long}, `f:2: sequencers: "a": the window is 2s`},
 		{"a: {window: 1s}", wide, `f:2: sequencers: "a": the window is 1s`},
 		{"a: {window: 1s, max-ahead: 1ms}", wide, ""},
-		{"a: {nodes: 0..4000}", Template{}, `f:2: sequencers: "a": nodes 0..4000: 4000 is above 1023, the last node ID of layout default`},
+		{"a: {nodes: 0..4000}", Template{}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default, which has 0..1023`},
 		{"a: {nodes: 0..4000}", wide, ""},
-		{"a: {layout: default}", Template{Layout: wide.Layout, HasNodes: true, Hi: 4000}, `f:2: sequencers: "a": nodes 0..4000: 4000 is above 1023`},
+		{"a: {layout: default}", Template{Layout: wide.Layout, HasNodes: true, Hi: 4000}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
 		{"a: {layout: nope, window: 1ms, nodes: 0..99999}", Template{}, `f:2: sequencers: "a": the window is 1ms`},
 		{"a: {layout: nope, window: 1s, nodes: 0..99999}", wide, ""},
 	} {
@@ -157,7 +157,7 @@ func TestCheckUnknown(t *testing.T) {
 	for _, one := range f.Check(Template{HasNodes: true, Hi: 4000}, importNow) {
 		got = append(got, one.Error())
 	}
-	if len(got) != 2 || !strings.HasPrefix(got[0], `f:3: sequencers: "b": the window is 99ms`) || !strings.HasPrefix(got[1], `f:5: sequencers: "d": nodes 0..4000`) {
+	if len(got) != 2 || !strings.HasPrefix(got[0], `f:3: sequencers: "b": the window is 99ms`) || !strings.HasPrefix(got[1], `f:5: sequencers: "d": node IDs 0..4000`) {
 		t.Errorf("%q", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/httpapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 	"github.com/firnid/firn/veil"
 )
 
@@ -226,7 +227,7 @@ func TestRights(t *testing.T) {
 	set, secrets := tokens(t)
 	h, k, cluster := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for _, name := range []string{"orders", "secret"} {
-		if _, err := cluster.Create(t.Context(), name, grant.NewConfig(firn.Default(), 0)); err != nil {
+		if _, err := cluster.Create(t.Context(), name, servicetest.Config(firn.Default())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -381,7 +382,7 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	}
 	// Fields that are left empty are as usual for the store.
 	w = post(h, "/create", url.Values{"name": {"empty"}, "layout": {""}, "max-ahead": {""}, "window": {""}})
-	if info, err := cluster.Lookup(t.Context(), "empty"); w.Code != 303 || err != nil || info.Config != grant.NewConfig(firn.Default(), 0) {
+	if info, err := cluster.Lookup(t.Context(), "empty"); w.Code != 303 || err != nil || info.Config != servicetest.Config(firn.Default()) {
 		t.Errorf("with empty fields: %d, %+v, %v", w.Code, info.Config, err)
 	}
 	if w := post(h, "/create", url.Values{"name": {"parcels"}}); w.Code != 409 {
@@ -471,7 +472,7 @@ func TestTroubles(t *testing.T) {
 		{"", nil, &metrics.Sequencer{Err: sequencer.ErrClosed}},
 		{"cloned since this server started;", nil, &metrics.Sequencer{Alarms: metrics.AlarmCounts{1: 1}}},
 	} {
-		q := sequencerInfo{Name: "orders", Looked: true, Info: grant.Info{State: grant.Attached, Config: grant.NewConfig(firn.MustParseLayout("js53"), 0)}}
+		q := sequencerInfo{Name: "orders", Looked: true, Info: grant.Info{State: grant.Attached, Config: servicetest.Config(firn.MustParseLayout("js53"))}}
 		if row.change != nil {
 			row.change(&q)
 		}
@@ -511,7 +512,7 @@ func TestSlowStore(t *testing.T) {
 		}
 		store.Hangs.Store(false)
 		time.Sleep(2 * keepFor)
-		if _, err := cluster.Create(t.Context(), "orders", grant.NewConfig(firn.Default(), 0)); err != nil {
+		if _, err := cluster.Create(t.Context(), "orders", servicetest.Config(firn.Default())); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * keepFor)

@@ -317,8 +317,8 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 	if err != nil {
 		return err
 	}
-	if r := config.Nodes; r != nil && r.Hi > config.Layout.MaxNode() {
-		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, config.Layout.MaxNode())
+	if err := config.Nodes.Check(config.Layout); err != nil {
+		return err
 	}
 	if config.Layout.Bits() == 128 {
 		err = openInto[firn.ID128](ctx, c, name, o, &config, sequencer.Open128)

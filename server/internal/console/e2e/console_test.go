@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // busy takes IDs of some sequencers until the test ends.
@@ -50,7 +51,7 @@ func fleet(t *testing.T) (a, b *server, store *nettest.Store) {
 	for name, layout := range map[string]string{
 		"orders": "default", "invoices": "hazelcast", "sessions": "uuidv7", "web.carts": "js53",
 	} {
-		if _, err := grant.Create(t.Context(), store, name, grant.NewConfig(firn.MustParseLayout(layout), 0), time.Now()); err != nil {
+		if _, err := grant.Create(t.Context(), store, name, servicetest.Config(firn.MustParseLayout(layout)), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -370,7 +371,7 @@ func TestForty(t *testing.T) {
 	start(t, options{store: store, host: "ids.example.com"})
 	now := time.Now()
 	for i := range 40 {
-		config := grant.NewConfig(firn.MustParseLayout([]string{"default", "hazelcast", "uuidv7", "js53"}[i%4]), 0)
+		config := servicetest.Config(firn.MustParseLayout([]string{"default", "hazelcast", "uuidv7", "js53"}[i%4]))
 		if i == 7 {
 			config.Nodes = &grant.Range{}
 		}

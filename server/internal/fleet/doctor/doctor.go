@@ -366,8 +366,8 @@ func apart(v, w string) bool {
 	return a.major != b.major || a.minor-b.minor > 1 || b.minor-a.minor > 1
 }
 
-// A store in a directory needs little space, but without any it cannot renew
-// windows.
+// leastFree is the free space that a store in a directory should have: it needs
+// little, but without any it cannot renew windows.
 const leastFree = 64 << 20
 
 // directory checks the file system of a store in a directory. Opening the store

@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // find is the only finding of a check whose text has some words.
@@ -182,7 +183,7 @@ func TestAddress(t *testing.T) {
 // it, and what would fail there is found.
 func TestForwards(t *testing.T) {
 	store := new(memstore.Store)
-	if _, err := grant.Create(t.Context(), store, "orders", grant.NewConfig(firn.Default(), 0), time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), store, "orders", servicetest.Config(firn.Default()), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	record := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"mine","until":%d,"wall":%d,"state":"held","host":"there"}`, time.Now().Add(time.Minute).UnixMilli(), time.Now().UnixMilli())

@@ -68,8 +68,8 @@ func (m Member) For(sees func(sequencer string) bool) Member {
 // MaxHeld is how many node IDs a Member lists at most: records are short.
 const MaxHeld = 20
 
-// Keys have this prefix and a number from 0 up. No store removes records, so a
-// new member reuses the record of one that has gone.
+// prefix begins the keys; a number from 0 up follows. No store removes records,
+// so a new member reuses the record of one that has gone.
 const prefix = "members/v1/"
 
 func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }

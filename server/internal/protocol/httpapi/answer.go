@@ -61,7 +61,7 @@ func writePacked(w http.ResponseWriter, b *service.Batch) {
 	}
 }
 
-// Content types, as header values that need no allocation.
+// contentTypes are header values that need no allocation.
 var contentTypes = [...][]string{
 	mediaJSON:   {"application/json"},
 	mediaText:   {"text/plain; charset=utf-8"},

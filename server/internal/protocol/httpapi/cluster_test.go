@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // A flaky store can be made unreachable.
@@ -67,7 +68,7 @@ func TestClusterLayouts(t *testing.T) {
 	store := new(memstore.Store)
 	ctx := t.Context()
 	for name, layout := range map[string]string{"short": "hazelcast", "long": "uuidv7"} {
-		if _, err := grant.Create(ctx, store, name, grant.NewConfig(firn.MustParseLayout(layout), 0), time.Now()); err != nil {
+		if _, err := grant.Create(ctx, store, name, servicetest.Config(firn.MustParseLayout(layout)), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +91,7 @@ func TestClusterLayouts(t *testing.T) {
 	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), service.TooManyNames)
 
 	// Node IDs that the layout does not have.
-	if _, err := grant.Create(ctx, store, "small", grant.NewConfig(firn.MustParseLayout("js53"), 0), time.Now()); err != nil {
+	if _, err := grant.Create(ctx, store, "small", servicetest.Config(firn.MustParseLayout("js53")), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -137,7 +138,7 @@ func testClusterLife(t *testing.T) {
 	must(grant.Destroy(ctx, store, "orders", nil))
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Destroyed, "orders")
 	must(grant.Purge(ctx, store, "orders"))
-	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))
+	must(grant.Create(ctx, store, "orders", servicetest.Config(firn.MustParseLayout("uuidv7")), time.Now()))
 	wait(200)
 	if s, err := c.Sequencer(ctx, "orders", nil); err != nil || s.Layout.String() != "uuidv7" {
 		t.Errorf("the new one has layout %v, %v", s.Layout, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 func TestPaths(t *testing.T) {
@@ -158,14 +159,14 @@ func TestInspect(t *testing.T) {
 		{"/v1/inspect/-1", service.BadID, "sign"},
 		{"/v1/inspect/9223372036854775808?layout=default", service.BadID, "default"},
 		{"/v1/inspect/12?from=uuid", service.BadID, ""},
-		{"/v1/inspect/12?layout=nothing", service.BadParameter, "there is no preset"},
+		{"/v1/inspect/12?layout=nothing", service.BadParameter, "unknown preset"},
 		{"/v1/inspect/12?from=octal", service.BadParameter, "octal"},
 		{"/v1/inspect/12?format=dec", service.BadParameter, "layout, from and sequencer"},
 		{"/v1/inspect/12?layout=", service.BadParameter, "layout has no value"},
 	} {
 		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
 	}
-	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "there is no preset", "octal", `unknown parameter "x"`)
+	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "unknown preset", "octal", `unknown parameter "x"`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), service.NotAcceptable, "application/json")
 }
 
@@ -309,7 +310,7 @@ func TestServerLimits(t *testing.T) {
 func TestContentLengthOfLists(t *testing.T) {
 	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	for i := range 40 {
-		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), grant.NewConfig(firn.Default(), 0)); err != nil {
+		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), servicetest.Config(firn.Default())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	maxHeld    = 2 << 20  // of a connection
 	maxHeldAll = 16 << 20 // of all connections
 
-	// While all of it is in use, a connection may be closed if its client has not
-	// read for maxPause: one every fullPause.
+	// maxPause is how long a client may not read before its connection is closed,
+	// one every fullPause, while all of that is in use.
 	maxPause  = time.Second
 	fullPause = 50 * time.Millisecond
 )

@@ -23,20 +23,21 @@ const (
 	// gRPC keeps a little of each until the connection ends.
 	maxTurnedAway = 1000
 
-	// With more than manyCalls open calls over all connections, each connection
-	// may have fewCalls. A call costs about 12 KiB, and all connections with
-	// maxStreams each would have a million.
+	// manyCalls is the number of open calls over all connections above which
+	// each connection may have only fewCalls. A call costs about 12 KiB, and
+	// all connections with maxStreams each would have a million.
 	manyCalls = 2000
 	fewCalls  = 4
 
-	// gRPC queues the answers to SETTINGS and PING, each with the whole frame, and
-	// keeps a little of each call that is reset. So a connection is closed after a
-	// SETTINGS frame with more than maxSettings settings, of which there are ten
-	// kinds, or after more than maxControls such frames within controlWindow without
-	// an answer to a call in between. Real clients exceed maxControls otherwise:
-	// while a stream is busy, those that estimate the bandwidth send a PING for each
-	// burst that they read, over 1,000 a second on a fast network, and SETTINGS when
-	// they raise their window.
+	// maxSettings, maxControls and controlWindow limit what gRPC keeps: it
+	// queues the answers to SETTINGS and PING, each with the whole frame, and
+	// keeps a little of each call that is reset. So a connection is closed
+	// after a SETTINGS frame with more than maxSettings settings, of which
+	// there are ten kinds, or after more than maxControls such frames within
+	// controlWindow without an answer to a call in between. Real clients exceed
+	// maxControls otherwise: while a stream is busy, those that estimate the
+	// bandwidth send a PING for each burst that they read, over 1,000 a second
+	// on a fast network, and SETTINGS when they raise their window.
 	maxSettings   = 32
 	maxControls   = 200
 	controlWindow = 10 * time.Second
@@ -144,8 +145,8 @@ func (m *meter) forget(k *call) {
 	}
 }
 
-// unread reports whether answers have not been sent completely. The caller holds
-// m.mu.
+// unread reports whether answers have not been sent completely. The caller
+// holds m.mu.
 func (m *meter) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
 
 // watch registers the connection, and checks it regularly until it is closed.

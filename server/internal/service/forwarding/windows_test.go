@@ -12,6 +12,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
 // TestWindows: which IDs another server may have made.
@@ -19,7 +20,7 @@ func TestWindows(t *testing.T) {
 	const owner = "d41f0a6738be52c99e07ab135c64f820"
 	l := firn.Default()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	config := grant.NewConfig(l, 0)
+	config := servicetest.Config(l)
 	config.MaxAhead = time.Second
 	at := func(d time.Duration) span { return span{42, now.Add(d), now.Add(d)} }
 	held := heldWindow{config, owner, now.Add(time.Minute)}

@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/test/etcdtest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -47,7 +48,7 @@ func join(t *testing.T, c *etcdtest.Cluster, members int, layout firn.Layout) {
 		defer s.Close()
 		open[i] = s
 	}
-	if _, err := grant.Create(t.Context(), open[0], "join", grant.NewConfig(layout, 0), time.Now()); err != nil {
+	if _, err := grant.Create(t.Context(), open[0], "join", servicetest.Config(layout), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup

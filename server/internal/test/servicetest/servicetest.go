@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -55,6 +56,15 @@ func (f Source) TryNextBatch(n int) (firn.Batch, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return f(ctx, n)
+}
+
+// Config returns the default configuration of a sequencer.
+func Config(l firn.Layout) grant.Config {
+	c, err := grant.DefaultConfig(nil, l, nil, nil)
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // day is the time at which the clock of NewStatic begins.
