@@ -45,7 +45,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	s.announcer = members.New(store, members.Options{Log: c.Log})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
-		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
+		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
 		Acquired: s.announcer.Update, Veil: c.VeilKeys,
 	}
 	if c.Template != nil {
@@ -62,7 +62,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		if f.tls != nil {
 			to.TLS = f.tls.Client()
 		}
-		s.peers = forwarding.New(cluster.Fleet, to)
+		s.peers = forwarding.New(cluster.Admin, to)
 		cluster.Peers = s.peers
 	}
 	s.cluster = service.NewCluster(cluster)

@@ -182,7 +182,7 @@ func adoptError(err error) error {
 }
 
 func (c *adoptCmd) print(r adopt.Report) {
-	l := c.a.lookOf(c.a.stdout)
+	l := c.a.styleOf(c.a.stdout)
 	var x rows
 	x.add("IDs", "%s", number(l, r.Count))
 	x.add("layout", "%s", l.bold(r.Layout.String()))

@@ -189,7 +189,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	if !i.Floor.IsZero() {
 		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
-	r.print(a.stdout, a.lookOf(a.stdout))
+	r.print(a.stdout, a.styleOf(a.stdout))
 	return nil
 }
 
@@ -302,7 +302,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 	if yes {
 		return nil
 	}
-	if !a.lookOf(a.stderr).terminal {
+	if !a.styleOf(a.stderr).terminal {
 		return misuse(fmt.Sprintf("add --yes to %s %s without confirmation", what, name), "firn sequencer %s %s needs a terminal to ask for confirmation", what, name)
 	}
 	fmt.Fprintf(a.stderr, "To %s it, type the name of the sequencer (%s): ", what, name)

@@ -61,13 +61,13 @@ type Config struct {
 // A Console serves the pages. It is safe for concurrent use, must be made by
 // New, and ends with Close.
 type Console struct {
-	c        Config
-	admin    service.Administrator // nil without a store
-	sessions *auth.Sessions
-	origins  *http.CrossOriginProtection
-	mux      *http.ServeMux
-	history  *history
-	fleet    *fleet
+	c         Config
+	admin     service.Administrator // nil without a store
+	sessions  *auth.Sessions
+	origins   *http.CrossOriginProtection
+	mux       *http.ServeMux
+	history   *history
+	snapshots *snapshots
 
 	streams streams // of open pages
 
@@ -75,7 +75,7 @@ type Console struct {
 	end     context.CancelFunc
 	closing sync.Mutex // held to end ctx, and to add to wg
 	wg      sync.WaitGroup
-	jobs    chan struct{} // acts that wait for other servers
+	jobs    chan struct{} // actions that wait for other servers
 }
 
 // sessionLife is how long a browser stays signed in.
@@ -103,7 +103,7 @@ func New(c Config) *Console {
 		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), history: newHistory(), jobs: make(chan struct{}, maxJobs),
 	}
-	k.fleet = newFleet(k)
+	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()
 	k.background(k.sample)
@@ -141,8 +141,8 @@ func (k *Console) routes() {
 	get("/create", k.newSequencer)
 	post("/create", k.createSequencer)
 	get("/sequencers/{name}", k.sequencer)
-	get("/sequencers/{name}/{act}", k.confirm)
-	post("/sequencers/{name}/{act}", k.act)
+	get("/sequencers/{name}/{action}", k.confirm)
+	post("/sequencers/{name}/{action}", k.perform)
 	get("/members", k.members)
 	get("/inspect", k.inspect)
 	get("/inspect/{ids}", k.inspect)

@@ -22,7 +22,7 @@ func newMute(t *testing.T, store grant.Store) *service.Cluster {
 	s := grant.Observe(mute{store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
-	c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(s, nil), Config: sequencer.Config{Window: time.Minute}})
+	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(s, nil), Config: sequencer.Config{Window: time.Minute}})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -140,7 +140,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 // The settings of a template are those of sequencers that are created by use.
 func TestTemplate(t *testing.T) {
 	c := service.NewCluster(service.ClusterConfig{
-		Fleet:    service.NewFleet(new(memstore.Store), nil),
+		Admin:    service.NewStoreAdmin(new(memstore.Store), nil),
 		Template: func(string) (service.Template, error) { return service.Template{Prefix: "order", LowBits: 4}, nil },
 	})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })

@@ -33,8 +33,8 @@ func (c *Cluster) watchIdle() {
 			return
 		}
 		for _, i := range c.idle() {
-			if time.Since(i.o.used) >= maxIdle {
-				c.retireLocked(i.name, i.o)
+			if time.Since(i.e.used) >= maxIdle {
+				c.retireLocked(i.name, i.e)
 			}
 		}
 		c.idling.Reset(every)
@@ -44,16 +44,16 @@ func (c *Cluster) watchIdle() {
 // sample records which sequencers have made IDs since the last sample.
 func (c *Cluster) sample() {
 	all, _ := c.opened()
-	made := make(map[*opening]uint64, len(all))
-	for _, o := range all { // not under the lock: statistics read the clock
-		made[o] = o.stats().IDs
+	made := make(map[*entry]uint64, len(all))
+	for _, e := range all { // not under the lock: statistics read the clock
+		made[e] = e.stats().IDs
 	}
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for o, n := range made {
-		if n != o.made {
-			o.made, o.used = n, now
+	for e, n := range made {
+		if n != e.made {
+			e.made, e.used = n, now
 		}
 	}
 }
@@ -61,18 +61,18 @@ func (c *Cluster) sample() {
 // An idler is an open sequencer that no call waits for.
 type idler struct {
 	name string
-	o    *opening
+	e    *entry
 }
 
 // idle returns the idle sequencers, the least recently used first. The caller
 // holds c.mu.
 func (c *Cluster) idle() (all []idler) {
-	for name, o := range c.byName {
-		if o.users == 0 && o.isOpen() {
-			all = append(all, idler{name, o})
+	for name, e := range c.byName {
+		if e.users == 0 && e.isOpen() {
+			all = append(all, idler{name, e})
 		}
 	}
-	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.o.used.Compare(b.o.used), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.e.used.Compare(b.e.used), cmp.Compare(a.name, b.name)) })
 	return all
 }
 
@@ -119,10 +119,10 @@ func (c *Cluster) evict(unused time.Duration) bool {
 	defer c.mu.Unlock()
 	all := c.idle()
 	for _, i := range all[:min(len(all), 1+c.c.MaxNames/64)] {
-		if time.Since(i.o.used) < unused {
+		if time.Since(i.e.used) < unused {
 			break
 		}
-		c.retireLocked(i.name, i.o)
+		c.retireLocked(i.name, i.e)
 	}
 	return len(c.byName) < c.c.MaxNames
 }

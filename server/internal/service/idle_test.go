@@ -21,7 +21,7 @@ import (
 func inCluster(t *testing.T, c ClusterConfig, store grant.Store, run func(t *testing.T, c *Cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
-		c.Fleet = NewFleet(store, nil)
+		c.Admin = NewStoreAdmin(store, nil)
 		cluster := NewCluster(c)
 		defer cluster.Close(context.WithoutCancel(t.Context()))
 		run(t, cluster)
@@ -225,7 +225,7 @@ func TestLostNodeID(t *testing.T) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)
 		time.Sleep(time.Minute)
-		config.Fleet = NewFleet(store.Store, nil)
+		config.Admin = NewStoreAdmin(store.Store, nil)
 		other := NewCluster(config)
 		defer other.Close(context.WithoutCancel(t.Context()))
 		takeOne(t, other, "orders")

@@ -117,8 +117,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	sound := c.sound
 	c.mu.RUnlock()
 	isOpen := false
-	for name, o := range all { // not under the lock: statistics read the clock
-		s := o.stats().State
+	for name, e := range all { // not under the lock: statistics read the clock
+		s := e.stats().State
 		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}

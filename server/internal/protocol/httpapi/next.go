@@ -133,7 +133,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 	}
 
 	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
-		r = named(w, r) // IDs that are available need no request ID
+		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
 	if p, ok := errors.AsType[*problem](err); ok {

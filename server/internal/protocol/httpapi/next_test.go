@@ -533,7 +533,7 @@ func bareGet(t *testing.T, address, target, accept string) (answer string, statu
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
 	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
 		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
 			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
@@ -567,7 +567,7 @@ func TestTyped(t *testing.T) {
 
 // Low bits are even from the first ID on if the sequencer has that setting.
 func TestLowBits(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
 	for _, code := range []int{201, 200} {
 		if w := send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:4"}`); w.Code != code || !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
 			t.Errorf("PUT: %d %s, want %d", w.Code, w.Body, code)
@@ -583,7 +583,7 @@ func TestLowBits(t *testing.T) {
 // server's key.
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{7: make([]byte, 32)}
-	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Veil: keys})
+	backend := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Veil: keys})
 	h := NewHandler(Config{Backend: backend, Veil: keys, Limit: 2 * time.Second})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
 		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
@@ -610,7 +610,7 @@ func TestVeiled(t *testing.T) {
 			}
 		}
 	}
-	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
 	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "do not form runs")

@@ -194,7 +194,7 @@ func (m *Mux) greet(c net.Conn) bool {
 func (m *Mux) hello(raw *limited) {
 	defer m.hellos.Done()
 	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
-	conn, p, err := m.tell(raw)
+	conn, p, err := m.detect(raw)
 	if err == nil && !m.serves[p] {
 		err = fmt.Errorf("%v is not served here", p)
 		if p == HTTP {
@@ -223,9 +223,9 @@ func (m *Mux) hello(raw *limited) {
 	}
 }
 
-// tell determines the protocol of a connection. The returned connection still
+// detect determines the protocol of a connection. The returned connection still
 // has all its bytes, and is not nil even after an error.
-func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
+func (m *Mux) detect(raw net.Conn) (net.Conn, Protocol, error) {
 	conn := raw
 	if m.c.TLS != nil {
 		first := make([]byte, 1)

@@ -17,11 +17,11 @@ import (
 
 // admin authorizes the caller and finds the Administrator. A required name is
 // checked after that.
-func (s *Server) admin(ctx context.Context, need auth.Action, name string, named bool) (service.Administrator, error) {
+func (s *Server) admin(ctx context.Context, need auth.Action, name string, needsName bool) (service.Administrator, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
 	}
-	if named {
+	if needsName {
 		if err := service.CheckName(name); err != nil {
 			return nil, badName("name", err)
 		}
