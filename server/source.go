@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
@@ -49,9 +50,9 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		Acquired: s.announcer.Update, Veil: c.VeilKeys,
 	}
 	if c.Template != nil {
-		cluster.Template = func(name string) (service.Template, error) {
+		cluster.Template = func(name string) (config.Template, error) {
 			t, err := c.Template(name)
-			return service.Template(t), err
+			return config.Template(t), err
 		}
 	}
 	if len(c.ForwardTo) > 0 {

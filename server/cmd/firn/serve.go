@@ -423,10 +423,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	if !s.anyLayout && !s.layout.ReadOnly() {
 		var nodes *grant.Range
 		if nodes, all = s.checkUsual(lookUp); len(all) == 0 && s.ahead() >= 0 {
-			usual.Layout, usual.MaxAhead = s.layout, s.maxAhead
-			if nodes != nil {
-				usual.Lo, usual.Hi, usual.HasNodes = nodes.Lo, nodes.Hi, true
-			}
+			usual = config.Template{Layout: s.layout, MaxAhead: s.maxAhead, Nodes: nodes}
 		}
 	}
 	if f := s.file.Load(); f != nil {

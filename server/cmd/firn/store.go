@@ -137,15 +137,9 @@ func nameOf(l firn.Layout) string {
 	return fmt.Sprintf("%s-%08x", name, h.Sum32())
 }
 
-// parseNodes reads --nodes.
-func parseNodes(s string) (*grant.Range, error) {
-	lo, hi, err := config.ParseNodes(s)
-	return &grant.Range{Lo: lo, Hi: hi}, err
-}
-
 // nodesVar adds --nodes.
 func nodesVar(cmd *cobra.Command, r **grant.Range) {
-	cmd.Flags().Var(&value[*grant.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
+	cmd.Flags().Var(&value[*grant.Range]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
 }
 
 // closing bounds how long a command takes to give its node ID back.

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -141,7 +142,7 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	c := service.NewCluster(service.ClusterConfig{
 		Admin:    service.NewStoreAdmin(new(memstore.Store), nil),
-		Template: func(string) (service.Template, error) { return service.Template{Prefix: "order", LowBits: 4}, nil },
+		Template: func(string) (config.Template, error) { return config.Template{Prefix: "order", LowBits: 4}, nil },
 	})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	old, err := c.Admin().Configure(firn.Default(), nil, nil)
@@ -151,7 +152,7 @@ func TestTemplate(t *testing.T) {
 	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]service.Template{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
+	for name, want := range map[string]config.Template{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
 		q, err := c.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {
 			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/veil"
 )
 
@@ -38,9 +39,9 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
-	census  census
-	created pace // sequencers created by use
-	missed  pace // reads of the store for names that it does not have
+	census    census
+	creations pace // sequencers created by use
+	missed    pace // reads of the store for names that it does not have
 
 	retiring     sync.WaitGroup  // retired sequencers that are not closed yet
 	openings     sync.WaitGroup  // sequencers that are being opened
@@ -78,19 +79,7 @@ type ClusterConfig struct {
 
 	// Template returns how the sequencer of a name is created and used; nil means
 	// as in Config. It is called when a name is first used.
-	Template func(name string) (Template, error)
-}
-
-// A Template overrides parts of ClusterConfig.Config. The zero value overrides
-// nothing.
-type Template struct {
-	Layout   firn.Layout    // of a sequencer that is created
-	MaxAhead *time.Duration // likewise
-	Window   time.Duration  // likewise
-	Prefix   string         // likewise
-	LowBits  int            // likewise
-	Nodes    *grant.Range   // node IDs that this server may take
-	Existing bool           // the sequencer must exist; it is not created
+	Template func(name string) (config.Template, error)
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -381,7 +370,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 		creator, err = by.allowed(name)
 	}
 	if err == nil {
-		if wait := c.created.wait(createBurst, createEvery); wait > 0 {
+		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {
 			err = &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
 		}
 	}
@@ -389,7 +378,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 		c.missed.note(missEvery)
 		return nil, err
 	}
-	c.created.note(createEvery)
+	c.creations.note(createEvery)
 	return creator, nil
 }
 

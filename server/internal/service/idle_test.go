@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -152,7 +153,7 @@ func TestPace(t *testing.T) {
 		time.Sleep(createEvery)
 		takeOne(t, c, "b")
 		time.Sleep(time.Minute)
-		exists := func(string) (Template, error) { return Template{Existing: true}, nil }
+		exists := func(string) (config.Template, error) { return config.Template{Existing: true}, nil }
 		c.c.Template = exists
 		for i := range missBurst {
 			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {

@@ -208,23 +208,12 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 		}
 		return nil
 	}
-	is := &grant.ExhaustedError{Sequencer: was.Sequencer, Nodes: was.Nodes}
-	held := uint64(0)
-	err = grant.Nodes(ctx, c.store, was.Sequencer, func(n grant.NodeInfo, err error) bool {
-		switch {
-		case n.Node < was.Nodes.Lo || n.Node > was.Nodes.Hi:
-		case err != nil:
-			held++ // no server can take it
-		case n.Held && n.Until.After(now):
-			held++
-			if is.Free.IsZero() || n.Until.Before(is.Free) {
-				is.Free = n.Until
-			}
-		}
-		return true
+	info.Config.Nodes = &was.Nodes
+	n, first, err := CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error {
+		return grant.Nodes(ctx, c.store, was.Sequencer, yield)
 	})
-	if err != nil || held <= was.Nodes.Hi-was.Nodes.Lo {
+	if err != nil || n.Free > 0 || n.Held == 0 { // a claim finds out what blocks them
 		return err
 	}
-	return is
+	return &grant.ExhaustedError{Sequencer: was.Sequencer, Nodes: was.Nodes, Free: first}
 }

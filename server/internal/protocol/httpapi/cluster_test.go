@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -285,16 +286,16 @@ func TestReadyCreatesNothing(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Template: func(name string) (service.Template, error) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Template: func(name string) (config.Template, error) {
 		switch name {
 		case "wide":
-			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &grant.Range{Lo: 7, Hi: 7}}, nil
+			return config.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &grant.Range{Lo: 7, Hi: 7}}, nil
 		case "torn":
-			return service.Template{}, errors.New("two patterns")
+			return config.Template{}, errors.New("two patterns")
 		case "orders":
-			return service.Template{}, nil
+			return config.Template{}, nil
 		}
-		return service.Template{Existing: true}, nil
+		return config.Template{Existing: true}, nil
 	}})})
 	for _, name := range []string{"orders", "wide"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {

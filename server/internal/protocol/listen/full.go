@@ -74,7 +74,7 @@ func (m *Mux) turnAway(raw *limited) {
 		case RESP:
 			// These are Redis's words, which clients recognize.
 			if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {
-				linger(conn)
+				Linger(conn)
 			}
 		}
 		_ = conn.Close()

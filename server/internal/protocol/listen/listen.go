@@ -364,18 +364,19 @@ func refuse(conn net.Conn, why string) {
 // answer answers HTTP and closes the sending half.
 func answer(conn net.Conn, status, media, body string) {
 	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, media, len(body), body); err == nil {
-		linger(conn)
+		Linger(conn)
 	}
 }
 
-// linger closes the sending half, and briefly reads what the client still
-// sends: unread bytes would make the system drop the answer.
-func linger(conn net.Conn) {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
+// Linger closes the sending half of a connection after the last answer, and
+// briefly reads what the client still sends: unread bytes would make the system
+// drop the answer.
+func Linger(conn net.Conn) {
+	if closeWrite(conn) != nil {
+		return
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	_, _ = io.CopyN(io.Discard, conn, 64<<10)
+	_, _ = io.CopyN(io.Discard, conn, 256<<10)
 }
 
 // StateOf returns the TLS state of a connection from a Mux, or nil without TLS.

@@ -173,8 +173,8 @@ func (h handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	return m, m, nil
 }
 
-// open reports whether a service needs no authentication.
-func open(method string) bool {
+// isPublic reports whether a service needs no authentication.
+func isPublic(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
@@ -196,7 +196,7 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	ctx := withRequestID(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	if !open(info.FullMethod) { // before the first message, which may never arrive
+	if !isPublic(info.FullMethod) { // before the first message, which may never arrive
 		if err := s.check(ctx, auth.Anything, ""); err != nil {
 			return err
 		}
@@ -235,11 +235,11 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
 	callOf(ctx).leave(*err == nil)
-	if *err != nil && !open(method) {
+	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
 	took := time.Since(begin)
-	if s.c.Observe != nil && !open(method) {
+	if s.c.Observe != nil && !isPublic(method) {
 		s.c.Observe(kindOf(*err), took)
 	}
 	if s.c.Log.Enabled(ctx, slog.LevelDebug) {
