@@ -367,7 +367,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 	case existing:
 		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		creator, err = by.allowed(name)
+		creator, err = by.allowed(name, config.Prefix)
 	}
 	if err == nil {
 		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {

@@ -54,6 +54,7 @@ var causes = [...]cause{
 	{firn.ErrSealed, NoGrant},
 	{firn.ErrTimeOver, TimeOver},
 	{ErrTooManyNames, TooManyNames},
+	{errNoPrefix, BadParameter},
 	{ErrNoSequencer, NoSequencer},
 	{ErrTemplate, BadConfig},
 }

@@ -91,7 +91,7 @@ func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Seque
 	if err := s.room(name); err != nil { // before counting a creation of the client
 		return nil, err
 	}
-	if _, err := by.allowed(name); err != nil {
+	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -132,7 +132,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 		}
 	}
 
-	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
+	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
 		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
