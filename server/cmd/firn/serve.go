@@ -613,7 +613,7 @@ func newsOf(log *slog.Logger) storeNews {
 	return storeNews{
 		created: func(path string) { log.Info("store created", "path", path) },
 		another: func(path, machine string) {
-			log.Warn("using this user's own store: its IDs can equal those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
+			log.Warn("using this user's own store: its IDs may collide with those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
 		},
 	}
 }

@@ -186,7 +186,7 @@ func storeError(err error) error {
 	case errors.As(err, &mismatch) && mismatch.Field == "prefix" && mismatch.Have == "none":
 		return no("destroy sequencer %s and create it again with --prefix %s: its IDs continue", mismatch.Sequencer, mismatch.Want)
 	case errors.As(err, &mismatch):
-		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer)
+		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs may collide with those of this one", mismatch.Field, mismatch.Sequencer)
 	case errors.As(err, &exhausted) && exhausted.Fenced:
 		return no("wait until then: a fence keeps members out until the time of all windows that the store may have lost has passed")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
