@@ -30,14 +30,14 @@ type Cluster struct {
 	c      ClusterConfig
 	absent absences
 
-	mu     sync.RWMutex // guards the fields below, and users of all entries
-	byName map[string]*entry
-	closed bool
-	lack   *lack           // of the last name that could not be opened; nil if none
-	warned map[string]Kind // why sequencers could not be opened, as the log says
-	sound  bool            // no configuration was found unreadable since Ready has looked
-	idling *time.Timer
-	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
+	mu      sync.RWMutex // guards the fields below, and users of all entries
+	byName  map[string]*entry
+	closed  bool
+	lack    *lack           // of the last name that could not be opened; nil if none
+	warned  map[string]Kind // why sequencers could not be opened, as the log says
+	sound   bool            // no configuration was found unreadable since Ready has looked
+	idling  *time.Timer
+	closing map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
 	census    census
 	creations pace // sequencers created by use
@@ -447,41 +447,6 @@ func storeError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// retire forgets and closes an open sequencer that is no longer useful.
-func (c *Cluster) retire(name string, e *entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.retireLocked(name, e)
-}
-
-// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
-// closed no call opens it again: its node ID may be the only one that this
-// server may take.
-func (c *Cluster) retireLocked(name string, e *entry) {
-	if c.byName[name] != e || c.closed {
-		return
-	}
-	delete(c.byName, name)
-	done := make(chan struct{})
-	if c.closes == nil {
-		c.closes = make(map[string]chan struct{})
-	}
-	c.closes[name] = done
-	c.retiring.Add(1)
-	go func() {
-		defer c.retiring.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
-		defer cancel()
-		_ = e.close(ctx) // a node ID that is not given back is free when its window ends
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.closes[name] == done {
-			delete(c.closes, name)
-		}
-		close(done)
-	}()
-}
-
 // Stats calls yield for every sequencer that is open.
 func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 	all, _ := c.opened()
@@ -520,83 +485,4 @@ func (c *Cluster) Owner(name string) string {
 		return ""
 	}
 	return s.Owner
-}
-
-// readyKey is read to check whether the store answers. It is never written.
-const readyKey = "ready"
-
-// lateClose is how long a sequencer that was opened during shutdown may take to
-// give its node ID back.
-const lateClose = 2 * time.Second
-
-// Close gives all node IDs back concurrently. An error says how many could not
-// be given back before the context was done; these are free when their windows
-// end.
-func (c *Cluster) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.closed = true
-	if c.idling != nil {
-		c.idling.Stop()
-	}
-	var open []*entry
-	for _, e := range c.byName {
-		if e.isOpen() {
-			open = append(open, e)
-		}
-	}
-	c.mu.Unlock()
-	c.patience.close()
-	// Each opening closes what it opened. Cancelling one may leave its node ID
-	// claimed, so it is cancelled only when ctx ends.
-	stop := context.AfterFunc(ctx, c.stopOpening)
-	c.openings.Wait()
-	stop()
-	c.stopOpening()
-	failed, first := giveBack(ctx, open)
-	c.retiring.Wait()
-	if failed > 0 {
-		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
-	}
-	return nil
-}
-
-// Node IDs are given back closingAtOnce at a time: if all were given back at
-// once, each would wait until its timeout. If the store accepts none for
-// closingStalls, no more are tried.
-const (
-	closingAtOnce = 64
-	closingStalls = 5 * time.Second
-)
-
-// giveBack closes sequencers until ctx is done. It returns how many of their
-// node IDs were not given back, and the first error.
-func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	stalled := time.AfterFunc(closingStalls, stop)
-	defer stalled.Stop()
-	var mu sync.Mutex // guards failed and first
-	turns := make(chan struct{}, closingAtOnce)
-	var closing sync.WaitGroup
-	for _, e := range open {
-		closing.Go(func() {
-			select {
-			case turns <- struct{}{}:
-				defer func() { <-turns }()
-			case <-ctx.Done(): // stop using the store
-			}
-			err := e.close(ctx)
-			if err == nil {
-				stalled.Reset(closingStalls)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if failed++; failed == 1 {
-				first = err
-			}
-		})
-	}
-	closing.Wait()
-	return failed, first
 }

@@ -98,6 +98,9 @@ func (c *Cluster) noteLack(name string, err error) {
 	}
 }
 
+// readyKey is read to check whether the store answers. It is never written.
+const readyKey = "ready"
+
 // Ready returns nil if this server can make IDs as far as it knows: a sequencer
 // has its node ID, or the store answers reads and writes, some configuration
 // can be read if there are any, and no sequencer lacked a node ID. Otherwise
