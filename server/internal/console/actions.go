@@ -79,9 +79,9 @@ const (
 
 var errBusy = errors.New("the server is busy with other sequencers, or shutting down")
 
-// begin starts an action and waits a little for it. The action continues after its
-// page was answered.
-func (k *Console) begin(ctx context.Context, admin service.Administrator, name string, a action) error {
+// start starts an action and waits a little for it. The action continues after
+// its page was answered.
+func (k *Console) start(ctx context.Context, admin service.Administrator, name string, a action) error {
 	select {
 	case k.jobs <- struct{}{}:
 	default:
@@ -187,7 +187,7 @@ func (k *Console) perform(v *visit) {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
-	if err := k.begin(v.r.Context(), k.by(v), name, a); err != nil {
+	if err := k.start(v.r.Context(), k.by(v), name, a); err != nil {
 		v.failed(err, false)
 		return
 	}

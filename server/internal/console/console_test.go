@@ -423,7 +423,7 @@ func TestActionWaits(t *testing.T) {
 		return info, ctx.Err()
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := k.begin(ctx, k.admin, "orders", slow); err != nil || len(k.jobs) != 1 {
+	if err := k.start(ctx, k.admin, "orders", slow); err != nil || len(k.jobs) != 1 {
 		t.Fatalf("%v, and %d are under way, want 1", err, len(k.jobs))
 	}
 	cancel() // the page was answered
@@ -432,7 +432,7 @@ func TestActionWaits(t *testing.T) {
 	failing := action{do: func(service.Administrator, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}}
-	if err := k.begin(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
+	if err := k.start(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
 		t.Errorf("an action that fails at once: %v", err)
 	}
 	for range maxJobs {

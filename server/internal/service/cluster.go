@@ -45,7 +45,7 @@ type Cluster struct {
 
 	retiring     sync.WaitGroup  // retired sequencers that are not closed yet
 	openings     sync.WaitGroup  // sequencers that are being opened
-	openingUntil context.Context // ends openings
+	openingUntil context.Context // done when openings must end
 	stopOpening  context.CancelFunc
 }
 
@@ -108,8 +108,8 @@ type entry struct {
 func NewCluster(c ClusterConfig) *Cluster {
 	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	opens, stop := context.WithCancel(context.Background())
-	return &Cluster{StoreAdmin: c.Admin, c: c, byName: make(map[string]*entry), warned: make(map[string]Kind), openingUntil: opens, stopOpening: stop}
+	until, stop := context.WithCancel(context.Background())
+	return &Cluster{StoreAdmin: c.Admin, c: c, byName: make(map[string]*entry), warned: make(map[string]Kind), openingUntil: until, stopOpening: stop}
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.

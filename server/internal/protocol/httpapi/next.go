@@ -155,7 +155,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 		writePacked(w, b)
 		return
 	}
-	a := newAnswer(w, q)
+	a := newIDWriter(w, q)
 	defer a.close()
 	if q.runs {
 		runs := b.Runs()
@@ -184,7 +184,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 }
 
 // textLength returns how many bytes the texts of all IDs have together.
-func textLength(a *answer, b *service.Batch, f *form.Form) int {
+func textLength(a *idWriter, b *service.Batch, f *form.Form) int {
 	if b.Layout().Ordered() {
 		// A greater number is never shorter as text, so those between have this
 		// length too.
