@@ -168,7 +168,7 @@ func TestConfigFaults(t *testing.T) {
 		want []string // lines of the output, after the name of the file
 	}{
 		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs both a certificate and its key"}},
-		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: stat /nope: no such file"}},
+		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: open /nope: no such file"}},
 		{"tokens: /nope", []string{"1: tokens: stat /nope: no such file"}},
 		{"forward-to: https://ids-1:3476\nforward-token: /nope", []string{"2: forward-token: open /nope: no such file"}},
 		{"nodes: 0..99999", []string{`1: nodes is "0..99999": layout default has nodes 0 to 1023`}},
