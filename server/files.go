@@ -1,5 +1,11 @@
 package server
 
+import (
+	"math"
+
+	"github.com/firnid/firn/server/internal/protocol/listen"
+)
+
 // Open files that connections must leave free.
 const (
 	ownFiles   = 32   // for the program, its listeners and its log
@@ -15,6 +21,16 @@ const (
 func connsWithin(files, listeners, want int) int {
 	left := files - ownFiles - min(files/storeShare, storeMost)
 	return max(leastConns, min(want, left/max(1, listeners)-refusing))
+}
+
+// openFiles returns how many files this process may have open; MaxInt if the
+// number is unlimited or unknown.
+func openFiles() int {
+	n, err := listen.OpenFiles()
+	if err != nil || n > math.MaxInt32 {
+		return math.MaxInt
+	}
+	return int(n)
 }
 
 // maxConns returns connsWithin for this process. It logs a warning if that is

@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
@@ -45,13 +46,13 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	s.announcer = members.New(store, members.Options{Log: c.Log})
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
-		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
+		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
 		Acquired: s.announcer.Update, Veil: c.VeilKeys,
 	}
 	if c.Template != nil {
-		cluster.Template = func(name string) (service.Template, error) {
+		cluster.Template = func(name string) (config.Template, error) {
 			t, err := c.Template(name)
-			return service.Template(t), err
+			return config.Template(t), err
 		}
 	}
 	if len(c.ForwardTo) > 0 {
@@ -62,7 +63,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 		if f.tls != nil {
 			to.TLS = f.tls.Client()
 		}
-		s.peers = forwarding.New(cluster.Fleet, to)
+		s.peers = forwarding.New(cluster.Admin, to)
 		cluster.Peers = s.peers
 	}
 	s.cluster = service.NewCluster(cluster)

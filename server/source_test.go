@@ -42,7 +42,7 @@ func TestGiveBack(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			var log strings.Builder
 			store := new(leisurely)
-			s := &source{cluster: service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})}
+			s := &source{cluster: service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})}
 			for i := range 8 * 64 {
 				if _, err := s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i), nil); err != nil {
 					t.Fatal(err)

@@ -37,7 +37,7 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	// These would replace a part of the URL without a word.
 	for _, key := range []string{"user", "dbname", "database", "service", "servicefile", "host", "port"} {
 		if u.query.Has(key) && (u.hosts != "" || key != "host" && key != "port") {
-			return nil, nil, wrong("write postgres://USER@HOST:PORT/DATABASE; only the directory of a socket is a parameter: postgres://USER@/DATABASE?host=/run/postgresql",
+			return nil, nil, wrong("write postgres://USER@HOST:PORT/DATABASE; only the directory and port of a socket are parameters: postgres://USER@/DATABASE?host=/run/postgresql&port=5433",
 				"postgres: parameter %q is not allowed: name user, host, port and database before the ?", key)
 		}
 	}

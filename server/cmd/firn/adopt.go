@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/adopt"
 	"github.com/firnid/firn/server/internal/ids/check"
 	"github.com/firnid/firn/server/internal/ids/inspect"
@@ -78,7 +79,7 @@ sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, a
 	layoutVar(cmd, &c.layout, "layout of the IDs (default the one that they fit best)")
 	encodingVar(cmd, &c.from)
 	csvVar(cmd, &c.csv)
-	cmd.Flags().Var(&value[*grant.Range]{&c.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs of the sequencer (default the largest free half, quarter, …)")
+	cmd.Flags().Var(&value[*grant.Range]{&c.nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs of the sequencer (default the largest free half, quarter, …)")
 	cmd.Flags().BoolVar(&c.stopped, "stopped", false, "the other generator has stopped: use all node IDs, above the highest ID")
 	cmd.Flags().BoolVar(&c.apply, "apply", false, "create the sequencer")
 	cmd.Flags().BoolVar(&c.shadow, "shadow", false, "compare a stream of the other generator's IDs with those of the sequencer")
@@ -182,7 +183,7 @@ func adoptError(err error) error {
 }
 
 func (c *adoptCmd) print(r adopt.Report) {
-	l := c.a.lookOf(c.a.stdout)
+	l := c.a.styleOf(c.a.stdout)
 	var x rows
 	x.add("IDs", "%s", number(l, r.Count))
 	x.add("layout", "%s", l.bold(r.Layout.String()))

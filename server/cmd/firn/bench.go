@@ -76,7 +76,7 @@ func (b *benchCmd) run(ctx context.Context, a *app) error {
 		return err
 	}
 	var watch func(ids, requests uint64)
-	if a.lookOf(a.stderr).terminal {
+	if a.styleOf(a.stderr).terminal {
 		second := 0
 		watch = func(ids, requests uint64) {
 			second++
@@ -139,6 +139,6 @@ func (b *benchCmd) report(a *app, l load.Result) error {
 		r.add("failed", "%s; the last: %v", group(l.Failures), l.Failure)
 	}
 	r.add("duplicates", "%s", map[bool]string{true: "none", false: group(l.Duplicates)}[l.Duplicates == 0])
-	r.print(a.stdout, a.lookOf(a.stdout))
+	r.print(a.stdout, a.styleOf(a.stdout))
 	return nil
 }

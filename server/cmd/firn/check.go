@@ -87,7 +87,7 @@ Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
 			if len(args) == 0 {
 				args = []string{"-"}
-				if f, ok := a.stdin.(*os.File); ok && a.lookOf(f).terminal && a.lookOf(a.stderr).terminal {
+				if f, ok := a.stdin.(*os.File); ok && a.styleOf(f).terminal && a.styleOf(a.stderr).terminal {
 					a.note("reading IDs from the terminal; press ctrl-D to end")
 				}
 			}
@@ -231,7 +231,7 @@ func (c *checkCmd) where(n uint64) string {
 }
 
 func (c *checkCmd) report(w io.Writer, f check.Report) {
-	l := c.a.lookOf(c.a.stdout)
+	l := c.a.styleOf(c.a.stdout)
 	n := f.Count
 	seconds := time.Since(c.began).Seconds()
 	var r rows
@@ -327,7 +327,7 @@ func (c *checkCmd) foreignText(x *check.ForeignID) string {
 }
 
 // number groups digits for people but not for programs.
-func number(l look, n uint64) string {
+func number(l style, n uint64) string {
 	if l.terminal {
 		return group(n)
 	}

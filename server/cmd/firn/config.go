@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/config"
@@ -251,20 +250,15 @@ func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 }
 
 // template returns the template of a name.
-func (s *serveCmd) template(name string) (server.Template, error) {
-	t := server.Template{Existing: !s.create}
-	f := s.file.Load()
-	if f == nil {
-		return t, nil
+func (s *serveCmd) template(name string) (t server.Template, err error) {
+	if f := s.file.Load(); f != nil {
+		found, err := f.Template(name)
+		if err != nil {
+			return t, err
+		}
+		t = server.Template(found.Template)
 	}
-	found, err := f.Template(name)
-	if err != nil {
-		return t, err
-	}
-	t.Layout, t.MaxAhead, t.Window, t.Prefix, t.LowBits = found.Layout, found.MaxAhead, found.Window, found.Prefix, found.LowBits
-	if found.HasNodes {
-		t.Nodes = &grant.Range{Lo: found.Lo, Hi: found.Hi}
-	}
+	t.Existing = !s.create
 	return t, nil
 }
 
@@ -407,8 +401,8 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 		if t.LowBits != 0 {
 			fmt.Fprintf(w, "    low-bits: even:%d\n", t.LowBits)
 		}
-		if t.HasNodes {
-			fmt.Fprintf(w, "    nodes: %d..%d\n", t.Lo, t.Hi)
+		if t.Nodes != nil {
+			fmt.Fprintf(w, "    nodes: %d..%d\n", t.Nodes.Lo, t.Nodes.Hi)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (a *app) news() storeNews {
 	return storeNews{
 		created: func(path string) { a.note("created a new store in %s", path) },
 		another: func(path, machine string) {
-			a.note("using your own store, %s; its IDs can equal those of the machine's store, %s (--store %s)", path, machine, machineStore)
+			a.note("using your own store, %s; its IDs may collide with those of the machine's store, %s (--store %s)", path, machine, machineStore)
 		},
 	}
 }

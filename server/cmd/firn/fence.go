@@ -131,6 +131,6 @@ func (a *app) printFence(name string, r grant.FenceReport, why string, given boo
 		t.add("unsure", "%s: --apply needs --longest-window", why)
 	}
 	t.addDamaged(r.Damaged)
-	t.print(a.stdout, a.lookOf(a.stdout))
+	t.print(a.stdout, a.styleOf(a.stdout))
 	return nil
 }

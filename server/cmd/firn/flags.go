@@ -194,7 +194,7 @@ func diagramVar(cmd *cobra.Command, diagram *string) {
 }
 
 // drawn reports whether to draw the bits.
-func drawn(diagram string, l look) bool {
+func drawn(diagram string, l style) bool {
 	return diagram == "always" || diagram == "auto" && l.terminal
 }
 

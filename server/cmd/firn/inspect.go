@@ -76,8 +76,8 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				return misuse("", "--sequencer needs --veil-key-file")
 			}
 			o := inspect.Options{Layout: layout, From: from}
-			p := idPrinter{o: o, all: all, look: a.lookOf(a.stdout)}
-			p.diagram = drawn(diagram, p.look)
+			p := idPrinter{o: o, all: all, style: a.styleOf(a.stdout)}
+			p.diagram = drawn(diagram, p.style)
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := records.NewWriter(a.stdout)
 			if summary {
@@ -202,7 +202,7 @@ func (p *linePrinter) line(w *bytes.Buffer, id, layout, likelihood, rest string)
 // An idPrinter shows IDs to people.
 type idPrinter struct {
 	o       inspect.Options
-	look    look
+	style   style
 	diagram bool
 	all     bool
 }
@@ -215,15 +215,15 @@ func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, ap
 	best, others := &result.Readings[0], result.Readings[1:]
 	known := result.Known()
 	var r rows
-	r.add("id", "%s", p.look.bold(result.Text))
+	r.add("id", "%s", p.style.bold(result.Text))
 	switch {
 	case !known:
-		r.add("layout", "%s", p.look.yellow("no known layout"))
+		r.add("layout", "%s", p.style.yellow("no known layout"))
 		others = result.Readings
 	case !p.o.Layout.IsZero():
-		r.add("layout", "%s", p.look.bold(best.Name))
+		r.add("layout", "%s", p.style.bold(best.Name))
 	default:
-		r.add("layout", "%s  %s", p.look.bold(best.Name), p.likelihood(best))
+		r.add("layout", "%s  %s", p.style.bold(best.Name), p.likelihood(best))
 	}
 	if p.o.From.IsAuto() {
 		r.add("read as", "%s, %d bits", best.Encoding, best.Bits())
@@ -235,7 +235,7 @@ func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, ap
 		r.add("note", "%s", result.Other)
 	}
 	p.addTexts(&r, best)
-	r.print(w, p.look)
+	r.print(w, p.style)
 	if known && p.diagram {
 		p.draw(w, best)
 	}
@@ -244,9 +244,9 @@ func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, ap
 
 func (p *idPrinter) likelihood(r *inspect.Reading) painted {
 	if l := r.Likelihood(); l != inspect.Likely {
-		return p.look.yellow(l.String())
+		return p.style.yellow(l.String())
 	}
-	return p.look.green(inspect.Likely.String())
+	return p.style.green(inspect.Likely.String())
 }
 
 func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
@@ -256,9 +256,9 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	seconds := inspect.Age(x.Time, now)
 	age := painted(inspect.Span(seconds) + " ago")
 	if seconds < 0 {
-		age = p.look.yellow(inspect.Span(-seconds) + " in the future")
+		age = p.style.yellow(inspect.Span(-seconds) + " in the future")
 	}
-	r.add("time", "%s", p.look.bold(x.Stamp()))
+	r.add("time", "%s", p.style.bold(x.Stamp()))
 	r.add("local", "%s", x.Time.Local().Format("2006-01-02 15:04:05.000 -0700 MST"))
 	r.add("age", "%s", age)
 	r.add("unix ms", "%s", strings.Trim(string(inspect.AppendMillis(nil, x.Time)), `"`))
@@ -285,7 +285,7 @@ func (p *idPrinter) addReasons(r *rows, x *inspect.Reading) {
 		r.add("for", "%s", reason)
 	}
 	for _, reason := range x.Against() {
-		r.add("against", "%s", p.look.yellow(reason))
+		r.add("against", "%s", p.style.yellow(reason))
 	}
 }
 
@@ -332,7 +332,7 @@ func (p *idPrinter) draw(w io.Writer, x *inspect.Reading) {
 		}
 		return text
 	})
-	if p.look.width > 0 && boxWidth(box) > p.look.width {
+	if p.style.width > 0 && boxWidth(box) > p.style.width {
 		p.list(w, x)
 		return
 	}
@@ -354,7 +354,7 @@ func (p *idPrinter) list(w io.Writer, x *inspect.Reading) {
 		t.add(fmt.Sprintf("%d..%d", piece.Pos+piece.Width-1, piece.Pos), piece.Field, value)
 	}
 	fmt.Fprintln(w)
-	t.print(w, p.look)
+	t.print(w, p.style)
 }
 
 // others shows the other readings, one per line.
@@ -379,10 +379,10 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)
-		t.print(w, p.look)
+		t.print(w, p.style)
 	}
 	if hidden > 0 {
-		fmt.Fprintf(w, "\n%s\n", p.look.dim(howMany(hidden, "unlikely reading")+" not shown; --all shows more"))
+		fmt.Fprintf(w, "\n%s\n", p.style.dim(howMany(hidden, "unlikely reading")+" not shown; --all shows more"))
 	}
 }
 
@@ -444,7 +444,7 @@ func rateOf(r inspect.Report) (perSecond float64, ok bool) {
 }
 
 func printSummary(a *app, out *records.Writer, r inspect.Report, t tally) {
-	l := a.lookOf(a.stdout)
+	l := a.styleOf(a.stdout)
 	var x rows
 	x.add("IDs", "%s", l.bold(number(l, uint64(r.Count))))
 	switch {

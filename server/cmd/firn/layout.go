@@ -50,7 +50,7 @@ node.`,
 		ValidArgsFunction: wordsOf(presetNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := bufio.NewWriter(a.stdout)
-			l := a.lookOf(a.stdout)
+			l := a.styleOf(a.stdout)
 			switch {
 			case len(args) > 1:
 				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts given, %d too many", len(args), len(args)-1)
@@ -100,7 +100,7 @@ node.`,
 	return cmd
 }
 
-func listPresets(w io.Writer, l look, asJSON bool) {
+func listPresets(w io.Writer, l style, asJSON bool) {
 	t := table{
 		head:  []string{"layout", "bits", "fields", "from", "to", "nodes", "IDs/s", "about"},
 		right: map[int]bool{1: true, 5: true, 6: true},
@@ -193,15 +193,15 @@ func count(x float64) string {
 }
 
 // showLayout prints everything about one layout.
-func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
+func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	if boxed {
 		box := l.Diagram(nil)
-		if look.width == 0 || boxWidth(box) <= look.width {
+		if st.width == 0 || boxWidth(box) <= st.width {
 			fmt.Fprintf(w, "%s\n", box)
 		}
 	}
 	var r rows
-	r.add("layout", "%s", look.bold(l.String()))
+	r.add("layout", "%s", st.bold(l.String()))
 	var keys []string
 	for p := range firn.Presets() {
 		if p.Name == l.Preset() {
@@ -250,7 +250,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 		r.add("key", "%s", k)
 	}
 	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", inspect.EpochText(l))
-	r.print(w, look)
+	r.print(w, st)
 }
 
 func untilText(l firn.Layout, bit int, never, always, from string) string {
@@ -273,7 +273,7 @@ type plan struct {
 	now          time.Time
 }
 
-func (p *plan) print(w io.Writer, l look, asJSON bool) error {
+func (p *plan) print(w io.Writer, l style, asJSON bool) error {
 	for _, need := range []struct {
 		name string
 		v    float64
@@ -342,7 +342,7 @@ func bitsTitle(total int) string {
 }
 
 // lacking shows by how many bits the plan falls short.
-func (p *plan) lacking(w io.Writer, l look, total int) {
+func (p *plan) lacking(w io.Writer, l style, total int) {
 	least := p.least()
 	fmt.Fprintf(w, "%s\n", l.bold(bitsTitle(total)))
 	fmt.Fprintf(w, "%s time %d, node %d and sequence %d are %d bits, %d too many\n", l.red("none fits:"), least.time, least.node, least.seq, least.total(), least.total()-total)

@@ -170,7 +170,7 @@ func (a *app) checkRaw(flag string, f *form.Form, asJSON bool) error {
 	switch {
 	case f.Is(firn.Raw) && asJSON:
 		return misuse("", "--%s raw writes bytes, which JSON cannot contain", flag)
-	case f.Is(firn.Raw) && a.lookOf(a.stdout).terminal:
+	case f.Is(firn.Raw) && a.styleOf(a.stdout).terminal:
 		return misuse("send them to a file or a pipe, or use --"+flag+" hex", "--%s raw writes bytes that a terminal cannot show", flag)
 	}
 	return nil

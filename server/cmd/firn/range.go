@@ -88,7 +88,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				r.add("hi", "%s", ends.Hi)
 				r.add("from", "%s", stamp(from))
 				r.add("to", "%s", stamp(to))
-				r.print(out, a.lookOf(a.stdout))
+				r.print(out, a.styleOf(a.stdout))
 			}
 			if ends.Big && format.Is(firn.Decimal) && (every != "" || column != "") {
 				a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")

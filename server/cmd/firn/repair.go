@@ -113,7 +113,7 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) error {
 		t.add(key, "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
 	}
 	t.addDamaged(r.Damaged)
-	t.print(a.stdout, a.lookOf(a.stdout))
+	t.print(a.stdout, a.styleOf(a.stdout))
 	return nil
 }
 

@@ -142,7 +142,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	layoutVar(cmd, &layout, "layout of the IDs")
 	cmd.Flags().Var(&value[int]{&lowBits, config.ParseLowBits, nil, "even:K"}, "low-bits", "make the lowest K bits even at low rates, for sharding by id % 2^K (default off)")
 	prefixVar(cmd, &prefix, "prefix of the IDs as typed text, such as order (default none)")
-	cmd.Flags().Var(&value[*grant.Range]{&nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
+	cmd.Flags().Var(&value[*grant.Range]{&nodes, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that members of this store may take (default all of the layout)")
 	timeVar(cmd, a, &floor, "floor", "time before which it makes no IDs, such as that of another generator's last ID (default none)")
 	durationVar(cmd, &maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	durationVar(cmd, &window, "window", "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
@@ -189,7 +189,7 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	if !i.Floor.IsZero() {
 		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
-	r.print(a.stdout, a.lookOf(a.stdout))
+	r.print(a.stdout, a.styleOf(a.stdout))
 	return nil
 }
 
@@ -302,7 +302,7 @@ func (a *app) confirm(yes bool, name, what string) error {
 	if yes {
 		return nil
 	}
-	if !a.lookOf(a.stderr).terminal {
+	if !a.styleOf(a.stderr).terminal {
 		return misuse(fmt.Sprintf("add --yes to %s %s without confirmation", what, name), "firn sequencer %s %s needs a terminal to ask for confirmation", what, name)
 	}
 	fmt.Fprintf(a.stderr, "To %s it, type the name of the sequencer (%s): ", what, name)
@@ -337,7 +337,7 @@ again to continue.`, func(ctx context.Context, s grant.Store, name string) (gran
 			return err
 		}
 		if args[1] != "all" {
-			if nodes, err = parseNodes(args[1]); err != nil {
+			if nodes, err = config.ParseNodes(args[1]); err != nil {
 				return misuse("", "%w", err)
 			}
 		}

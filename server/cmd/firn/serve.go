@@ -423,10 +423,7 @@ func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
 	if !s.anyLayout && !s.layout.ReadOnly() {
 		var nodes *grant.Range
 		if nodes, all = s.checkUsual(lookUp); len(all) == 0 && s.ahead() >= 0 {
-			usual.Layout, usual.MaxAhead = s.layout, s.maxAhead
-			if nodes != nil {
-				usual.Lo, usual.Hi, usual.HasNodes = nodes.Lo, nodes.Hi, true
-			}
+			usual = config.Template{Layout: s.layout, MaxAhead: s.maxAhead, Nodes: nodes}
 		}
 	}
 	if f := s.file.Load(); f != nil {
@@ -606,7 +603,7 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), source, name)
 	}
 	url := endpoints[0].url(scheme(secure))
-	if !a.lookOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
+	if !a.styleOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
 		return
 	}
 	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))
@@ -618,7 +615,7 @@ func newsOf(log *slog.Logger) storeNews {
 	return storeNews{
 		created: func(path string) { log.Info("store created", "path", path) },
 		another: func(path, machine string) {
-			log.Warn("using this user's own store: its IDs can equal those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
+			log.Warn("using this user's own store: its IDs may collide with those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
 		},
 	}
 }

@@ -137,15 +137,9 @@ func nameOf(l firn.Layout) string {
 	return fmt.Sprintf("%s-%08x", name, h.Sum32())
 }
 
-// parseNodes reads --nodes.
-func parseNodes(s string) (*grant.Range, error) {
-	lo, hi, err := config.ParseNodes(s)
-	return &grant.Range{Lo: lo, Hi: hi}, err
-}
-
 // nodesVar adds --nodes.
 func nodesVar(cmd *cobra.Command, r **grant.Range) {
-	cmd.Flags().Var(&value[*grant.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
+	cmd.Flags().Var(&value[*grant.Range]{r, config.ParseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
 }
 
 // closing bounds how long a command takes to give its node ID back.
@@ -192,7 +186,7 @@ func storeError(err error) error {
 	case errors.As(err, &mismatch) && mismatch.Field == "prefix" && mismatch.Have == "none":
 		return no("destroy sequencer %s and create it again with --prefix %s: its IDs continue", mismatch.Sequencer, mismatch.Want)
 	case errors.As(err, &mismatch):
-		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs can equal those of this one", mismatch.Field, mismatch.Sequencer)
+		return no("a sequencer's %s cannot change: use the existing one (firn sequencer show %s), or choose another name, whose IDs may collide with those of this one", mismatch.Field, mismatch.Sequencer)
 	case errors.As(err, &exhausted) && exhausted.Fenced:
 		return no("wait until then: a fence keeps members out until the time of all windows that the store may have lost has passed")
 	case errors.As(err, &exhausted) && exhausted.Ahead:

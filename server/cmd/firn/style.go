@@ -12,45 +12,45 @@ import (
 	"golang.org/x/term"
 )
 
-// A look is the style of output: the colors and boxes that the reader can see.
-// The zero look is for pipes and files.
-type look struct {
+// A style is how output looks: the colors and boxes that the reader can see.
+// The zero style is for pipes and files.
+type style struct {
 	terminal bool
 	colour   bool
 	width    int // in columns; 0 if unknown
 }
 
-// lookOf returns the style of output to w. NO_COLOR and TERM=dumb are
+// styleOf returns the style of output to w. NO_COLOR and TERM=dumb are
 // respected.
-func (a *app) lookOf(w io.Writer) look {
+func (a *app) styleOf(w io.Writer) style {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return look{}
+		return style{}
 	}
-	l := look{terminal: true, colour: a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"}
+	st := style{terminal: true, colour: a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"}
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-		l.width = width
+		st.width = width
 	}
-	return l
+	return st
 }
 
 // A painted is text for a terminal, with nothing in it but what this program
 // means to say.
 type painted string
 
-func (l look) paint(code, s string) painted {
+func (st style) paint(code, s string) painted {
 	s = plain(s)
-	if !l.colour || s == "" {
+	if !st.colour || s == "" {
 		return painted(s)
 	}
 	return painted("\x1b[" + code + "m" + s + "\x1b[0m")
 }
 
-func (l look) bold(s string) painted   { return l.paint("1", s) }
-func (l look) dim(s string) painted    { return l.paint("2", s) }
-func (l look) red(s string) painted    { return l.paint("31", s) }
-func (l look) green(s string) painted  { return l.paint("32", s) }
-func (l look) yellow(s string) painted { return l.paint("33", s) }
+func (st style) bold(s string) painted   { return st.paint("1", s) }
+func (st style) dim(s string) painted    { return st.paint("2", s) }
+func (st style) red(s string) painted    { return st.paint("31", s) }
+func (st style) green(s string) painted  { return st.paint("32", s) }
+func (st style) yellow(s string) painted { return st.paint("33", s) }
 
 // plain escapes what a terminal obeys and does not print, such as colors and the
 // direction of text: hosts, addresses and errors come from other programs. The
@@ -102,16 +102,16 @@ func (r *rows) add(key, format string, a ...any) {
 
 // print writes the rows. On a terminal, an empty or repeated key is not
 // printed.
-func (r *rows) print(w io.Writer, l look) {
+func (r *rows) print(w io.Writer, st style) {
 	width := 0
 	for _, k := range r.keys {
 		width = max(width, len(k))
 	}
 	for i, k := range r.keys {
-		if l.terminal && i > 0 && r.keys[i-1] == k {
+		if st.terminal && i > 0 && r.keys[i-1] == k {
 			k = ""
 		}
-		fmt.Fprintf(w, "%s  %s\n", l.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
+		fmt.Fprintf(w, "%s  %s\n", st.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
 	}
 }
 
@@ -129,14 +129,14 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-func (t *table) print(w io.Writer, l look) {
+func (t *table) print(w io.Writer, st style) {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	line := func(row []string, style func(string) painted) {
+	line := func(row []string, paint func(string) painted) {
 		var b strings.Builder
 		for i, cell := range row {
 			fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
@@ -149,9 +149,9 @@ func (t *table) print(w io.Writer, l look) {
 				b.WriteString(cell + fill)
 			}
 		}
-		fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
+		fmt.Fprintln(w, paint(strings.TrimRight(b.String(), " ")))
 	}
-	line(t.head, l.dim)
+	line(t.head, st.dim)
 	for _, row := range t.rows {
 		line(row, func(s string) painted { return painted(s) })
 	}
@@ -196,7 +196,7 @@ func (l *listing) end(empty string) error {
 	switch {
 	case l.asJSON:
 	case len(l.rows) > 0:
-		l.print(l.a.stdout, l.a.lookOf(l.a.stdout))
+		l.print(l.a.stdout, l.a.styleOf(l.a.stdout))
 	case empty != "" && !l.broken:
 		l.a.note("%s", empty)
 	}

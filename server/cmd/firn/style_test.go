@@ -23,9 +23,9 @@ type goneWriter struct{}
 func (goneWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
 // shown is what inspect shows of an ID to a reader with this look.
-func shown(t *testing.T, l look, layout, id string) string {
+func shown(t *testing.T, l style, layout, id string) string {
 	t.Helper()
-	p := idPrinter{look: l, diagram: l.terminal}
+	p := idPrinter{style: l, diagram: l.terminal}
 	p.o.Now = time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	if layout != "" {
 		p.o.Layout = firn.MustParseLayout(layout)
@@ -43,20 +43,20 @@ func shown(t *testing.T, l look, layout, id string) string {
 // where boxes are too wide.
 func TestTerminal(t *testing.T) {
 	const colour = "\x1b["
-	wide := shown(t, look{terminal: true, colour: true, width: 100}, "", "117398450593894403")
+	wide := shown(t, style{terminal: true, colour: true, width: 100}, "", "117398450593894403")
 	for _, want := range []string{colour + "1mdefault", "┌───┬", "│ 0 │ time 27989971779 ", "│ node 329 │ seq 3 ", "28 seconds ago"} {
 		if !strings.Contains(wide, want) {
 			t.Errorf("a terminal does not show %q:\n%s", want, wide)
 		}
 	}
-	if plain := shown(t, look{terminal: true, width: 100}, "", "117398450593894403"); strings.Contains(plain, colour) || !strings.Contains(plain, "┌───┬") {
+	if plain := shown(t, style{terminal: true, width: 100}, "", "117398450593894403"); strings.Contains(plain, colour) || !strings.Contains(plain, "┌───┬") {
 		t.Errorf("a terminal without colours shows\n%s", plain)
 	}
-	narrow := shown(t, look{terminal: true, width: 50}, "uuidv7", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
+	narrow := shown(t, style{terminal: true, width: 50}, "uuidv7", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
 	if strings.Contains(narrow, "┌") || !strings.Contains(narrow, "127..80  time    1645557742000") {
 		t.Errorf("a narrow terminal shows\n%s", narrow)
 	}
-	pipe := shown(t, look{}, "", "117398450593894403")
+	pipe := shown(t, style{}, "", "117398450593894403")
 	if strings.Contains(pipe, colour) || strings.Contains(pipe, "┌") || strings.Count(pipe, "\nfor  ") < 2 {
 		t.Errorf("a pipe gets\n%s", pipe)
 	}
@@ -68,7 +68,7 @@ func TestTerminal(t *testing.T) {
 
 	for _, width := range []int{80, 120, 200} {
 		var b bytes.Buffer
-		listPresets(&b, look{terminal: true, width: width}, false)
+		listPresets(&b, style{terminal: true, width: width}, false)
 		for line := range strings.Lines(b.String()) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
 				t.Errorf("a terminal of %d columns gets a line of %d: %s", width, n, line)
@@ -97,9 +97,9 @@ func TestForeignText(t *testing.T) {
 	var b bytes.Buffer
 	a := &app{stdout: &b, stderr: &b}
 	for what, print := range map[string]func() error{
-		"table":   func() error { x := table{head: []string{"HOST"}}; x.add(evil); x.print(&b, look{}); return nil },
-		"colored": func() error { b.WriteString(string(look{}.red(evil))); return nil },
-		"rows":    func() error { var r rows; r.add("host", "%s", evil); r.print(&b, look{}); return nil },
+		"table":   func() error { x := table{head: []string{"HOST"}}; x.add(evil); x.print(&b, style{}); return nil },
+		"colored": func() error { b.WriteString(string(style{}.red(evil))); return nil },
+		"rows":    func() error { var r rows; r.add("host", "%s", evil); r.print(&b, style{}); return nil },
 		"error":   func() error { a.report(failed(evil, "open: %s", evil)); return nil },
 		"place":   func() error { a.complain(evil, errors.New("x")); return nil },
 		"note":    func() error { a.note("host %s", evil); return nil },

@@ -33,8 +33,8 @@ func serviceManagerOf(getenv func(string) string, log *slog.Logger) serviceManag
 	return m
 }
 
-// tell sends lines of NAME=VALUE. A failure is only logged.
-func (m serviceManager) tell(lines ...string) {
+// notify sends lines of NAME=VALUE. A failure is only logged.
+func (m serviceManager) notify(lines ...string) {
 	if m.socket == "" {
 		return
 	}
@@ -49,11 +49,11 @@ func (m serviceManager) tell(lines ...string) {
 }
 
 // Ready reports that requests are answered.
-func (m serviceManager) Ready(url string) { m.tell("READY=1", "STATUS=Serving on "+url) }
+func (m serviceManager) Ready(url string) { m.notify("READY=1", "STATUS=Serving on "+url) }
 
 // Stopping reports that the server is about to end, and within how much time.
 func (m serviceManager) Stopping(within time.Duration) {
-	m.tell("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
+	m.notify("STOPPING=1", "STATUS=Finishing requests in progress", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
 // Watch reports twice per interval that the server is alive, until ctx is done.
@@ -65,7 +65,7 @@ func (m serviceManager) Watch(ctx context.Context) {
 	ticker := time.NewTicker(m.watchdog / 2)
 	defer ticker.Stop()
 	for {
-		m.tell("WATCHDOG=1")
+		m.notify("WATCHDOG=1")
 		select {
 		case <-ctx.Done():
 			return

@@ -175,7 +175,7 @@ func TestUsersOfOneMachine(t *testing.T) {
 	p = next(userBen, nil)
 	if code := p.end(); code == exitFailed && strings.Contains(p.stderr.String(), "?volatile=true") {
 		t.Skip("the directory of the tests is on a file system that does not last")
-	} else if want := "its IDs can equal those of the machine's store, " + h.machine + " (--store machine)"; code != exitFine || !strings.Contains(p.stderr.String(), want) {
+	} else if want := "its IDs may collide with those of the machine's store, " + h.machine + " (--store machine)"; code != exitFine || !strings.Contains(p.stderr.String(), want) {
 		t.Errorf("without a store it ends with %d: %s, want %q", code, &p.stderr, want)
 	}
 

@@ -24,18 +24,24 @@ type Setting struct {
 	Line   int      // in the file
 }
 
-// A Template says how sequencers with a name, or with names that match a
-// pattern, are created and used.
+// A Template is how the sequencer of a name is created and used. A field with
+// its zero value changes nothing.
 type Template struct {
-	Pattern  string
-	Layout   firn.Layout    // zero if none is given
-	MaxAhead *time.Duration // nil if none is given
-	Window   time.Duration  // 0 if none is given
-	Prefix   string         // of typed text; "" if none is given
-	LowBits  int            // number of even low bits; 0 if none is given
-	Lo, Hi   uint64         // node IDs that the server may take
-	HasNodes bool           // whether Lo and Hi are set
-	Line     int
+	Layout   firn.Layout    // of a sequencer that is created
+	MaxAhead *time.Duration // likewise
+	Window   time.Duration  // likewise
+	Prefix   string         // likewise
+	LowBits  int            // likewise
+	Nodes    *grant.Range   // node IDs that this server may take
+	Existing bool           // the sequencer must exist; it is not created
+}
+
+// A NamedTemplate is the Template of a name, or of names that match a pattern,
+// in a File.
+type NamedTemplate struct {
+	Template
+	Pattern string
+	Line    int
 
 	lines   map[string]int // of its keys
 	unknown bool           // the given layout cannot be read
@@ -48,7 +54,7 @@ const DefaultTemplate = "default"
 type File struct {
 	Name      string
 	Settings  []Setting // in the order of the file
-	Templates []Template
+	Templates []NamedTemplate
 }
 
 // Setting returns the value of a key; its Line is 0 if the file has none.
@@ -206,7 +212,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(content); i += 2 {
 		k, v := content[i], content[i+1]
-		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
+		t := NamedTemplate{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
 		if !IsPattern(k.Value) {
 			p.fault(k, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
 		}
@@ -221,7 +227,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 }
 
 // template reads a template.
-func (p *parser) template(t *Template, n *yaml.Node) {
+func (p *parser) template(t *NamedTemplate, n *yaml.Node) {
 	content := p.content(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
 	fault := func(n *yaml.Node, format string, args ...any) {
 		p.fault(n, "sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))
@@ -260,8 +266,7 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 		case "low-bits":
 			t.LowBits, err = ParseLowBits(v.Value)
 		case "nodes":
-			t.Lo, t.Hi, err = ParseNodes(v.Value)
-			t.HasNodes = err == nil
+			t.Nodes, err = ParseNodes(v.Value)
 		default:
 			fault(k, "unknown key %q in a sequencer%s", k.Value, didYouMean(k.Value, templateKeys[:]))
 			continue
@@ -271,10 +276,10 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			fault(v, "%s: %s", k.Value, text)
 		}
 	}
-	if t.HasNodes && !t.Layout.IsZero() {
-		if err := (&grant.Range{Lo: t.Lo, Hi: t.Hi}).Check(t.Layout); err != nil {
+	if t.Nodes != nil && !t.Layout.IsZero() {
+		if err := t.Nodes.Check(t.Layout); err != nil {
 			fault(resolved(n), "%s", strings.TrimPrefix(err.Error(), "grant: "))
-			t.HasNodes = false
+			t.Nodes = nil
 		}
 	}
 }
@@ -329,12 +334,8 @@ func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 			}
 			fault(key, "%s", strings.TrimPrefix(err.Error(), "grant: "))
 		}
-		lo, hi, has := t.Lo, t.Hi, t.HasNodes
-		if !has {
-			lo, hi, has = usual.Lo, usual.Hi, usual.HasNodes
-		}
-		if has && !unknown {
-			if err := (&grant.Range{Lo: lo, Hi: hi}).Check(layout); err != nil {
+		if r := cmp.Or(t.Nodes, usual.Nodes); r != nil && !unknown {
+			if err := r.Check(layout); err != nil {
 				fault("nodes", "%s", strings.TrimPrefix(err.Error(), "grant: "))
 			}
 		}
@@ -361,30 +362,30 @@ func ParseLowBits(text string) (int, error) {
 }
 
 // ParseNodes reads a range of node IDs, LO..HI, both ends included.
-func ParseNodes(text string) (lo, hi uint64, err error) {
+func ParseNodes(text string) (*grant.Range, error) {
 	a, b, ok := strings.Cut(text, "..")
 	lo, e1 := strconv.ParseUint(a, 10, 64)
 	hi, e2 := strconv.ParseUint(b, 10, 64)
 	switch {
 	case !ok || e1 != nil || e2 != nil:
-		return 0, 0, fmt.Errorf("%q is not LO..HI, such as 0..511: give both ends, so that two clusters cannot overlap unnoticed", text)
+		return nil, fmt.Errorf("%q is not LO..HI, such as 0..511: give both ends, so that two clusters cannot overlap unnoticed", text)
 	case lo > hi:
-		return 0, 0, fmt.Errorf("%q is not LO..HI: %d is above %d", text, lo, hi)
+		return nil, fmt.Errorf("%q is not LO..HI: %d is above %d", text, lo, hi)
 	}
-	return lo, hi, nil
+	return &grant.Range{Lo: lo, Hi: hi}, nil
 }
 
 // Template returns the template for a name: that of the name itself, or of the
 // best matching pattern (see Match), or the default. If none of them exists it
-// returns the zero Template.
-func (f *File) Template(name string) (Template, error) {
+// returns the zero NamedTemplate.
+func (f *File) Template(name string) (NamedTemplate, error) {
 	patterns := make([]string, 0, len(f.Templates))
 	for _, t := range f.Templates {
 		patterns = append(patterns, t.Pattern)
 	}
 	pattern, ok, err := Match(patterns, name)
 	if err != nil {
-		return Template{}, err
+		return NamedTemplate{}, err
 	}
 	if !ok {
 		pattern = DefaultTemplate
@@ -394,5 +395,5 @@ func (f *File) Template(name string) (Template, error) {
 			return t, nil
 		}
 	}
-	return Template{}, nil
+	return NamedTemplate{}, nil
 }

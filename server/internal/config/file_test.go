@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 )
 
 var known = []string{"listen", "store", "tls.cert", "tls.key", "limits.connections"}
@@ -36,7 +37,7 @@ sequencers:
 		t.Errorf("%q, want %q", got, want)
 	}
 	orders, err := f.Template("orders-1")
-	if err != nil || orders.Layout.String() != "hazelcast" || *orders.MaxAhead != 15*time.Second || orders.Window != time.Minute || !orders.HasNodes || orders.Hi != 511 {
+	if err != nil || orders.Layout.String() != "hazelcast" || *orders.MaxAhead != 15*time.Second || orders.Window != time.Minute || orders.Nodes == nil || orders.Nodes.Hi != 511 {
 		t.Errorf("%+v, %v", orders, err)
 	}
 	if t1, err := f.Template("invoices"); err != nil || t1.Prefix != "invoice" || t1.LowBits != 4 {
@@ -125,7 +126,7 @@ func TestCheck(t *testing.T) {
 		{"a: {window: 1s, max-ahead: 1ms}", wide, ""},
 		{"a: {nodes: 0..4000}", Template{}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default, which has 0..1023`},
 		{"a: {nodes: 0..4000}", wide, ""},
-		{"a: {layout: default}", Template{Layout: wide.Layout, HasNodes: true, Hi: 4000}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
+		{"a: {layout: default}", Template{Layout: wide.Layout, Nodes: &grant.Range{Hi: 4000}}, `f:2: sequencers: "a": node IDs 0..4000 do not fit layout default`},
 		{"a: {layout: nope, window: 1ms, nodes: 0..99999}", Template{}, `f:2: sequencers: "a": the window is 1ms`},
 		{"a: {layout: nope, window: 1s, nodes: 0..99999}", wide, ""},
 	} {
@@ -154,7 +155,7 @@ func TestCheckUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, one := range f.Check(Template{HasNodes: true, Hi: 4000}, importNow) {
+	for _, one := range f.Check(Template{Nodes: &grant.Range{Hi: 4000}}, importNow) {
 		got = append(got, one.Error())
 	}
 	if len(got) != 2 || !strings.HasPrefix(got[0], `f:3: sequencers: "b": the window is 99ms`) || !strings.HasPrefix(got[1], `f:5: sequencers: "d": node IDs 0..4000`) {

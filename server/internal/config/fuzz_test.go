@@ -76,7 +76,7 @@ func FuzzFaults(f *testing.F) {
 				t.Fatalf("%+v, of %d lines", p, lines)
 			}
 			patterns[p.Pattern] = true
-			if p.MaxAhead != nil && *p.MaxAhead < 0 || p.Window < 0 || p.Lo > p.Hi || !p.Layout.IsZero() && (p.Layout.ReadOnly() || p.HasNodes && p.Hi > p.Layout.MaxNode()) {
+			if p.MaxAhead != nil && *p.MaxAhead < 0 || p.Window < 0 || p.Nodes != nil && p.Nodes.Lo > p.Nodes.Hi || !p.Layout.IsZero() && (p.Layout.ReadOnly() || p.Nodes != nil && p.Nodes.Hi > p.Layout.MaxNode()) {
 				t.Fatalf("%+v", p)
 			}
 			// A name that is its own pattern matches itself.

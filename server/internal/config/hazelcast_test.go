@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 )
 
 // importNow is the time of the imports.
@@ -60,11 +61,11 @@ func TestImport(t *testing.T) {
 			t.Fatalf("%v:\n%s", err, i.YAML)
 		}
 		orders, _ := f.Template("orders")
-		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || orders.Lo != 512 || orders.Hi != 1023 {
+		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || *orders.Nodes != (grant.Range{Lo: 512, Hi: 1023}) {
 			t.Errorf("%+v from\n%s", orders, i.YAML)
 		}
 		plain, _ := f.Template("plain7")
-		if plain.Layout.String() != "hazelcast" || plain.HasNodes || plain.MaxAhead != nil {
+		if plain.Layout.String() != "hazelcast" || plain.Nodes != nil || plain.MaxAhead != nil {
 			t.Errorf("%+v", plain)
 		}
 		left := strings.Join(i.Notes, "\n")

@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// An act is an administrative action on a sequencer.
-type act struct {
+// An action is what an administrator can do to a sequencer.
+type action struct {
 	Verb   string
 	Title  string
 	Button string
@@ -26,7 +26,7 @@ type act struct {
 	do     func(service.Administrator, context.Context, string) (grant.Info, error)
 }
 
-var acts = map[string]act{
+var actions = map[string]action{
 	"attach": {
 		Verb: "attach", Title: "Attach %s", Button: "Attach sequencer",
 		Means: []string{
@@ -69,7 +69,7 @@ var acts = map[string]act{
 	},
 }
 
-// jobLimit is how long an act may wait for other servers: longer than windows
+// jobLimit is how long an action may wait for other servers: longer than windows
 // are. jobWait is how long its page waits: most are done by then.
 const (
 	jobLimit = 10 * time.Minute
@@ -79,9 +79,9 @@ const (
 
 var errBusy = errors.New("the server is busy with other sequencers, or shutting down")
 
-// begin starts an act and waits a little for it. The act continues after its
-// page was answered.
-func (k *Console) begin(ctx context.Context, admin service.Administrator, name string, a act) error {
+// start starts an action and waits a little for it. The action continues after
+// its page was answered.
+func (k *Console) start(ctx context.Context, admin service.Administrator, name string, a action) error {
 	select {
 	case k.jobs <- struct{}{}:
 	default:
@@ -94,7 +94,7 @@ func (k *Console) begin(ctx context.Context, admin service.Administrator, name s
 		defer cancel()
 		defer context.AfterFunc(k.ctx, cancel)()
 		_, err := a.do(admin, ctx, name)
-		k.fleet.forget()
+		k.snapshots.forget()
 		if err != nil {
 			k.c.Log.Warn("console: "+a.Verb+" did not finish", "sequencer", name, "error", err)
 		}
@@ -115,13 +115,13 @@ func (k *Console) begin(ctx context.Context, admin service.Administrator, name s
 
 // A confirmPage asks for confirmation.
 type confirmPage struct {
-	Name  string
-	Title string
-	Act   act
-	Held  uint64 // node IDs in use
-	Until time.Time
-	Fault string
-	Typed string
+	Name   string
+	Title  string
+	Action action
+	Held   uint64 // node IDs in use
+	Until  time.Time
+	Fault  string
+	Typed  string
 }
 
 // by returns the Administrator for a visitor's changes, which are logged.
@@ -129,11 +129,11 @@ func (k *Console) by(v *visit) service.Administrator {
 	return service.By(k.admin, service.Client{Name: v.who.Name(), Address: v.r.RemoteAddr}, k.c.Log)
 }
 
-// allowed finds the act of a path, and checks whether the visitor may perform
+// allowed finds the action of a path, and checks whether the visitor may perform
 // it.
-func (k *Console) allowed(v *visit) (name string, a act, ok bool) {
+func (k *Console) allowed(v *visit) (name string, a action, ok bool) {
 	name = v.r.PathValue("name")
-	a, known := acts[v.r.PathValue("act")]
+	a, known := actions[v.r.PathValue("action")]
 	switch {
 	case !known:
 		v.fail(http.StatusNotFound, "Page not found", "A sequencer can be attached, detached, destroyed and created again.")
@@ -153,23 +153,23 @@ func (v *visit) noStore() {
 	v.fail(http.StatusConflict, "No store", "This server runs with a static node ID and without a store. Start it with --store to administer sequencers.")
 }
 
-// confirm asks for confirmation of an act.
+// confirm asks for confirmation of an action.
 func (k *Console) confirm(v *visit) {
 	if name, a, ok := k.allowed(v); ok {
 		k.showConfirm(v, http.StatusOK, name, a, "", "")
 	}
 }
 
-func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, fault string) {
-	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Act: a, Typed: typed, Fault: fault}
+func (k *Console) showConfirm(v *visit, status int, name string, a action, typed, fault string) {
+	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Action: a, Typed: typed, Fault: fault}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	q, s, err := k.fleet.lookup(ctx, name)
+	q, s, err := k.snapshots.lookup(ctx, name)
 	if err = cmp.Or(err, s.Err); err != nil {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}
-	if !slices.Contains(actsOf[q.Info.State], a.Verb) {
+	if !slices.Contains(actionsOf[q.Info.State], a.Verb) {
 		v.fail(http.StatusConflict, "Not possible now", "The sequencer "+name+" is "+q.Info.State.String()+".")
 		return
 	}
@@ -177,8 +177,8 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
 }
 
-// act performs a confirmed act.
-func (k *Console) act(v *visit) {
+// perform performs a confirmed action.
+func (k *Console) perform(v *visit) {
 	name, a, ok := k.allowed(v)
 	if !ok {
 		return
@@ -187,11 +187,11 @@ func (k *Console) act(v *visit) {
 		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "The typed name does not match: type "+name+" to confirm.")
 		return
 	}
-	if err := k.begin(v.r.Context(), k.by(v), name, a); err != nil {
+	if err := k.start(v.r.Context(), k.by(v), name, a); err != nil {
 		v.failed(err, false)
 		return
 	}
-	k.fleet.forget()
+	k.snapshots.forget()
 	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(name), http.StatusSeeOther)
 }
 
@@ -256,7 +256,7 @@ func (k *Console) createSequencer(v *visit) {
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
 	_, err := k.by(v).Create(ctx, p.Name, c)
-	k.fleet.forget()
+	k.snapshots.forget()
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
 		again(http.StatusConflict, detail(err)+": the settings of a sequencer never change. Choose another name, or use the existing settings.")

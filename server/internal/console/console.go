@@ -61,13 +61,13 @@ type Config struct {
 // A Console serves the pages. It is safe for concurrent use, must be made by
 // New, and ends with Close.
 type Console struct {
-	c        Config
-	admin    service.Administrator // nil without a store
-	sessions *auth.Sessions
-	origins  *http.CrossOriginProtection
-	mux      *http.ServeMux
-	history  *history
-	fleet    *fleet
+	c         Config
+	admin     service.Administrator // nil without a store
+	sessions  *auth.Sessions
+	origins   *http.CrossOriginProtection
+	mux       *http.ServeMux
+	history   *history
+	snapshots *snapshots
 
 	streams streams // of open pages
 
@@ -75,7 +75,7 @@ type Console struct {
 	end     context.CancelFunc
 	closing sync.Mutex // held to end ctx, and to add to wg
 	wg      sync.WaitGroup
-	jobs    chan struct{} // acts that wait for other servers
+	jobs    chan struct{} // actions that wait for other servers
 }
 
 // sessionLife is how long a browser stays signed in.
@@ -103,7 +103,7 @@ func New(c Config) *Console {
 		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
 		mux: http.NewServeMux(), history: newHistory(), jobs: make(chan struct{}, maxJobs),
 	}
-	k.fleet = newFleet(k)
+	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()
 	k.background(k.sample)
@@ -134,25 +134,25 @@ func (k *Console) background(f func()) bool {
 // routes registers all paths. All but those registered with open need
 // authentication.
 func (k *Console) routes() {
-	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.page(f)) }
-	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.page(k.same(f))) }
+	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.signedIn(f)) }
+	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.signedIn(k.same(f))) }
 
 	get("/{$}", k.overview)
 	get("/create", k.newSequencer)
 	post("/create", k.createSequencer)
 	get("/sequencers/{name}", k.sequencer)
-	get("/sequencers/{name}/{act}", k.confirm)
-	post("/sequencers/{name}/{act}", k.act)
+	get("/sequencers/{name}/{action}", k.confirm)
+	post("/sequencers/{name}/{action}", k.perform)
 	get("/members", k.members)
 	get("/inspect", k.inspect)
 	get("/inspect/{ids}", k.inspect)
-	k.mux.HandleFunc("POST /inspect", k.page(k.inspectPosted))
+	k.mux.HandleFunc("POST /inspect", k.signedIn(k.inspectPosted))
 	post("/make", k.makeID)
 	get("/events", k.events)
 	post("/sign-out", k.signOut)
 
-	k.mux.HandleFunc("GET /sign-in", k.open(k.signInForm))
-	k.mux.HandleFunc("POST /sign-in", k.open(k.same(k.signIn)))
+	k.mux.HandleFunc("GET /sign-in", k.public(k.signInForm))
+	k.mux.HandleFunc("POST /sign-in", k.public(k.same(k.signIn)))
 	k.mux.HandleFunc("GET /console/{version}/{file...}", k.asset)
 }
 
@@ -186,7 +186,7 @@ func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if _, pattern := k.mux.Handler(r); pattern == "" {
-		k.page(func(v *visit) {
+		k.signedIn(func(v *visit) {
 			v.fail(http.StatusNotFound, "Page not found", "The address may be mistyped, or come from another version of Firn.")
 		})(w, r)
 		return
@@ -206,9 +206,9 @@ type visit struct {
 // maxBody bounds the size of a form: some thousands of IDs.
 const maxBody = 256 << 10
 
-// page calls f for visitors who may see pages, and asks others to sign in.
-func (k *Console) page(f func(*visit)) http.HandlerFunc {
-	return k.open(func(v *visit) {
+// signedIn calls f for visitors who may see pages, and asks others to sign in.
+func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
+	return k.public(func(v *visit) {
 		if v.who.Known {
 			f(v)
 			return
@@ -235,8 +235,8 @@ func comesFromElsewhere(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && wantsPage(r)
 }
 
-// open calls f without authentication.
-func (k *Console) open(f func(*visit)) http.HandlerFunc {
+// public calls f without authentication.
+func (k *Console) public(f func(*visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		f(&visit{k: k, w: w, r: r, who: k.visitor(r), now: k.c.Now()})

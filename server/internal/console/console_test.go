@@ -30,7 +30,7 @@ import (
 // has it.
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
-	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: q.IDs}) })
@@ -389,34 +389,34 @@ func TestLifeWithoutABrowser(t *testing.T) {
 		t.Errorf("create it twice: status %d, want 409", w.Code)
 	}
 	makeOne(t, k, "parcels")
-	for _, act := range []struct {
+	for _, action := range []struct {
 		verb string
 		want grant.State
 	}{{"detach", grant.Detached}, {"attach", grant.Attached}, {"destroy", grant.Destroyed}, {"recreate", grant.Attached}} {
-		if act.verb == "destroy" {
+		if action.verb == "destroy" {
 			if w := post(h, "/sequencers/parcels/destroy", url.Values{"confirm": {"parcel"}}); w.Code != 400 {
 				t.Errorf("destroy with another name: status %d, want 400", w.Code)
 			}
 			state(grant.Attached)
 		}
-		if w := post(h, "/sequencers/parcels/"+act.verb, url.Values{"confirm": {"parcels"}}); w.Code != 303 {
-			t.Errorf("%s: status %d: %.300s", act.verb, w.Code, w.Body)
+		if w := post(h, "/sequencers/parcels/"+action.verb, url.Values{"confirm": {"parcels"}}); w.Code != 303 {
+			t.Errorf("%s: status %d: %.300s", action.verb, w.Code, w.Body)
 		}
 		k.jobsDone(t)
-		state(act.want)
+		state(action.want)
 	}
 	if w := post(h, "/sequencers/nobody/attach", nil); w.Code != 404 {
 		t.Errorf("attach what is not there: status %d", w.Code)
 	}
 }
 
-// TestActWaits: an act that waits for other servers continues after its page
+// TestActionWaits: an action that waits for other servers continues after its page
 // was answered, and there are only so many at a time.
-func TestActWaits(t *testing.T) {
+func TestActionWaits(t *testing.T) {
 	h, k, _ := newWorld(t, nil)
 	makeOne(t, k, "orders")
 	free := make(chan struct{})
-	slow := act{Verb: "detach", do: func(_ service.Administrator, ctx context.Context, _ string) (info grant.Info, err error) {
+	slow := action{Verb: "detach", do: func(_ service.Administrator, ctx context.Context, _ string) (info grant.Info, err error) {
 		select {
 		case <-free: // as a server does that gives its number back at last
 		case <-ctx.Done():
@@ -424,16 +424,16 @@ func TestActWaits(t *testing.T) {
 		return info, ctx.Err()
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := k.begin(ctx, k.admin, "orders", slow); err != nil || len(k.jobs) != 1 {
+	if err := k.start(ctx, k.admin, "orders", slow); err != nil || len(k.jobs) != 1 {
 		t.Fatalf("%v, and %d are under way, want 1", err, len(k.jobs))
 	}
 	cancel() // the page was answered
 	close(free)
 	k.jobsDone(t)
-	failing := act{do: func(service.Administrator, context.Context, string) (grant.Info, error) {
+	failing := action{do: func(service.Administrator, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}}
-	if err := k.begin(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
+	if err := k.start(t.Context(), k.admin, "orders", failing); !errors.Is(err, sequencer.ErrUnavailable) {
 		t.Errorf("an action that fails at once: %v", err)
 	}
 	for range maxJobs {
@@ -502,7 +502,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &nettest.Store{Store: new(memstore.Store)}
-		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
+		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k := New(Config{Backend: cluster})
 		defer k.Close()

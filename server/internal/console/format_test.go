@@ -211,7 +211,7 @@ func TestPresence(t *testing.T) {
 		{"stopped", []int{0, 2, 8}, []int{-3, -3, 7}, 10, stopped},
 		{"forgotten", []int{0, 2}, []int{-3, -3}, 1200, -1},
 	} {
-		f := newFleet(&Console{})
+		f := newSnapshots(&Console{})
 		var list []memberInfo
 		for i, s := range row.listed {
 			now, seen := at.Add(time.Duration(s)*time.Second), at.Add(time.Duration(row.wrote[i])*time.Second)

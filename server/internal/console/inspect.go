@@ -301,7 +301,7 @@ func (k *Console) makeID(v *visit) {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}
-	k.fleet.forget() // the node ID may be new
+	k.snapshots.forget() // the node ID may be new
 	target := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
 	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
 }

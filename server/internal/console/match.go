@@ -23,7 +23,7 @@ type match struct {
 // have: those that it may be from, and the others. The one that it is said to be
 // of comes first. Without an answer of the store, there are none.
 func (k *Console) matches(v *visit, id string, o inspect.Options, of string) (matches, behind []match) {
-	s := k.fleet.recent(v.r.Context())
+	s := k.snapshots.recent(v.r.Context())
 	readings := make(map[firn.Layout]*inspect.Reading)
 	for _, q := range s.Sequencers {
 		l := q.Info.Config.Layout

@@ -40,7 +40,7 @@ func (k *Console) members(v *visit) {
 }
 
 func (k *Console) membersNow(v *visit) membersPage {
-	s := k.fleet.recent(v.r.Context())
+	s := k.snapshots.recent(v.r.Context())
 	p := membersPage{Now: v.now, HasStore: k.admin != nil, Store: noteOf(s)}
 	for _, m := range s.Members {
 		r := k.memberFor(v.who, m)

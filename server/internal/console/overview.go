@@ -96,7 +96,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	q := v.r.URL.Query()
 	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
 	p.Layout, p.Example = k.c.Layout, newRuler(k.c.Layout.Bits(), cutsOf(k.c.Layout), nil)
-	s := k.fleet.recent(v.r.Context())
+	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)
 	times, rates, now := k.history.rates(v.who.MayRead)
 	p.Chart, p.Rate = newChart(times, rates), now

@@ -41,7 +41,7 @@ type sequencerPage struct {
 	Chart    chart
 	Maker    bool
 	Admin    bool
-	Acts     []act
+	Actions  []action
 	Range    string // the command that prints the IDs of the last hour
 }
 
@@ -108,7 +108,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}
-	q, s, err := k.fleet.lookup(v.r.Context(), name)
+	q, s, err := k.snapshots.lookup(v.r.Context(), name)
 	p.Store = noteOf(s)
 	if err != nil {
 		p.State = state{"unknown", "bad", ""}
@@ -123,8 +123,8 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	n, _ := nodeCounts(q, v.now)
 	p.Held, p.Free = n.Held, n.Free
 	p.timeline(q, s, v.now)
-	for _, verb := range actsOf[q.Info.State] {
-		p.Acts = append(p.Acts, acts[verb])
+	for _, verb := range actionsOf[q.Info.State] {
+		p.Actions = append(p.Actions, actions[verb])
 	}
 	return p, nil
 }
@@ -199,8 +199,8 @@ func (p *sequencerPage) timeline(q sequencerInfo, s *snapshot, at time.Time) {
 	}
 }
 
-// actsOf has the possible acts for a sequencer in a state.
-var actsOf = map[grant.State][]string{
+// actionsOf has the possible actions for a sequencer in a state.
+var actionsOf = map[grant.State][]string{
 	grant.Attached:   {"detach", "destroy"},
 	grant.Detaching:  {"detach", "attach", "destroy"},
 	grant.Detached:   {"attach", "destroy"},

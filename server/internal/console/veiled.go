@@ -36,7 +36,7 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) (string, e
 // have made it: the key of another sequencer gives a random time.
 func (k *Console) sequencerOf(v *visit, id string) (of string) {
 	const skew = time.Minute // of clocks
-	for _, q := range k.fleet.recent(v.r.Context()).Sequencers {
+	for _, q := range k.snapshots.recent(v.r.Context()).Sequencers {
 		if q.Fault != "" || !v.who.MayRead(q.Name) {
 			continue
 		}

@@ -15,7 +15,7 @@ func (c *Cluster) Admin() Administrator { return c }
 
 // Create creates a sequencer, or creates it again.
 func (c *Cluster) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
-	info, err := c.Fleet.Create(ctx, name, config)
+	info, err := c.StoreAdmin.Create(ctx, name, config)
 	if err == nil {
 		c.reattach(ctx, name)
 	}
@@ -24,7 +24,7 @@ func (c *Cluster) Create(ctx context.Context, name string, config grant.Config) 
 
 // Attach makes a detached sequencer usable again.
 func (c *Cluster) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := c.Fleet.Attach(ctx, name)
+	info, err := c.StoreAdmin.Attach(ctx, name)
 	if err == nil {
 		c.reattach(ctx, name)
 	}
@@ -38,13 +38,13 @@ const reattachMost = 2 * time.Second
 // reattach makes an open sequencer without a node ID read its configuration
 // again. Otherwise the next call would be answered from an outdated state.
 func (c *Cluster) reattach(ctx context.Context, name string) {
-	o := c.entry(name)
-	if o == nil || !o.lapsed() {
+	e := c.openEntry(name)
+	if e == nil || !e.lapsed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reattachMost)
 	defer cancel()
-	if err := o.attach(ctx); errors.Is(err, grant.ErrMismatch) {
-		c.retire(name, o) // it has another layout now
+	if err := e.attach(ctx); errors.Is(err, grant.ErrMismatch) {
+		c.retire(name, e) // it has another layout now
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -22,7 +23,7 @@ func newMute(t *testing.T, store grant.Store) *service.Cluster {
 	s := grant.Observe(mute{store}, func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
 		return ctx, func(bool, error) {}
 	})
-	c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(s, nil), Config: sequencer.Config{Window: time.Minute}})
+	c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(s, nil), Config: sequencer.Config{Window: time.Minute}})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
@@ -140,8 +141,8 @@ func TestCreatedWithAnotherLayout(t *testing.T) {
 // The settings of a template are those of sequencers that are created by use.
 func TestTemplate(t *testing.T) {
 	c := service.NewCluster(service.ClusterConfig{
-		Fleet:    service.NewFleet(new(memstore.Store), nil),
-		Template: func(string) (service.Template, error) { return service.Template{Prefix: "order", LowBits: 4}, nil },
+		Admin:    service.NewStoreAdmin(new(memstore.Store), nil),
+		Template: func(string) (config.Template, error) { return config.Template{Prefix: "order", LowBits: 4}, nil },
 	})
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	old, err := c.Admin().Configure(firn.Default(), nil, nil)
@@ -151,7 +152,7 @@ func TestTemplate(t *testing.T) {
 	if _, err := c.Admin().Create(t.Context(), "old", old); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]service.Template{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
+	for name, want := range map[string]config.Template{"orders": {Prefix: "order", LowBits: 4}, "old": {}} {
 		q, err := c.Sequencer(t.Context(), name, nil)
 		if err != nil || q.Prefix != want.Prefix {
 			t.Fatalf("%s: %+v, %v, want prefix %q", name, q, err, want.Prefix)

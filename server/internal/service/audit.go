@@ -8,15 +8,15 @@ import (
 	"github.com/firnid/firn/server/internal/access/auth"
 )
 
-// An act is what an audit line says was done to a sequencer. docs/security.md
+// A change is what an audit line says was done to a sequencer. docs/security.md
 // lists them.
-type act string
+type change string
 
 const (
-	created   act = "created"
-	attached  act = "attached"
-	detached  act = "detached"
-	destroyed act = "destroyed"
+	created   change = "created"
+	attached  change = "attached"
+	detached  change = "detached"
+	destroyed change = "destroyed"
 )
 
 // A Client is who changes a sequencer.
@@ -31,7 +31,7 @@ func ClientOf(c *auth.Credentials) Client { return Client{c.Name(), c.Address} }
 // audit logs that a client has changed a sequencer, or has tried to. The line
 // has a fixed set of attributes, so that it can be filtered. The request ID
 // comes from ctx.
-func audit(ctx context.Context, log *slog.Logger, c Client, done act, name string, err error) {
+func audit(ctx context.Context, log *slog.Logger, c Client, done change, name string, err error) {
 	result := slog.String("result", "done")
 	if err != nil && ctx.Err() != nil {
 		result = slog.String("result", "pending") // other members have yet to follow

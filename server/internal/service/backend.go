@@ -39,8 +39,9 @@ type Backend interface {
 }
 
 // A Creator returns the client that uses a sequencer, and nil if that client may
-// create it by using it. A nil Creator may create every sequencer.
-type Creator func() (*auth.Credentials, error)
+// create it, with this prefix of typed text, by using it. A nil Creator may
+// create every sequencer.
+type Creator func(prefix string) (*auth.Credentials, error)
 
 // A Sequencer is a named ID space. It must be made by a Backend or by
 // NewSequencer.

@@ -56,7 +56,7 @@ func (c *Cluster) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool)
 
 // count counts the node IDs of a sequencer.
 func (c *Cluster) count(name string) {
-	ctx, cancel := context.WithTimeout(c.opens, countMost)
+	ctx, cancel := context.WithTimeout(c.openingUntil, countMost)
 	defer cancel()
 	now := time.Now()
 	n, err := countNodes(ctx, c.store, name, now)

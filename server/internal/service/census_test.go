@@ -14,7 +14,7 @@ import (
 func TestNodeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), new(memstore.Store)
-		c := NewCluster(ClusterConfig{Fleet: NewFleet(store, nil)})
+		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
 		defer c.Close(ctx)
 		if _, err := c.Sequencer(ctx, "orders", nil); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			m := &sluggish{each: 100 * time.Millisecond}
-			config := ClusterConfig{Fleet: NewFleet(m, nil), Config: sequencer.Config{Nodes: &grant.Range{}}}
+			config := ClusterConfig{Admin: NewStoreAdmin(m, nil), Config: sequencer.Config{Nodes: &grant.Range{}}}
 			c := NewCluster(config)
 			asked := make(chan struct{})
 			go func() {
@@ -87,7 +87,7 @@ func TestCloseMany(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(27 * 365 * 24 * time.Hour)
 			store := &single{turn: make(chan struct{}, 1)}
-			c := NewCluster(ClusterConfig{Fleet: NewFleet(store, nil)})
+			c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
 			var opening sync.WaitGroup
 			for i := range names {
 				opening.Go(func() { takeOne(t, c, fmt.Sprintf("n%d", i)) })

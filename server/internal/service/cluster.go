@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/veil"
 )
 
@@ -25,35 +26,35 @@ import (
 // It is safe for concurrent use. It must be made by NewCluster, and ends with
 // Close.
 type Cluster struct {
-	*Fleet
+	*StoreAdmin
 	c      ClusterConfig
 	absent absences
 
-	mu     sync.RWMutex // guards the fields below, and users of all entries
-	byName map[string]*opening
-	closed bool
-	lack   *lack           // of the last name that could not be opened; nil if none
-	warned map[string]Kind // why sequencers could not be opened, as the log says
-	sound  bool            // no configuration was found unreadable since Ready has looked
-	idling *time.Timer
-	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
+	mu      sync.RWMutex // guards the fields below, and users of all entries
+	byName  map[string]*entry
+	closed  bool
+	lack    *lack           // of the last name that could not be opened; nil if none
+	warned  map[string]Kind // why sequencers could not be opened, as the log says
+	sound   bool            // no configuration was found unreadable since Ready has looked
+	idling  *time.Timer
+	closing map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
-	census  census
-	created pace // sequencers created by use
-	missed  pace // reads of the store for names that it does not have
+	census    census
+	creations pace // sequencers created by use
+	missed    pace // reads of the store for names that it does not have
 
-	retiring sync.WaitGroup  // retired sequencers that are not closed yet
-	openings sync.WaitGroup  // sequencers that are being opened
-	opens    context.Context // context of openings
-	endOpens context.CancelFunc
+	retiring     sync.WaitGroup  // retired sequencers that are not closed yet
+	openings     sync.WaitGroup  // sequencers that are being opened
+	openingUntil context.Context // done when openings must end
+	stopOpening  context.CancelFunc
 }
 
 var _ Backend = (*Cluster)(nil)
 
 // ClusterConfig is the configuration of a Cluster.
 type ClusterConfig struct {
-	// Fleet is the Fleet of the store. The Cluster closes it.
-	Fleet *Fleet
+	// Admin administers the store. The Cluster closes it.
+	Admin *StoreAdmin
 
 	// Peers are the other servers of the store, to ask for IDs of a sequencer for
 	// which this server has no node ID; nil asks none.
@@ -78,19 +79,7 @@ type ClusterConfig struct {
 
 	// Template returns how the sequencer of a name is created and used; nil means
 	// as in Config. It is called when a name is first used.
-	Template func(name string) (Template, error)
-}
-
-// A Template overrides parts of ClusterConfig.Config. The zero value overrides
-// nothing.
-type Template struct {
-	Layout   firn.Layout    // of a sequencer that is created
-	MaxAhead *time.Duration // likewise
-	Window   time.Duration  // likewise
-	Prefix   string         // likewise
-	LowBits  int            // likewise
-	Nodes    *grant.Range   // node IDs that this server may take
-	Existing bool           // the sequencer must exist; it is not created
+	Template func(name string) (config.Template, error)
 }
 
 // ErrNoSequencer is matched by errors for a sequencer that must be created
@@ -100,8 +89,8 @@ var ErrNoSequencer = errors.New("no such sequencer")
 // ErrTemplate is matched by errors in the configuration of a name.
 var ErrTemplate = errors.New("invalid server configuration")
 
-// An opening is the entry of a name whose sequencer is open or being opened.
-type opening struct {
+// An entry is a name whose sequencer is open or being opened.
+type entry struct {
 	users  int           // calls that wait for it to be open
 	turn   chan struct{} // of size 1: held by the call that opens it
 	ready  chan struct{} // closed when it is open and the fields below are set
@@ -119,8 +108,8 @@ type opening struct {
 func NewCluster(c ClusterConfig) *Cluster {
 	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	opens, endOpens := context.WithCancel(context.Background())
-	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), warned: make(map[string]Kind), opens: opens, endOpens: endOpens}
+	until, stop := context.WithCancel(context.Background())
+	return &Cluster{StoreAdmin: c.Admin, c: c, byName: make(map[string]*entry), warned: make(map[string]Kind), openingUntil: until, stopOpening: stop}
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
@@ -140,27 +129,27 @@ func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequ
 
 // Opened returns the sequencer of a name if it is open.
 func (c *Cluster) Opened(name string) *Sequencer {
-	if o := c.entry(name); o != nil {
-		return o.q
+	if e := c.openEntry(name); e != nil {
+		return e.q
 	}
 	return nil
 }
 
-// entry returns the entry of a name if its sequencer is open, or nil.
-func (c *Cluster) entry(name string) *opening {
+// openEntry returns the entry of a name if its sequencer is open, or nil.
+func (c *Cluster) openEntry(name string) *entry {
 	c.mu.RLock()
-	o := c.byName[name]
+	e := c.byName[name]
 	c.mu.RUnlock()
-	if o != nil && o.isOpen() {
-		return o
+	if e != nil && e.isOpen() {
+		return e
 	}
 	return nil
 }
 
 // isOpen reports whether the sequencer is open.
-func (o *opening) isOpen() bool {
+func (e *entry) isOpen() bool {
 	select {
-	case <-o.ready:
+	case <-e.ready:
 		return true
 	default:
 		return false
@@ -172,22 +161,22 @@ func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer,
 	if err := c.makeRoom(ctx, name); err != nil {
 		return nil, err
 	}
-	o, err := c.enter(name)
+	e, err := c.enter(name)
 	if err != nil {
 		return nil, err
 	}
-	defer c.leave(name, o)
+	defer c.leave(name, e)
 	// One call opens it. The others wait, and try themselves if that call fails.
 	// The attempt is made even while the store is known to be silent: it may be
 	// silent for another name only.
 	var opened <-chan attempt
 	start := func() error {
 		var err error
-		opened, err = c.startOpening(ctx, strings.Clone(name), by, o)
+		opened, err = c.startOpening(ctx, strings.Clone(name), by, e)
 		return err
 	}
 	select {
-	case o.turn <- struct{}{}:
+	case e.turn <- struct{}{}:
 		if err := start(); err != nil {
 			return nil, err
 		}
@@ -197,11 +186,11 @@ func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer,
 	err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error {
 		if opened == nil {
 			select {
-			case o.turn <- struct{}{}:
+			case e.turn <- struct{}{}:
 				if err := start(); err != nil {
 					return err
 				}
-			case <-o.ready:
+			case <-e.ready:
 				return nil
 			case <-ctx.Done():
 				return storeError(ctx, ctx.Err())
@@ -227,7 +216,7 @@ func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer,
 	if r.err != nil {
 		return nil, r.err
 	}
-	return o.q, nil
+	return e.q, nil
 }
 
 // An attempt is the result of opening a sequencer.
@@ -246,61 +235,61 @@ const openMost = 10 * time.Second
 // a claim that is abandoned while the store answers leaves a node ID that no
 // server can use before its window ends. Clients that are less patient than an
 // opening takes would get no ID, and use up all node IDs.
-func (c *Cluster) startOpening(ctx context.Context, name string, by Creator, o *opening) (<-chan attempt, error) {
+func (c *Cluster) startOpening(ctx context.Context, name string, by Creator, e *entry) (<-chan attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		<-o.turn
+		<-e.turn
 		return nil, errStops
 	}
-	o.users++
+	e.users++
 	opened := make(chan attempt, 1)
 	c.openings.Go(func() {
 		r := attempt{err: errNotOpened}
 		defer func() {
 			r.panicked = recover()
-			<-o.turn
-			c.leave(name, o)
+			<-e.turn
+			c.leave(name, e)
 			opened <- r
 		}()
-		if o.isOpen() {
+		if e.isOpen() {
 			r.err = nil
 			return
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
-		defer context.AfterFunc(c.opens, cancel)()
-		r.err = c.open(limited, name, by, o)
+		defer context.AfterFunc(c.openingUntil, cancel)()
+		r.err = c.open(limited, name, by, e)
 		c.noteLack(name, r.err)
 	})
 	return opened, nil
 }
 
 // enter finds or makes the entry of a name; a call of leave must follow.
-func (c *Cluster) enter(name string) (*opening, error) {
+func (c *Cluster) enter(name string) (*entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o := c.byName[name]
+	e := c.byName[name]
 	switch {
 	case c.closed:
 		return nil, errStops
-	case o != nil:
+	case e != nil:
 	case len(c.byName) >= c.c.MaxNames:
 		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
 	default:
-		o = &opening{turn: make(chan struct{}, 1), ready: make(chan struct{})}
-		c.byName[strings.Clone(name)] = o
+		e = &entry{turn: make(chan struct{}, 1), ready: make(chan struct{})}
+		c.byName[strings.Clone(name)] = e
 	}
-	o.users++
-	return o, nil
+	e.users++
+	return e, nil
 }
 
 // leave removes the entry of a name that could not be opened, if no call waits.
-func (c *Cluster) leave(name string, o *opening) {
+func (c *Cluster) leave(name string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	o.users--
-	if o.users == 0 && !o.isOpen() {
+	e.users--
+	if e.users == 0 && !e.isOpen() {
 		delete(c.byName, name)
 	}
 }
@@ -308,7 +297,7 @@ func (c *Cluster) leave(name string, o *opening) {
 var errStops = fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 
 // open opens the sequencer of a name.
-func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening) error {
+func (c *Cluster) open(ctx context.Context, name string, by Creator, e *entry) error {
 	config, existing, err := c.configOf(name)
 	if err != nil {
 		return err
@@ -321,9 +310,9 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 		return err
 	}
 	if config.Layout.Bits() == 128 {
-		err = openInto[firn.ID128](ctx, c, name, o, &config, sequencer.Open128)
+		err = openInto[firn.ID128](ctx, c, name, e, &config, sequencer.Open128)
 	} else {
-		err = openInto[firn.ID](ctx, c, name, o, &config, sequencer.Open)
+		err = openInto[firn.ID](ctx, c, name, e, &config, sequencer.Open)
 	}
 	if err != nil {
 		return err
@@ -331,7 +320,7 @@ func (c *Cluster) open(ctx context.Context, name string, by Creator, o *opening)
 	if creator != nil {
 		audit(ctx, cmp.Or(c.c.Config.Logger, slog.New(slog.DiscardHandler)), ClientOf(creator), created, name, nil)
 	}
-	return c.publish(ctx, o)
+	return c.publish(ctx, e)
 }
 
 // configOf returns how the sequencer of a name is created and used, and whether
@@ -378,10 +367,10 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 	case existing:
 		err = fmt.Errorf("%w %s: this server does not create sequencers by use; create it first", ErrNoSequencer, name)
 	default:
-		creator, err = by.allowed(name)
+		creator, err = by.allowed(name, config.Prefix)
 	}
 	if err == nil {
-		if wait := c.created.wait(createBurst, createEvery); wait > 0 {
+		if wait := c.creations.wait(createBurst, createEvery); wait > 0 {
 			err = &CreateError{Name: name, Cause: &PaceError{wait, fmt.Sprintf("this server creates one sequencer per %v by use; create it first (firn sequencer create)", createEvery)}}
 		}
 	}
@@ -389,35 +378,35 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 		c.missed.note(missEvery)
 		return nil, err
 	}
-	c.created.note(createEvery)
+	c.creations.note(createEvery)
 	return creator, nil
 }
 
-// openInto opens a sequencer, and sets the fields of o for it.
-func openInto[I firn.AnyID[I], M member[I]](ctx context.Context, c *Cluster, name string, o *opening, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (M, error)) error {
+// openInto opens a sequencer, and sets the fields of e for it.
+func openInto[I firn.AnyID[I], M member[I]](ctx context.Context, c *Cluster, name string, e *entry, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (M, error)) error {
 	q, err := open(ctx, c.store, name, config)
 	if c.warn(name, err); err != nil {
 		return storeError(ctx, err)
 	}
-	opens[I](c, name, o, q)
+	setOpened[I](c, name, e, q)
 	return nil
 }
 
 // publish lets calls use an opened sequencer, unless the Cluster was closed in
 // the meantime.
-func (c *Cluster) publish(ctx context.Context, o *opening) error {
+func (c *Cluster) publish(ctx context.Context, e *entry) error {
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
-		o.used = time.Now()
-		close(o.ready)
+		e.used = time.Now()
+		close(e.ready)
 		c.watchIdle()
 	}
 	c.mu.Unlock()
 	if stops {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateClose)
 		defer cancel()
-		_ = o.close(late) // a node ID that is not given back is free when its window ends
+		_ = e.close(late) // a node ID that is not given back is free when its window ends
 		return errStops
 	}
 	if c.c.Acquired != nil {
@@ -458,57 +447,22 @@ func storeError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// retire forgets and closes an open sequencer that is no longer useful.
-func (c *Cluster) retire(name string, o *opening) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.retireLocked(name, o)
-}
-
-// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
-// closed no call opens it again: its node ID may be the only one that this
-// server may take.
-func (c *Cluster) retireLocked(name string, o *opening) {
-	if c.byName[name] != o || c.closed {
-		return
-	}
-	delete(c.byName, name)
-	done := make(chan struct{})
-	if c.closes == nil {
-		c.closes = make(map[string]chan struct{})
-	}
-	c.closes[name] = done
-	c.retiring.Add(1)
-	go func() {
-		defer c.retiring.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
-		defer cancel()
-		_ = o.close(ctx) // a node ID that is not given back is free when its window ends
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.closes[name] == done {
-			delete(c.closes, name)
-		}
-		close(done)
-	}()
-}
-
 // Stats calls yield for every sequencer that is open.
 func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 	all, _ := c.opened()
-	for name, o := range all {
-		yield(name, o.stats())
+	for name, e := range all {
+		yield(name, e.stats())
 	}
 }
 
 // opened returns the open sequencers by name, and the last lack.
-func (c *Cluster) opened() (map[string]*opening, *lack) {
+func (c *Cluster) opened() (map[string]*entry, *lack) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	open := make(map[string]*opening, len(c.byName))
-	for name, o := range c.byName {
-		if o.isOpen() {
-			open[name] = o
+	open := make(map[string]*entry, len(c.byName))
+	for name, e := range c.byName {
+		if e.isOpen() {
+			open[name] = e
 		}
 	}
 	return open, c.lack
@@ -517,8 +471,8 @@ func (c *Cluster) opened() (map[string]*opening, *lack) {
 // State returns the state of a sequencer at this server; ok is false if it is
 // not open.
 func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
-	if o := c.entry(name); o != nil {
-		return o.state(), true
+	if e := c.openEntry(name); e != nil {
+		return e.state(), true
 	}
 	return s, false
 }
@@ -531,83 +485,4 @@ func (c *Cluster) Owner(name string) string {
 		return ""
 	}
 	return s.Owner
-}
-
-// readyKey is read to check whether the store answers. It is never written.
-const readyKey = "ready"
-
-// lateClose is how long a sequencer that was opened during shutdown may take to
-// give its node ID back.
-const lateClose = 2 * time.Second
-
-// Close gives all node IDs back concurrently. An error says how many could not
-// be given back before the context was done; these are free when their windows
-// end.
-func (c *Cluster) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.closed = true
-	if c.idling != nil {
-		c.idling.Stop()
-	}
-	var open []*opening
-	for _, o := range c.byName {
-		if o.isOpen() {
-			open = append(open, o)
-		}
-	}
-	c.mu.Unlock()
-	c.patience.close()
-	// Each opening closes what it opened. Cancelling one may leave its node ID
-	// claimed, so it is cancelled only when ctx ends.
-	stop := context.AfterFunc(ctx, c.endOpens)
-	c.openings.Wait()
-	stop()
-	c.endOpens()
-	failed, first := giveBack(ctx, open)
-	c.retiring.Wait()
-	if failed > 0 {
-		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
-	}
-	return nil
-}
-
-// Node IDs are given back closingAtOnce at a time: if all were given back at
-// once, each would wait until its timeout. If the store accepts none for
-// closingStalls, no more are tried.
-const (
-	closingAtOnce = 64
-	closingStalls = 5 * time.Second
-)
-
-// giveBack closes sequencers until ctx is done. It returns how many of their
-// node IDs were not given back, and the first error.
-func giveBack(ctx context.Context, open []*opening) (failed int, first error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	stalled := time.AfterFunc(closingStalls, stop)
-	defer stalled.Stop()
-	var mu sync.Mutex // guards failed and first
-	turns := make(chan struct{}, closingAtOnce)
-	var closing sync.WaitGroup
-	for _, o := range open {
-		closing.Go(func() {
-			select {
-			case turns <- struct{}{}:
-				defer func() { <-turns }()
-			case <-ctx.Done(): // stop using the store
-			}
-			err := o.close(ctx)
-			if err == nil {
-				stalled.Reset(closingStalls)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if failed++; failed == 1 {
-				first = err
-			}
-		})
-	}
-	closing.Wait()
-	return failed, first
 }

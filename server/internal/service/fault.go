@@ -54,6 +54,7 @@ var causes = [...]cause{
 	{firn.ErrSealed, NoGrant},
 	{firn.ErrTimeOver, TimeOver},
 	{ErrTooManyNames, TooManyNames},
+	{errNoPrefix, BadParameter},
 	{ErrNoSequencer, NoSequencer},
 	{ErrTemplate, BadConfig},
 }
@@ -74,17 +75,17 @@ func kindOf(err error) Kind {
 // store that does not answer may not.
 func knownKind(err error) (Kind, bool) {
 	var (
-		none  *grant.ExhaustedError
-		clock *firn.ClockError
-		made  *CreateError
-		pace  *PaceError
+		none     *grant.ExhaustedError
+		clock    *firn.ClockError
+		creation *CreateError
+		pace     *PaceError
 	)
 	switch {
 	case errors.As(err, &pace):
 		return Busy, true
-	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
+	case errors.As(err, &creation) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
-	case errors.As(err, &made):
+	case errors.As(err, &creation):
 		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true

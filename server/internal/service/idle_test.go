@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -21,7 +22,7 @@ import (
 func inCluster(t *testing.T, c ClusterConfig, store grant.Store, run func(t *testing.T, c *Cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
-		c.Fleet = NewFleet(store, nil)
+		c.Admin = NewStoreAdmin(store, nil)
 		cluster := NewCluster(c)
 		defer cluster.Close(context.WithoutCancel(t.Context()))
 		run(t, cluster)
@@ -152,7 +153,7 @@ func TestPace(t *testing.T) {
 		time.Sleep(createEvery)
 		takeOne(t, c, "b")
 		time.Sleep(time.Minute)
-		exists := func(string) (Template, error) { return Template{Existing: true}, nil }
+		exists := func(string) (config.Template, error) { return config.Template{Existing: true}, nil }
 		c.c.Template = exists
 		for i := range missBurst {
 			if _, err := c.Sequencer(t.Context(), fmt.Sprint("no-", i), nil); !errors.Is(err, ErrNoSequencer) {
@@ -225,7 +226,7 @@ func TestLostNodeID(t *testing.T) {
 		takeOne(t, c, "orders")
 		store.Cut.Store(true)
 		time.Sleep(time.Minute)
-		config.Fleet = NewFleet(store.Store, nil)
+		config.Admin = NewStoreAdmin(store.Store, nil)
 		other := NewCluster(config)
 		defer other.Close(context.WithoutCancel(t.Context()))
 		takeOne(t, other, "orders")

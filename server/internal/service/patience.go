@@ -53,7 +53,7 @@ type patience struct {
 	ended  sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
-	waits    map[*wait]struct{}
+	waits    map[*waitingCall]struct{}
 	watching bool
 }
 
@@ -61,8 +61,8 @@ type patience struct {
 // answers, and the error with which it refuses them, nil if it is silent.
 type Silence func() (reads, writes time.Duration, why error)
 
-// A wait is a waiting call.
-type wait struct {
+// A waitingCall waits for the store.
+type waitingCall struct {
 	need need
 	stop context.CancelCauseFunc
 }
@@ -88,7 +88,7 @@ func (n need) vain(reads, writes time.Duration, why error) *silentError {
 }
 
 func newPatience(s grant.Store, silent Silence) *patience {
-	p := &patience{store: s, silent: silent, waits: make(map[*wait]struct{})}
+	p := &patience{store: s, silent: silent, waits: make(map[*waitingCall]struct{})}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -112,7 +112,7 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w := &wait{n, stop}
+	w := &waitingCall{n, stop}
 	p.watch(w)
 	defer p.forget(w)
 	err := call(limited)
@@ -123,7 +123,7 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 }
 
 // watch starts the goroutine, for a waiting call if w is not nil.
-func (p *patience) watch(w *wait) {
+func (p *patience) watch(w *waitingCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w != nil {
@@ -135,7 +135,7 @@ func (p *patience) watch(w *wait) {
 	}
 }
 
-func (p *patience) forget(w *wait) {
+func (p *patience) forget(w *waitingCall) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.waits, w)

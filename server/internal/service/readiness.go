@@ -98,6 +98,9 @@ func (c *Cluster) noteLack(name string, err error) {
 	}
 }
 
+// readyKey is read to check whether the store answers. It is never written.
+const readyKey = "ready"
+
 // Ready returns nil if this server can make IDs as far as it knows: a sequencer
 // has its node ID, or the store answers reads and writes, some configuration
 // can be read if there are any, and no sequencer lacked a node ID. Otherwise
@@ -117,8 +120,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	sound := c.sound
 	c.mu.RUnlock()
 	isOpen := false
-	for name, o := range all { // not under the lock: statistics read the clock
-		s := o.stats().State
+	for name, e := range all { // not under the lock: statistics read the clock
+		s := e.stats().State
 		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}
@@ -208,23 +211,12 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 		}
 		return nil
 	}
-	is := &grant.ExhaustedError{Sequencer: was.Sequencer, Nodes: was.Nodes}
-	held := uint64(0)
-	err = grant.Nodes(ctx, c.store, was.Sequencer, func(n grant.NodeInfo, err error) bool {
-		switch {
-		case n.Node < was.Nodes.Lo || n.Node > was.Nodes.Hi:
-		case err != nil:
-			held++ // no server can take it
-		case n.Held && n.Until.After(now):
-			held++
-			if is.Free.IsZero() || n.Until.Before(is.Free) {
-				is.Free = n.Until
-			}
-		}
-		return true
+	info.Config.Nodes = &was.Nodes
+	n, first, err := CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error {
+		return grant.Nodes(ctx, c.store, was.Sequencer, yield)
 	})
-	if err != nil || held <= was.Nodes.Hi-was.Nodes.Lo {
+	if err != nil || n.Free > 0 || n.Held == 0 { // a claim finds out what blocks them
 		return err
 	}
-	return is
+	return &grant.ExhaustedError{Sequencer: was.Sequencer, Nodes: was.Nodes, Free: first}
 }

@@ -19,7 +19,7 @@ type reopener struct {
 	m    *maker
 	c    *Cluster
 	name string
-	o    *opening
+	e    *entry
 }
 
 // A member is a sequencer.Sequencer or a sequencer.Sequencer128.
@@ -32,13 +32,13 @@ type member[I firn.AnyID[I]] interface {
 	State() sequencer.State
 }
 
-// opens sets the fields of o for an opened sequencer.
-func opens[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I]) {
-	o.attach, o.close, o.stats, o.state = q.Attach, q.Close, q.Stats, q.State
+// setOpened sets the fields of e for an opened sequencer.
+func setOpened[I firn.AnyID[I]](c *Cluster, name string, e *entry, q member[I]) {
+	e.attach, e.close, e.stats, e.state = q.Attach, q.Close, q.Stats, q.State
 	s := &Sequencer{Layout: q.Config().Layout, Prefix: q.Config().Prefix, Veil: veilOf(c.c.Veil, name, q.Config().Layout)}
-	r := &reopener{m: makerOf(&s.Layout, q), c: c, name: name, o: o}
+	r := &reopener{m: makerOf(&s.Layout, q), c: c, name: name, e: e}
 	s.try, s.wait = r.try, r.wait
-	o.q = s
+	e.q = s
 }
 
 // try takes IDs that are available without waiting.
@@ -52,7 +52,7 @@ func (r *reopener) try(n int) (Batch, error) {
 func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err error) {
 	err = refusal
 	if isWait(refusal) {
-		err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
+		err = r.c.patience.during(ctx, need{writes: true, over: r.e.lapsed}, func(ctx context.Context) error {
 			b, err = r.m.wait(ctx, n, refusal)
 			return r.seen(err)
 		})
@@ -61,7 +61,7 @@ func (r *reopener) wait(ctx context.Context, n int, refusal error) (b Batch, err
 		return r.reopened(ctx, n, err)
 	}
 	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
-		return peers.Take(ctx, r.name, r.o.q.Layout, n, err)
+		return peers.Take(ctx, r.name, r.e.q.Layout, n, err)
 	}
 	return b, err
 }
@@ -73,10 +73,10 @@ func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, 
 	switch {
 	case err != nil:
 		return b, err
-	case q == r.o.q:
+	case q == r.e.q:
 		return b, closed
-	case q.Layout != r.o.q.Layout:
-		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.o.q.Layout)
+	case q.Layout != r.e.q.Layout:
+		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.e.q.Layout)
 	}
 	return q.Take(ctx, n)
 }
@@ -85,13 +85,13 @@ func (r *reopener) reopened(ctx context.Context, n int, closed error) (b Batch, 
 // again.
 func (r *reopener) seen(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
-		r.c.retire(r.name, r.o)
+		r.c.retire(r.name, r.e)
 	}
 	return err
 }
 
 // lapsed reports whether no window is open.
-func (o *opening) lapsed() bool {
-	s := o.state()
+func (e *entry) lapsed() bool {
+	s := e.state()
 	return s.Phase != grant.Holding && s.Phase != grant.Losing || !s.Until.After(time.Now())
 }

@@ -24,13 +24,13 @@ type Static struct {
 	c StaticConfig
 
 	mu     sync.RWMutex // guards byName
-	byName map[string]made
+	byName map[string]generator
 }
 
 var _ Backend = (*Static)(nil)
 
-// A made is a sequencer of a Static.
-type made struct {
+// A generator is a sequencer of a Static.
+type generator struct {
 	*Sequencer
 	stats func() firn.Stats
 }
@@ -59,7 +59,7 @@ const DefaultMaxNames = 10_000
 func NewStatic(c StaticConfig) (*Static, error) {
 	c.Layout = cmp.Or(c.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
-	s := &Static{c: c, byName: make(map[string]made)}
+	s := &Static{c: c, byName: make(map[string]generator)}
 	if _, err := s.make(); err != nil {
 		return nil, err
 	}
@@ -67,20 +67,20 @@ func NewStatic(c StaticConfig) (*Static, error) {
 }
 
 // make makes a sequencer.
-func (s *Static) make() (made, error) {
+func (s *Static) make() (generator, error) {
 	grant := firn.StaticGrant(s.c.Node)
 	if s.c.Layout.Bits() == 128 {
 		g, err := firn.NewGenerator128(s.c.Layout, grant, s.c.Options)
 		if err != nil {
-			return made{}, err
+			return generator{}, err
 		}
-		return made{NewSequencer(s.c.Layout, g), g.Stats}, nil
+		return generator{NewSequencer(s.c.Layout, g), g.Stats}, nil
 	}
 	g, err := firn.NewGenerator(s.c.Layout, grant, s.c.Options)
 	if err != nil {
-		return made{}, err
+		return generator{}, err
 	}
-	return made{NewSequencer(s.c.Layout, g), g.Stats}, nil
+	return generator{NewSequencer(s.c.Layout, g), g.Stats}, nil
 }
 
 // Sequencer returns the sequencer of a name and makes it at the first call.
@@ -91,7 +91,7 @@ func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Seque
 	if err := s.room(name); err != nil { // before counting a creation of the client
 		return nil, err
 	}
-	if _, err := by.allowed(name); err != nil {
+	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -25,6 +25,10 @@ type Terms struct {
 	// is called before any ID is taken, perhaps twice.
 	Fit func(*Sequencer) error
 
+	// Typed means that the client requests typed text: a sequencer is created only
+	// if it has a prefix.
+	Typed bool
+
 	// Wait is called before the call waits. It returns the context to wait in.
 	Wait func() context.Context
 }
@@ -51,7 +55,7 @@ func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n in
 	defer cancel()
 	if s != nil {
 		b, err = s.wait(limited, n, err)
-	} else if s, err = t.Find(limited, name, c); err == nil {
+	} else if s, err = t.find(limited, name, c, terms.Typed); err == nil {
 		if err = s.fits(terms.Fit); err == nil {
 			b, err = s.Take(limited, n)
 		}
@@ -74,17 +78,29 @@ func (t *Taker) Try(name string, n int, terms Terms) (b Batch, err error) {
 // Find returns the sequencer of a name, which is created if necessary and if
 // the client with these credentials may create it.
 func (t *Taker) Find(ctx context.Context, name string, c *auth.Credentials) (*Sequencer, error) {
+	return t.find(ctx, name, c, false)
+}
+
+// find is Find for typed text or other text.
+func (t *Taker) find(ctx context.Context, name string, c *auth.Credentials, typed bool) (*Sequencer, error) {
 	if s := t.Backend.Opened(name); s != nil {
 		return s, nil
 	}
 	mine := *c // because opening the sequencer may outlast the call
-	return t.Backend.Sequencer(ctx, name, func() (*auth.Credentials, error) {
-		if t.Auth == nil {
-			return &mine, nil
+	return t.Backend.Sequencer(ctx, name, func(prefix string) (*auth.Credentials, error) {
+		if t.Auth != nil {
+			if err := t.Auth.Allow(&mine, auth.Create, name); err != nil {
+				return &mine, err
+			}
 		}
-		return &mine, t.Auth.Allow(&mine, auth.Create, name)
+		if typed && prefix == "" {
+			return &mine, errNoPrefix
+		}
+		return &mine, nil
 	})
 }
+
+var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn sequencer create --prefix, or set prefix in its template; both need a store")
 
 // tryFit is Try for a sequencer that fits.
 func (s *Sequencer) tryFit(n int, fit func(*Sequencer) error) (b Batch, err error) {
@@ -127,13 +143,16 @@ func (e *CreateError) Error() string {
 func (e *CreateError) Unwrap() error { return e.Cause }
 
 // allowed returns the client that creates a sequencer by using it, or a
-// CreateError.
-func (by Creator) allowed(name string) (*auth.Credentials, error) {
+// CreateError, or errNoPrefix.
+func (by Creator) allowed(name, prefix string) (*auth.Credentials, error) {
 	if by == nil {
 		return new(auth.Credentials), nil
 	}
-	c, err := by()
-	if err != nil {
+	c, err := by(prefix)
+	switch {
+	case err == errNoPrefix:
+		return nil, err
+	case err != nil:
 		return nil, &CreateError{Name: name, Cause: err}
 	}
 	return c, nil

@@ -51,7 +51,7 @@ func start(t *testing.T, o options) *server {
 		o.layout = "default"
 	}
 	s := &server{t: t}
-	s.cluster = service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(o.store, nil), Config: sequencer.Config{Layout: firn.MustParseLayout(o.layout), Host: o.host}})
+	s.cluster = service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(o.store, nil), Config: sequencer.Config{Layout: firn.MustParseLayout(o.layout), Host: o.host}})
 	figures := func() (all []metrics.Sequencer) {
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			now := time.Now()

@@ -27,6 +27,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 // A Level is the severity of a Finding.
@@ -406,7 +407,7 @@ func (r *report) limits() {
 	if r.c.Connections == 0 {
 		return
 	}
-	most, err := openFiles()
+	most, err := listen.OpenFiles()
 	need := r.c.Connections*uint64(max(1, len(r.c.Listen))) + spare
 	switch {
 	case err != nil:

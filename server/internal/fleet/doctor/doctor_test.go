@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/internal/fleet/members"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
@@ -220,7 +221,7 @@ func TestForwards(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	if _, err := openFiles(); err != nil {
+	if _, err := listen.OpenFiles(); err != nil {
 		t.Skipf("the limit is not known here: %v", err)
 	}
 	want(t, Run(t.Context(), Config{Connections: 1}), "limits", "may open", OK)

@@ -12,11 +12,3 @@ func freeBytes(dir string) (uint64, error) {
 	}
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }
-
-// openFiles returns how many files a process may open. Go raises the soft limit
-// to the hard limit when it starts.
-func openFiles() (uint64, error) {
-	var l syscall.Rlimit
-	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)
-	return uint64(l.Cur), err
-}

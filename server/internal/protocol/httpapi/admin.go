@@ -147,7 +147,7 @@ func (h *Handler) create(ctx context.Context, a *adminCall) *problem {
 	info, err := a.Create(ctx, a.name, c)
 	switch {
 	case errors.Is(err, grant.ErrMismatch):
-		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs can equal those of this one", service.Detail(err))
+		return problemf(service.Different, "%s: the settings of a sequencer never change; use the existing one, or choose another name, whose IDs may collide with those of this one", service.Detail(err))
 	case errors.Is(err, firn.ErrTimeOver):
 		return problemf(service.BadBody, "%s", service.Detail(err))
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// An answer writes IDs or runs to a client, in pieces of about chunkSize. For
+// An idWriter writes IDs or runs to a client, in pieces of about chunkSize. For
 // each ID or run, append to the buffer that begin returns and pass it to end;
 // call close last. It is not safe for concurrent use.
-type answer struct {
+type idWriter struct {
 	w             http.ResponseWriter
 	before, after string // text around an ID
 	between, last string // text between two IDs, and after the last
@@ -33,9 +33,9 @@ const chunkSize = 32 << 10
 // computed first.
 const fewTexts = chunkSize / 160
 
-// answers pools answers for their buffers. These are slightly larger than
+// idWriters pools idWriters for their buffers. These are slightly larger than
 // chunkSize, because IDs are appended before the size is checked.
-var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+4<<10)} }}
+var idWriters = sync.Pool{New: func() any { return &idWriter{buf: make([]byte, 0, chunkSize+4<<10)} }}
 
 // packedChunk is chunkSize for packed IDs: each write costs as much as packing
 // thousands of them, and wakes the client.
@@ -68,10 +68,10 @@ var contentTypes = [...][]string{
 	mediaOctets: {"application/octet-stream"},
 }
 
-// newAnswer begins the answer to a request for IDs in text or JSON.
-func newAnswer(w http.ResponseWriter, q *nextRequest) *answer {
-	a := answers.Get().(*answer)
-	*a = answer{w: w, buf: a.buf[:0]}
+// newIDWriter begins the answer to a request for IDs in text or JSON.
+func newIDWriter(w http.ResponseWriter, q *nextRequest) *idWriter {
+	a := idWriters.Get().(*idWriter)
+	*a = idWriter{w: w, buf: a.buf[:0]}
 	// No format has a character that JSON has to escape.
 	switch {
 	case q.runs:
@@ -88,19 +88,19 @@ func newAnswer(w http.ResponseWriter, q *nextRequest) *answer {
 }
 
 // scratch returns an empty buffer for a temporary text.
-func (a *answer) scratch() []byte { return a.buf[len(a.buf):] }
+func (a *idWriter) scratch() []byte { return a.buf[len(a.buf):] }
 
 // setLength sets the length of an answer with n IDs or runs, whose texts
 // together have so many bytes. It comes before the first of them. Without a
 // Content-Length, an answer that was cut off looks complete to Wget and to
 // HTTP/1.0 clients and proxies, and its last ID may be half of one.
-func (a *answer) setLength(n, texts int) {
+func (a *idWriter) setLength(n, texts int) {
 	total := len(a.buf) + texts + n*(len(a.before)+len(a.after)) + (n-1)*len(a.between) + len(a.last)
 	a.w.Header()["Content-Length"] = []string{strconv.Itoa(total)}
 }
 
 // begin returns the buffer to append an ID to.
-func (a *answer) begin() []byte {
+func (a *idWriter) begin() []byte {
 	buf := a.buf
 	if a.some {
 		buf = append(buf, a.between...)
@@ -111,13 +111,13 @@ func (a *answer) begin() []byte {
 
 // end takes the buffer back, and reports whether the client can still receive
 // more.
-func (a *answer) end(buf []byte) bool {
+func (a *idWriter) end(buf []byte) bool {
 	a.buf = append(buf, a.after...)
 	return len(a.buf) < chunkSize || a.flush()
 }
 
 // flush sends the buffer, and reports whether the client is still there.
-func (a *answer) flush() bool {
+func (a *idWriter) flush() bool {
 	if a.err == nil {
 		_, a.err = a.w.Write(a.buf)
 	}
@@ -127,14 +127,14 @@ func (a *answer) flush() bool {
 
 // close sends the rest; a must not be used afterwards. Every answer has a
 // Content-Length; net/http sets that of a short one.
-func (a *answer) close() {
+func (a *idWriter) close() {
 	a.buf = append(a.buf, a.last...)
 	if !a.sent && len(a.buf) > 2048 {
 		a.w.Header()["Content-Length"] = []string{strconv.Itoa(len(a.buf))}
 	}
 	a.flush()
 	a.w = nil
-	answers.Put(a)
+	idWriters.Put(a)
 }
 
 // appendRun appends a run. The step is always decimal: it is a distance, not an

@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -74,7 +75,7 @@ func TestClusterLayouts(t *testing.T) {
 	}
 	ahead := 77 * time.Millisecond
 	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &grant.Range{Lo: 5, Hi: 900}}
-	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), MaxNames: 3, Config: config})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), MaxNames: 3, Config: config})
 	h := NewHandler(Config{Backend: c})
 	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
@@ -95,7 +96,7 @@ func TestClusterLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: config})})
+	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: config})})
 	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), service.Internal)
 	if !strings.Contains(log.String(), "has 0..31") {
 		t.Errorf("the log says %s", &log)
@@ -111,7 +112,7 @@ func testClusterLife(t *testing.T) {
 	store := new(flaky)
 	ctx := t.Context()
 	var log bytes.Buffer
-	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
 	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
 	wait := func(code int) {
@@ -161,7 +162,7 @@ func testClusterLife(t *testing.T) {
 		strings.Contains(log.String(), "level=ERROR") { // the log reports once that the store is unreachable
 		t.Errorf("%+v, and the log says\n%s", p, &log)
 	}
-	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
+	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})})
 	wantProblem(t, do(empty, "GET", "/readyz"), service.StoreUnavailable)
 	store.down.Store(false)
 	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
@@ -184,7 +185,7 @@ func (w *writes) Write(p []byte) (int, error) {
 func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
+	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	tries := new(writes)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: tried, Peers: helping{&elsewhere}})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: tried, Peers: helping{&elsewhere}})
 	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -262,12 +263,12 @@ func (h helping) CanHelp() bool { return h.can.Load() }
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
+	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
 		t.Fatal(err)
 	}
 	restored := &struct{ *memstore.Store }{store}
-	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(restored, nil), Config: one})
+	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(restored, nil), Config: one})
 	if _, err := c.Sequencer(t.Context(), "orders", nil); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
@@ -286,16 +287,16 @@ func TestReadyCreatesNothing(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Template: func(name string) (service.Template, error) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Template: func(name string) (config.Template, error) {
 		switch name {
 		case "wide":
-			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &grant.Range{Lo: 7, Hi: 7}}, nil
+			return config.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &grant.Range{Lo: 7, Hi: 7}}, nil
 		case "torn":
-			return service.Template{}, errors.New("two patterns")
+			return config.Template{}, errors.New("two patterns")
 		case "orders":
-			return service.Template{}, nil
+			return config.Template{}, nil
 		}
-		return service.Template{Existing: true}, nil
+		return config.Template{Existing: true}, nil
 	}})})
 	for _, name := range []string{"orders", "wide"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
@@ -350,7 +351,7 @@ func TestUnreadableConfiguration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+			c := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 			defer c.Close(t.Context())
 			h := NewHandler(Config{Backend: c})
 			ready := func(what string, code int) {

@@ -59,7 +59,7 @@ func FuzzPaths(f *testing.F) {
 			return // net/http would not call the handler
 		}
 		store := new(memstore.Store)
-		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
+		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
 		defer cluster.Close(context.Background())
 		h := NewHandler(Config{Backend: cluster, Limit: 10 * time.Second})
 		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {

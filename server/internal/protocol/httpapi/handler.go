@@ -149,7 +149,7 @@ func NewHandler(c Config) *Handler {
 		}, true}, nil, nil)
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		req = named(w, req)
+		req = withRequestID(w, req)
 		if c.Console != nil && c.Console.Matches(req) {
 			c.Console.ServeHTTP(w, req)
 			return
@@ -163,7 +163,7 @@ func NewHandler(c Config) *Handler {
 func (h *Handler) handle(r route, observe func(service.Kind, time.Duration), trace func(*http.Request, string) (context.Context, func(int))) {
 	h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
 		if r.need != auth.Take || trace != nil { // next does so itself if necessary
-			req = named(w, req)
+			req = withRequestID(w, req)
 		}
 		if r.path == "/{$}" && h.c.Console != nil && h.c.Console.Matches(req) {
 			h.c.Console.ServeHTTP(w, req)
@@ -246,7 +246,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header[requestid.Header] = requestid.Values(r.Header[requestid.Header])
 	if h.c.Log.Enabled(r.Context(), slog.LevelDebug) {
-		r = named(w, r)
+		r = withRequestID(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
 			h.c.Log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
@@ -267,10 +267,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// named returns a request whose context has its request ID, which ServeHTTP has
-// written into the answer. Most requests for IDs need none: they wait for
-// nothing, and log nothing.
-func named(w http.ResponseWriter, r *http.Request) *http.Request {
+// withRequestID returns a request whose context has its request ID, which
+// ServeHTTP has written into the answer. Most requests for IDs need none: they
+// wait for nothing, and log nothing.
+func withRequestID(w http.ResponseWriter, r *http.Request) *http.Request {
 	if requestid.Of(r.Context()) != "" {
 		return r
 	}
@@ -302,7 +302,7 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 		watched.status = http.StatusInternalServerError
 	}
 	if what != http.ErrAbortHandler {
-		r = named(w, r)
+		r = withRequestID(w, r)
 		h.c.Log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
@@ -316,7 +316,7 @@ func (w *statusWriter) sent() int { return cmp.Or(w.status, http.StatusOK) }
 
 // fail answers with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
-	r = named(w, r)
+	r = withRequestID(w, r)
 	if p.Cause != nil {
 		h.c.Log.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", p.Cause))

@@ -308,7 +308,7 @@ func TestServerLimits(t *testing.T) {
 // TestContentLengthOfLists: answers other than IDs have a Content-Length,
 // however long they are.
 func TestContentLengthOfLists(t *testing.T) {
-	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	backend := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	for i := range 40 {
 		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), servicetest.Config(firn.Default())); err != nil {
 			t.Fatal(err)

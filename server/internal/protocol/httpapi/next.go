@@ -132,8 +132,8 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 		}
 	}
 
-	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Wait: func() context.Context {
-		r = named(w, r) // IDs that are available need no request ID
+	b, err := h.take.Take(r.Context(), name, who, q.count, service.Terms{Fit: q.fit, Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
+		r = withRequestID(w, r) // IDs that are available need no request ID
 		return r.Context()
 	}})
 	if p, ok := errors.AsType[*problem](err); ok {
@@ -155,7 +155,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 		writePacked(w, b)
 		return
 	}
-	a := newAnswer(w, q)
+	a := newIDWriter(w, q)
 	defer a.close()
 	if q.runs {
 		runs := b.Runs()
@@ -184,7 +184,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 }
 
 // textLength returns how many bytes the texts of all IDs have together.
-func textLength(a *answer, b *service.Batch, f *form.Form) int {
+func textLength(a *idWriter, b *service.Batch, f *form.Form) int {
 	if b.Layout().Ordered() {
 		// A greater number is never shorter as text, so those between have this
 		// length too.

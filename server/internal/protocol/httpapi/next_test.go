@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -533,7 +534,12 @@ func bareGet(t *testing.T, address, target, accept string) (answer string, statu
 // Typed text has the sequencer's prefix: in JSON, in text, in runs, and as long
 // as the Content-Length says. Inspect reads it.
 func TestTyped(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Template: func(name string) (config.Template, error) {
+		if name == "bills" {
+			return config.Template{Prefix: "bill"}, nil
+		}
+		return config.Template{}, nil
+	}}), Limit: 2 * time.Second})
 	for path, body := range map[string]string{"/v1/sequencers/orders": `{"prefix":"order"}`, "/v1/sequencers/long": `{"prefix":"long_one","layout":"uuidv7"}`} {
 		if w := send(h, "PUT", path, body); w.Code != 201 || !strings.Contains(w.Body.String(), `"prefix":"`) {
 			t.Fatalf("PUT %s: %d %s", path, w.Code, w.Body)
@@ -545,6 +551,7 @@ func TestTyped(t *testing.T) {
 		{"/v1/sequencers/orders/next?format=typed&count=1000", `\{"ids":\["` + id + `"(,"` + id + `")*\]\}\n`},
 		{"/v1/sequencers/orders/next?format=typed&count=3&runs=true", `\{"runs":\[\{"first":"` + id + `","step":"1","count":3\}\]\}\n`},
 		{"/v1/sequencers/long/next?format=typed", `\{"ids":\["long_one_0[0-9a-hjkmnp-tv-z]{25}"\]\}\n`},
+		{"/v1/sequencers/bills/next?format=typed", `\{"ids":\["bill_[0-9a-hjkmnp-tv-z]{13}"\]\}\n`},
 		{"/v1/inspect/order_03887nf7a8003?layout=default", `\{"layout":"default","time":"2026-11-20T22:00:07.226Z",.*"from":"typed".*\n`},
 		{"/v1/inspect/order_03887nf7a8003?from=typed&layout=default", `\{"layout":"default",.*\n`},
 	} {
@@ -560,14 +567,16 @@ func TestTyped(t *testing.T) {
 		t.Fatal(w.Body)
 	}
 	wantProblem(t, do(h, "GET", "/v1/sequencers/plain/next?format=typed"), service.BadParameter, "the sequencer has no prefix for typed text")
-	wantProblem(t, do(h, "GET", "/v1/sequencers/new/next?format=typed"), service.BadParameter, "no prefix")
+	// A sequencer that would have no prefix is not created.
+	wantProblem(t, do(h, "GET", "/v1/sequencers/new/next?format=typed"), service.BadParameter, "no prefix for typed text, and was not created: create it with firn sequencer create --prefix")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/new"), service.NoSequencer, "")
 	wantProblem(t, do(h, "GET", "/v1/inspect/user_03887nf7a8003?sequencer=orders"), service.BadID, `its prefix is "user", not "order"`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/order_o3887nf7a8003"), service.BadID, "it may mean '0'")
 }
 
 // Low bits are even from the first ID on if the sequencer has that setting.
 func TestLowBits(t *testing.T) {
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
 	for _, code := range []int{201, 200} {
 		if w := send(h, "PUT", "/v1/sequencers/orders", `{"low_bits":"even:4"}`); w.Code != code || !strings.Contains(w.Body.String(), `"low_bits":"even:4"`) {
 			t.Errorf("PUT: %d %s, want %d", w.Code, w.Body, code)
@@ -583,7 +592,7 @@ func TestLowBits(t *testing.T) {
 // server's key.
 func TestVeiled(t *testing.T) {
 	keys := veil.Keys{7: make([]byte, 32)}
-	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Veil: keys})
+	backend := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Veil: keys})
 	h := NewHandler(Config{Backend: backend, Veil: keys, Limit: 2 * time.Second})
 	for name, layout := range map[string]string{"orders": "default", "long": "uuidv7", "ulids": "ulid"} {
 		if w := send(h, "PUT", "/v1/sequencers/"+name, `{"layout":"`+layout+`"}`); w.Code != 201 {
@@ -610,7 +619,7 @@ func TestVeiled(t *testing.T) {
 			}
 		}
 	}
-	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)}), Limit: 2 * time.Second})
+	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
 	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "do not form runs")

@@ -42,7 +42,7 @@ func TestOpenAPI(t *testing.T) {
 	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
 		t.Fatal(err)
 	}
-	cluster := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	cluster := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")

@@ -66,7 +66,7 @@ func (m *Mux) turnAway(raw *limited) {
 		m.c.Log.Warn("refusing connections: --max-connections reached", "limit", cap(m.slots), "peer", raw.RemoteAddr())
 	}
 	_ = raw.SetDeadline(time.Now().Add(m.refuseWithin))
-	if conn, p, err := m.tell(raw); err == nil {
+	if conn, p, err := m.detect(raw); err == nil {
 		switch p {
 		case HTTP:
 			answer(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
@@ -74,7 +74,7 @@ func (m *Mux) turnAway(raw *limited) {
 		case RESP:
 			// These are Redis's words, which clients recognize.
 			if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {
-				linger(conn)
+				Linger(conn)
 			}
 		}
 		_ = conn.Close()

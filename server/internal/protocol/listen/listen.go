@@ -194,7 +194,7 @@ func (m *Mux) greet(c net.Conn) bool {
 func (m *Mux) hello(raw *limited) {
 	defer m.hellos.Done()
 	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
-	conn, p, err := m.tell(raw)
+	conn, p, err := m.detect(raw)
 	if err == nil && !m.serves[p] {
 		err = fmt.Errorf("%v is not served here", p)
 		if p == HTTP {
@@ -223,9 +223,9 @@ func (m *Mux) hello(raw *limited) {
 	}
 }
 
-// tell determines the protocol of a connection. The returned connection still
+// detect determines the protocol of a connection. The returned connection still
 // has all its bytes, and is not nil even after an error.
-func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
+func (m *Mux) detect(raw net.Conn) (net.Conn, Protocol, error) {
 	conn := raw
 	if m.c.TLS != nil {
 		first := make([]byte, 1)
@@ -364,18 +364,19 @@ func refuse(conn net.Conn, why string) {
 // answer answers HTTP and closes the sending half.
 func answer(conn net.Conn, status, media, body string) {
 	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, media, len(body), body); err == nil {
-		linger(conn)
+		Linger(conn)
 	}
 }
 
-// linger closes the sending half, and briefly reads what the client still
-// sends: unread bytes would make the system drop the answer.
-func linger(conn net.Conn) {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
+// Linger closes the sending half of a connection after the last answer, and
+// briefly reads what the client still sends: unread bytes would make the system
+// drop the answer.
+func Linger(conn net.Conn) {
+	if closeWrite(conn) != nil {
+		return
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	_, _ = io.CopyN(io.Discard, conn, 64<<10)
+	_, _ = io.CopyN(io.Discard, conn, 256<<10)
 }
 
 // StateOf returns the TLS state of a connection from a Mux, or nil without TLS.

@@ -55,28 +55,28 @@ func Values(sent []string) []string {
 	return []string{New()}
 }
 
-// A named is a context with the ID of its request.
-type named struct {
+// An idContext is a context with the ID of its request.
+type idContext struct {
 	context.Context
 	id string
 }
 
 type idKey struct{}
 
-func (n *named) Value(key any) any {
+func (c *idContext) Value(key any) any {
 	if key == (idKey{}) {
-		return n
+		return c
 	}
-	return n.Context.Value(key)
+	return c.Context.Value(key)
 }
 
 // WithID returns the context of a request with this ID.
-func WithID(ctx context.Context, id string) context.Context { return &named{ctx, id} }
+func WithID(ctx context.Context, id string) context.Context { return &idContext{ctx, id} }
 
 // Of returns the request ID of a context, or "".
 func Of(ctx context.Context) string {
-	if n, ok := ctx.Value(idKey{}).(*named); ok {
-		return n.id
+	if c, ok := ctx.Value(idKey{}).(*idContext); ok {
+		return c.id
 	}
 	return ""
 }

@@ -207,7 +207,7 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	case opRole:
 		c.out = appendArray(appendInt(appendBulk(appendArray(c.out, 3), "master"), 0), 0)
 	case opCommand:
-		c.command(args)
+		c.answerCommand(args)
 	case opSelect:
 		if string(args[1]) == "0" {
 			c.out = appendSimple(c.out, "OK")

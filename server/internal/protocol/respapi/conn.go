@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -20,13 +21,6 @@ const (
 	firstBuffer = 4 << 10  // initial read buffer
 	keepBuffer  = 64 << 10 // size when a client pipelines much; longer buffers are not kept
 	flushAt     = 64 << 10 // answers are sent when they reach this size
-)
-
-// lingerTime and lingerBytes bound what is read and discarded after the last
-// answer. Unread bytes would make the system drop the answer.
-const (
-	lingerTime  = 100 * time.Millisecond
-	lingerBytes = 256 << 10
 )
 
 // A conn is a connection. Its goroutine uses all of it; other goroutines only
@@ -90,7 +84,7 @@ func (c *conn) serve() {
 		}
 	}
 	if c.linger && c.err == nil {
-		c.discard()
+		listen.Linger(c.nc)
 	}
 }
 
@@ -338,17 +332,5 @@ func (c *conn) endOf(err error) {
 	if c.began && !stopping && errors.Is(err, os.ErrDeadlineExceeded) {
 		c.refuse(protocolError("timeout: a command must arrive completely within " + c.s.c.Limits.Read.String()))
 		c.flush()
-	}
-}
-
-// discard closes the sending half of the connection, and briefly reads what the
-// client still sends.
-func (c *conn) discard() {
-	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil {
-		return
-	}
-	if c.nc.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.nc, lingerBytes)
 	}
 }

@@ -2,8 +2,8 @@ package respapi
 
 import "fmt"
 
-// command answers COMMAND.
-func (c *conn) command(args [][]byte) {
+// answerCommand answers COMMAND.
+func (c *conn) answerCommand(args [][]byte) {
 	switch {
 	case len(args) == 1, isWord(args[1], "info"):
 		names := commandNames(args[min(len(args), 2):])

@@ -194,7 +194,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 			c.s.waiting.Add(-1)
 		}
 	}()
-	b, err := c.s.take.Take(c.context(), name, c.who, q.count, service.Terms{Fit: c.fit(&q), Wait: func() context.Context {
+	b, err := c.s.take.Take(c.context(), name, c.who, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
 		waited = true
 		c.flush() // the pending answers
 		c.s.waiting.Add(1)

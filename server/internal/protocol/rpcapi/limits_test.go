@@ -133,7 +133,7 @@ func (s stuck) Destroy(ctx context.Context, _ string) (grant.Info, error) {
 // clients that set no deadline. A Detach that has to wait longer says how far
 // it is. A Destroy that was not begun is an error.
 func TestAdminLimit(t *testing.T) {
-	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{Cluster: cluster}, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
 	defer cancel()

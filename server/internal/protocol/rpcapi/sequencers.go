@@ -17,11 +17,11 @@ import (
 
 // admin authorizes the caller and finds the Administrator. A required name is
 // checked after that.
-func (s *Server) admin(ctx context.Context, need auth.Action, name string, named bool) (service.Administrator, error) {
+func (s *Server) admin(ctx context.Context, need auth.Action, name string, needsName bool) (service.Administrator, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
 	}
-	if named {
+	if needsName {
 		if err := service.CheckName(name); err != nil {
 			return nil, badName("name", err)
 		}
@@ -157,7 +157,7 @@ func durationText(d *durationpb.Duration) string {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.change(ctx, "Attach", q.GetName(), func(ctx context.Context, a service.Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+	i, err := s.changeSequencer(ctx, "Attach", q.GetName(), func(ctx context.Context, a service.Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		info, err = a.Attach(limited, name)
@@ -168,18 +168,19 @@ func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.A
 
 // Detach makes all servers give their node IDs back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
-	i, err := s.change(ctx, "Detach", q.GetName(), service.Detach)
+	i, err := s.changeSequencer(ctx, "Detach", q.GetName(), service.Detach)
 	return &firnv1.DetachResponse{Sequencer: i}, err
 }
 
 // Destroy is a permanent Detach.
 func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
-	i, err := s.change(ctx, "Destroy", q.GetName(), service.Destroy)
+	i, err := s.changeSequencer(ctx, "Destroy", q.GetName(), service.Destroy)
 	return &firnv1.DestroyResponse{Sequencer: i}, err
 }
 
-// change answers with the sequencer as it is, also if the change continues.
-func (s *Server) change(ctx context.Context, method, name string, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
+// changeSequencer answers with the sequencer as it is, also if the change
+// continues.
+func (s *Server) changeSequencer(ctx context.Context, method, name string, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
 	a, err := s.admin(ctx, auth.Change, name, true)
 	if err != nil {
 		return nil, err

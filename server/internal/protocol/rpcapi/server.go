@@ -173,15 +173,15 @@ func (h handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthIn
 	return m, m, nil
 }
 
-// open reports whether a service needs no authentication.
-func open(method string) bool {
+// isPublic reports whether a service needs no authentication.
+func isPublic(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
 // unary and stream give a call its request ID, authorize the caller and observe
 // the result.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
-	ctx = named(ctx)
+	ctx = withRequestID(ctx)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	k := callOf(ctx)
 	k.arrive()
@@ -194,34 +194,34 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
-	ctx := named(stream.Context())
+	ctx := withRequestID(stream.Context())
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	if !open(info.FullMethod) { // before the first message, which may never arrive
+	if !isPublic(info.FullMethod) { // before the first message, which may never arrive
 		if err := s.check(ctx, auth.Anything, ""); err != nil {
 			return err
 		}
 	}
-	return handle(srv, namedStream{stream, ctx})
+	return handle(srv, identifiedStream{stream, ctx})
 }
 
-// named returns the context of a call with a request ID, which the header of
-// the answer has too.
-func named(ctx context.Context) context.Context {
+// withRequestID returns the context of a call with a request ID, which the header
+// of the answer has too.
+func withRequestID(ctx context.Context) context.Context {
 	id := requestid.Values(metadata.ValueFromIncomingContext(ctx, requestid.Metadata))
 	ctx = requestid.WithID(ctx, id[0])
 	_ = grpc.SetHeader(ctx, metadata.MD{requestid.Metadata: id}) // fails only after the header was sent
 	return ctx
 }
 
-// A namedStream is a stream with the context of its request ID.
-type namedStream struct {
+// An identifiedStream is a stream with the context of its request ID.
+type identifiedStream struct {
 	grpc.ServerStream
 	ctx context.Context
 }
 
-func (s namedStream) Context() context.Context { return s.ctx }
+func (s identifiedStream) Context() context.Context { return s.ctx }
 
-func (s namedStream) RecvMsg(m any) error {
+func (s identifiedStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	callOf(s.ctx).arrive()
 	return err
@@ -235,11 +235,11 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		*err = fail(service.Internal, "see the server's log", 0)
 	}
 	callOf(ctx).leave(*err == nil)
-	if *err != nil && !open(method) {
+	if *err != nil && !isPublic(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
 	}
 	took := time.Since(begin)
-	if s.c.Observe != nil && !open(method) {
+	if s.c.Observe != nil && !isPublic(method) {
 		s.c.Observe(kindOf(*err), took)
 	}
 	if s.c.Log.Enabled(ctx, slog.LevelDebug) {

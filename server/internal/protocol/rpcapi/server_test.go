@@ -33,7 +33,7 @@ import (
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
 	if c.Backend == nil {
-		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+		cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 		c.Backend = cluster
 	}
@@ -352,7 +352,7 @@ func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error 
 
 // TestListIsOfWhoAsks: a list has only the sequencers that the caller may see.
 func TestListIsOfWhoAsks(t *testing.T) {
-	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
 	for _, name := range []string{"users", "orders"} {
 		if _, err := all.Create(t.Context(), &firnv1.CreateRequest{Name: name}); err != nil {

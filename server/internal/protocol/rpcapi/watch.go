@@ -163,7 +163,7 @@ func (m *meter) watch() {
 		if m.closed {
 			return
 		}
-		if m.look(time.Now()) {
+		if m.expire(time.Now()) {
 			_ = m.Conn.Close()
 			return
 		}
@@ -171,10 +171,10 @@ func (m *meter) watch() {
 	})
 }
 
-// look ends calls whose message does not arrive, and reports whether to close
+// expire ends calls whose message does not arrive, and reports whether to close
 // the connection: its client has not authenticated, or does not read its
 // answers. The caller holds m.mu.
-func (m *meter) look(now time.Time) (end bool) {
+func (m *meter) expire(now time.Time) (end bool) {
 	for k := range m.calls {
 		switch {
 		case k.ctx.Err() != nil:

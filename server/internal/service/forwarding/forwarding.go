@@ -77,10 +77,10 @@ const (
 	unready   = 15 * time.Second // how long CanHelp is false after a failed call
 )
 
-// New makes the Peers of a server with the store of fleet.
-func New(fleet *service.Fleet, c Config) *Peers {
+// New makes the Peers of a server with the store of an administrator.
+func New(admin *service.StoreAdmin, c Config) *Peers {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	p := &Peers{c: c, windows: newWindows(fleet.Store(), fleet.Lookup), web: &http.Client{
+	p := &Peers{c: c, windows: newWindows(admin.Store(), admin.Lookup), web: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: c.TLS, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

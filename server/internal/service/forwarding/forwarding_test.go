@@ -50,8 +50,8 @@ type setup struct {
 func (o setup) start(t *testing.T) *server {
 	t.Helper()
 	v := &server{store: &nettest.Store{Store: o.store}}
-	fleet := service.NewFleet(v.store, nil)
-	c := service.ClusterConfig{Fleet: fleet, Config: sequencer.Config{
+	fleet := service.NewStoreAdmin(v.store, nil)
+	c := service.ClusterConfig{Admin: fleet, Config: sequencer.Config{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
 	}}
 	if o.to != nil {

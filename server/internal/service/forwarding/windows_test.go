@@ -59,7 +59,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		store := &nettest.Store{Store: new(memstore.Store)}
 		l := firn.Default()
-		c := newWindows(store, service.NewFleet(store, nil).Lookup)
+		c := newWindows(store, service.NewStoreAdmin(store, nil).Lookup)
 		open := func() *sequencer.Sequencer {
 			q, err := sequencer.Open(t.Context(), store, "orders", &sequencer.Config{Layout: l, Window: 30 * time.Second, Nodes: &grant.Range{}})
 			if err != nil {

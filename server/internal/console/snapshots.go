@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/server/internal/fleet/members"
 )
 
-// A fleet is what the store says about sequencers and servers, read on demand
-// and shared by all visitors. It is safe for concurrent use.
-type fleet struct {
+// snapshots are what the store says about sequencers and servers, read on
+// demand and shared by all visitors. They are safe for concurrent use.
+type snapshots struct {
 	k *Console
 
 	mu      sync.Mutex // guards the fields below
@@ -74,55 +74,55 @@ const (
 	maxNodes     = 200             // sequencers in the list whose node IDs are read
 )
 
-func newFleet(k *Console) *fleet {
-	return &fleet{k: k, last: new(snapshot), servers: make(map[string]*watched), gone: make(map[string]memberInfo)}
+func newSnapshots(k *Console) *snapshots {
+	return &snapshots{k: k, last: new(snapshot), servers: make(map[string]*watched), gone: make(map[string]memberInfo)}
 }
 
 // forget makes the next visitor read the store again.
-func (f *fleet) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.version++
+func (ss *snapshots) forget() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.version++
 }
 
 // recent returns the current snapshot, or the previous one if the store does
 // not answer soon.
-func (f *fleet) recent(ctx context.Context) *snapshot {
-	if f.k.admin == nil {
+func (ss *snapshots) recent(ctx context.Context) *snapshot {
+	if ss.k.admin == nil {
 		return &snapshot{}
 	}
-	now := f.k.c.Now() // not under the lock: it may panic
-	f.mu.Lock()
-	last := f.last
+	now := ss.k.c.Now() // not under the lock: it may panic
+	ss.mu.Lock()
+	last := ss.last
 	at := last.At
 	if last.Err != nil {
 		at = last.ErrAt
 	}
-	if age := now.Sub(at); last.Version == f.version && age >= 0 && age < keepFor {
-		f.mu.Unlock()
+	if age := now.Sub(at); last.Version == ss.version && age >= 0 && age < keepFor {
+		ss.mu.Unlock()
 		return last
 	}
-	loaded := f.loading
+	loaded := ss.loading
 	if loaded == nil {
 		loaded = make(chan struct{})
-		version := f.version
-		if f.k.background(func() {
-			next := f.load(version, last)
-			f.mu.Lock()
-			f.last, f.loading = next, nil
-			f.mu.Unlock()
+		version := ss.version
+		if ss.k.background(func() {
+			next := ss.load(version, last)
+			ss.mu.Lock()
+			ss.last, ss.loading = next, nil
+			ss.mu.Unlock()
 			close(loaded)
 		}) {
-			f.loading = loaded
+			ss.loading = loaded
 		} else {
 			close(loaded) // the server is shutting down
 		}
 	}
 	wait := loadLimit
-	if !last.At.IsZero() && last.Version == f.version {
+	if !last.At.IsZero() && last.Version == ss.version {
 		wait = loadPatience // the previous snapshot can be shown
 	}
-	f.mu.Unlock()
+	ss.mu.Unlock()
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
@@ -130,23 +130,23 @@ func (f *fleet) recent(ctx context.Context) *snapshot {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last == last && last.Err == nil {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.last == last && last.Err == nil {
 		slow := *last
 		slow.Err, slow.ErrAt = context.DeadlineExceeded, now
 		return &slow
 	}
-	return f.last
+	return ss.last
 }
 
 // load reads the store, within its own limit: other visitors wait for it too.
-func (f *fleet) load(version uint64, before *snapshot) *snapshot {
-	ctx, cancel := context.WithTimeout(f.k.ctx, min(loadLimit, f.k.c.Limit))
+func (ss *snapshots) load(version uint64, before *snapshot) *snapshot {
+	ctx, cancel := context.WithTimeout(ss.k.ctx, min(loadLimit, ss.k.c.Limit))
 	defer cancel()
-	begin := f.k.c.Now()
+	begin := ss.k.c.Now()
 	s := &snapshot{At: begin, Version: version}
-	err := f.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+	err := ss.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		q := sequencerInfo{Name: name, Info: info}
 		if err != nil {
 			q.Fault = detail(err)
@@ -159,28 +159,28 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 		if err != nil || i >= maxNodes || q.Fault != "" {
 			break
 		}
-		err = f.readNodes(ctx, q)
+		err = ss.readNodes(ctx, q)
 	}
 	if err == nil {
 		var all []members.Member
-		asked := f.k.c.Now()
-		if all, err = f.k.admin.Members(ctx); err == nil {
-			s.Members = f.watch(all, asked, f.k.c.Now())
+		asked := ss.k.c.Now()
+		if all, err = ss.k.admin.Members(ctx); err == nil {
+			s.Members = ss.watch(all, asked, ss.k.c.Now())
 			nameMembers(s.Members)
 		}
 	}
 	if err != nil {
 		s.Sequencers, s.Members, s.At = before.Sequencers, before.Members, before.At
-		s.Err, s.ErrAt = err, f.k.c.Now()
-		f.k.c.Log.Debug("console: store does not answer", "error", err)
+		s.Err, s.ErrAt = err, ss.k.c.Now()
+		ss.k.c.Log.Debug("console: store does not answer", "error", err)
 	}
 	return s
 }
 
 // readNodes reads the node IDs of a sequencer.
-func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
+func (ss *snapshots) readNodes(ctx context.Context, q *sequencerInfo) error {
 	q.Nodes, q.Looked, q.Broken = nil, true, nil
-	err := f.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
+	err := ss.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
 		if err != nil {
 			q.Broken = append(q.Broken, n)
 			return true
@@ -195,20 +195,20 @@ func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
 var errNoSequencer = errors.New("sequencer not found")
 
 // lookup returns a sequencer with its node IDs, and the snapshot it is from.
-func (f *fleet) lookup(ctx context.Context, name string) (q sequencerInfo, s *snapshot, err error) {
-	if f.k.admin == nil {
+func (ss *snapshots) lookup(ctx context.Context, name string) (q sequencerInfo, s *snapshot, err error) {
+	if ss.k.admin == nil {
 		return q, &snapshot{}, errNoSequencer
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, f.k.c.Limit))
+	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, ss.k.c.Limit))
 	defer cancel()
-	s = f.recent(ctx)
+	s = ss.recent(ctx)
 	i := slices.IndexFunc(s.Sequencers, func(q sequencerInfo) bool { return q.Name == name })
 	if i < 0 {
 		return q, s, cmp.Or(s.Err, errNoSequencer)
 	}
 	q = s.Sequencers[i]
 	if !q.Looked && q.Fault == "" {
-		err = f.readNodes(ctx, &q)
+		err = ss.readNodes(ctx, &q)
 	}
 	return q, s, err
 }
@@ -265,16 +265,16 @@ type watched struct {
 
 // watch adds what earlier reads of the store say about its servers. The store
 // was read between begin and end.
-func (f *fleet) watch(all []members.Member, begin, end time.Time) (list []memberInfo) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (ss *snapshots) watch(all []members.Member, begin, end time.Time) (list []memberInfo) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
 	listed := make(map[string]bool)
 	for _, m := range all {
 		listed[m.ID] = true
-		c := f.servers[m.ID]
+		c := ss.servers[m.ID]
 		if c == nil {
 			c = &watched{}
-			f.servers[m.ID] = c
+			ss.servers[m.ID] = c
 		}
 		if !m.Seen.Equal(c.seen) {
 			ids, rates := make(map[string]uint64), make(map[string]float64)
@@ -295,15 +295,15 @@ func (f *fleet) watch(all []members.Member, begin, end time.Time) (list []member
 		}
 		list = append(list, c.last)
 	}
-	for id, c := range f.servers {
+	for id, c := range ss.servers {
 		if listed[id] {
-			delete(f.gone, id)
+			delete(ss.gone, id)
 			continue
 		}
 		// By this clock, a server is no longer listed after its Until. If it was
 		// missing earlier, it announced that it was stopping. Without a recent look,
 		// either is possible.
-		delete(f.servers, id)
+		delete(ss.servers, id)
 		info := c.last
 		info.Rates, info.Rate, info.Holds = nil, 0, nil
 		switch {
@@ -314,11 +314,11 @@ func (f *fleet) watch(all []members.Member, begin, end time.Time) (list []member
 		default:
 			continue
 		}
-		f.gone[id] = info
+		ss.gone[id] = info
 	}
-	for id, info := range f.gone {
+	for id, info := range ss.gone {
 		if end.Sub(info.Heard) > keepGone {
-			delete(f.gone, id)
+			delete(ss.gone, id)
 			continue
 		}
 		list = append(list, info)

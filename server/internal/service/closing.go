@@ -1,0 +1,245 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// A Cluster closes a sequencer that has been idle, to make room for another
+// one, or because it was created again with another layout: retireLocked forgets
+// it at once and closes it in the background, and makeRoom lets no call open the
+// name again before that is done. Close closes all that are open.
+
+// maxIdle is how long an unused sequencer stays open. It is longer than most
+// pauses of a client, because reopening a sequencer costs some writes to the
+// store.
+const maxIdle = time.Hour
+
+// fewIdle is how long a sequencer must be unused to make room for a new one.
+const fewIdle = time.Minute
+
+// watchIdle starts looking for idle sequencers. The caller holds c.mu.
+func (c *Cluster) watchIdle() {
+	if c.idling != nil {
+		return
+	}
+	const every = fewIdle / 2
+	c.idling = time.AfterFunc(every, func() {
+		c.sample()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.closed {
+			return
+		}
+		for _, i := range c.idle() {
+			if time.Since(i.e.used) >= maxIdle {
+				c.retireLocked(i.name, i.e)
+			}
+		}
+		c.idling.Reset(every)
+	})
+}
+
+// sample records which sequencers have made IDs since the last sample.
+func (c *Cluster) sample() {
+	all, _ := c.opened()
+	made := make(map[*entry]uint64, len(all))
+	for _, e := range all { // not under the lock: statistics read the clock
+		made[e] = e.stats().IDs
+	}
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e, n := range made {
+		if n != e.made {
+			e.made, e.used = n, now
+		}
+	}
+}
+
+// An idler is an open sequencer that no call waits for.
+type idler struct {
+	name string
+	e    *entry
+}
+
+// idle returns the idle sequencers, the least recently used first. The caller
+// holds c.mu.
+func (c *Cluster) idle() (all []idler) {
+	for name, e := range c.byName {
+		if e.users == 0 && e.isOpen() {
+			all = append(all, idler{name, e})
+		}
+	}
+	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.e.used.Compare(b.e.used), cmp.Compare(a.name, b.name)) })
+	return all
+}
+
+// makeRoom waits until the sequencer of a name is closed if it is closing, and
+// makes room for it if the server is full. A sequencer that exists always finds
+// room: otherwise one client with many names could keep all others out.
+func (c *Cluster) makeRoom(ctx context.Context, name string) error {
+	c.mu.RLock()
+	done, known, full := c.closing[name], c.byName[name] != nil, len(c.byName) >= c.c.MaxNames
+	c.mu.RUnlock()
+	if done != nil {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return storeError(ctx, ctx.Err())
+		}
+	}
+	if known || !full {
+		return nil
+	}
+	c.sample()
+	if c.evict(fewIdle) {
+		return nil
+	}
+	err := c.patience.during(ctx, need{}, func(ctx context.Context) error {
+		_, err := grant.Lookup(ctx, c.store, name)
+		return err
+	})
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return fmt.Errorf("%w: this server has %d sequencers open, all in use, and no room for %s", ErrTooManyNames, c.c.MaxNames, name)
+	case err != nil:
+		return storeError(ctx, err)
+	}
+	c.evict(0)
+	return nil // if there is still no room, enter returns the error
+}
+
+// evict closes a few sequencers that have been unused for so long, and reports
+// whether there is room. It closes several at a time because each search looks
+// at all of them.
+func (c *Cluster) evict(unused time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.idle()
+	for _, i := range all[:min(len(all), 1+c.c.MaxNames/64)] {
+		if time.Since(i.e.used) < unused {
+			break
+		}
+		c.retireLocked(i.name, i.e)
+	}
+	return len(c.byName) < c.c.MaxNames
+}
+
+// retire forgets and closes an open sequencer that is no longer useful.
+func (c *Cluster) retire(name string, e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retireLocked(name, e)
+}
+
+// retireLocked is retire for a caller that holds c.mu. Until the sequencer is
+// closed no call opens it again: its node ID may be the only one that this
+// server may take.
+func (c *Cluster) retireLocked(name string, e *entry) {
+	if c.byName[name] != e || c.closed {
+		return
+	}
+	delete(c.byName, name)
+	done := make(chan struct{})
+	if c.closing == nil {
+		c.closing = make(map[string]chan struct{})
+	}
+	c.closing[name] = done
+	c.retiring.Add(1)
+	go func() {
+		defer c.retiring.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
+		defer cancel()
+		_ = e.close(ctx) // a node ID that is not given back is free when its window ends
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.closing[name] == done {
+			delete(c.closing, name)
+		}
+		close(done)
+	}()
+}
+
+// lateClose is how long a sequencer that was opened during shutdown may take to
+// give its node ID back.
+const lateClose = 2 * time.Second
+
+// Close gives all node IDs back concurrently. An error says how many could not
+// be given back before the context was done; these are free when their windows
+// end.
+func (c *Cluster) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	if c.idling != nil {
+		c.idling.Stop()
+	}
+	var open []*entry
+	for _, e := range c.byName {
+		if e.isOpen() {
+			open = append(open, e)
+		}
+	}
+	c.mu.Unlock()
+	c.patience.close()
+	// Each opening closes what it opened. Cancelling one may leave its node ID
+	// claimed, so it is cancelled only when ctx ends.
+	stop := context.AfterFunc(ctx, c.stopOpening)
+	c.openings.Wait()
+	stop()
+	c.stopOpening()
+	failed, first := giveBack(ctx, open)
+	c.retiring.Wait()
+	if failed > 0 {
+		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
+	}
+	return nil
+}
+
+// Node IDs are given back closingAtOnce at a time: if all were given back at
+// once, each would wait until its timeout. If the store accepts none for
+// closingStalls, no more are tried.
+const (
+	closingAtOnce = 64
+	closingStalls = 5 * time.Second
+)
+
+// giveBack closes sequencers until ctx is done. It returns how many of their
+// node IDs were not given back, and the first error.
+func giveBack(ctx context.Context, open []*entry) (failed int, first error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stalled := time.AfterFunc(closingStalls, stop)
+	defer stalled.Stop()
+	var mu sync.Mutex // guards failed and first
+	turns := make(chan struct{}, closingAtOnce)
+	var closing sync.WaitGroup
+	for _, e := range open {
+		closing.Go(func() {
+			select {
+			case turns <- struct{}{}:
+				defer func() { <-turns }()
+			case <-ctx.Done(): // stop using the store
+			}
+			err := e.close(ctx)
+			if err == nil {
+				stalled.Reset(closingStalls)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if failed++; failed == 1 {
+				first = err
+			}
+		})
+	}
+	closing.Wait()
+	return failed, first
+}
