@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/firnid/firn"
 )
@@ -21,19 +22,21 @@ const version = 3
 // maxName is the maximum length of a sequencer's name, in characters.
 const maxName = 128
 
-// CheckName returns an error if name is not a valid name of a sequencer.
+// CheckName returns an error if name is not a valid name of a sequencer: 1 to
+// 128 ASCII letters, digits and . _ - : of which the first is a letter or a
+// digit.
 func CheckName(name string) error {
+	const rule = "a name has 1 to 128 characters (ASCII letters, digits and . _ - :) and begins with a letter or a digit"
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("grant: the name of a sequencer must have 1 to %d characters, not %d", maxName, len(name))
+		return fmt.Errorf("grant: invalid sequencer name of %d bytes: %s", len(name), rule)
 	}
-	for i := range len(name) {
-		c := name[i]
+	for i, c := range name {
 		switch {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
-		case i > 0 && strings.IndexByte("._-:", c) >= 0:
+		case i > 0 && strings.ContainsRune("._-:", c):
 		default:
-			return fmt.Errorf("grant: name %q of a sequencer: %q at offset %d: use ASCII letters and digits, and after the first character also . _ : and -, as in orders-2026",
-				name, name[i:i+1], i)
+			_, size := utf8.DecodeRuneInString(name[i:])
+			return fmt.Errorf("grant: invalid sequencer name %q: %q at offset %d: %s", name, name[i:i+size], i, rule)
 		}
 	}
 	return nil

@@ -277,7 +277,7 @@ func newConfigCheck(a *app) *cobra.Command {
 		Short:   "Check a configuration file",
 		Long:    "Check reads a file, and the files that it names, as firn serve would, and reports\nall errors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
 		Example: "  firn config check /etc/firn/firn.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes("the file", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, args[0], func(string) string { return "" })
@@ -335,7 +335,7 @@ func newConfigPrint(a *app) *cobra.Command {
 		Short:   "Print all keys with their meaning, default and value",
 		Long:    "Print prints a complete configuration: every key with its meaning, default and current\nvalue.\n\n  firn config print > firn.yaml\n\nKeys that are not set are commented out. The current values are those of FILE and of the\nenvironment.\n\n" + configHelp,
 		Example: "  firn config print > firn.yaml\n  firn config print /etc/firn/firn.yaml",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    takes("the file", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := serveFlags()
 			all, err := s.load(flags, strings.Join(args, ""), a.getenv)
@@ -422,7 +422,7 @@ Sequencers without a generator get Hazelcast's default layout, as in Hazelcast.
 Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Renamed
 generators, and their settings that have no place in a firn.yaml, are listed on stderr.`,
 		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes("the file", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := readfile.Read(args[0])
 			if err != nil {

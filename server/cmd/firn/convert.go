@@ -60,7 +60,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
   firn convert --to bin --group 8 0x8c20543b1
   firn convert --to hex --csv order_id orders.csv
   firn next -n 3 | firn convert --from dec --to hex -`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes("the ID", 1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := converter{a: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
 			if from.IsTyped() {

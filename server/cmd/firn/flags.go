@@ -254,10 +254,26 @@ func require(cmd *cobra.Command, flags ...string) {
 	}
 }
 
+// takes allows at least and at most so many arguments, of which the first is
+// what, such as "the file". most is -1 for any number.
+func takes(what string, least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return misuse(usage(cmd), "%s is missing", what)
+		case most == 1 && len(args) == 1 && args[0] == "":
+			return misuse("check that the variable is set", "%s is empty", what)
+		case most >= 0 && len(args) > most:
+			return misuse(usage(cmd), "%s takes only %s, but also got %q", cmd.CommandPath(), what, args[most])
+		}
+		return nil
+	}
+}
+
 // noArgs allows no arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse("write "+cmd.Parent().CommandPath()+" "+cmd.Use+"; --help shows more", "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+		return misuse(usage(cmd), "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

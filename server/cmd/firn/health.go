@@ -36,7 +36,7 @@ server's certificate, and sends no token.`,
 		Example: `  firn health
   firn health --live
   firn health 127.0.0.1:3476`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes("the address", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			address := ""
 			if len(args) > 0 {

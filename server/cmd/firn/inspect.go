@@ -61,7 +61,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
   firn inspect --summary --csv order_id orders.csv
   firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
   firn next -n 1000 | firn inspect --layout default --json -`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes("the ID", 1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ type app struct {
 	log            *logWriter      // of a command that logs, also for its error; nil for others
 
 	started time.Time // the time to which all times of a command are relative
+	help    output    // stdout for cobra: help, the version, completions
 	args    []string  // the command line
 	running bool      // the command line was valid
 }
@@ -130,7 +132,9 @@ func run(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !a.running && !errors.As(err, new(*exitError)) {
+	if a.help.err != nil {
+		err = failed("", "%w", a.help.err)
+	} else if err != nil && !a.running && !errors.As(err, new(*exitError)) {
 		err = wrongLine(cmd, err)
 	}
 	code := exitCode(err)
@@ -145,6 +149,19 @@ func run(ctx context.Context, a *app, args []string) int {
 		a.log.Close()
 	}
 	return code
+}
+
+// An output keeps the first error of writing to w: cobra ignores those of help
+// and versions.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	o.err = cmp.Or(o.err, err)
+	return n, err
 }
 
 // An exitError is an error with an exit code.

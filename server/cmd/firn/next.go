@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/service"
 )
 
 // A nextCmd has the flags of the command next.
@@ -93,7 +94,6 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	cmd.Flags().Var(&value[string]{&n.server, notEmpty, nil, "URL"}, "server", "server that makes the IDs, such as http://127.0.0.1:3476")
 	n.remote.vars(cmd)
-	cmd.MarkFlagsMutuallyExclusive("node", "nodes")
 	return cmd
 }
 
@@ -106,6 +106,8 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
 	case static && (n.name != "" || n.nodes != nil || n.noCreate || n.allow != allowClock{}):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
+	case n.node != "" && n.nodes != nil:
+		return misuse("", "either --node or --nodes, not both")
 	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
 		return misuse("", "--allow-local-mac needs --node if:NAME")
 	case n.server == "" && n.remote != (remoteFlags{}):
@@ -131,7 +133,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 		return generate(ctx, n.a, n.layout, node, n.count, r)
 	}
 	if n.name != "" {
-		if err := grant.CheckName(n.name); err != nil {
+		if err := service.CheckName(n.name); err != nil {
 			return misuse("", "--sequencer: %w", err)
 		}
 	}

@@ -64,7 +64,7 @@ apply: 128 plus the number of the signal if one interrupts it.
 		Example: `  firn node run --store dir:/srv/firn -- ./server
   firn node run --sequencer workers --nodes 0..31 --env WORKER_ID={node} -- java -jar app.jar
   firn node run -- ./server --datacenter={node/32} --worker={node%32}`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes("the command", 1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
@@ -105,6 +105,14 @@ func (n *nodeRunCmd) run(ctx context.Context, args []string) error {
 			return misuse("", "%w", err)
 		}
 		c.Command = append(c.Command, t)
+	}
+	switch {
+	case n.window <= 0:
+		return misuse("", "--window %v: it must be above 0", n.window)
+	case n.margin < 0:
+		return misuse("", "--margin %v: it cannot be negative", n.margin)
+	case n.grace < 0:
+		return misuse("", "--grace %v: it cannot be negative", n.grace)
 	}
 	// A signal also ends what happens before the command is started.
 	signals := make(chan os.Signal, 16)

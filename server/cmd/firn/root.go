@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -35,8 +36,9 @@ invalid flags or arguments, and 3 for other failures. It is 130 after an interru
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	})
+	a.help.w = a.stdout
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.Version = buildOf().text()
@@ -96,14 +98,31 @@ func (a *app) watch(cmd *cobra.Command) {
 	}
 }
 
-var exclusive = regexp.MustCompile(`\[([^]]+)\] were all set$`)
+// flagRules are what cobra says of flags that do not go together or are missing,
+// and what Firn says.
+var flagRules = []struct {
+	cobra      *regexp.Regexp
+	text, hint string // no hint: the usage
+}{
+	{regexp.MustCompile(`\[([^]]+)\] were all set$`), "cannot be used together", "leave one of them out"},
+	{regexp.MustCompile(`\[([^]]+)\] are set they must all be set`), "must be given together", ""},
+	{regexp.MustCompile(`^required flag\(s\) (.+) not set$`), "must be given", ""},
+}
 
 // wrongLine returns the error for a command line that cobra finds invalid.
 func wrongLine(cmd *cobra.Command, err error) error {
-	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
-		return misuse("leave one of them out", "--%s cannot be used together", strings.Join(strings.Fields(m[1]), " and --"))
+	for _, rule := range flagRules {
+		if m := rule.cobra.FindStringSubmatch(err.Error()); m != nil {
+			names := strings.FieldsFunc(m[1], func(c rune) bool { return strings.ContainsRune(` ",`, c) })
+			return misuse(cmp.Or(rule.hint, usage(cmd)), "--%s %s", strings.Join(names, " and --"), rule.text)
+		}
 	}
-	return misuse("write "+strings.TrimSuffix(cmd.UseLine(), " [flags]")+"; --help shows more", "%w", err)
+	return misuse(usage(cmd), "%w", err)
+}
+
+// usage is a hint with the usage line of cmd.
+func usage(cmd *cobra.Command) string {
+	return "write " + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "; --help shows more"
 }
 
 // parent completes a command that has only subcommands, and shows its help.

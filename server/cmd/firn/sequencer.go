@@ -56,7 +56,7 @@ continues above its old IDs and never repeats one.`, true, grant.Destroy),
 
 // oneName requires one argument, the name of a sequencer.
 func oneName(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+	if err := takes("the name of the sequencer", 1, 1)(cmd, args); err != nil {
 		return err
 	}
 	if err := grant.CheckName(args[0]); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,14 +67,18 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestReaderGone: firn is quiet once the reader of its output has gone.
-func TestReaderGone(t *testing.T) {
-	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}} {
-		var errs bytes.Buffer
+// TestOutputFails: firn is quiet once the reader of its output has gone, and
+// fails if its output cannot be written.
+func TestOutputFails(t *testing.T) {
+	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}, {"--help"}, {"help", "next"}, {"--version"}, {"completion", "bash"}} {
 		store := testStore(t)
-		a := &app{stdin: strings.NewReader(""), stdout: goneWriter{}, stderr: &errs, now: time.Now, getenv: func(string) string { return store }}
-		if code := run(t.Context(), a, args); code != exitFine || errs.Len() > 0 {
-			t.Errorf("firn %s ends with %d: %s", strings.Join(args, " "), code, &errs)
+		for fault, want := range map[error]string{syscall.EPIPE: "", syscall.ENOSPC: "firn: no space left on device\n"} {
+			var errs bytes.Buffer
+			a := &app{stdin: strings.NewReader(""), stdout: failingWriter{fault}, stderr: &errs, now: time.Now, getenv: func(string) string { return store }}
+			code := run(t.Context(), a, args)
+			if !strings.HasPrefix(errs.String(), want) || want == "" && errs.Len() > 0 || (code == exitFailed) != (want != "") {
+				t.Errorf("firn %s with %v ends with %d: %s", strings.Join(args, " "), fault, code, &errs)
+			}
 		}
 	}
 }

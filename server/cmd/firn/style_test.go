@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -17,10 +16,11 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
-// goneWriter is a pipe whose reader has gone.
-type goneWriter struct{}
+// A failingWriter fails with an error: syscall.EPIPE is a pipe whose reader has
+// gone, syscall.ENOSPC a file on a full disk.
+type failingWriter struct{ err error }
 
-func (goneWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // shown is what inspect shows of an ID to a reader with this look.
 func shown(t *testing.T, l style, layout, id string) string {

@@ -249,7 +249,7 @@ A server with a copy of the file needs the new copy in step 1, before any client
 new token. If a token has leaked, skip steps 2 and 3: clients with the old token then fail
 until they have the new one.`,
 		Example: "  firn token rotate billing --file tokens.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes("the name of the entry", 1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			token, hash := auth.NewToken()
 			err := changeEntry(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
@@ -280,7 +280,7 @@ Servers read the file within 5 seconds; then they refuse the token, even on open
 connections. With --old, the entry keeps its new token and loses the one that firn token
 rotate has replaced.`,
 		Example: "  firn token remove billing --file tokens.yaml\n  firn token remove billing --old --file tokens.yaml",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes("the name of the entry", 1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return changeEntry(file, args[0], func(data []byte) ([]byte, error) {
 				if old {

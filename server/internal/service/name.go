@@ -1,7 +1,7 @@
 package service
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/firnid/firn/grant"
 )
@@ -11,7 +11,7 @@ import (
 // path (.., a/b) or a flag (-n).
 func CheckName(name string) error {
 	if err := grant.CheckName(name); err != nil {
-		return fmt.Errorf("invalid sequencer name: %s", Detail(err))
+		return errors.New(Detail(err))
 	}
 	return nil
 }

@@ -57,8 +57,10 @@ func admin(serve func(*Handler, context.Context, *adminCall) *problem) func(*Han
 // answer answers with a sequencer, or with a problem if err is not nil.
 func (c *adminCall) answer(h *Handler, ctx context.Context, status int, info grant.Info, err error) *problem {
 	switch {
-	case errors.Is(err, grant.ErrNotFound):
+	case errors.Is(err, grant.ErrNotFound) && c.r.Method == http.MethodGet:
 		return problemf(service.NoSequencer, "sequencer %s not found; PUT creates it", c.name)
+	case errors.Is(err, grant.ErrNotFound):
+		return problemf(service.NoSequencer, "sequencer %s not found", c.name)
 	case err != nil:
 		return problemOf(err, h.c.Limit, ctx.Err() != nil)
 	}
