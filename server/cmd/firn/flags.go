@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
@@ -45,53 +44,32 @@ func (f *value[T]) Type() string { return f.kind }
 
 // flagError says briefly what is wrong with the flags.
 func flagError(cmd *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return unknownFlag(cmd, err)
-	}
-	text := wrongValue(invalid.GetFlag(), err)
-	hint := cmd.CommandPath() + " --help shows the usage"
-	switch name := invalid.GetFlag().Name; name {
-	case "layout":
-		hint = layoutHint(invalid.GetValue())
-	case "from", "to", "format", "time":
-		hint = "" // the error lists the valid values
-	}
-	return misuse(hint, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), text)
-}
-
-// unknownFlag returns the error for an unknown flag.
-func unknownFlag(cmd *cobra.Command, err error) error {
-	hint := cmd.CommandPath() + " --help lists the flags"
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return misuse(hint, "%w", err)
-	}
-	name := unknown.GetSpecifiedName()
-	if n, err := strconv.ParseInt("-"+unknown.GetSpecifiedShortnames(), 10, 64); err == nil && name != "" {
-		return misuse("languages with signed integers show IDs from 2^63 on as negative numbers: print them as unsigned numbers or as text",
-			"IDs are unsigned, but %d has a sign; the ID with the same 64 bits is %d", n, uint64(n))
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
+	var (
+		invalid *pflag.InvalidValueError
+		unknown *pflag.NotExistError
+	)
+	switch {
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		hint := cmd.CommandPath() + " --help shows the usage"
+		switch flag.Name {
+		case "layout":
+			hint = layoutHint
+		case "from", "to", "format", "time":
+			hint = "" // the error lists the valid values
 		}
-	})
-	if near := config.Nearest(name, names); len(name) > 1 && near != "" {
-		hint = "did you mean --" + near + "?"
+		return misuse(hint, "--%s %q: %s", flag.Name, invalid.GetValue(), wrongValue(flag, err))
+	case errors.As(err, &unknown):
+		if n, err := strconv.ParseInt("-"+unknown.GetSpecifiedShortnames(), 10, 64); err == nil {
+			return misuse("languages with signed integers show IDs from 2^63 on as negative numbers: print them as unsigned numbers or as text",
+				"IDs are unsigned, but %d has a sign; the ID with the same 64 bits is %d", n, uint64(n))
+		}
 	}
-	return misuse(hint, "%w", err)
+	return misuse(cmd.CommandPath()+" --help lists the flags", "%w", err)
 }
 
 // layoutHint says how to correct an invalid layout.
-func layoutHint(text string) string {
-	preset, _, _ := strings.Cut(text, ",")
-	if near := config.Nearest(preset, presetNames()); near != "" && near != preset && !strings.Contains(preset, "=") {
-		return "did you mean " + near + "? run firn layout for all presets"
-	}
-	return "run firn layout for all presets"
-}
+const layoutHint = "run firn layout for all presets"
 
 // notEmpty rejects an empty value: most likely a variable of the shell is not
 // set. Ignoring the flag would use another node's IDs, or worse.

@@ -78,7 +78,7 @@ node.`,
 			}
 			layout, err := firn.ParseLayout(args[0])
 			if err != nil {
-				return misuse(layoutHint(args[0]), "%q: %w", args[0], inspect.Plain(err))
+				return misuse(layoutHint, "%q: %w", args[0], inspect.Plain(err))
 			}
 			if asJSON {
 				fmt.Fprintf(out, "%s\n", inspect.AppendLayout(nil, layout))

@@ -192,9 +192,7 @@ func (n *nextCmd) resolve() (r record, nodes *grant.Range, err error) {
 func (n *nextCmd) fromStore(ctx context.Context, s grant.Store) error {
 	info, err := grant.Lookup(ctx, s, n.name)
 	switch {
-	case errors.Is(err, grant.ErrNotFound) && n.noCreate:
-		return notFound(ctx, s, n.name, err)
-	case err != nil && !errors.Is(err, grant.ErrNotFound):
+	case err != nil && (n.noCreate || !errors.Is(err, grant.ErrNotFound)):
 		return err
 	case err == nil && n.ownLayout:
 		n.layout = info.Config.Layout

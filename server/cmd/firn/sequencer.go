@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -71,13 +70,7 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 	var store string
 	var asJSON bool
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error {
-			err := run(cmd.Context(), s, args, asJSON)
-			if errors.Is(err, grant.ErrNotFound) && len(args) > 0 {
-				return notFound(cmd.Context(), s, args[0], err)
-			}
-			return err
-		})
+		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(cmd.Context(), s, args, asJSON) })
 	}
 	storeVar(cmd, &store)
 	if !create && strings.Contains(cmd.Use, " NAME") || strings.Contains(cmd.Use, "[SEQUENCER]") {
@@ -85,16 +78,6 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
-}
-
-// notFound adds the most similar name to the error for an unknown sequencer.
-func notFound(ctx context.Context, s grant.Store, name string, err error) error {
-	if all, listErr := names(ctx, s, nil); listErr == nil {
-		if near := config.Nearest(name, all); near != "" {
-			return &exitError{exitNo, err, "did you mean " + near + "?"}
-		}
-	}
-	return err
 }
 
 // withStore calls f with the store.

@@ -158,7 +158,7 @@ func (p *parser) mapping(n *yaml.Node, path string) {
 		case slices.ContainsFunc(p.known, func(known string) bool { return strings.HasPrefix(known, key+".") }):
 			p.mapping(v, key)
 		default:
-			p.fault(k, "unknown key %q%s", key, didYouMean(key, append(slices.Clone(p.known), "sequencers")))
+			p.fault(k, "unknown key %q", key)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func (p *parser) setting(key string, v *yaml.Node) {
 }
 
 // templateKeys are the keys of a template.
-var templateKeys = [...]string{"layout", "max-ahead", "window", "prefix", "low-bits", "nodes"}
+const templateKeys = "layout, max-ahead, window, prefix, low-bits and nodes"
 
 // sequencers reads the templates.
 func (p *parser) sequencers(n *yaml.Node) {
@@ -228,7 +228,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 
 // template reads a template.
 func (p *parser) template(t *NamedTemplate, n *yaml.Node) {
-	content := p.content(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
+	content := p.content(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, templateKeys)
 	fault := func(n *yaml.Node, format string, args ...any) {
 		p.fault(n, "sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))
 	}
@@ -268,7 +268,7 @@ func (p *parser) template(t *NamedTemplate, n *yaml.Node) {
 		case "nodes":
 			t.Nodes, err = ParseNodes(v.Value)
 		default:
-			fault(k, "unknown key %q in a sequencer%s", k.Value, didYouMean(k.Value, templateKeys[:]))
+			fault(k, "unknown key %q: the keys of a sequencer are %s", k.Value, templateKeys)
 			continue
 		}
 		if err != nil {
