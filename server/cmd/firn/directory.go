@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/server/internal/access/readfile"
-	"github.com/firnid/firn/server/internal/localstore"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -21,28 +20,10 @@ import (
 // its group's users share.
 const machineStore = "machine"
 
-// A storeNews receives what users should know about the store that is opened.
-type storeNews struct {
-	created func(path string)          // the default or machine directory was empty: it knows of no IDs yet
-	another func(path, machine string) // the user's own store is used, but the machine has one too
-}
-
-// news returns the messages of commands on stderr.
-func (a *app) news() storeNews {
-	return storeNews{
-		created: func(path string) { a.note("created a new store in %s", path) },
-		another: func(path, machine string) {
-			a.note("using your own store, %s; its IDs may collide with those of the machine's store, %s (--store %s)", path, machine, machineStore)
-		},
-	}
-}
-
-// podHint is for a pod without a store: the namespace, and the manifest.
+// podHint is for a pod without a store.
 const podHint = `keep node IDs in this cluster's API server: --store kubernetes://
-      after kubectl apply -n %s -f - of the role below; or use etcd or a
-      database: --store URL; or give each replica its own node ID: --node N
-
-%s`
+      after kubectl apply -n NAMESPACE -f deploy/kubernetes/rbac.yaml; see docs/kubernetes.md.
+      Or use etcd or a database: --store URL; or give each replica its own node ID: --node N`
 
 // checkDirectory returns an error if users other than those who share a store
 // can change it. It is for commands that make IDs: others may look at the store,
@@ -63,21 +44,21 @@ func (a *app) checkDirectory(url string) error {
 }
 
 // openOwn opens the user's own directory, which it creates at the first use.
-func (a *app) openOwn(ctx context.Context, news storeNews) (grant.Store, error) {
+// note prints or logs what the user should know about it.
+func (a *app) openOwn(ctx context.Context, note func(format string, args ...any)) (grant.Store, error) {
 	if why := a.container(); why != "" {
+		const same = "without --store or --node: with its own directory, each replica would make the same IDs as the others"
 		if a.getenv("KUBERNETES_SERVICE_HOST") != "" {
-			namespace, manifest := localstore.PodRole()
-			return nil, misuse(fmt.Sprintf(podHint, namespace, manifest),
-				"this is a pod (%s) without --store or --node: with its own directory, each replica would make the same IDs as the others", why)
+			return nil, misuse(podHint, "this is a pod (%s) %s", why, same)
 		}
 		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each its own node ID: --node N. To try it: --store 'dir:/tmp/firn?create=true&volatile=true'",
-			"this is a container (%s) without --store or --node: with its own directory, each replica would make the same IDs as the others", why)
+			"this is a container (%s) %s", why, same)
 	}
-	path, err := a.dirs().Own()
+	path, err := a.ownDirectory()
 	if err != nil {
 		return nil, failed("name a store: --store machine, or --store dir:PATH", "%w", err)
 	}
-	s, err := openOrCreate(ctx, path, news.created)
+	s, err := openOrCreate(ctx, path, note)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, failed("make it writable for this user again. If it was never used, another store will do: --store machine, or --store dir:PATH; otherwise that would repeat IDs", "%w", err)
@@ -86,48 +67,46 @@ func (a *app) openOwn(ctx context.Context, news storeNews) (grant.Store, error) 
 	case err != nil:
 		return nil, storeError(err)
 	}
-	if machine, err := a.dirs().Machine(); err == nil && machine != path {
+	if machine, err := a.machineDirectory(); err == nil && machine != path {
 		if _, err := os.Stat(machine); err == nil {
-			news.another(path, machine)
+			note("using your own store, %s; its IDs may collide with those of the machine's store, %s (--store %s)", path, machine, machineStore)
 		}
 	}
 	return s, nil
 }
 
+// shareHint is for the directory of the machine.
+const shareHint = `an administrator has to make it, for a group that you are in: see "One machine, several users" in docs/stores.md`
+
 // openMachine opens the directory of the machine. It never creates it: only an
 // administrator knows which group shares it.
-func (a *app) openMachine(ctx context.Context, news storeNews) (grant.Store, error) {
+func (a *app) openMachine(ctx context.Context, note func(format string, args ...any)) (grant.Store, error) {
 	if why := a.container(); why != "" {
 		return nil, misuse("mount a directory of the machine and use --store dir:PATH; or use a store for several machines: --store URL",
 			"--store %s: this is a container (%s), whose directories are not those of the machine", machineStore, why)
 	}
-	path, err := a.dirs().Machine()
-	if err != nil {
-		return nil, failed("", "--store %s: %w", machineStore, err)
-	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failed("an administrator has to create it once, for the users of a group: "+localstore.MakeShared(path),
-			"--store %s: the directory %s does not exist", machineStore, path)
+	path, err := a.machineDirectory()
+	if err == nil {
+		_, err = os.Stat(path)
 	}
 	if err == nil {
 		var s grant.Store
-		if s, err = openOrCreate(ctx, path, news.created); err == nil {
+		if s, err = openOrCreate(ctx, path, note); err == nil {
 			return s, nil
 		}
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, failed(localstore.HowToShare(path, info), "--store %s: %w", machineStore, err)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, failed(shareHint, "--store %s: %w", machineStore, err)
 	}
 	return nil, storeError(err)
 }
 
 // openOrCreate opens the store in a directory, and creates it if there is none.
-func openOrCreate(ctx context.Context, path string, created func(path string)) (grant.Store, error) {
+func openOrCreate(ctx context.Context, path string, note func(format string, args ...any)) (grant.Store, error) {
 	s, err := stores.Open(ctx, "dir:"+path)
 	if errors.Is(err, dirstore.ErrNoStore) {
 		if s, err = stores.Open(ctx, "dir:"+path+"?create=true"); err == nil {
-			created(path)
+			note("created a new store in %s", path)
 		}
 	}
 	return s, err
@@ -140,9 +119,9 @@ func (a *app) storeURL(text string) (string, error) {
 	var err error
 	switch text = cmp.Or(text, a.getenv(storeEnv)); text {
 	case "":
-		path, err = a.dirs().Own()
+		path, err = a.ownDirectory()
 	case machineStore:
-		path, err = a.dirs().Machine()
+		path, err = a.machineDirectory()
 	default:
 		return text, nil
 	}
@@ -160,8 +139,43 @@ func (a *app) directoryOf(text string) string {
 	return path
 }
 
-// dirs returns where the directories of this user and of the machine are.
-func (a *app) dirs() localstore.Dirs { return localstore.Dirs{Getenv: a.getenv, OfMachine: a.machine} }
+// ownDirectory returns the directory of the current user's store.
+func (a *app) ownDirectory() (string, error) {
+	if runtime.GOOS == "windows" {
+		if dir := a.getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "firn"), nil
+		}
+		return "", errors.New("no directory for the store: LOCALAPPDATA is not set")
+	}
+	// For a service with StateDirectory=, the first one.
+	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir), nil
+	}
+	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "firn"), nil
+	}
+	if os.Geteuid() == 0 {
+		return a.machineDirectory()
+	}
+	if dir := a.getenv("HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, ".local", "state", "firn"), nil
+	}
+	return "", errors.New("no directory for the store: neither XDG_STATE_HOME nor HOME is set")
+}
+
+// machineDirectory returns the directory of the machine's store.
+func (a *app) machineDirectory() (string, error) {
+	switch {
+	case a.machine != "":
+		return a.machine, nil
+	case runtime.GOOS != "windows":
+		return "/var/lib/firn", nil
+	}
+	if dir := a.getenv("ProgramData"); dir != "" {
+		return filepath.Join(dir, "firn"), nil
+	}
+	return "", errors.New("no directory of the machine: ProgramData is not set")
+}
 
 // checkWholePath rejects the URL of a directory that depends on the working
 // directory: in a variable or a file it would name a different store for each

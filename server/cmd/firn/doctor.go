@@ -90,10 +90,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		c.Missing = c.Directory != "" && makes && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 	}
 	if (s.node == "" || s.store != "") && !c.Missing {
-		c.Store, c.StoreError = a.openStore(ctx, s.store, false, storeNews{
-			created: func(string) {},
-			another: func(string, string) {},
-		})
+		c.Store, c.StoreError = a.openStore(ctx, s.store, false, func(string, ...any) {})
 		if e, ok := errors.AsType[*exitError](c.StoreError); ok {
 			c.StoreHint = e.hint
 		}
@@ -102,7 +99,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		}
 	}
 	if other != "" {
-		s, err := a.openStore(ctx, other, false, a.news())
+		s, err := a.openStore(ctx, other, false, a.note)
 		if err != nil {
 			return err
 		}

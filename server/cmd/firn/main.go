@@ -17,14 +17,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/firnid/firn/server/internal/localstore"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(localstore.InContainer, "", nil)) }
+func main() { os.Exit(execute(inContainer, "", nil)) }
 
 // execute runs the program. container detects a container; machine is the
 // directory of the machine, "" for the system's; clock is the clock of the

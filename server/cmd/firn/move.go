@@ -115,7 +115,7 @@ func (a *app) move(ctx context.Context, name string, from, to grant.Place, yes b
 
 // openPlace opens a store, and names it without its password.
 func (a *app) openPlace(ctx context.Context, text string, create bool) (grant.Place, error) {
-	s, err := a.openStore(ctx, text, create, a.news())
+	s, err := a.openStore(ctx, text, create, a.note)
 	if err != nil {
 		return grant.Place{}, err
 	}

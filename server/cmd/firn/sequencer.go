@@ -82,7 +82,7 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 
 // withStore calls f with the store.
 func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
-	s, err := a.openStore(ctx, url, create, a.news())
+	s, err := a.openStore(ctx, url, create, a.note)
 	if err != nil {
 		return err
 	}

@@ -319,7 +319,7 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		if err := a.checkDirectory(s.store); err != nil {
 			return nil, err
 		}
-		return a.openStore(ctx, s.store, false, newsOf(log))
+		return a.openStore(ctx, s.store, false, func(format string, args ...any) { log.Warn("store: " + fmt.Sprintf(format, args...)) })
 	}
 	if s.waitForStore {
 		c.Store, err = health.OpenOrWait(ctx, open, log, fail)
@@ -608,14 +608,4 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 	}
 	host, port, _ := net.SplitHostPort(reachable(endpoints[0].listener.Addr()))
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  redis-cli -h %s -p %s NEXT orders 3\n\n", url, url, host, port)
-}
-
-// newsOf logs what serve should know about the store that it opens.
-func newsOf(log *slog.Logger) storeNews {
-	return storeNews{
-		created: func(path string) { log.Info("store created", "path", path) },
-		another: func(path, machine string) {
-			log.Warn("using this user's own store: its IDs may collide with those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
-		},
-	}
 }

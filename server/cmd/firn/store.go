@@ -60,8 +60,9 @@ func storeVar(cmd *cobra.Command, store *string) {
 }
 
 // openStore opens the store at url, or that of the environment, or the user's
-// own directory. create allows creating a missing store.
-func (a *app) openStore(ctx context.Context, url string, create bool, news storeNews) (grant.Store, error) {
+// own directory. create allows creating a missing store; note prints or logs what
+// the user should know about a local one.
+func (a *app) openStore(ctx context.Context, url string, create bool, note func(format string, args ...any)) (grant.Store, error) {
 	if url == "" {
 		url = a.getenv(storeEnv)
 		if err := checkWholePath(url); err != nil {
@@ -70,9 +71,9 @@ func (a *app) openStore(ctx context.Context, url string, create bool, news store
 	}
 	switch url {
 	case "":
-		return a.openOwn(ctx, news)
+		return a.openOwn(ctx, note)
 	case machineStore:
-		return a.openMachine(ctx, news)
+		return a.openMachine(ctx, note)
 	}
 	return openStoreURL(ctx, url, create)
 }

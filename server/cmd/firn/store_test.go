@@ -9,14 +9,13 @@ import (
 )
 
 // TestContainer: no command makes a store of its own in a container. In a pod
-// firn names Kubernetes as a store, with the flag and the role.
+// firn names Kubernetes as a store.
 func TestContainer(t *testing.T) {
 	for _, tt := range []struct{ args, service, want string }{
 		{"serve --listen 127.0.0.1:0", "", "hint: share one store"},
 		{"next", "", "hint: share one store"},
 		{"sequencer create a", "", "hint: share one store"},
-		{"serve --listen 127.0.0.1:0", "10.0.0.1", "kubectl apply -n default -f -"},
-		{"serve --listen 127.0.0.1:0", "10.0.0.1", "kind: RoleBinding\n"},
+		{"serve --listen 127.0.0.1:0", "10.0.0.1", "--store kubernetes://\n      after kubectl apply"},
 	} {
 		a, _, stderr := serveApp(t)
 		a.getenv = func(name string) string { return map[string]string{"KUBERNETES_SERVICE_HOST": tt.service}[name] }

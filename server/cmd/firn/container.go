@@ -1,16 +1,16 @@
-package localstore
+package main
 
 import (
 	"os"
 	"strings"
 )
 
-// InContainer returns the evidence that this process runs in a container, or
+// inContainer returns the evidence that this process runs in a container, or
 // "". A directory in a container is not shared by the machine: each replica has
 // its own.
-func InContainer() string { return containerBy(os.Getenv, os.ReadFile) }
+func inContainer() string { return containerBy(os.Getenv, os.ReadFile) }
 
-// containerBy is InContainer with its inputs. The files that container engines
+// containerBy is inContainer with its inputs. The files that container engines
 // create are not enough, because an image can also be started as a virtual
 // machine: there the root is a whole disk.
 func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {

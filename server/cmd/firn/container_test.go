@@ -1,26 +1,9 @@
-package localstore
+package main
 
 import (
 	"io/fs"
 	"testing"
 )
-
-func TestRootOf(t *testing.T) {
-	for _, tt := range []struct {
-		mounts string
-		want   bool
-	}{
-		{"22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n23 22 0:20 / /proc rw - proc proc rw\n", true},
-		{"600 500 0:50 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/var/lib/docker\n23 22 0:20 / /data rw - ext4 /dev/sda1 rw\n", false},
-		{"1 1 0:2 / / rw - rootfs rootfs rw\n22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n", true},
-		{"", false},
-		{"nonsense", false},
-	} {
-		if _, got := rootOf(tt.mounts); got != tt.want {
-			t.Errorf("rootOf(%q) = %t, want %t", tt.mounts, got, tt.want)
-		}
-	}
-}
 
 // TestContainerBy: what shows that this is a container, and what does not.
 func TestContainerBy(t *testing.T) {
@@ -37,6 +20,8 @@ func TestContainerBy(t *testing.T) {
 		{"a machine", "", map[string]string{"/proc/self/mountinfo": disk, "/proc/self/cgroup": "0::/user.slice\n"}, ""},
 		{"no /proc", "", map[string]string{"/.dockerenv": ""}, ""},
 		{"an image as a virtual machine", "", map[string]string{"/proc/self/mountinfo": disk, "/.dockerenv": ""}, ""},
+		{"a disk above the first root", "", map[string]string{"/proc/self/mountinfo": "1 1 0:2 / / rw - rootfs rootfs rw\n" + disk, "/.dockerenv": ""}, ""},
+		{"a volume on a disk", "", map[string]string{"/proc/self/mountinfo": overlay + "23 22 0:20 / /data rw - ext4 /dev/sda1 rw\n", "/.dockerenv": ""}, "/.dockerenv exists"},
 		{"a live system", "", map[string]string{"/proc/self/mountinfo": overlay, "/proc/self/cgroup": "0::/init.scope\n"}, ""},
 		{"kubernetes", "10.0.0.1", map[string]string{"/proc/self/mountinfo": disk}, "KUBERNETES_SERVICE_HOST is set"},
 		{"docker", "", map[string]string{"/proc/self/mountinfo": overlay, "/.dockerenv": ""}, "/.dockerenv exists"},
