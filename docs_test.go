@@ -74,15 +74,15 @@ func readPage(t *testing.T, name string) string {
 	return string(page)
 }
 
-// docs/layouts.md is normative: each preset's section contains its bits, its
-// unit and its epoch, and there are no other sections.
+// docs/layouts.md is normative: each preset's row contains its bits, its unit and
+// its epoch, and there are no other rows.
 func TestLayoutsPage(t *testing.T) {
 	page, err := os.ReadFile("docs/layouts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^### (\\S+)\n\n`(bits=[^`]*)`$").FindAllSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| `(bits=[^`]*)` \\|$").FindAllSubmatch(page, -1) {
 		said[string(m[1])] = string(m[2])
 	}
 	for p := range Presets() {

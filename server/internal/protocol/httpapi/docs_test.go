@@ -77,8 +77,8 @@ func TestDocs(t *testing.T) {
 		}
 		server.Close()
 		<-served
-		if commands < 10 {
-			t.Errorf("found %d commands, want at least 10: is the page still there?", commands)
+		if commands < 6 {
+			t.Errorf("found %d commands, want at least 6: is the page still there?", commands)
 		}
 		switch {
 		case out.String() == text:
