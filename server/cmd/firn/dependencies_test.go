@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The page on dependencies lists every direct one with its version, and none
-// that there is not. The root module has none, see internal/arch.
+// The page on dependencies lists every direct one, and none that there is not.
+// The root module has none, see internal/arch.
 func TestDependencies(t *testing.T) {
 	const root = "../../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs/decisions/dependencies.md"))
@@ -23,11 +23,13 @@ func TestDependencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| `([^`]+)`[^|]* \\| (v[0-9a-f.-]+)[ ,|]").FindAllStringSubmatch(string(page), -1) {
-		listed[m[1]+" "+m[2]] = m[3]
+	listed := make(map[string]bool)
+	for _, row := range regexp.MustCompile("(?m)^\\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
+		for _, m := range regexp.MustCompile("`([a-z0-9.]+/[^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			listed[m[1]] = true
+		}
 	}
-	required := make(map[string]string)
+	required := make(map[string]bool)
 	work, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +45,8 @@ func TestDependencies(t *testing.T) {
 		}
 		var mod struct {
 			Require []struct {
-				Path, Version string
-				Indirect      bool
+				Path     string
+				Indirect bool
 			}
 			Tool []struct{ Path string }
 		}
@@ -57,21 +59,21 @@ func TestDependencies(t *testing.T) {
 			for _, tool := range mod.Tool {
 				isTool = isTool || strings.HasPrefix(tool.Path+"/", r.Path+"/")
 			}
-			if (!r.Indirect || isTool) && r.Path != "github.com/firnid/firn" {
-				required[module+" "+r.Path] = r.Version
+			if (!r.Indirect || isTool) && !strings.HasPrefix(r.Path, "github.com/firnid/") {
+				required[r.Path] = true
 			}
 		}
 	}
 	if len(required) < 3 {
 		t.Fatalf("the go.mod files require %v: the test does not see all requirements", required)
 	}
-	for name, version := range required {
-		if listed[name] != version {
-			t.Errorf("docs/decisions/dependencies.md has %q for %s, want %s", listed[name], name, version)
+	for name := range required {
+		if !listed[name] {
+			t.Errorf("docs/decisions/dependencies.md does not list %s", name)
 		}
 	}
 	for name := range listed {
-		if required[name] == "" {
+		if !required[name] {
 			t.Errorf("docs/decisions/dependencies.md lists %s, which no go.mod requires", name)
 		}
 	}
