@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -143,13 +142,13 @@ func (c *checkCmd) run(ctx context.Context, args []string) error {
 		}
 	}
 	f := c.Report()
-	out := bufio.NewWriter(c.a.stdout)
+	var err error
 	if c.asJSON {
-		out.Write(append(c.appendJSON(nil, f), '\n'))
+		err = c.a.printJSON(c.json(f))
 	} else {
-		c.report(out, f)
+		err = c.report(f)
 	}
-	if err := out.Flush(); err != nil {
+	if err != nil {
 		return err
 	}
 	if f.Duplicates > 0 || c.bad > 0 || f.Foreign > 0 {
@@ -230,7 +229,7 @@ func (c *checkCmd) where(n uint64) string {
 	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
-func (c *checkCmd) report(w io.Writer, f check.Report) {
+func (c *checkCmd) report(f check.Report) error {
 	l := c.a.styleOf(c.a.stdout)
 	n := f.Count
 	seconds := time.Since(c.began).Seconds()
@@ -293,7 +292,7 @@ func (c *checkCmd) report(w io.Writer, f check.Report) {
 	}
 	r.add("read as", "%s", f.From)
 	r.add("took", "%.2f s, %s IDs/s", seconds, count(float64(n)/max(seconds, 1e-6)))
-	r.print(w, l)
+	return r.print(c.a.stdout, l)
 }
 
 // places names the places of a duplicate.
@@ -334,52 +333,28 @@ func number(l style, n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-func (c *checkCmd) appendJSON(b []byte, f check.Report) []byte {
-	num := func(key string, n uint64) {
-		b = append(inspect.AppendString(b, key), ':')
-		b = append(inspect.AppendNumber(b, n), ',')
-	}
-	text := func(key, s string) {
-		b = append(inspect.AppendString(b, key), ':')
-		b = append(inspect.AppendString(b, s), ',')
-	}
-	b = append(b, '{')
-	num("count", f.Count)
-	num("duplicates", f.Duplicates)
-	b = append(b, `"duplicated":[`...)
-	for i, x := range f.Duplicated {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '{')
-		text("id", x.ID)
-		num("times", x.Times)
+// json returns the report for JSON.
+func (c *checkCmd) json(f check.Report) any {
+	duplicated := []any{}
+	for _, x := range f.Duplicated {
+		d := map[string]any{"id": x.ID, "times": x.Times, "at": c.places(x)}
 		if x.Known {
-			b = append(inspect.AppendMillis(append(b, `"time_ms":`...), x.Parts.Time), ',')
-			num("node", x.Parts.Node)
-			num("seq", x.Parts.Seq)
+			d["time_ms"], d["node"], d["seq"] = inspect.Millis(x.Parts.Time), inspect.Number(x.Parts.Node), inspect.Number(x.Parts.Seq)
 		}
-		b = append(inspect.AppendStrings(append(b, `"at":`...), c.places(x)), '}')
+		duplicated = append(duplicated, d)
 	}
-	b = append(b, "],"...)
-	num("inversions", f.Inversions)
-	num("k", f.K)
-	b = fmt.Appendf(b, `"increasing":%t,`, f.Increasing)
+	v := map[string]any{
+		"count": f.Count, "duplicates": f.Duplicates, "duplicated": duplicated, "inversions": f.Inversions, "k": f.K, "increasing": f.Increasing,
+		"bad_lines": c.bad, "bad": append([]string{}, c.badFirst...), "from": f.From.String(), "seconds": time.Since(c.began).Round(time.Millisecond).Seconds(),
+	}
 	if f.Count > 0 {
-		text("min", f.Min)
-		text("max", f.Max)
+		v["min"], v["max"] = f.Min, f.Max
 	}
 	if !c.layout.IsZero() {
-		text("layout", c.layout.String())
-		num("foreign", f.Foreign)
+		v["layout"], v["foreign"] = c.layout.String(), f.Foreign
 	}
 	if f.Times {
-		b = append(inspect.AppendMillis(append(b, `"first_ms":`...), f.First), ',')
-		b = append(inspect.AppendMillis(append(b, `"last_ms":`...), f.Last), ',')
-		b = fmt.Appendf(b, `"lateness_ms":%g,`, float64(f.Lateness)/1e6)
+		v["first_ms"], v["last_ms"], v["lateness_ms"] = inspect.Millis(f.First), inspect.Millis(f.Last), float64(f.Lateness)/1e6
 	}
-	num("bad_lines", c.bad)
-	b = append(inspect.AppendStrings(append(b, `"bad":`...), c.badFirst), ',')
-	text("from", f.From.String())
-	return fmt.Appendf(b, `"seconds":%.3f}`, time.Since(c.began).Seconds())
+	return v
 }

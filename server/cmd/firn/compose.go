@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,17 +81,15 @@ continues, and exits with 1.`,
 			if err != nil {
 				return misuse(composeHint(layout, err), "%w", err)
 			}
-			out := bufio.NewWriter(a.stdout)
 			if asJSON {
-				fmt.Fprintf(out, "%s\n", n.AppendJSON(nil))
-				return out.Flush()
+				return a.printJSON(n.JSON())
 			}
 			text := n.Append(nil, &format)
 			if !format.Is(firn.Raw) {
 				text = append(text, '\n')
 			}
-			out.Write(text)
-			return out.Flush()
+			_, err = a.stdout.Write(text)
+			return err
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the ID")
@@ -122,7 +119,7 @@ func composeHint(l firn.Layout, err error) string {
 func composeLines(ctx context.Context, a *app, c *inspect.Composer) error {
 	out := records.NewWriter(a.stdout)
 	var t tally
-	var buf []byte
+	to := json.NewEncoder(out)
 	err := records.EachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
 		var n inspect.ID
@@ -131,12 +128,9 @@ func composeLines(ctx context.Context, a *app, c *inspect.Composer) error {
 		}
 		if err != nil {
 			t.bad++
-			buf = appendError(buf[:0], err)
-		} else {
-			buf = append(n.AppendJSON(buf[:0]), '\n')
+			return to.Encode(errorJSON(err))
 		}
-		_, err = out.Write(buf)
-		return err
+		return to.Encode(n.JSON())
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -181,8 +182,7 @@ func (c *converter) line(out *records.Writer, where place, text string, err erro
 	}
 	if c.asJSON {
 		c.tally.bad++
-		_, err = out.Write(appendError(c.buf[:0], err))
-		return err
+		return json.NewEncoder(out).Encode(errorJSON(err))
 	}
 	return c.tally.complain(c.a, out, where, err)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -85,6 +86,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			}
 			var t tally
 			var one bytes.Buffer
+			to := json.NewEncoder(out)
 			lines := linePrinter{asked: !layout.IsZero()}
 			err := in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
 				t.all++
@@ -99,9 +101,14 @@ least possible, with --all every reading. For a text that is not an ID it prints
 					return t.complain(a, out, where, bad)
 				case bad != nil:
 					t.bad++
-					one.Write(appendError(one.AvailableBuffer(), bad))
+					return to.Encode(errorJSON(bad))
+				case asJSON && !layout.IsZero():
+					return to.Encode(r.Readings[0].Parts())
 				case asJSON:
-					one.Write(appendResult(one.AvailableBuffer(), &r, o, where.line > 0 && !all))
+					if where.line > 0 && !all {
+						r.DropUnlikely()
+					}
+					return to.Encode(r.JSON())
 				case where.line > 0 && !all && diagram != "always":
 					lines.print(&one, &r)
 				default:
@@ -139,22 +146,9 @@ func decodedBits(l firn.Layout) int {
 	return 0
 }
 
-// appendResult appends the line of an ID in JSON. likely leaves unlikely
-// readings out.
-func appendResult(b []byte, r *inspect.Result, o inspect.Options, likely bool) []byte {
-	if !o.Layout.IsZero() {
-		return append(r.Readings[0].AppendParts(b), '\n')
-	}
-	if likely {
-		r.DropUnlikely()
-	}
-	return append(r.AppendJSON(b), '\n')
-}
-
-// appendError appends the line for invalid input in JSON.
-func appendError(b []byte, err error) []byte {
-	b = append(b, `{"error":`...)
-	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), "}\n"...)
+// errorJSON returns invalid input for JSON.
+func errorJSON(err error) any {
+	return map[string]string{"error": strings.TrimPrefix(err.Error(), "firn: ")}
 }
 
 // A linePrinter shows the IDs of a column to people, one per line.
@@ -261,7 +255,7 @@ func (p *idPrinter) addParts(r *rows, x *inspect.Reading, now time.Time) {
 	r.add("time", "%s", p.style.bold(x.Stamp()))
 	r.add("local", "%s", x.Time.Local().Format("2006-01-02 15:04:05.000 -0700 MST"))
 	r.add("age", "%s", age)
-	r.add("unix ms", "%s", strings.Trim(string(inspect.AppendMillis(nil, x.Time)), `"`))
+	r.add("unix ms", "%v", inspect.Millis(x.Time))
 	if x.Layout.IsZero() || x.Layout.NodeBits() > 0 {
 		node := fmt.Sprint(x.Node)
 		if x.Layout.IsZero() || x.Layout.NodeBits() == 48 {
@@ -405,11 +399,11 @@ func inspectSummary(ctx context.Context, in *idInput, args []string, out *record
 	}
 	r := s.Report()
 	if asJSON {
-		fmt.Fprintf(out, "%s\n", appendSummary(nil, r, t))
+		err = in.a.printJSON(summaryJSON(r, t))
 	} else {
-		printSummary(in.a, out, r, t)
+		err = printSummary(in.a, r, t)
 	}
-	if err := out.Flush(); err != nil {
+	if err != nil {
 		return err
 	}
 	return t.result(in.a, "IDs")
@@ -443,7 +437,7 @@ func rateOf(r inspect.Report) (perSecond float64, ok bool) {
 	return float64(r.Fits) / seconds, true
 }
 
-func printSummary(a *app, out *records.Writer, r inspect.Report, t tally) {
+func printSummary(a *app, r inspect.Report, t tally) error {
 	l := a.styleOf(a.stdout)
 	var x rows
 	x.add("IDs", "%s", l.bold(number(l, uint64(r.Count))))
@@ -474,23 +468,21 @@ func printSummary(a *app, out *records.Writer, r inspect.Report, t tally) {
 	if len(list) == 0 && r.Count > 0 {
 		x.add("anomalies", "%s", l.green("none"))
 	}
-	x.print(out, l)
+	return x.print(a.stdout, l)
 }
 
-// appendSummary appends the summary as a JSON object.
-func appendSummary(b []byte, r inspect.Report, t tally) []byte {
-	b = fmt.Appendf(b, `{"count":%d,"bad":%d,"rounded":%d,"repeats":%d,"known":%t`, r.Count, t.bad, r.Rounded, r.Repeats, r.Known)
+// summaryJSON returns the summary for JSON.
+func summaryJSON(r inspect.Report, t tally) any {
+	v := map[string]any{"count": r.Count, "bad": t.bad, "rounded": r.Rounded, "repeats": r.Repeats, "known": r.Known, "anomalies": append([]string{}, anomalies(r, t.bad)...)}
 	if r.Known {
-		b = inspect.AppendString(append(b, `,"layout":`...), r.Name)
-		b = fmt.Appendf(b, `,"fits":%d`, r.Fits)
+		v["layout"], v["fits"] = r.Name, r.Fits
 	}
 	if r.HasTime {
-		b = inspect.AppendMillis(append(b, `,"first_ms":`...), r.First)
-		b = inspect.AppendMillis(append(b, `,"last_ms":`...), r.Last)
-		b = fmt.Appendf(b, `,"nodes":%d,"late":%d,"future":%d`, r.Nodes, r.Late, r.Future)
+		v["first_ms"], v["last_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last)
+		v["nodes"], v["late"], v["future"] = r.Nodes, r.Late, r.Future
 		if perSecond, ok := rateOf(r); ok {
-			b = fmt.Appendf(b, `,"rate":%.6g`, perSecond)
+			v["rate"] = perSecond
 		}
 	}
-	return append(inspect.AppendStrings(append(b, `,"anomalies":`...), anomalies(r, t.bad)), '}')
+	return v
 }

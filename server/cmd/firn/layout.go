@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +50,6 @@ node.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: wordsOf(presetNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out := bufio.NewWriter(a.stdout)
 			l := a.styleOf(a.stdout)
 			switch {
 			case len(args) > 1:
@@ -57,12 +57,7 @@ node.`,
 			case doPlan && len(args) == 1:
 				return misuse("leave out "+args[0], "--plan finds a layout and takes none, but got %q", args[0])
 			case doPlan:
-				p.now = a.now()
-				err := p.print(out, l, asJSON)
-				if e := out.Flush(); e != nil {
-					return e
-				}
-				return err
+				return p.print(a, asJSON)
 			}
 			for _, name := range []string{"years", "nodes", "rate", "bits"} {
 				if cmd.Flags().Changed(name) {
@@ -73,26 +68,25 @@ node.`,
 				if cmd.Flags().Changed("diagram") {
 					return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
 				}
-				listPresets(out, l, asJSON)
-				return out.Flush()
+				return listPresets(a, l, asJSON)
 			}
 			layout, err := firn.ParseLayout(args[0])
-			if err != nil {
+			switch {
+			case err != nil:
 				return misuse(layoutHint, "%q: %w", args[0], inspect.Plain(err))
+			case asJSON:
+				return a.printJSON(jsonOf(layout))
 			}
-			if asJSON {
-				fmt.Fprintf(out, "%s\n", inspect.AppendLayout(nil, layout))
-			} else {
-				showLayout(out, l, layout, drawn(diagram, l))
-			}
+			out := bufio.NewWriter(a.stdout)
+			showLayout(out, l, layout, drawn(diagram, l))
 			return out.Flush()
 		},
 	}
 	cmd.Flags().BoolVar(&doPlan, "plan", false, "find layouts that fit")
-	cmd.Flags().Float64Var(&p.years, "years", 0, "with --plan: how long it must last from now")
-	cmd.Flags().Float64Var(&p.nodes, "nodes", 0, "with --plan: number of nodes")
-	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: sustained IDs per second of one node")
-	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: number of bits of an ID, up to 128 (default 63 and 53)")
+	needVar(cmd, &p.years, "years", "how long it must last from now", 0, 1e6)
+	needVar(cmd, &p.nodes, "nodes", "number of nodes", 0, 1<<48)
+	needVar(cmd, &p.rate, "rate", "sustained IDs per second of one node", 0, 1e12)
+	needVar(cmd, &p.bits, "bits", "number of bits of an ID (default 63 and 53)", 16, 128)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
 	diagramVar(cmd, &diagram)
 	cmd.MarkFlagsMutuallyExclusive("plan", "diagram")
@@ -100,34 +94,107 @@ node.`,
 	return cmd
 }
 
-func listPresets(w io.Writer, l style, asJSON bool) {
-	t := table{
-		head:  []string{"layout", "bits", "fields", "from", "to", "nodes", "IDs/s", "about"},
-		right: map[int]bool{1: true, 5: true, 6: true},
-	}
-	isNarrow := l.width > 0 && l.width < 150
-	if isNarrow {
-		t = table{head: []string{"layout", "fields", "nodes", "IDs/s"}, right: map[int]bool{2: true, 3: true}}
-	}
-	for p := range firn.Presets() {
-		x := p.Layout
-		switch {
-		case asJSON:
-			fmt.Fprintf(w, "%s\n", inspect.AppendLayout(nil, x))
-			continue
-		case isNarrow:
-			t.add(p.Name, fields(x), nodes(x), rate(x))
-			continue
+// needVar adds a flag of --plan: a number from least to most.
+func needVar(cmd *cobra.Command, need *float64, name, usage string, least, most float64) {
+	parse := func(s string) (float64, error) {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(v >= least && v <= most) {
+			return 0, fmt.Errorf("it must be a number from %g to %g", least, most)
 		}
-		t.add(p.Name, fmt.Sprint(x.Bits()), fields(x), year(x.Epoch()), year(x.Last()), nodes(x), rate(x), p.About)
+		return v, nil
 	}
-	if asJSON {
-		return
+	cmd.Flags().Var(&value[float64]{need, parse, nil, "N"}, name, "with --plan: "+usage)
+}
+
+// listPresets lists the named layouts. A narrow terminal shows the first
+// columns.
+func listPresets(a *app, st style, asJSON bool) error {
+	head := []string{"layout", "fields", "nodes", "IDs/s", "bits", "from", "to", "about"}
+	if st.width > 0 && st.width < 150 {
+		head = head[:4]
 	}
-	t.print(w, l)
-	if l.terminal {
-		fmt.Fprintf(w, "\n%s\n", l.dim("IDs/s is the sustained rate of one node; firn layout NAME shows more"))
+	t := a.list(asJSON, head...)
+	t.right = map[int]bool{2: true, 3: true, 4: true}
+	for p := range firn.Presets() {
+		l := p.Layout
+		cells := []string{p.Name, fields(l), nodes(l), rate(l), fmt.Sprint(l.Bits()), year(l.Epoch()), year(l.Last()), p.About}
+		if err := t.add(jsonOf(l), cells[:len(head)]...); err != nil {
+			return err
+		}
 	}
+	return t.end("")
+}
+
+// jsonOf returns a layout for JSON.
+func jsonOf(l firn.Layout) any {
+	return struct {
+		Layout         string  `json:"layout"`
+		Fields         string  `json:"fields"`
+		Bits           int     `json:"bits"`
+		TimeBits       int     `json:"time_bits"`
+		NodeBits       int     `json:"node_bits"`
+		SeqBits        int     `json:"seq_bits"`
+		RandomBits     int     `json:"random_bits"`
+		UnitNS         int64   `json:"unit_ns"`
+		EpochMS        any     `json:"epoch_ms"`
+		LastMS         any     `json:"last_ms"`
+		MaxNode        any     `json:"max_node"`
+		MaxSeq         any     `json:"max_seq"`
+		IDsPerSecond   float64 `json:"ids_per_second"`
+		Ordered        bool    `json:"ordered"`
+		ReadOnly       bool    `json:"read_only"`
+		Format         string  `json:"format"`
+		NegativeFromMS any     `json:"negative_from_ms"`
+		InexactFromMS  any     `json:"inexact_in_javascript_from_ms"`
+	}{
+		l.String(), l.Fields(), l.Bits(), l.TimeBits(), l.NodeBits(), l.SeqBits(), l.RandomBits(), int64(l.Unit()),
+		inspect.Millis(l.Epoch()), inspect.Millis(l.Last()), inspect.Number(l.MaxNode()), inspect.Number(l.MaxSeq()),
+		l.IDsPerSecond(), l.Ordered(), l.ReadOnly(), l.Format().String(), millisWith(l, 63), millisWith(l, 53),
+	}
+}
+
+// millisWith returns from when on IDs of a layout have a bit set: Unix
+// milliseconds, nil for never, 0 for always.
+func millisWith(l firn.Layout, bit int) any {
+	switch at := firstWith(l, bit); {
+	case at == nil:
+		return nil
+	case at.IsZero():
+		return 0
+	default:
+		return inspect.Millis(*at)
+	}
+}
+
+// firstWith returns from when on the IDs of a 64-bit layout have a bit set: nil
+// for never, the zero time for always. Larger IDs always have.
+func firstWith(l firn.Layout, bit int) *time.Time {
+	always := new(time.Time)
+	if l.Bits() != 64 {
+		return always
+	}
+	highest := -1
+	for _, p := range l.Pieces() {
+		if p.Field != "zero" && (p.Field != "const" || p.Const != 0) {
+			highest = max(highest, p.Pos+p.Width-1)
+		}
+	}
+	if highest < bit {
+		return nil
+	}
+	if p, err := l.Decompose(firn.ID(1) << bit); l.Ordered() && err == nil && p.Node == 0 && p.Seq == 0 {
+		return &p.Time
+	}
+	return always
+}
+
+// epochText returns the epoch of a layout as RFC 3339, or as Unix milliseconds
+// if that has no such form.
+func epochText(l firn.Layout) string {
+	if t := l.Epoch(); t.Nanosecond() == 0 && t.Year() >= 1 && t.Year() <= 9999 {
+		return t.Format(time.RFC3339)
+	}
+	return fmt.Sprint(l.Epoch().UnixMilli())
 }
 
 // fields lists the widths, such as time 41 seq 6 node 16.
@@ -210,7 +277,7 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 		}
 	}
 	r.add("bits", "%d: %s", l.Bits(), fields(l))
-	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), inspect.EpochText(l))
+	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), epochText(l))
 	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
 	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
 	switch {
@@ -249,15 +316,15 @@ func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	for _, k := range keys {
 		r.add("key", "%s", k)
 	}
-	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", inspect.EpochText(l))
+	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", epochText(l))
 	r.print(w, st)
 }
 
 func untilText(l firn.Layout, bit int, never, always, from string) string {
-	switch at, isAlways, isNever := inspect.FirstWith(l, bit); {
-	case isNever:
+	switch at := firstWith(l, bit); {
+	case at == nil:
 		return never
-	case isAlways:
+	case at.IsZero():
 		return always
 	default:
 		return fmt.Sprintf(from, at.Format(time.DateOnly))
@@ -269,83 +336,41 @@ func untilText(l firn.Layout, bit int, never, always, from string) string {
 type plan struct {
 	years, nodes float64
 	rate         float64 // sustained IDs per second of one node
-	bits         int     // 0: 63 and 53
-	now          time.Time
+	bits         float64 // 0: 63 and 53
 }
 
-func (p *plan) print(w io.Writer, l style, asJSON bool) error {
-	for _, need := range []struct {
-		name string
-		v    float64
-		most float64
-	}{{"years", p.years, 1e6}, {"nodes", p.nodes, 1 << 48}, {"rate", p.rate, 1e12}} {
-		if !(need.v >= 0 && need.v <= need.most) {
-			return misuse("", "--%s %g: it must be a number from 0 to %g", need.name, need.v, need.most)
-		}
-	}
+// print lists the layouts that fit, and notes by how many bits the plan falls
+// short of the others.
+func (p *plan) print(a *app, asJSON bool) error {
 	totals := []int{63, 53}
 	if p.bits != 0 {
-		if p.bits < 16 || p.bits > 128 {
-			return misuse("", "--bits %d: it must be a number from 16 to 128", p.bits)
-		}
-		totals = []int{p.bits}
+		totals = []int{int(p.bits)}
 	}
+	t := a.list(asJSON, "bits", "IDs/s per node", "nodes", "last date", "time", "node", "seq", "layout")
+	t.right = map[int]bool{0: true, 1: true, 2: true, 4: true, 5: true, 6: true}
 	found := false
-	for i, total := range totals {
-		splits := p.splits(total)
+	least := p.least(a.now())
+	for _, total := range totals {
+		splits := p.splits(least, total)
 		if len(splits) == 0 {
-			if !asJSON {
-				if i > 0 {
-					fmt.Fprintln(w)
-				}
-				p.lacking(w, l, total)
-			}
-			continue
+			a.note("no layout of %d bits fits: time %d, node %d and sequence %d are %d too many", total, least.time, least.node, least.seq, least.total()-total)
 		}
-		found = true
-		t := table{head: []string{"IDs/s per node", "nodes", "last date", "time", "node", "seq", "layout"}, right: map[int]bool{0: true, 1: true, 3: true, 4: true, 5: true}}
 		for _, s := range splits {
-			layout, err := s.layout()
+			l, err := s.layout()
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				fmt.Fprintf(w, "%s\n", inspect.AppendLayout(nil, layout))
-				continue
+			found = true
+			err = t.add(jsonOf(l), fmt.Sprint(total), count(l.IDsPerSecond()), nodes(l), year(l.Last()), fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), l.String())
+			if err != nil {
+				return err
 			}
-			t.add(count(layout.IDsPerSecond()), nodes(layout), year(layout.Last()),
-				fmt.Sprint(s.time), fmt.Sprint(s.node), fmt.Sprint(s.seq), layout.String())
 		}
-		if asJSON {
-			continue
-		}
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintln(w, l.bold(bitsTitle(total)))
-		t.print(w, l)
 	}
 	if !found {
 		return answerNo()
 	}
-	return nil
-}
-
-func bitsTitle(total int) string {
-	switch total {
-	case 63:
-		return "63 bits: never negative as a signed number"
-	case 53:
-		return "53 bits: exact in a JavaScript number"
-	}
-	return fmt.Sprintf("%d bits", total)
-}
-
-// lacking shows by how many bits the plan falls short.
-func (p *plan) lacking(w io.Writer, l style, total int) {
-	least := p.least()
-	fmt.Fprintf(w, "%s\n", l.bold(bitsTitle(total)))
-	fmt.Fprintf(w, "%s time %d, node %d and sequence %d are %d bits, %d too many\n", l.red("none fits:"), least.time, least.node, least.seq, least.total(), least.total()-total)
+	return t.end("")
 }
 
 // A split is the number of bits of each field; a tick is a millisecond.
@@ -356,8 +381,8 @@ func (s split) total() int { return s.time + s.node + s.seq }
 
 // least returns the narrowest split that meets the needs. A need that is not
 // stated has a modest value.
-func (p *plan) least() split {
-	elapsed := p.now.Sub(firn.Default().Epoch()).Seconds()
+func (p *plan) least(now time.Time) split {
+	elapsed := now.Sub(firn.Default().Epoch()).Seconds()
 	return split{
 		time: bitsFor((max(elapsed, 0) + cmp.Or(p.years, 30)*inspect.Year) * 1000),
 		node: bitsFor(max(p.nodes, 1)),
@@ -369,37 +394,20 @@ func (p *plan) least() split {
 func bitsFor(n float64) int { return int(math.Ceil(math.Log2(n))) }
 
 // splits lists splits of total bits that meet the needs: the spare bits go to
-// one field each time, and to all.
-func (p *plan) splits(total int) []split {
-	if p.years == 0 && p.nodes == 0 && p.rate == 0 {
+// all fields, or to one of them. No field has more than 48 bits.
+func (p *plan) splits(least split, total int) []split {
+	if *p == (plan{}) {
 		return usualSplits(total)
 	}
-	least := p.least()
 	spare := total - least.total()
 	if spare < 0 {
 		return nil
 	}
-	s := func(time, node, seq int) split { return split{least.time + time, least.node + node, least.seq + seq} }
-	half := spare / 2
+	s := func(time, node, seq int) split {
+		return split{min(48, least.time+time), min(48, least.node+node), min(48, least.seq+seq)}
+	}
 	third := spare / 3
-	list := []split{
-		s(third, third, spare-2*third),
-		s(0, 0, spare),
-		s(0, spare, 0),
-		s(spare, 0, 0),
-		s(0, half, spare-half),
-	}
-	list = slices.DeleteFunc(list, func(s split) bool { return s.time > 48 || s.node > 48 || s.seq > 48 })
-	if len(list) == 0 {
-		list = append(list, s(min(spare, 48-least.time), 0, 0))
-	}
-	var unique []split
-	for _, s := range list {
-		if !slices.Contains(unique, s) {
-			unique = append(unique, s)
-		}
-	}
-	return unique
+	return slices.Compact([]split{s(third, third, spare-2*third), s(0, 0, spare), s(0, spare, 0), s(spare, 0, 0)})
 }
 
 // usualSplits are common splits.
@@ -414,11 +422,8 @@ func usualSplits(total int) (list []split) {
 
 // layout returns the split as a layout with Firn's epoch.
 func (s split) layout() (firn.Layout, error) {
-	if js := firn.MustParseLayout("js53"); s == (split{js.TimeBits(), js.NodeBits(), js.SeqBits()}) {
-		return js, nil
-	}
 	if s.total() == 63 {
 		return firn.ParseLayout(fmt.Sprintf("default,node-bits=%d,seq-bits=%d", s.node, s.seq))
 	}
-	return firn.ParseLayout(fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", s.time, s.node, s.seq, inspect.EpochText(firn.Default())))
+	return firn.ParseLayout(fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=1ms,epoch=%s", s.time, s.node, s.seq, epochText(firn.Default())))
 }

@@ -80,8 +80,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				}
 				fmt.Fprintln(out, text)
 			case asJSON:
-				fmt.Fprintf(out, "{\"layout\":%s,\"from\":%q,\"to\":%q,\"lo\":%q,\"hi\":%q}\n",
-					inspect.AppendString(nil, layout.String()), stamp(from), stamp(to), ends.Lo, ends.Hi)
+				return a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": ends.Lo, "hi": ends.Hi})
 			default:
 				var r rows
 				r.add("lo", "%s", ends.Lo)

@@ -102,7 +102,8 @@ func (r *rows) add(key, format string, a ...any) {
 
 // print writes the rows. On a terminal, an empty or repeated key is not
 // printed.
-func (r *rows) print(w io.Writer, st style) {
+func (r *rows) print(w io.Writer, st style) error {
+	var b strings.Builder
 	width := 0
 	for _, k := range r.keys {
 		width = max(width, len(k))
@@ -111,8 +112,10 @@ func (r *rows) print(w io.Writer, st style) {
 		if st.terminal && i > 0 && r.keys[i-1] == k {
 			k = ""
 		}
-		fmt.Fprintf(w, "%s  %s\n", st.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
+		fmt.Fprintf(&b, "%s  %s\n", st.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
 	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // A table is rows of cells; columns are as wide as their widest cell.

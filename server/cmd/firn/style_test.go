@@ -68,7 +68,9 @@ func TestTerminal(t *testing.T) {
 
 	for _, width := range []int{80, 120, 200} {
 		var b bytes.Buffer
-		listPresets(&b, style{terminal: true, width: width}, false)
+		if err := listPresets(&app{stdout: &b}, style{terminal: true, width: width}, false); err != nil {
+			t.Fatal(err)
+		}
 		for line := range strings.Lines(b.String()) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
 				t.Errorf("a terminal of %d columns gets a line of %d: %s", width, n, line)

@@ -45,11 +45,12 @@ func (id ID) Append(b []byte, f Appender) []byte {
 	return f.Append(b, firn.ID(binary.BigEndian.Uint64(id)))
 }
 
-// AppendJSON appends the ID as a JSON object with the keys dec and hex.
-func (id ID) AppendJSON(b []byte) []byte {
-	b = id.Append(append(b, `{"dec":"`...), firn.Decimal)
-	b = hex.AppendEncode(append(b, `","hex":"`...), id)
-	return append(b, `"}`...)
+// JSON returns the ID for JSON.
+func (id ID) JSON() any {
+	return struct {
+		Dec string `json:"dec"`
+		Hex string `json:"hex"`
+	}{string(id.Append(nil, firn.Decimal)), hex.EncodeToString(id)}
 }
 
 // Compose composes an ID of 64 or 128 bits.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +26,10 @@ func exact(t *testing.T, b []byte) map[string]any {
 // checkJSON checks the object of a result against the result.
 func checkJSON(t *testing.T, r Result) {
 	t.Helper()
-	b := r.AppendJSON(nil)
+	b, err := json.Marshal(r.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
 	v := exact(t, b)
 	best := &r.Readings[0]
 	if v["layout"] != best.Name || v["dec"] != best.Dec() || v["hex"] != best.Hex() || v["from"] != best.Encoding.String() {
@@ -62,7 +64,7 @@ func checkNumber(t *testing.T, text, key string, got any, want uint64) {
 	}
 }
 
-func TestAppendJSON(t *testing.T) {
+func TestJSON(t *testing.T) {
 	for _, text := range texts() {
 		checkJSON(t, mustRead(t, text, Options{}))
 	}
@@ -94,13 +96,14 @@ func TestJSONText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := mustRead(t, tt.text, Options{Layout: l}).Readings[0].AppendParts(nil); string(got) != tt.want {
+		got, err := json.Marshal(mustRead(t, tt.text, Options{Layout: l}).Readings[0].Parts())
+		if err != nil || string(got) != tt.want {
 			t.Errorf("the object of %s by layout %s is\n got %s\nwant %s", tt.text, tt.layout, got, tt.want)
 		}
 	}
 }
 
-func TestAppendMillis(t *testing.T) {
+func TestMillis(t *testing.T) {
 	for _, tt := range []struct {
 		t    time.Time
 		want string
@@ -117,17 +120,8 @@ func TestAppendMillis(t *testing.T) {
 		{time.Unix(math.MaxUint64/1000, 615e6), `"18446744073709551615"`},
 		{time.Unix(1<<55, 0), `"36028797018963968000"`},
 	} {
-		if got := string(AppendMillis(nil, tt.t)); got != tt.want {
-			t.Errorf("AppendMillis(%d s %d ns) = %s, want %s", tt.t.Unix(), tt.t.Nanosecond(), got, tt.want)
-		}
-	}
-}
-
-func TestAppendString(t *testing.T) {
-	for _, s := range []string{"", "plain", `with "quotes"`, `back\slash`, "new\nline", "µs", "\x00", "\xff", strings.Repeat("x", 1000)} {
-		var got string
-		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") {
-			t.Errorf("AppendString(%q) = %s, which reads as %q, %v", s, AppendString(nil, s), got, err)
+		if got, err := json.Marshal(Millis(tt.t)); err != nil || string(got) != tt.want {
+			t.Errorf("Millis(%d s %d ns) = %s, want %s", tt.t.Unix(), tt.t.Nanosecond(), got, tt.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -41,11 +40,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 	if err != nil {
 		return problemf(service.BadID, "%s", service.Detail(err))
 	}
-	w.Header()["Content-Type"] = contentTypes[mediaJSON]
-	body := append(result.AppendJSON(nil), '\n')
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.Write(body)
-	return nil
+	return writeJSON(w, http.StatusOK, result.JSON())
 }
 
 // sequencerOf completes the options with what is known of the ID's sequencer.

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/firnid/firn"
@@ -64,44 +65,36 @@ func appendReading(b []byte, resp3 bool, r *inspect.Reading) []byte {
 	if len(r.NodeParts()) > 0 {
 		fields++
 	}
+	p := r.Parts()
 	b = appendMap(b, resp3, fields)
-	b = appendBulk(appendBulk(b, "layout"), r.Name)
-	if r.HasParts {
-		b = appendBulk(b, "time")
-		if y := r.Time.Year(); y < 0 || y > 9999 {
-			b = appendNull(b, resp3)
-		} else {
-			b = appendBulk(b, r.Stamp())
-		}
-		b = appendJSONNumber(appendBulk(b, "time_ms"), inspect.AppendMillis(nil, r.Time))
-		b = appendJSONNumber(appendBulk(b, "node"), inspect.AppendNumber(nil, r.Node))
-		if len(r.NodeParts()) > 0 {
-			b = appendMap(appendBulk(b, "node_parts"), resp3, len(r.NodeParts()))
-			for _, p := range r.NodeParts() {
-				b = appendJSONNumber(appendBulk(b, p.Name), inspect.AppendNumber(nil, p.Value))
-			}
-		}
-		b = appendJSONNumber(appendBulk(b, "seq"), inspect.AppendNumber(nil, r.Seq))
-	} else {
-		for _, name := range [...]string{"time", "time_ms", "node", "seq"} {
-			b = appendNull(appendBulk(b, name), resp3)
+	b = appendBulk(appendBulk(b, "layout"), p.Layout)
+	b = appendValue(appendBulk(b, "time"), resp3, p.Time)
+	b = appendValue(appendBulk(b, "time_ms"), resp3, p.TimeMS)
+	b = appendValue(appendBulk(b, "node"), resp3, p.Node)
+	if len(p.NodeParts) > 0 {
+		b = appendMap(appendBulk(b, "node_parts"), resp3, len(p.NodeParts))
+		for _, part := range r.NodeParts() {
+			b = appendValue(appendBulk(b, part.Name), resp3, p.NodeParts[part.Name])
 		}
 	}
-	b = appendBulk(appendBulk(b, "dec"), r.Dec())
-	b = appendBulk(appendBulk(b, "hex"), r.Hex())
+	b = appendValue(appendBulk(b, "seq"), resp3, p.Seq)
+	b = appendBulk(appendBulk(b, "dec"), p.Dec)
+	b = appendBulk(appendBulk(b, "hex"), p.Hex)
 	b = appendBulk(appendBulk(b, "from"), r.Encoding.String())
 	b = appendDouble(appendBulk(b, "score"), resp3, r.Score)
 	b = appendTexts(appendBulk(b, "for"), r.For())
 	return appendTexts(appendBulk(b, "against"), r.Against())
 }
 
-// appendJSONNumber appends a number in inspect's JSON form, a number or a
-// string of digits, as an integer or a bulk string.
-func appendJSONNumber(b, json []byte) []byte {
-	if json[0] == '"' {
-		return appendBulk(b, json[1:len(json)-1])
+// appendValue appends a value of inspect's JSON: null, text or an integer.
+func appendValue(b []byte, resp3 bool, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return appendNull(b, resp3)
+	case string:
+		return appendBulk(b, v)
 	}
-	return append(append(append(b, ':'), json...), "\r\n"...)
+	return fmt.Appendf(b, ":%d\r\n", v)
 }
 
 func appendTexts(b []byte, texts []string) []byte {
