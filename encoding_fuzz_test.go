@@ -93,14 +93,10 @@ func FuzzParseID(f *testing.F) {
 	for _, s := range encFuzzIDTexts {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, s string) { encFuzzParse(t, encKind64, firn.ParseID, s) })
-}
-
-func FuzzParseID128(f *testing.F) {
-	for _, s := range encFuzzIDTexts {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) { encFuzzParse(t, encKind128, firn.ParseID128, s) })
+	f.Fuzz(func(t *testing.T, s string) {
+		encFuzzParse(t, encKind64, firn.ParseID, s)
+		encFuzzParse(t, encKind128, firn.ParseID128, s)
+	})
 }
 
 // encFuzzFormats returns every Format, computed once.
@@ -220,8 +216,6 @@ func encFuzzJSON[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse 
 	direct := was
 	if err := P(&direct).UnmarshalJSON(data); err != nil && direct != was {
 		t.Fatalf("UnmarshalJSON(%q): %v, but it sets %v", data, err, direct)
-	} else if err == nil && !json.Valid(data) && !strings.ContainsAny(string(data), "\"") {
-		t.Fatalf("UnmarshalJSON(%q) = %v, which is not JSON", data, direct)
 	}
 
 	got := was

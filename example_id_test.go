@@ -29,7 +29,7 @@ func ExampleID() {
 	// Output:
 	// {"id":"7130316800004390912"}
 	// 7130316800004390913 7130316800004390912 <nil>
-	// firn: parse ID "7.130316800004391e18": '.' at offset 1 begins a fraction; IDs are integers
+	// firn: parse ID "7.130316800004391e18": '.' at offset 1 is not a decimal digit
 }
 
 // A bigint column holds IDs below 2^63, and NULL for no ID.

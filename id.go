@@ -99,11 +99,10 @@ func (id ID) MarshalJSON() ([]byte, error) {
 // integer, which is read without rounding. A number with a fraction, an
 // exponent or a sign is an error. JSON null and errors leave id unchanged.
 func (id *ID) UnmarshalJSON(data []byte) error {
-	text, null, err := jsonText("ID", data)
-	if err != nil || null {
-		return err
+	if string(data) == "null" {
+		return nil
 	}
-	return id.UnmarshalText(text)
+	return id.UnmarshalText(jsonText(data))
 }
 
 // AppendBinary appends the 8 bytes of id, big-endian, to b. The error is always
@@ -161,11 +160,7 @@ func scan(what string, size int, src any, id interface {
 		number(0)
 	case int64:
 		if src < 0 {
-			greatest := basen.Boundary(10).Append64(nil, math.MaxUint64, false)
-			if size == 16 {
-				greatest = basen.Boundary(10).Append128(nil, math.MaxUint64, math.MaxUint64, false)
-			}
-			return &RangeError{Field: what, Value: strconv.FormatInt(src, 10), Min: "0", Max: string(greatest)}
+			return id.UnmarshalText(strconv.AppendInt(nil, src, 10)) // an error about the sign
 		}
 		number(uint64(src))
 	case uint64:
@@ -183,47 +178,17 @@ func scan(what string, size int, src any, id interface {
 	return nil
 }
 
-// jsonText returns the text of an ID in JSON: the contents of a string or the
+// jsonText returns the text of an ID in JSON: the contents of a string, or the
 // digits of an integer. The text may alias data.
-func jsonText(what string, data []byte) (text []byte, null bool, err error) {
-	fault := func(pos int, reason string) ([]byte, bool, error) {
-		return nil, false, newParseError(what, data, pos, reason)
+func jsonText(data []byte) (text []byte) {
+	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
+		return data
 	}
-	if len(data) == 0 {
-		return fault(-1, "it is empty; in JSON an ID is a string or an integer")
-	}
-	switch c := data[0]; {
-	case string(data) == "null":
-		return nil, true, nil
-	case c == '"':
-		if len(data) < 2 || data[len(data)-1] != '"' {
-			return fault(-1, "the JSON string has no end")
-		}
-		text = data[1 : len(data)-1]
-		if bytes.IndexByte(text, '\\') >= 0 { // no ID needs it, but an encoder may do so
-			if plain, err := strconv.Unquote(string(data)); err == nil {
-				text = []byte(plain)
-			}
-		}
-		return text, false, nil
-	case c == '-':
-		return fault(0, "'-' at offset 0 is a sign; IDs have none")
-	case c < '0' || c > '9':
-		return fault(0, characterAt(data, 0)+" does not begin an ID; in JSON it is a string or an integer")
-	}
-	for i, c := range data {
-		switch {
-		case c >= '0' && c <= '9':
-		case c == '.':
-			return fault(i, fmt.Sprintf("'.' at offset %d begins a fraction; IDs are integers", i))
-		case c == 'e' || c == 'E':
-			return fault(i, fmt.Sprintf("%q at offset %d begins an exponent; an ID is written with all its digits", rune(c), i))
-		default:
-			return fault(i, characterAt(data, i)+" is not a digit; in JSON, an ID that is not an integer must be a string")
+	text = data[1 : len(data)-1]
+	if bytes.IndexByte(text, '\\') >= 0 { // no ID needs it, but an encoder may do so
+		if plain, err := strconv.Unquote(string(data)); err == nil {
+			text = []byte(plain)
 		}
 	}
-	if data[0] == '0' && len(data) > 1 {
-		return fault(0, "'0' at offset 0 is a leading zero; a JSON number has none")
-	}
-	return data, false, nil
+	return text
 }

@@ -106,11 +106,10 @@ func (id ID128) MarshalJSON() ([]byte, error) {
 // JSON integer, which is read without rounding. A number with a fraction, an
 // exponent or a sign is an error. JSON null and errors leave id unchanged.
 func (id *ID128) UnmarshalJSON(data []byte) error {
-	text, null, err := jsonText("ID128", data)
-	if err != nil || null {
-		return err
+	if string(data) == "null" {
+		return nil
 	}
-	return id.UnmarshalText(text)
+	return id.UnmarshalText(jsonText(data))
 }
 
 // AppendBinary appends the 16 bytes of id to b. The error is always nil.
