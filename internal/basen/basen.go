@@ -313,40 +313,21 @@ func AppendUUID(b []byte, hi, lo uint64) []byte {
 
 // AppendCrockford64 appends the 13 digits of v in Crockford's base 32 to b.
 func AppendCrockford64(b []byte, v uint64) []byte {
-	a := &digitsCrockford
-	return append(b,
-		a[v>>60],
-		a[v>>55&31], a[v>>50&31], a[v>>45&31], a[v>>40&31], a[v>>35&31], a[v>>30&31],
-		a[v>>25&31], a[v>>20&31], a[v>>15&31], a[v>>10&31], a[v>>5&31], a[v&31])
-}
-
-// ParseCrockford64 parses 13 digits in Crockford's base 32, as Parse64 does,
-// but rejects any other number of digits.
-func ParseCrockford64(s []byte) (v uint64, ok bool) {
-	if len(s) != 13 {
-		return 0, false
-	}
-	a := &valuesCrockford
-	d0, d1, d2, d3, d4, d5, d6 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]], a[s[5]], a[s[6]]
-	d7, d8, d9, d10, d11, d12 := a[s[7]], a[s[8]], a[s[9]], a[s[10]], a[s[11]], a[s[12]]
-	// The first digit has four bits; invalid characters have all eight set.
-	if d0 > 15 || (d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11|d12) > 31 {
-		return 0, false
-	}
-	return uint64(d0)<<60 | uint64(d1)<<55 | uint64(d2)<<50 | uint64(d3)<<45 | uint64(d4)<<40 |
-		uint64(d5)<<35 | uint64(d6)<<30 | uint64(d7)<<25 | uint64(d8)<<20 | uint64(d9)<<15 |
-		uint64(d10)<<10 | uint64(d11)<<5 | uint64(d12), true
+	return append12(append(b, digitsCrockford[v>>60]), v)
 }
 
 // AppendCrockford128 appends the 26 digits of hi<<64 | lo in Crockford's base
 // 32 to b, like a ULID.
 func AppendCrockford128(b []byte, hi, lo uint64) []byte {
+	b = append12(append(b, digitsCrockford[hi>>61]), hi>>1)
+	return append12(append(b, digitsCrockford[(hi<<4|lo>>60)&31]), lo)
+}
+
+// append12 appends the 12 digits of the lowest 60 bits of v in Crockford's base
+// 32.
+func append12(b []byte, v uint64) []byte {
 	a := &digitsCrockford
 	return append(b,
-		a[hi>>61],
-		a[hi>>56&31], a[hi>>51&31], a[hi>>46&31], a[hi>>41&31], a[hi>>36&31], a[hi>>31&31],
-		a[hi>>26&31], a[hi>>21&31], a[hi>>16&31], a[hi>>11&31], a[hi>>6&31], a[hi>>1&31],
-		a[(hi<<4|lo>>60)&31],
-		a[lo>>55&31], a[lo>>50&31], a[lo>>45&31], a[lo>>40&31], a[lo>>35&31], a[lo>>30&31],
-		a[lo>>25&31], a[lo>>20&31], a[lo>>15&31], a[lo>>10&31], a[lo>>5&31], a[lo&31])
+		a[v>>55&31], a[v>>50&31], a[v>>45&31], a[v>>40&31], a[v>>35&31], a[v>>30&31],
+		a[v>>25&31], a[v>>20&31], a[v>>15&31], a[v>>10&31], a[v>>5&31], a[v&31])
 }

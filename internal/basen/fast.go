@@ -156,6 +156,17 @@ func parseHex8(x uint64) (v uint64, ok bool) {
 	return (v | v>>16) & 0xffffffff, true
 }
 
+// ParseCrockford64 parses 13 digits in Crockford's base 32, as Parse64 does,
+// but rejects any other number of digits.
+func ParseCrockford64(s []byte) (v uint64, ok bool) {
+	if len(s) != 13 {
+		return 0, false
+	}
+	top := valuesCrockford[s[0]] // four bits
+	v, ok = parse12((*[12]byte)(s[1:]))
+	return uint64(top)<<60 | v, ok && top <= 15
+}
+
 // ParseCrockford128 parses 26 digits in Crockford's base 32, as Parse128 does,
 // but rejects any other number of digits.
 func ParseCrockford128(s []byte) (hi, lo uint64, ok bool) {
