@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,18 +33,13 @@ import (
 // bits first. Widths that add up to 64 bits or less make a 64-bit ID, and up to
 // 128 bits a 128-bit ID. Unused bits are zero, at the top.
 //
-// The error is a *ParseError whose Reason lists all mistakes.
+// The error is a *ParseError.
 func ParseLayout(s string) (Layout, error) {
-	l, faults := parseLayout(s)
-	if len(faults) > 0 {
-		return Layout{}, &ParseError{What: "layout", Text: s, Pos: -1, Reason: joinFaults(faults)}
+	l, err := parseLayout(s)
+	if err != nil {
+		return Layout{}, &ParseError{What: "layout", Text: s, Pos: -1, Reason: err.Error()}
 	}
 	return l, nil
-}
-
-// joinFaults returns an error text with all faults on one line.
-func joinFaults(faults []error) string {
-	return strings.ReplaceAll(errors.Join(faults...).Error(), "\n", "; ")
 }
 
 // MustParseLayout is like ParseLayout but panics on error. Use it for constant
@@ -127,85 +121,61 @@ func (l *Layout) epochText() string {
 	return strconv.FormatInt(l.epoch, 10)
 }
 
-func parseLayout(s string) (l Layout, faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
-	if s == "" {
-		fault("it is empty: use %q, another preset (%s), or bits=…", "default", presetNames())
-		return l, faults
-	}
+func parseLayout(s string) (l Layout, err error) {
 	parts := strings.Split(s, ",")
-	head, given := parts[0], make(args)
-	for _, part := range parts[1:] {
-		key, value, ok := strings.Cut(part, "=")
-		switch {
-		case !ok || key == "":
-			fault("%s should be key=value", quoteShort(part))
-		case given[key] != "":
-			fault("%s is given twice", quoteShort(key))
-		case value == "":
-			fault("%s has no value", quoteShort(key))
-		default:
-			given[key] = value
-		}
-	}
-
-	var fields string
-	if own, ok := strings.CutPrefix(head, "bits="); ok {
-		fields = own
-		l.unit = time.Millisecond
-		if text, ok := given["unit"]; ok {
-			unit, err := time.ParseDuration(text)
-			if err != nil || unit <= 0 || unit > maxUnit {
-				fault("unit is %s, not a duration of more than 0 and at most %v, such as 1ms", quoteShort(text), maxUnit)
-			}
-			if err == nil && unit > 0 {
-				l.unit = unit
-			}
-		}
-		faults = append(faults, unknownKeys(given, "a layout defined by bits", "unit", "epoch")...)
-	} else {
-		i := slices.IndexFunc(presets[:], func(p preset) bool { return p.name == head })
+	p := &noPreset
+	if !strings.HasPrefix(s, "bits=") {
+		i := slices.IndexFunc(presets[:], func(p preset) bool { return p.name == parts[0] })
 		if i < 0 {
-			fault("unknown preset %s: use one of %s, or bits=…", quoteShort(head), presetNames())
-			return l, faults
+			return l, fmt.Errorf("unknown preset %s: use one of %s, or bits=…", quoteShort(parts[0]), presetNames())
 		}
-		p := &presets[i]
-		l.preset, l.size, l.epoch, l.unit = uint8(i+1), p.size, p.epoch, cmp.Or(p.unit, time.Millisecond)
-		known := []string{"epoch"}
-		settings := make(args)
-		for _, k := range p.keys {
-			known = append(known, k.name)
-			settings[k.name] = k.byDefault
-			if v, ok := given[k.name]; ok {
-				settings[k.name] = v
-			}
-		}
-		faults = append(faults, unknownKeys(given, p.name, known...)...)
-		var err error
-		if fields, err = p.bits(settings); err != nil {
-			faults = append(faults, err)
+		p, parts, l.preset = &presets[i], parts[1:], uint8(i+1)
+	}
+	l.size, l.epoch, l.unit = p.size, p.epoch, cmp.Or(p.unit, time.Millisecond)
+	given, err := p.parseArgs(parts)
+	if err != nil {
+		return l, err
+	}
+	if text, ok := given["unit"]; ok {
+		if l.unit, err = time.ParseDuration(text); err != nil || l.unit <= 0 || l.unit > maxUnit {
+			return l, fmt.Errorf("unit is %s, not a duration of more than 0 and at most %v, such as 1ms", quoteShort(text), maxUnit)
 		}
 	}
 	if text, ok := given["epoch"]; ok {
-		epoch, err := parseEpoch(text)
-		if err != nil {
-			faults = append(faults, err)
+		if l.epoch, err = parseEpoch(text); err != nil {
+			return l, err
 		}
-		l.epoch = epoch
 	}
-	if len(faults) > 0 && l.preset != 0 {
-		return l, faults // reporting the preset's bits as well would not help
+	fields, err := p.bits(given)
+	if err != nil {
+		return l, err
 	}
-	return l, append(faults, l.setPieces(fields)...)
+	return l, l.setPieces(fields)
 }
 
-func unknownKeys(given args, what string, known ...string) (faults []error) {
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if !slices.Contains(known, key) {
-			faults = append(faults, fmt.Errorf("unknown key %s: %s has %s", quoteShort(key), what, strings.Join(known, ", ")))
-		}
+// parseArgs parses the settings of a layout. Those that are not given have
+// their defaults, except the epoch.
+func (p *preset) parseArgs(parts []string) (args, error) {
+	all, known := make(args), "epoch"
+	for _, k := range p.keys {
+		all[k.name] = k.byDefault
+		known += ", " + k.name
 	}
-	return faults
+	given := make(map[string]bool)
+	for _, part := range parts {
+		key, value, _ := strings.Cut(part, "=")
+		_, ok := all[key]
+		switch {
+		case key == "" || value == "":
+			return nil, fmt.Errorf("%s should be key=value", quoteShort(part))
+		case !ok && key != "epoch":
+			return nil, fmt.Errorf("unknown key %s: use %s", quoteShort(key), known)
+		case given[key]:
+			return nil, fmt.Errorf("%s is given twice", quoteShort(key))
+		}
+		all[key], given[key] = value, true
+	}
+	return all, nil
 }
 
 // maxUnit bounds the length of a tick; with a longer one, IDs would hardly be
@@ -232,68 +202,57 @@ func parseEpoch(s string) (int64, error) {
 }
 
 // setPieces parses the fields and sets the layout's pieces and widths.
-func (l *Layout) setPieces(fields string) (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+func (l *Layout) setPieces(fields string) error {
 	var consts [maxPieces]uint64
-	total, n := 0, 0
-	for part := range strings.SplitSeq(fields, ".") {
-		p, value, err := parsePiece(part)
-		switch {
-		case err != nil:
-			faults = append(faults, err)
-			continue
-		case n == maxPieces:
-			fault("there are more than %d fields", maxPieces)
-			return faults
+	total := 0
+	for text := range strings.SplitSeq(fields, ".") {
+		if l.n == maxPieces {
+			return fmt.Errorf("there are more than %d fields", maxPieces)
 		}
-		l.pieces[n], consts[n] = p, value
+		p, value, err := parsePiece(text)
+		if err != nil {
+			return err
+		}
+		l.pieces[l.n], consts[l.n] = p, value
+		l.n++
 		total += int(p.width)
-		n++
 	}
-	l.n = uint8(n)
 	switch {
 	case l.size != 0: // set by a preset
 	case total > 128:
-		fault("the widths add up to %d bits: remove %d to fit 128 (or %d to fit 64)", total, total-128, total-64)
-		return faults
+		return fmt.Errorf("the widths add up to %d bits: remove %d to fit 128 (or %d to fit 64)", total, total-128, total-64)
 	case total > 64:
 		l.size = 128
 	default:
 		l.size = 64
 	}
 
-	widths := map[field]int{}
-	pos := 0
-	for i := n - 1; i >= 0; i-- { // from the lowest bit up
+	var widths [fieldRand + 1]uint8
+	pos := uint8(0)
+	for i := int(l.n) - 1; i >= 0; i-- { // from the lowest bit up
 		p := &l.pieces[i]
-		p.pos, p.low = uint8(pos), uint8(widths[p.field])
+		p.pos = pos
 		if p.field == fieldConst {
-			p.low = 0
-			l.consts = l.consts.or(wide{0, consts[i]}.shl(p.pos))
+			l.consts = l.consts.or(wide{0, consts[i]}.shl(pos))
+		} else {
+			p.low = widths[p.field]
 		}
-		widths[p.field] += int(p.width)
-		pos += int(p.width)
+		widths[p.field] += p.width
+		pos += p.width
 	}
-	for _, f := range []field{fieldTime, fieldNode} {
-		if widths[f] > 64 {
-			fault("%s has a total of %d bits, more than 64", f, widths[f])
+	for f, most := range map[field]uint8{fieldTime: 64, fieldNode: 64, fieldSeq: maxSeqBits} {
+		if widths[f] > most {
+			return fmt.Errorf("%s has a total of %d bits, more than %d", f, widths[f], most)
 		}
 	}
-	if w := widths[fieldSeq]; w > maxSeqBits {
-		fault("seq has a total of %d bits, more than %d", w, maxSeqBits)
+	l.timeBits, l.nodeBits, l.seqBits, l.randBits = widths[fieldTime], widths[fieldNode], widths[fieldSeq], widths[fieldRand]
+	if l.timeBits == 0 {
+		return errors.New("there is no time field: an ID without time has no order")
 	}
-	if widths[fieldTime] == 0 {
-		fault("there is no time field: an ID without time has no order")
-	}
-	if len(faults) > 0 {
-		return faults
-	}
-	l.timeBits, l.nodeBits = uint8(widths[fieldTime]), uint8(widths[fieldNode])
-	l.seqBits, l.randBits = uint8(widths[fieldSeq]), uint8(widths[fieldRand])
 	if _, err := l.timeOf(mask(l.timeBits)); err != nil {
-		fault("%d bits of time in ticks of %v exceed what a time can represent: use fewer bits or a finer unit", l.timeBits, l.unit)
+		return fmt.Errorf("%d bits of time in ticks of %v exceed what a time can represent: use fewer bits or a finer unit", l.timeBits, l.unit)
 	}
-	return faults
+	return nil
 }
 
 // maxSeqBits leaves at least one of a generator's 63 bits to the tick.
@@ -301,45 +260,38 @@ const maxSeqBits = 62
 
 // parsePiece parses one field of a layout: name:width, or const:width=value.
 func parsePiece(s string) (p piece, value uint64, err error) {
-	name, width, ok := strings.Cut(s, ":")
-	if !ok {
-		return p, 0, fmt.Errorf("field %s should be name:width", quoteShort(s))
-	}
+	name, text, _ := strings.Cut(s, ":")
+	width, digits, hasValue := strings.Cut(text, "=")
 	name, p.reverse = strings.CutSuffix(name, "~")
-	f := slices.Index(fieldNames[:], name)
-	if f <= 0 { // the zero field has no name
-		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
-	}
-	p.field = field(f)
+	p.field = field(max(0, slices.Index(fieldNames[:], name)))
 	most := 64
-	if p.field == fieldRand {
+	switch p.field {
+	case 0: // has no name
+		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
+	case fieldRand:
 		most = 128
 	}
 	if p.reverse && p.field != fieldTime {
 		return p, 0, fmt.Errorf("field %s cannot be reversed; only time can", name)
 	}
-	width, text, hasValue := strings.Cut(width, "=")
+	if hasValue != (p.field == fieldConst) {
+		return p, 0, fmt.Errorf("field %s should be name:width, or const:width=value", quoteShort(s))
+	}
 	n, err := strconv.ParseUint(width, 10, 8)
-	if err != nil || n > uint64(most) || strconv.FormatUint(n, 10) != width {
+	if err != nil || n > uint64(most) {
 		return p, 0, fmt.Errorf("the width of field %s is %s, not a number from 0 to %d", name, quoteShort(width), most)
 	}
 	p.width = uint8(n)
-	if hasValue != (p.field == fieldConst) {
-		if hasValue {
-			return p, 0, fmt.Errorf("field %s has a value: only const has one", name)
-		}
-		return p, 0, fmt.Errorf("field const:%s needs a value: const:%s=0", width, width)
-	}
 	if !hasValue {
 		return p, 0, nil
 	}
-	digits, base := text, 10
-	if hex, ok := strings.CutPrefix(text, "0x"); ok {
+	base := 10
+	if hex, ok := strings.CutPrefix(digits, "0x"); ok {
 		digits, base = hex, 16
 	}
 	value, err = strconv.ParseUint(digits, base, 64)
 	if err != nil || value > mask(p.width) {
-		return p, 0, fmt.Errorf("the value of const:%s is %s, not a number from 0 to %d", width, quoteShort(text), mask(p.width))
+		return p, 0, fmt.Errorf("the value of const:%s is %s, not a number from 0 to %d", width, quoteShort(digits), mask(p.width))
 	}
 	return p, value, nil
 }

@@ -1,7 +1,6 @@
 package firn
 
 import (
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -40,7 +39,7 @@ type namedBits struct {
 	width uint8
 }
 
-// args are the settings of a layout text. A missing key has its default.
+// args are the settings of a layout text.
 type args map[string]string
 
 // number parses the setting key, which must lie in lo..hi.
@@ -113,16 +112,14 @@ var presets = [...]preset{
 		// had been placed, so the node comes in two pieces.
 		name: "lable", about: "LableOrg's unique IDs: spread over the key space, or sequential in time",
 		bits: func(a args) (string, error) {
-			time, mode, fault := "time~:42", 0, error(nil)
-			switch a["mode"] {
-			case "spread":
-			case "time-sequential":
-				time, mode = "time:42", 1
-			default:
-				fault = fmt.Errorf("mode is %s, not spread or time-sequential", quoteShort(a["mode"]))
-			}
 			cluster, err := a.number("cluster", 0, 15)
-			return fmt.Sprintf("%s.seq:6.node:3.const:1=%d.node:8.const:4=%d", time, mode, cluster), errors.Join(fault, err)
+			switch bits := ".seq:6.node:3.const:1=%d.node:8.const:4=%d"; a["mode"] {
+			case "spread":
+				return fmt.Sprintf("time~:42"+bits, 0, cluster), err
+			case "time-sequential":
+				return fmt.Sprintf("time:42"+bits, 1, cluster), err
+			}
+			return "", fmt.Errorf("mode is %s, not spread or time-sequential", quoteShort(a["mode"]))
 		},
 		keys: []presetKey{{
 			name: "mode", byDefault: "spread", about: "spread reverses the 42 time bits, time-sequential keeps their order",
@@ -210,19 +207,21 @@ func keySeqBits(byDefault string) presetKey {
 
 // nodeAndSeq parses node-bits and seq-bits, which share 63 bits with the time.
 func nodeAndSeq(a args) (node, seq uint64, err error) {
-	node, nodeErr := a.number("node-bits", 0, 62)
-	seq, seqErr := a.number("seq-bits", 0, 62)
-	if err := errors.Join(nodeErr, seqErr); err != nil {
+	if node, err = a.number("node-bits", 0, 62); err != nil {
 		return 0, 0, err
 	}
-	if node+seq > 62 {
-		return 0, 0, fmt.Errorf("node-bits %d and seq-bits %d are %d bits, which leaves none of 63 for the time: remove %d", node, seq, node+seq, node+seq-62)
+	if seq, err = a.number("seq-bits", 0, 62-node); err != nil {
+		return 0, 0, err
 	}
 	return node, seq, nil
 }
 
-// noPreset is the preset of layouts that are defined by their bits.
-var noPreset preset
+// noPreset is the preset of layouts that are defined by their bits. It has no
+// name.
+var noPreset = preset{
+	bits: func(a args) (string, error) { return a["bits"], nil },
+	keys: []presetKey{{name: "bits"}, {name: "unit", byDefault: "1ms"}},
+}
 
 // presetOf returns the preset that the layout was made from.
 func (l *Layout) presetOf() *preset {
