@@ -335,21 +335,6 @@ func (l *Layout) field(w wide, f field, cut uint8) uint64 {
 	return v
 }
 
-// fixed marks the bits that are the same in every ID: constants, and unused
-// bits at the top. Only layouts of up to 128 bits have any.
-func (l *Layout) fixed() wide {
-	if l.size > 128 {
-		return wide{}
-	}
-	var varies wide
-	for _, p := range l.pieces[:l.n] {
-		if p.field != fieldConst {
-			varies = varies.or(ones(p.width).shl(p.pos))
-		}
-	}
-	return varies.not().and(ones(l.size))
-}
-
 func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
 	if err := l.checkFixed(w); err != nil {
 		return Parts{}, err
@@ -361,28 +346,18 @@ func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
 	return Parts{Time: t, Node: l.field(w, fieldNode, cut), Seq: l.field(w, fieldSeq, cut)}, nil
 }
 
-// checkFixed returns an error for the highest fixed bits in which w differs
-// from the layout.
+// checkFixed returns an error for the highest bits in which w differs from the
+// layout: unused bits at the top, and constants.
 func (l *Layout) checkFixed(w wide) error {
-	if w.and(l.fixed()) == l.consts {
-		return nil
+	if used := l.pieces[0].pos + l.pieces[0].width; !w.shr(used).isZero() {
+		return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(used, l.size-used))
 	}
-	top := l.size
 	for _, p := range l.pieces[:l.n] {
-		if end := p.pos + p.width; end < top {
-			if v := w.shr(end).and(ones(top - end)); !v.isZero() {
-				return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(end, top-end))
-			}
+		if got, want := w.shr(p.pos).lo&mask(p.width), l.consts.shr(p.pos).lo&mask(p.width); p.field == fieldConst && got != want {
+			return fmt.Errorf("firn: not an ID of layout %s: %s is %d, not %d", *l, l.constName(p), got, want)
 		}
-		if p.field == fieldConst {
-			got, want := w.shr(p.pos).lo&mask(p.width), l.consts.shr(p.pos).lo&mask(p.width)
-			if got != want {
-				return fmt.Errorf("firn: not an ID of layout %s: %s is %d, not %d", *l, l.constName(p), got, want)
-			}
-		}
-		top = p.pos
 	}
-	return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(0, top))
+	return nil
 }
 
 func bitsName(pos, width uint8) string {
@@ -411,27 +386,24 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 	if !from.Before(to) {
 		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", stamp(from), stamp(to))
 	}
-	first, last := uint64(0), mask(l.timeBits)
-	switch tick, rest, where := l.tickAt(from); {
-	case where > 0 || where == 0 && tick > last:
-		return lo, hi, fmt.Errorf("firn: the range begins at %s, after the last tick of layout %s (%s)", stamp(from), *l, stamp(l.Last()))
-	case where == 0 && rest != 0 && tick == last:
-		return lo, hi, l.noTick(from, to)
-	case where == 0 && rest != 0:
-		first = tick + 1
-	case where == 0:
-		first = tick
-	}
+	most := mask(l.timeBits)
+	first, rest, where := l.tickAt(from)
 	// The last tick that begins before to is the one that holds the instant
 	// before to.
-	switch tick, _, where := l.tickAt(to.Add(-1)); {
-	case where < 0:
+	last, _, end := l.tickAt(to.Add(-1))
+	switch {
+	case where > 0 || first > most || first == most && rest > 0:
+		return lo, hi, fmt.Errorf("firn: the range begins at %s, after the last tick of layout %s (%s)", stamp(from), *l, stamp(l.Last()))
+	case end < 0:
 		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)", stamp(to), *l, stamp(l.Epoch()))
-	case where == 0:
-		last = min(last, tick)
+	case end > 0:
+		last = most
 	}
-	if first > last {
-		return lo, hi, l.noTick(from, to)
+	if rest > 0 {
+		first++
+	}
+	if last = min(last, most); first > last {
+		return lo, hi, fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, stamp(from), stamp(to))
 	}
 	lo = l.place(first, 0, 0)
 	hi = l.place(last, l.MaxNode(), l.MaxSeq())
@@ -441,10 +413,6 @@ func (l *Layout) rangeWide(from, to time.Time, size uint8, twin string) (lo, hi 
 		}
 	}
 	return lo, hi, nil
-}
-
-func (l *Layout) noTick(from, to time.Time) error {
-	return fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, stamp(from), stamp(to))
 }
 
 // checkEven returns an error if k cannot be Options.EvenLowBits.

@@ -27,15 +27,18 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 	fail := func(format string, a ...any) (uint64, error) {
 		return 0, &ParseError{What: "node", Text: s, Pos: -1, Reason: fmt.Sprintf(format, a...)}
 	}
+	number := func(name, text string, most uint64) (uint64, error) {
+		n, err := strconv.ParseUint(text, 10, 64)
+		switch {
+		case err == nil && n <= most:
+			return n, nil
+		case err == nil || errors.Is(err, strconv.ErrRange):
+			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(most, 10)}
+		}
+		return fail("%s is %s, not a number from 0 to %d%s", name, quoteShort(text), most, l.orParts())
+	}
 	if !strings.Contains(s, "=") {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return fail("it is not a number from 0 to %d%s", l.MaxNode(), l.orParts())
-		}
-		if err != nil || n > l.MaxNode() {
-			return 0, &RangeError{Field: "node", Value: s, Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10)}
-		}
-		return n, nil
+		return number("node", s, l.MaxNode())
 	}
 	parts := l.presetOf().nodeParts
 	given := make(map[string]uint64)
@@ -48,13 +51,9 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		if _, twice := given[name]; twice {
 			return fail("%s is given twice", name)
 		}
-		most := mask(parts[i].width)
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return fail("%s is %s, not a number from 0 to %d", name, quoteShort(text), most)
-		}
-		if err != nil || n > most {
-			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(most, 10)}
+		n, err := number(name, text, mask(parts[i].width))
+		if err != nil {
+			return 0, err
 		}
 		given[name] = n
 	}
@@ -165,26 +164,22 @@ func NodeFromHostname(name string) (uint64, error) {
 // virtual machines.
 func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 	interfaces, err := net.Interfaces()
+	if name != "" {
+		var named *net.Interface
+		if named, err = net.InterfaceByName(name); err == nil {
+			interfaces = []net.Interface{*named}
+		}
+	}
 	if err != nil {
-		return 0, fmt.Errorf("firn: node ID: list the network interfaces: %w", err)
+		return 0, fmt.Errorf("firn: node ID: network interface %s: %w", quoteShort(name), err)
 	}
 	var refused []string
 	for _, i := range interfaces {
-		if name != "" && i.Name != name {
-			continue
-		}
 		node, err := nodeFromMAC(i.HardwareAddr, allowLocal)
 		if err == nil {
 			return node, nil
 		}
 		refused = append(refused, fmt.Sprintf("%s: %v", i.Name, err))
-	}
-	if name != "" && len(refused) == 0 {
-		var names []string
-		for _, i := range interfaces {
-			names = append(names, i.Name)
-		}
-		return 0, fmt.Errorf("firn: node ID: no network interface %s: choose one of %s", quoteShort(name), strings.Join(names, ", "))
 	}
 	return 0, fmt.Errorf("firn: node ID: no network interface with a usable address (%s)", strings.Join(refused, "; "))
 }

@@ -102,7 +102,7 @@ func TestNodeFromMAC(t *testing.T) {
 	if _, err := nodeFromMAC(nil, true); err == nil {
 		t.Error("no address at all was taken")
 	}
-	if _, err := NodeFromInterface("no-such-interface", true); err == nil || !strings.Contains(err.Error(), "choose one of") {
-		t.Errorf("NodeFromInterface: got %v, want an error that lists the interfaces", err)
+	if _, err := NodeFromInterface("no-such-interface", true); err == nil || !strings.Contains(err.Error(), "no-such-interface") {
+		t.Errorf("NodeFromInterface: got %v, want an error that names the interface", err)
 	}
 }
