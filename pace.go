@@ -12,18 +12,12 @@ type pace struct {
 	fetches int           // number of these
 	half    time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
 
-	ceiling  int // the count is not raised beyond this; 0 means no ceiling
-	heldBack int // how often growth was held back
-	retry    int // how often it is held back before it is tried again
+	hold int // how often growth is still held back
 }
 
-// The initial and the maximum number of times that growth is held back before
-// it is tried again: a slow fetch may have been an accident, and sources
-// change.
-const (
-	retryFirst = 32
-	retryMost  = 1024
-)
+// holdFor is how often growth is held back before it is tried again: a slow
+// fetch may have been an accident, and sources change.
+const holdFor = 256
 
 // record records how long a fetch took.
 func (p *pace) record(count int, took time.Duration) {
@@ -42,11 +36,9 @@ func (p *pace) record(count int, took time.Duration) {
 // grow returns the count to ask for after a caller had to wait, between least
 // and most.
 func (p *pace) grow(count, least, most int) int {
-	if p.ceiling > 0 && count >= p.ceiling {
-		if p.heldBack++; p.heldBack < p.retry {
-			return count
-		}
-		p.ceiling, p.heldBack = 0, 0
+	if p.hold > 0 {
+		p.hold--
+		return count
 	}
 	if p.count != count {
 		return count // no fetch has completed yet
@@ -56,9 +48,8 @@ func (p *pace) grow(count, least, most int) int {
 		if p.fetches == 1 {
 			return count // measure again: one fetch may be slow by accident
 		}
-		p.ceiling = max(count/2, least)
-		p.retry = min(max(2*p.retry, retryFirst), retryMost)
-		return p.ceiling
+		p.hold = holdFor
+		return max(count/2, least)
 	}
 	return min(2*count, most)
 }
