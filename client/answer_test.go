@@ -21,7 +21,7 @@ func runsJSON(runs ...[3]uint64) string {
 	return `{"runs":[` + strings.Join(parts, ",") + "]}\n"
 }
 
-func TestParseRuns(t *testing.T) {
+func TestRuns(t *testing.T) {
 	for text, want := range map[string][]firn.ID{
 		runsJSON([3]uint64{5, 2, 3}):                       {5, 7, 9},
 		runsJSON([3]uint64{5, 2, 2}, [3]uint64{8, 1, 1}):   {5, 7, 8},
@@ -30,7 +30,7 @@ func TestParseRuns(t *testing.T) {
 		runsJSON([3]uint64{1<<64 - 3, 1, 3}):               {1<<64 - 3, 1<<64 - 2, 1<<64 - 1},
 		" {\n\"x\" : [1, {\"runs\":2}],\"runs\":[ {\"count\" : 1 ,\"first\":\"" + hexID(1) + "\",\"y\":null,\"step\":\"1\"}\t]}\r\n ": {1},
 	} {
-		runs, err := parseRuns[firn.ID]([]byte(text), len(want))
+		runs, err := readJSON[firn.ID]([]byte(text), len(want))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -39,71 +39,59 @@ func TestParseRuns(t *testing.T) {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
-	wide := `{"runs":[{"first":"0123456789abcdefffffffffffffffff","step":"1","count":2}]}`
-	runs, err := parseRuns[firn.ID128]([]byte(wide), 2)
-	if err != nil || len(runs) != 1 || runs[0].First.String() != "01234567-89ab-cdef-ffff-ffffffffffff" {
-		t.Errorf("%s: %v, %v", wide, runs, err)
-	}
 }
 
 // badAnswers are answers to a request for three 64-bit IDs, with a part of the
 // error.
 var badAnswers = map[string]string{
-	"":                                   "unexpected end",
-	"null":                               "0 IDs, not the 3",
-	"{}":                                 "0 IDs, not the 3",
-	`{"runs":null}`:                      "0 IDs, not the 3",
-	`{"runs":[]}`:                        "0 IDs, not the 3",
-	`{"ids":["1","2","3"]}`:              "0 IDs, not the 3",
-	`{"runs":[`:                          "unexpected end",
-	`{"runs":[{}]}`:                      "not an ID of 16",
-	`{"runs":[],}`:                       "invalid character",
-	`{"runs":[]}{}`:                      "invalid character",
-	`{"x":1e,"runs":[]}`:                 "invalid character",
-	"<html>":                             "invalid character",
-	runsJSON([3]uint64{1, 1, 2}):         "2 IDs, not the 3",
-	runsJSON([3]uint64{1, 1, 4}):         "more IDs than the 3",
-	runsJSON([3]uint64{1, 1, 1 << 31}):   "count of a run",
-	runsJSON([3]uint64{1, 1, 1<<64 - 1}): "count of a run",
-	runsJSON([3]uint64{0, 1, 3}):         "ID 0",
-	runsJSON([3]uint64{1, 0, 3}):         "step of 0",
-	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                                  "run has 0 IDs",
-	runsJSON([3]uint64{1<<64 - 2, 1, 3}):                                              "greatest ID",
-	runsJSON([3]uint64{2, 1<<64 - 1, 3}):                                              "greatest ID",
-	runsJSON([3]uint64{1, 1, 2}, [3]uint64{2, 1, 1}):                                  "twice", // overlap
-	runsJSON([3]uint64{3, 1, 1}, [3]uint64{1, 1, 2}, [3]uint64{3, 1, 0}):              "0 IDs",
-	runsJSON([3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}):              "twice",
-	runsJSON([3]uint64{1, 10, 2}, [3]uint64{11, 1, 1}):                                "twice", // interleaved
-	`{"runs":[{"first":"1","step":"1","count":3}]}`:                                   "16 hexadecimal digits",
-	`{"runs":[{"first":"000000000000000A","step":"1","count":3}]}`:                    "hexadecimal digits",
-	`{"runs":[{"first":"-00000000000000a","step":"1","count":3}]}`:                    "hexadecimal digits",
-	`{"runs":[{"first":"00000000000000000000000000000001","step":"1","count":3}]}`:    "Sequencer128",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":3.0}]}`:                  "count of a run",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":03}]}`:                   "invalid character",
-	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                   "count of a run",
-	`{"runs":[{"first":"0000000000000001","step":"1"}]}`:                              "missing",
-	`{"runs":[{"first":"0000000000000001","count":3}]}`:                               "missing",
-	`{"runs":[{"first":"0000000000000001","step":1,"count":3}]}`:                      "cannot unmarshal number",
-	`{"runs":[{"first":"0000000000000001","step":"+1","count":3}]}`:                   "step of a run",
-	`{"runs":[{"first":"0000000000000001","step":"18446744073709551616","count":3}]}`: "step of a run",
+	"":                                 "unexpected end",
+	"null":                             "0 IDs, not the 3",
+	`{"ids":["1","2","3"]}`:            "0 IDs, not the 3",
+	`{"runs":[{}]}`:                    "not an ID of 16",
+	`{"runs":[]}{}`:                    "invalid character",
+	runsJSON([3]uint64{1, 1, 2}):       "2 IDs, not the 3",
+	runsJSON([3]uint64{1, 1, 4}):       "more IDs than the 3",
+	runsJSON([3]uint64{1, 1, 1 << 63}): "cannot unmarshal number",
+	runsJSON([3]uint64{0, 1, 3}):       "ID 0",
+	runsJSON([3]uint64{1, 0, 3}):       "step of 0",
+	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                               "run has 0 IDs",
+	runsJSON([3]uint64{1<<64 - 2, 1, 3}):                                           "greatest ID",
+	runsJSON([3]uint64{2, 1<<64 - 1, 3}):                                           "greatest ID",
+	runsJSON([3]uint64{1, 1, 2}, [3]uint64{2, 1, 1}):                               "twice", // overlap
+	runsJSON([3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}):           "twice",
+	runsJSON([3]uint64{1, 10, 2}, [3]uint64{11, 1, 1}):                             "twice", // interleaved
+	`{"runs":[{"first":"1","step":"1","count":3}]}`:                                "16 hexadecimal digits",
+	`{"runs":[{"first":"-00000000000000a","step":"1","count":3}]}`:                 "is a sign",
+	`{"runs":[{"first":"00000000000000000000000000000001","step":"1","count":3}]}`: "Sequencer128",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                "run has -3 IDs",
+	`{"runs":[{"first":"0000000000000001","count":3}]}`:                            "step of 0",
 }
 
-func TestParseRunsFaults(t *testing.T) {
+func TestBadAnswers(t *testing.T) {
 	for text, want := range badAnswers {
-		runs, err := parseRuns[firn.ID]([]byte(text), 3)
-		if err == nil || runs != nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v, want an error with %q", text, runs, err, want)
+		if _, err := readJSON[firn.ID]([]byte(text), 3); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{
+		`{"runs":[{"first":"0123456789abcdefffffffffffffffff","step":"1","count":2}]}`: "",
 		`{"runs":[{"first":"ffffffffffffffffffffffffffffffff","step":"1","count":2}]}`: "greatest ID",
 		`{"runs":[{"first":"00000000000000000000000000000000","step":"1","count":2}]}`: "ID 0",
 		`{"runs":[{"first":"0000000000000001","step":"1","count":2}]}`:                 "method Sequencer",
 	} {
-		if runs, err := parseRuns[firn.ID128]([]byte(text), 2); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v, want an error with %q", text, runs, err, want)
+		if _, err := readJSON[firn.ID128]([]byte(text), 2); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}
 	}
+}
+
+// readJSON reads an answer.
+func readJSON[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
+	runs, err := parseRuns[I](data)
+	if err == nil {
+		err = checkRuns(runs, count)
+	}
+	return runs, err
 }
 
 // An accepted answer has exactly the requested number of IDs, none of them 0 or
@@ -117,20 +105,19 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("0123456789abcdef0123456789abcdeg"), uint16(2))
 	f.Fuzz(func(t *testing.T, data []byte, n uint16) {
 		count := int(n) + 1
-		check64, check128 := checkAnswer[firn.ID], checkAnswer[firn.ID128]
-		if runs, err := parseRuns[firn.ID](data, count); err == nil {
-			check64(t, runs, count)
-		}
-		if runs, err := parseRuns[firn.ID128](data, count); err == nil {
-			check128(t, runs, count)
-		}
-		if runs, err := parsePacked[firn.ID](data, len(data)/8); err == nil && len(data) > 0 {
-			check64(t, runs, len(data)/8)
-		}
-		if runs, err := parsePacked[firn.ID128](data, len(data)/16); err == nil && len(data) > 0 {
-			check128(t, runs, len(data)/16)
-		}
+		fuzzAnswer[firn.ID](t, data, count)
+		fuzzAnswer[firn.ID128](t, data, count)
 	})
+}
+
+func fuzzAnswer[I firn.AnyID[I]](t *testing.T, data []byte, count int) {
+	if runs, err := readJSON[I](data, count); err == nil {
+		checkAnswer(t, runs, count)
+	}
+	count = len(data) / idSize[I]()
+	if runs, err := parsePacked[I](data, count); err == nil && checkRuns(runs, count) == nil {
+		checkAnswer(t, runs, count)
+	}
 }
 
 func checkAnswer[I firn.AnyID[I]](t *testing.T, runs []firn.RunOf[I], count int) {

@@ -286,15 +286,3 @@ func (s *SequencerOf[I]) record(err error) {
 		s.failures.Add(1)
 	}
 }
-
-// isRepeat reports whether the first ID of a batch equals that of the previous
-// batch. That detects some cached answers if something drops the nonce.
-func (s *SequencerOf[I]) isRepeat(first I) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if first == s.last {
-		return true
-	}
-	s.last = first
-	return false
-}

@@ -48,12 +48,15 @@ func (d *respServer) serve(conn net.Conn) {
 	}()
 	for words := range came {
 		var said string
-		if words[0] == "AUTH" {
+		switch words[0] {
+		case "AUTH":
 			d.set(func() {
 				d.tokens = append(d.tokens, words[1])
 				said = d.auth
 			})
-		} else {
+		case "PING":
+			said = fmt.Sprintf("$%d\r\n%s\r\n", len(words[1]), words[1])
+		default:
 			said = d.command(words)
 			d.set(func() {
 				d.commands++
@@ -70,13 +73,13 @@ func (d *respServer) serve(conn net.Conn) {
 
 // readCommand reads a command in the form that this package sends.
 func readCommand(r *bufio.Reader) (words []string, err error) {
-	_, n, err := readHead(r)
+	n, err := readNumber(r, '*', 10)
 	for range n {
-		var word string
-		if word, err = readText(r); err != nil {
+		word, err := readText(r, 1000)
+		if err != nil {
 			return nil, err
 		}
-		words = append(words, word)
+		words = append(words, string(word))
 	}
 	return words, err
 }

@@ -2,12 +2,13 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -38,7 +39,6 @@ type pool struct {
 // A respConn is a connection that speaks RESP.
 type respConn struct {
 	net.Conn
-	raw   syscall.RawConn // without TLS; nil if it has none
 	r     *bufio.Reader
 	token string      // it is authenticated with
 	timer *time.Timer // closes it if idle
@@ -59,57 +59,58 @@ func newPool(c *Config, a address) *pool {
 	return p
 }
 
-// ask sends a command and reads its answer. A connection that fails, or whose
-// caller gives up, is closed. If the server closed an idle connection, ask uses
-// another one.
-func (p *pool) ask(ctx context.Context, token string, want expectation, command []byte) (reply, error) {
+// ask sends a command, and read reads its answer. A connection that fails, or
+// whose caller gives up, is closed. If it was idle, and the server has closed it
+// or sent something that nobody asked for, ask uses another one.
+func (p *pool) ask(ctx context.Context, token string, command []byte, read reader) error {
 	for {
 		c, reused, err := p.get(ctx, token)
 		if err != nil {
-			return reply{}, err
+			return err
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(past) })
-		a, begun, err := c.ask(token, want, command)
-		if !stop() || err != nil || c.r.Buffered() > 0 {
+		begun, err := c.ask(token, command, read)
+		_, said := errors.AsType[*Error](err)
+		if !stop() || err != nil && !said || c.r.Buffered() > 0 {
 			_ = c.Close()
 		} else {
 			p.put(c)
 		}
 		switch {
-		case err == nil:
-			return a, nil
+		case err == nil || said:
+			return err
 		case ctx.Err() != nil:
-			return reply{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		case !reused || begun:
-			return reply{}, err
+			return err
 		}
 	}
 }
+
+// A reader reads the answer to a command. refused is the text of the error with
+// which the server has refused the token, or "". After an error other than an
+// *Error, the connection is closed.
+type reader func(r *bufio.Reader, refused string) error
 
 // get returns an idle connection that is authenticated with the token, or a new
 // one. A connection keeps its token: a server that refuses another one would
 // still accept the first.
 func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool, err error) {
-	for {
-		p.mu.Lock()
-		i := len(p.idle) - 1
-		for i >= 0 && p.idle[i].token != token {
-			i--
-		}
-		if i < 0 {
-			p.mu.Unlock()
-			c, err = p.open(ctx)
-			return c, false, err
-		}
-		c = p.idle[i]
-		p.idle = slices.Delete(p.idle, i, i+1)
-		p.mu.Unlock()
-		c.timer.Stop()
-		if !c.isUnread() {
-			return c, true, nil
-		}
-		_ = c.Close()
+	p.mu.Lock()
+	i := len(p.idle) - 1
+	for i >= 0 && p.idle[i].token != token {
+		i--
 	}
+	if i < 0 {
+		p.mu.Unlock()
+		c, err = p.open(ctx)
+		return c, false, err
+	}
+	defer p.mu.Unlock()
+	c = p.idle[i]
+	p.idle = slices.Delete(p.idle, i, i+1)
+	c.timer.Stop()
+	return c, true, nil
 }
 
 // put keeps a connection for the next request.
@@ -157,59 +158,53 @@ func (p *pool) open(ctx context.Context) (*respConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &respConn{Conn: conn}
-	if raw, ok := conn.(syscall.Conn); ok {
-		c.raw, _ = raw.SyscallConn()
-	}
 	if p.tls != nil {
 		secure := tls.Client(conn, p.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close()
 			return nil, err
 		}
-		c.Conn = secure
+		conn = secure
 	}
-	c.r = bufio.NewReaderSize(c.Conn, 16<<10)
-	return c, nil
+	return &respConn{Conn: conn, r: bufio.NewReaderSize(conn, 16<<10)}, nil
 }
 
 // ask sends a command, after the token if the connection does not have it, and
-// reads the answer. begun reports whether any of it arrived.
-func (c *respConn) ask(token string, want expectation, command []byte) (a reply, begun bool, err error) {
-	login := token != c.token
+// a nonce. The server repeats the nonce in front of the answer, so nothing else
+// is taken for it. begun reports whether that has arrived.
+func (c *respConn) ask(token string, command []byte, read reader) (begun bool, err error) {
+	login, nonce := token != c.token, newNonce()
+	command = append(appendCommand(nil, "PING", nonce), command...)
 	if login {
 		command = append(appendCommand(nil, "AUTH", token), command...)
 	}
 	if _, err := c.Write(command); err != nil {
-		return a, false, err
-	}
-	if _, err := c.r.Peek(1); err != nil {
-		return a, false, err
+		return false, err
 	}
 	var refused string
 	if login {
-		if refused, err = readStatus(c.r); err != nil {
-			return a, true, err
+		kind, text, err := readLine(c.r)
+		switch {
+		case err != nil:
+			return false, err
+		case kind == '-':
+			refused = string(text)
+		case kind != '+':
+			return false, errFraming
 		}
 		c.token = token
 	}
-	a, err = readReply(c.r, want)
-	if refused != "" && a.fault != "" { // not if the server needs no token
-		a.fault = refused
+	first, err := c.r.Peek(1)
+	if err != nil {
+		return false, err
 	}
-	return a, true, err
-}
-
-// isUnread reports whether something has arrived on an idle connection that no
-// request asked for, or its end.
-func (c *respConn) isUnread() bool {
-	if _, ok := c.Conn.(*tls.Conn); ok { // it may hold what it has not decrypted yet
-		_ = c.SetReadDeadline(past)
-		_, err := c.r.Peek(1)
-		_ = c.SetReadDeadline(time.Time{})
-		if !isTimeout(err) {
-			return true
-		}
+	if first[0] == '-' { // so is the answer to the command
+		_, _, err = readLine(c.r)
+	} else if echo, textErr := readText(c.r, len(nonce)); textErr != nil || string(echo) != nonce {
+		err = cmp.Or(textErr, errFraming)
 	}
-	return c.raw != nil && isUnread(c.raw)
+	if err != nil {
+		return false, err
+	}
+	return true, read(c.r, refused)
 }

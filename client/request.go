@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -67,8 +68,8 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	if err != nil {
 		return b, err
 	}
-	if s.isRepeat(runs[0].First) {
-		return b, s.unusable(to, "it begins with the same ID as the previous one: something between this program and the server caches answers")
+	if err := checkRuns(runs, n); err != nil {
+		return b, s.unusable(to, "%v", err)
 	}
 	return firn.BatchFromRuns(runs...), nil
 }
@@ -79,25 +80,40 @@ func (s *SequencerOf[I]) ask(ctx context.Context, to *server, token string, n in
 	if packed {
 		command = "NEXTB"
 	}
-	var room [128]byte
-	a, err := to.pool.ask(ctx, token, expectation{n, idSize[I](), packed}, appendCommand(room[:0], command, s.name, strconv.Itoa(n)))
+	err = to.pool.ask(ctx, token, appendCommand(nil, command, s.name, strconv.Itoa(n)), func(r *bufio.Reader, refused string) (err error) {
+		var wrong error
+		first, err := r.Peek(1)
+		switch {
+		case err != nil:
+		case first[0] == '-':
+			var text []byte
+			if _, text, err = readLine(r); err == nil {
+				err = s.fault(cmp.Or(refused, string(text)), to)
+			}
+		case packed:
+			var data []byte
+			if data, err = readText(r, 16*n); err == nil {
+				runs, wrong = parsePacked[I](data, n)
+			}
+		default:
+			runs, wrong, err = readRuns[I](r, n)
+		}
+		if wrong != nil {
+			err = s.unusable(to, "%v", wrong)
+		}
+		return err
+	})
+	var (
+		said   *Error
+		answer *answerError
+	)
 	switch {
+	case err == nil || errors.As(err, &said) || errors.As(err, &answer):
+		return runs, err
 	case err == errFraming:
 		return nil, s.unusable(to, "it is %v: use firn:// only for the address of a Firn server", err)
-	case err != nil:
-		return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
-	case a.fault != "":
-		return nil, s.fault(a.fault, to)
 	}
-	if err = a.err; err == nil && packed {
-		runs, err = parsePacked[I](a.packed, n)
-	} else if err == nil {
-		runs, err = runsOf[I](a.spans)
-	}
-	if err != nil {
-		return nil, s.unusable(to, "%v", err)
-	}
-	return runs, nil
+	return nil, fmt.Errorf("client: %s: %w", place(s.name, to.name), err)
 }
 
 // fault parses an error of RESP: WORD kind: detail; retry after N s. Errors
@@ -169,56 +185,33 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	if resp.StatusCode != http.StatusOK {
 		return nil, s.problem(resp, to)
 	}
-	// An older server, or one behind a proxy that drops the header, answers
-	// without it.
-	if got := resp.Header[nonceHeader]; len(got) > 1 || len(got) == 1 && got[0] != nonce {
-		return nil, s.unusable(to, "it is the answer to another request: something between this program and the server caches answers or mixes them up")
+	if got := resp.Header[nonceHeader]; len(got) != 1 || got[0] != nonce {
+		return nil, s.unusable(to, "it does not repeat the header %s of this request: something between this program and the server caches answers, mixes them up or removes headers", nonceHeader)
 	}
 	return s.readAnswer(resp, to, accept, n, packed)
 }
 
 // readAnswer reads the IDs of an answer.
-func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept string, n int, packed bool) ([]firn.RunOf[I], error) {
+func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept string, n int, packed bool) (runs []firn.RunOf[I], err error) {
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != accept {
 		return nil, s.unusable(to, "it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
 	}
-	most := int64(maxAnswer(n))
-	if packed {
-		most = int64(n * idSize[I]())
-	}
-	if other := 24 - idSize[I](); packed && resp.ContentLength == int64(n*other) {
-		return nil, s.unusable(to, "%v", widthError(other))
-	}
-	if resp.ContentLength > most {
-		return nil, s.unusable(to, "it has %d bytes, but %d IDs have at most %d", resp.ContentLength, n, most)
-	}
-	data, err := readAll(resp, most+1)
+	data, err := io.ReadAll(io.LimitReader(resp.Body, int64(maxAnswer(n))+1))
 	if err != nil {
 		return nil, fmt.Errorf("client: %s: read the answer: %w", place(s.name, to.name), err)
 	}
-	if int64(len(data)) > most {
-		return nil, s.unusable(to, "it has more than %d bytes, the maximum for %d IDs", most, n)
-	}
-	var runs []firn.RunOf[I]
-	if packed {
+	switch {
+	case len(data) > maxAnswer(n):
+		err = fmt.Errorf("it has more than %d bytes, the maximum for %d IDs", maxAnswer(n), n)
+	case packed:
 		runs, err = parsePacked[I](data, n)
-	} else {
-		runs, err = parseRuns[I](data, n)
+	default:
+		runs, err = parseRuns[I](data)
 	}
 	if err != nil {
 		return nil, s.unusable(to, "%v", err)
 	}
 	return runs, nil
-}
-
-// readAll reads a body, but no more than its first most bytes.
-func readAll(resp *http.Response, most int64) ([]byte, error) {
-	var buf bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n < most {
-		buf.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := buf.ReadFrom(io.LimitReader(resp.Body, most))
-	return buf.Bytes(), err
 }
 
 // reasonOf returns an error of net/http without the URL, which only repeats the
@@ -280,14 +273,4 @@ func printable(text string) string {
 }
 
 // quote quotes a text from a server, truncated to fit a log line.
-func quote(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return strconv.Quote(text)
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return strconv.Quote(text[:cut]) + "…"
-}
+func quote(text string) string { return fmt.Sprintf("%.80q", text) }

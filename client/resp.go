@@ -6,23 +6,11 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"math"
 	"strconv"
+
+	"github.com/firnid/firn"
 )
-
-// An expectation describes a valid reply.
-type expectation struct {
-	count  int  // of IDs
-	size   int  // of an ID, in bytes
-	packed bool // IDs one after the other instead of runs
-}
-
-// A reply is a server's answer to a command.
-type reply struct {
-	spans  []span // if runs were requested
-	packed []byte // otherwise, IDs
-	fault  string // the text of an error
-	err    error  // what is wrong with the IDs
-}
 
 // errFraming is the error of bytes that are not an answer to the request.
 // Whatever follows them is meaningless.
@@ -39,43 +27,6 @@ func appendCommand(b []byte, words ...string) []byte {
 	return b
 }
 
-// readReply reads the answer to a command. Its error means that nothing more
-// can be read; if only the IDs are wrong, the error is in the reply.
-func readReply(r *bufio.Reader, want expectation) (a reply, err error) {
-	kind, text, err := readLine(r)
-	if err != nil {
-		return a, err
-	}
-	if kind == '-' {
-		a.fault = string(text)
-		return a, nil
-	}
-	n, err := parseLength(text)
-	switch {
-	case err != nil:
-	case kind == '$' && want.packed:
-		a.packed, a.err, err = readPacked(r, n, want)
-	case kind == '*' && !want.packed && n <= want.count:
-		a.spans, a.err, err = readRuns(r, n, want)
-	default:
-		err = errFraming
-	}
-	return a, err
-}
-
-// readStatus reads the answer to AUTH: the text of an error, or "".
-func readStatus(r *bufio.Reader) (fault string, err error) {
-	kind, text, err := readLine(r)
-	switch {
-	case err != nil:
-	case kind == '-':
-		fault = string(text)
-	case kind != '+':
-		err = errFraming
-	}
-	return fault, err
-}
-
 // readLine reads a line: its type and the text that follows.
 func readLine(r *bufio.Reader) (kind byte, text []byte, err error) {
 	line, err := r.ReadSlice('\n')
@@ -89,88 +40,65 @@ func readLine(r *bufio.Reader) (kind byte, text []byte, err error) {
 	return text[0], text[1:], nil
 }
 
-// parseLength parses the number in a line.
-func parseLength(text []byte) (int, error) {
-	u, err := strconv.ParseUint(string(text), 10, 31)
-	if err != nil {
-		return 0, errFraming
-	}
-	return int(u), nil
-}
-
-// readHead reads a line with a number after its type.
-func readHead(r *bufio.Reader) (kind byte, n int, err error) {
+// readNumber reads a line of one kind that consists of a number up to most.
+func readNumber(r *bufio.Reader, want byte, most int) (int, error) {
 	kind, text, err := readLine(r)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	n, err = parseLength(text)
-	return kind, n, err
+	n, err := strconv.ParseUint(string(text), 10, 31)
+	if err != nil || kind != want || int(n) > most {
+		return 0, errFraming
+	}
+	return int(n), nil
 }
 
-// readPacked reads the rest of a string of n bytes.
-func readPacked(r *bufio.Reader, n int, want expectation) (data []byte, wrong, err error) {
-	other := 24 - want.size
-	if n != want.count*want.size && n != want.count*other {
-		return nil, nil, errFraming
+// readText reads a string of up to most bytes.
+func readText(r *bufio.Reader, most int) ([]byte, error) {
+	n, err := readNumber(r, '$', most)
+	if err != nil {
+		return nil, err
 	}
-	data = make([]byte, n+2)
+	data := make([]byte, n+2)
 	if _, err := io.ReadFull(r, data); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if string(data[n:]) != "\r\n" {
-		return nil, nil, errFraming
+	text, ok := bytes.CutSuffix(data, []byte("\r\n"))
+	if !ok {
+		return nil, errFraming
 	}
-	if n == want.count*other {
-		wrong = widthError(other)
-	}
-	return data[:n], wrong, nil
-}
-
-// readRuns reads n runs, each of its first ID, its step and its count.
-func readRuns(r *bufio.Reader, n int, want expectation) (spans []span, wrong, err error) {
-	all := collector{count: want.count}
-	for range n {
-		if kind, items, err := readHead(r); err != nil || kind != '*' || items != 3 {
-			return nil, nil, cmp.Or(err, errFraming)
-		}
-		first, err := readText(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		step, err := readText(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		kind, count, err := readLine(r)
-		if err != nil || kind != ':' {
-			return nil, nil, cmp.Or(err, errFraming)
-		}
-		if wrong == nil {
-			wrong = all.addText(first, step, string(count), want.size)
-		}
-	}
-	if wrong == nil {
-		wrong = all.end()
-	}
-	return all.spans, wrong, nil
+	return text, nil
 }
 
 // maxText is the longest text of a run.
 const maxText = 64
 
-// readText reads a short string.
-func readText(r *bufio.Reader) (string, error) {
-	kind, n, err := readHead(r)
-	if err != nil || kind != '$' || n > maxText {
-		return "", cmp.Or(err, errFraming)
+// readRuns reads up to most runs, each of its first ID, its step and its count.
+// wrong is the error of an ID, which nobody reads on after.
+func readRuns[I firn.AnyID[I]](r *bufio.Reader, most int) (runs []firn.RunOf[I], wrong, err error) {
+	n, err := readNumber(r, '*', most)
+	for range n {
+		if items, err := readNumber(r, '*', 3); err != nil || items != 3 {
+			return nil, nil, cmp.Or(err, errFraming)
+		}
+		first, err := readText(r, maxText)
+		if err != nil {
+			return nil, nil, err
+		}
+		text, err := readText(r, maxText)
+		if err != nil {
+			return nil, nil, err
+		}
+		count, err := readNumber(r, ':', math.MaxInt32)
+		if err != nil {
+			return nil, nil, err
+		}
+		id, wrong := parseHex[I](string(first))
+		step, badStep := strconv.ParseUint(string(text), 10, 64)
+		if wrong = cmp.Or(wrong, badStep); wrong != nil {
+			return nil, wrong, nil
+		}
+		runs = append(runs, firn.RunOf[I]{First: id, Step: step, Count: count})
 	}
-	var buf [maxText + 2]byte
-	if _, err := io.ReadFull(r, buf[:n+2]); err != nil {
-		return "", err
-	}
-	if string(buf[n:n+2]) != "\r\n" {
-		return "", errFraming
-	}
-	return string(buf[:n]), nil
+	return runs, nil, err
 }

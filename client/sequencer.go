@@ -42,7 +42,6 @@ type SequencerOf[I firn.AnyID[I]] struct {
 	probes sync.WaitGroup // none begins after closed is set
 
 	mu      sync.Mutex
-	last    I     // the first ID of the last batch
 	lastErr error // error of the last attempt
 }
 
