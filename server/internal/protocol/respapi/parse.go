@@ -3,15 +3,15 @@ package respapi
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 )
 
 // limits bound the size of a command, and so the memory of a connection.
 type limits struct {
-	args    int // how many, including the name
-	bulk    int // bytes of one argument
-	command int // bytes of the whole command, or of an inline command
-
-	stranger bool // for a client that is not authenticated
+	args    int    // how many, including the name
+	bulk    int    // bytes of one argument
+	command int    // bytes of the whole command, or of an inline command
+	when    string // when they apply, for messages
 }
 
 // limitsOf returns limits with room for what client libraries send on their
@@ -21,16 +21,15 @@ func limitsOf(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 
 // strangerLimits are for clients that are not authenticated, as in Redis.
 func strangerLimits(bulk int) limits {
 	bulk = min(16<<10, bulk)
-	return limits{args: 10, bulk: bulk, command: 2 * bulk, stranger: true}
+	return limits{args: 10, bulk: bulk, command: 2 * bulk, when: " before AUTH"}
 }
 
 // maxInline is the length of the longest inline command, including the line
 // ending.
 const maxInline = 64 << 10
 
-// maxLength is the longest line with a length: a type, a sign, 19 digits, and
-// CR LF.
-const maxLength = 1 + 1 + 19 + 2
+// maxLength is the longest line with a length: a type, 19 digits, and CR LF.
+const maxLength = 1 + 19 + 2
 
 // A protocolError reports bytes that are not a command. What follows them
 // cannot be read either, so the connection ends. It begins with Redis's words.
@@ -50,13 +49,8 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 		return parseInline(b, args, l)
 	}
 	count, pos, ok := parseLength(b)
-	switch {
-	case !ok || count < 0:
-		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: * must be followed by the number of arguments, 1 to %d, and CR LF", l.args))
-	case count > l.args && l.stranger:
-		return 0, args, protocolError(fmt.Sprintf("unauthenticated multibulk length: before AUTH a command may have up to %d arguments", l.args))
-	case count > l.args:
-		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: a command may have up to %d arguments", l.args))
+	if !ok || count > l.args {
+		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: * must be followed by the number of arguments, up to %d%s, and CR LF", l.args, l.when))
 	}
 	if pos == 0 || count == 0 {
 		return pos, args, nil
@@ -67,16 +61,12 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 			return 0, args, nil
 		}
 		if rest[0] != '$' {
-			return 0, args, protocolError(fmt.Sprintf("expected '$', got %s: an argument must be a bulk string", quoteByte(rest[0])))
+			return 0, args, protocolError(fmt.Sprintf("expected '$', got %q: an argument must be a bulk string", rest[0]))
 		}
 		size, n, ok := parseLength(rest)
 		switch {
-		case !ok || size < 0:
-			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: $ must be followed by the length of an argument, 0 to %d, and CR LF", l.bulk))
-		case size > l.bulk && l.stranger:
-			return 0, args, protocolError(fmt.Sprintf("unauthenticated bulk length: before AUTH an argument may have up to %d bytes", l.bulk))
-		case size > l.bulk:
-			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: an argument may have up to %d bytes", l.bulk))
+		case !ok || size > l.bulk:
+			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: $ must be followed by the bytes of an argument, up to %d%s, and CR LF", l.bulk, l.when))
 		case n == 0:
 			return 0, args, nil
 		}
@@ -101,7 +91,7 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 }
 
 // parseLength parses a line of a type, a number and CR LF. Its length is 0 if
-// more bytes are needed. It is strict: numbers have no plus and no leading
+// more bytes are needed. It is strict: numbers have no sign and no leading
 // zeros.
 func parseLength(b []byte) (v, n int, ok bool) {
 	line := b[1:min(len(b), maxLength)]
@@ -109,33 +99,12 @@ func parseLength(b []byte) (v, n int, ok bool) {
 	if end < 0 {
 		return 0, 0, len(line) < maxLength-1
 	}
-	if end < 2 || line[end-1] != '\r' {
+	digits, ended := bytes.CutSuffix(line[:end], []byte("\r"))
+	v, err := strconv.Atoi(string(digits))
+	if !ended || err != nil || len(digits) > 1 && (digits[0] < '1' || digits[0] > '9') {
 		return 0, 0, false
 	}
-	digits := line[:end-1]
-	negative := digits[0] == '-'
-	if negative {
-		digits = digits[1:]
-	}
-	if len(digits) == 0 || len(digits) > 18 || digits[0] == '0' && len(digits) > 1 {
-		// 18 digits fit an int64 and exceed every limit. More digits are an error in
-		// any case.
-		return 0, 0, false
-	}
-	var v64 int64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, 0, false
-		}
-		v64 = v64*10 + int64(c-'0')
-	}
-	if v64 > 1<<30 {
-		v64 = 1 << 30 // above every limit, also if int has 32 bits
-	}
-	if negative {
-		v64 = -v64
-	}
-	return int(v64), 1 + end + 1, true
+	return v, 1 + end + 1, true
 }
 
 // parseInline parses a command that a person typed: words between spaces.
@@ -153,7 +122,7 @@ func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	}
 	for _, c := range line {
 		if c < ' ' && c != '\t' && c != '\r' {
-			return 0, args, protocolError(fmt.Sprintf("byte %s in an inline request: an inline request is text, any other request begins with *", quoteByte(c)))
+			return 0, args, protocolError(fmt.Sprintf("byte %q in an inline request: an inline request is text, any other request begins with *", c))
 		}
 	}
 	if end < 0 {
@@ -169,12 +138,4 @@ func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 		args = append(args, word)
 	}
 	return end + 1, args, nil
-}
-
-// quoteByte formats a byte for a message.
-func quoteByte(c byte) string {
-	if c < ' ' || c > '~' {
-		return fmt.Sprintf("0x%02x", c)
-	}
-	return "'" + string(rune(c)) + "'"
 }
