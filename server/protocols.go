@@ -81,7 +81,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
-		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits), MaxConns: s.c.MaxConns,
+		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
 		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(), TLSState: listen.StateOf,
 		Version: s.c.Version, Log: s.c.Log, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },

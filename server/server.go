@@ -340,9 +340,6 @@ func (s *Server) stop(ctx context.Context) error {
 	if webErr != nil {
 		_ = s.web.Close()
 	}
-	if respErr != nil {
-		_ = s.resp.Close()
-	}
 	s.running.Wait()
 	s.stopWatching()
 	s.pages.Close()

@@ -97,8 +97,11 @@ func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (
 	all.Go(func() { _ = web.Serve(mux.Listener(listen.HTTP)) })
 	all.Go(func() { _ = s.resp.Serve(mux.Listener(listen.RESP)) })
 	t.Cleanup(func() {
-		_, _, _ = mux.Close(), web.Close(), s.resp.Close()
+		_, _ = mux.Close(), web.Close()
 		all.Wait()
+		cut, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = s.resp.Shutdown(cut)
 	})
 	return mux.Addr().String(), commands.Load
 }

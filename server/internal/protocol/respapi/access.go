@@ -46,6 +46,13 @@ func (c *conn) denyTake(err error, name string) {
 
 const authRequired = "Authentication required."
 
+// auth answers AUTH.
+func (c *conn) auth(args [][]byte) {
+	if c.login(args[len(args)-1]) {
+		c.out = appendSimple(c.out, "OK")
+	}
+}
+
 // login handles AUTH, and the AUTH option of HELLO, and reports whether the
 // secret was right. The user name is ignored: the token identifies the client.
 func (c *conn) login(secret []byte) bool {

@@ -41,7 +41,6 @@ func (c *conn) checkName(what string, text []byte) bool {
 // client answers CLIENT.
 func (c *conn) client(args [][]byte) {
 	sub, n := args[1], len(args)
-	isSwitch := func() bool { return n == 3 && (isWord(args[2], "on") || isWord(args[2], "off")) }
 	switch {
 	case isWord(sub, "id") && n == 2:
 		c.out = appendInt(c.out, c.id)
@@ -52,28 +51,20 @@ func (c *conn) client(args [][]byte) {
 	case isWord(sub, "getname") && n == 2:
 		c.out = appendBulk(c.out, c.name)
 	case isWord(sub, "setname") && n == 3:
-		if c.checkName("Client names", args[2]) {
-			c.name = string(args[2])
-			c.out = appendSimple(c.out, "OK")
-		}
-	case isWord(sub, "setinfo") && n == 4 && (isWord(args[2], "lib-name") || isWord(args[2], "lib-ver")):
-		c.setInfo(args[2], args[3])
-	case (isWord(sub, "no-evict") || isWord(sub, "no-touch")) && isSwitch():
-		c.out = appendSimple(c.out, "OK") // no client is evicted, and there are no keys to touch
+		c.set(&c.name, "Client names", args[2])
+	case isWord(sub, "setinfo") && n == 4 && isWord(args[2], "lib-name"):
+		c.set(&c.library.name, "Values of lib-name", args[3])
+	case isWord(sub, "setinfo") && n == 4 && isWord(args[2], "lib-ver"):
+		c.set(&c.library.version, "Values of lib-ver", args[3])
 	default:
-		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", sub, find([]byte("client")).usage))
+		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", sub, c.cmd.usage))
 	}
 }
 
-// setInfo answers CLIENT SETINFO.
-func (c *conn) setInfo(attribute, value []byte) {
-	what, to := "Values of lib-name", &c.library.name
-	if isWord(attribute, "lib-ver") {
-		what, to = "Values of lib-ver", &c.library.version
+// set answers a command that sets a text of the connection.
+func (c *conn) set(text *string, what string, value []byte) {
+	if c.checkName(what, value) {
+		*text = string(value)
+		c.out = appendSimple(c.out, "OK")
 	}
-	if !c.checkName(what, value) {
-		return
-	}
-	*to = string(value)
-	c.out = appendSimple(c.out, "OK")
 }

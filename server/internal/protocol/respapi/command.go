@@ -10,91 +10,48 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// An op is a command that exists.
-type op uint8
-
-const (
-	opUnknown op = iota
-	opNext
-	opNextB
-	opNextR
-	opIncr
-	opIncrBy
-	opMulti
-	opExec
-	opDiscard
-	opInspect
-	opPing
-	opEcho
-	opHello
-	opAuth
-	opClient
-	opInfo
-	opRole
-	opCommand
-	opSelect
-	opCluster
-	opQuit
-	opReset
-)
-
-// A command describes an op: what COMMAND returns about it, and the rules that
-// apply to every call.
+// A command is what COMMAND returns about it, the rules that apply to every
+// call, and the function that answers it: either take or do.
 type command struct {
-	op       op
 	name     string
-	min, max int      // arguments, including the name; max 0 means any number
-	usage    string   // syntax
-	flags    []string // as Redis names them
-	key      bool     // the first argument is the name of a sequencer
-	open     bool     // allowed before AUTH
-	in       inMulti  // what happens to it between MULTI and EXEC
+	min, max int                                           // arguments, including the name; max 0 means any number
+	usage    string                                        // syntax
+	take     func(c *conn, args [][]byte) (request, error) // reads a command for IDs, whose first argument is the name of a sequencer
+	do       func(c *conn, args [][]byte)
+	open     bool    // allowed before AUTH
+	in       inMulti // what happens to it between MULTI and EXEC
 }
 
-var (
-	flagsNext = []string{"write", "denyoom", "fast"}
-	flagsFast = []string{"loading", "stale", "fast"}
-	flagsOpen = []string{"noscript", "loading", "stale", "fast", "no_auth"}
-	flagsTx   = []string{"noscript", "loading", "stale", "fast"}
-)
-
-// commands lists all commands, the most frequent first.
-var commands = [...]command{
-	{op: opNext, name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", flags: flagsNext, key: true},
-	{op: opNextB, name: "nextb", min: 3, max: 3, usage: "NEXTB name count", flags: flagsNext, key: true},
-	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", flags: flagsNext, key: true},
-	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", flags: flagsNext, key: true},
-	{op: opNextR, name: "nextr", min: 3, max: 3, usage: "NEXTR name count", flags: flagsNext, key: true},
-	{op: opMulti, name: "multi", min: 1, max: 1, usage: "MULTI", flags: flagsTx, in: atOnce},
-	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", flags: flagsTx, in: atOnce},
-	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", flags: flagsTx, in: atOnce},
-	{op: opInspect, name: "inspect", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", flags: flagsFast},
-	{op: opPing, name: "ping", min: 1, max: 2, usage: "PING [message]", flags: flagsFast},
-	{op: opEcho, name: "echo", min: 2, max: 2, usage: "ECHO message", flags: flagsFast},
-	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", flags: flagsOpen, open: true, in: refused},
-	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", flags: flagsOpen, open: true, in: refused},
-	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", flags: flagsFast},
-	{op: opInfo, name: "info", min: 1, usage: "INFO [section ...]", flags: flagsFast},
-	{op: opRole, name: "role", min: 1, max: 1, usage: "ROLE", flags: flagsFast},
-	{op: opCommand, name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]]", flags: flagsFast},
-	{op: opSelect, name: "select", min: 2, max: 2, usage: "SELECT 0", flags: flagsFast},
-	{op: opCluster, name: "cluster", min: 1, usage: "CLUSTER", flags: flagsFast},
-	{op: opQuit, name: "quit", min: 1, usage: "QUIT", flags: flagsOpen, open: true, in: atOnce},
-	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", flags: flagsOpen, open: true, in: atOnce},
-}
-
-// arity returns Redis's argument count: negative means at least that many.
-func (c *command) arity() int64 {
-	if c.min == c.max {
-		return int64(c.min)
-	}
-	return -int64(c.min)
+// commands lists all commands, the most frequent first. Methods of conn use
+// Server.commands.
+var commands = []command{
+	{name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", take: (*conn).readNext},
+	{name: "nextb", min: 3, max: 3, usage: "NEXTB name count", take: (*conn).readNextB},
+	{name: "incr", min: 2, max: 2, usage: "INCR name", take: (*conn).readIncr},
+	{name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", take: (*conn).readIncrBy},
+	{name: "nextr", min: 3, max: 3, usage: "NEXTR name count", take: (*conn).readNextR},
+	{name: "multi", min: 1, max: 1, usage: "MULTI", do: (*conn).multi, in: atOnce},
+	{name: "exec", min: 1, max: 1, usage: "EXEC", do: (*conn).exec, in: atOnce},
+	{name: "discard", min: 1, max: 1, usage: "DISCARD", do: (*conn).discard, in: atOnce},
+	{name: "inspect", min: 2, max: 4, usage: "INSPECT id [layout | SEQUENCER name]", do: (*conn).inspect},
+	{name: "ping", min: 1, max: 2, usage: "PING [message]", do: (*conn).ping},
+	{name: "echo", min: 2, max: 2, usage: "ECHO message", do: (*conn).ping},
+	{name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", do: (*conn).hello, open: true, in: refused},
+	{name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", do: (*conn).auth, open: true, in: refused},
+	{name: "client", min: 2, usage: "CLIENT ID|INFO|GETNAME|SETNAME name|SETINFO attribute value", do: (*conn).client},
+	{name: "info", min: 1, usage: "INFO [section ...]", do: (*conn).info},
+	{name: "role", min: 1, max: 1, usage: "ROLE", do: (*conn).role},
+	{name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]]", do: (*conn).command},
+	{name: "select", min: 2, max: 2, usage: "SELECT 0", do: (*conn).selectDB},
+	{name: "cluster", min: 1, usage: "CLUSTER", do: (*conn).cluster},
+	{name: "quit", min: 1, usage: "QUIT", do: (*conn).quit, open: true, in: atOnce},
+	{name: "reset", min: 1, max: 1, usage: "RESET", do: (*conn).reset, open: true, in: atOnce},
 }
 
 // find returns the command with a name, or nil.
-func find(name []byte) *command {
-	for i := range commands {
-		if c := &commands[i]; isWord(name, c.name) {
+func (s *Server) find(name []byte) *command {
+	for i := range s.commands {
+		if c := &s.commands[i]; isWord(name, c.name) {
 			return c
 		}
 	}
@@ -103,19 +60,7 @@ func find(name []byte) *command {
 
 // isWord reports whether arg is a word, ignoring case; word is in lower case.
 func isWord(arg []byte, word string) bool {
-	if len(arg) != len(word) {
-		return false
-	}
-	for i := range len(word) {
-		c := arg[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != word[i] {
-			return false
-		}
-	}
-	return true
+	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
 }
 
 // execute answers a command. raw is the bytes from which it was parsed.
@@ -130,36 +75,35 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	}
 	name, ids, n := "unknown", 0, 1
 	c.kind, c.request = service.NoProblem, ""
-	cmd := find(args[0])
+	cmd := c.s.find(args[0])
+	c.cmd = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
 		c.refuse(protocolError("this is HTTP, but this listener serves RESP: use a Redis client, or the address that serves HTTP"))
 		return
-	// Commands with a key check access to it, which includes this.
-	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || !cmd.key) && c.may(auth.Anything, "") != nil):
+	// Commands for IDs check access to the sequencer, which includes this.
+	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || cmd.take == nil) && c.may(auth.Anything, "") != nil):
 		c.failKind(service.Unauthorized, authRequired)
 	case cmd == nil:
 		c.fail(unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
 		c.fail(fmt.Sprintf("wrong number of arguments for '%s' command: use %s", cmd.name, cmd.usage))
 	case c.tx != nil && cmd.in != atOnce:
-		if c.queue(cmd, args, raw) {
+		if c.queue(args, raw) {
 			return // it is reported when EXEC has executed it
 		}
+	case cmd.take != nil:
+		ids, n = c.next(args, raw)
 	default:
-		ids, n = c.do(cmd.op, args, raw)
+		cmd.do(c, args)
 	}
 	if c.tx != nil && c.kind != service.NoProblem {
 		c.tx.abort()
 	}
-	c.counted.commands += uint64(n)
-	c.counted.ids += uint64(ids)
 	if cmd != nil {
 		name = cmd.name
 	}
-	if c.s.c.Trace != nil {
-		c.note(name, ids, n)
-	}
+	c.count(name, n, ids)
 	if debug {
 		c.s.c.Log.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"), slog.String("command", name),
 			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.kind != service.NoProblem), slog.Duration("took", time.Since(began)))
@@ -171,62 +115,45 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	observe(n, c.ended.Sub(began)/time.Duration(n), c.kind)
 }
 
-// do answers an allowed command. It returns how many IDs it gave and how many
-// commands it answered, which is more than one if the same command was
-// repeated.
-func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
-	switch o {
-	case opNext, opNextB, opNextR, opIncr, opIncrBy:
-		return c.take(o, args, raw)
-	case opMulti:
-		c.multi()
-	case opExec:
-		c.exec()
-	case opDiscard:
-		c.discardQueue()
-	case opInspect:
-		c.inspect(args)
-	case opPing:
-		if len(args) == 1 {
-			c.out = appendSimple(c.out, "PONG")
-		} else {
-			c.out = appendBulk(c.out, args[1])
-		}
-	case opEcho:
+// ping answers PING and ECHO.
+func (c *conn) ping(args [][]byte) {
+	if len(args) == 1 {
+		c.out = appendSimple(c.out, "PONG")
+	} else {
 		c.out = appendBulk(c.out, args[1])
-	case opHello:
-		c.hello(args)
-	case opAuth:
-		if c.login(args[len(args)-1]) {
-			c.out = appendSimple(c.out, "OK")
-		}
-	case opClient:
-		c.client(args)
-	case opInfo:
-		c.info(args)
-	case opRole:
-		c.out = appendArray(appendInt(appendBulk(appendArray(c.out, 3), "master"), 0), 0)
-	case opCommand:
-		c.answerCommand(args)
-	case opSelect:
-		if string(args[1]) == "0" {
-			c.out = appendSimple(c.out, "OK")
-		} else {
-			c.fail("DB index is out of range: 0 is the only database")
-		}
-	case opCluster:
-		// Clients recognize these words, and then stop asking.
-		c.fail("This instance has cluster support disabled")
-	case opQuit:
-		c.out = appendSimple(c.out, "OK")
-		c.ending = true
-		c.linger = c.r < c.w
-	case opReset:
-		c.resp3, c.name, c.library, c.tx = false, "", library{}, nil
-		c.who = c.s.firstWho(c.nc)
-		c.out = appendSimple(c.out, "RESET")
 	}
-	return 0, 1
+}
+
+// role answers ROLE.
+func (c *conn) role([][]byte) {
+	c.out = appendArray(appendInt(appendBulk(appendArray(c.out, 3), "master"), 0), 0)
+}
+
+// selectDB answers SELECT.
+func (c *conn) selectDB(args [][]byte) {
+	if string(args[1]) != "0" {
+		c.fail("DB index is out of range: 0 is the only database")
+		return
+	}
+	c.out = appendSimple(c.out, "OK")
+}
+
+// cluster answers CLUSTER with words that clients recognize, and then stop
+// asking.
+func (c *conn) cluster([][]byte) { c.fail("This instance has cluster support disabled") }
+
+// quit answers QUIT.
+func (c *conn) quit([][]byte) {
+	c.out = appendSimple(c.out, "OK")
+	c.ending = true
+	c.linger = c.r < c.w
+}
+
+// reset answers RESET.
+func (c *conn) reset([][]byte) {
+	c.resp3, c.name, c.library, c.tx = false, "", library{}, nil
+	c.who = c.s.firstWho(c.nc)
+	c.out = appendSimple(c.out, "RESET")
 }
 
 // isHTTP reports whether a command is the beginning of an HTTP request, from a
@@ -256,17 +183,11 @@ func (c *conn) hello(args [][]byte) {
 	resp3, name := c.resp3, c.name
 	var secret []byte
 	if len(args) > 1 {
-		switch v := string(args[1]); v {
-		case "2", "3":
-			resp3 = v == "3"
-		default:
-			if !isNumber(args[1]) {
-				c.fail("Protocol version is not an integer or out of range: use 2 or 3")
-			} else {
-				c.failAs(service.BadParameter, "NOPROTO", "unsupported protocol version: use 2 or 3")
-			}
+		if v := string(args[1]); v != "2" && v != "3" {
+			c.failAs(service.BadParameter, "NOPROTO", "unsupported protocol version: use 2 or 3")
 			return
 		}
+		resp3 = string(args[1]) == "3"
 		for rest := args[2:]; len(rest) > 0; {
 			switch {
 			case isWord(rest[0], "auth") && len(rest) >= 3:
@@ -277,7 +198,7 @@ func (c *conn) hello(args [][]byte) {
 				}
 				name, rest = string(rest[1]), rest[2:]
 			default:
-				c.fail(fmt.Sprintf("Syntax error in HELLO option '%.64s': use HELLO [2|3 [AUTH user secret] [SETNAME name]]", rest[0]))
+				c.fail(fmt.Sprintf("Syntax error in HELLO option '%.64s': use %s", rest[0], c.cmd.usage))
 				return
 			}
 		}
@@ -303,14 +224,4 @@ func (c *conn) hello(args [][]byte) {
 	b = appendBulk(appendBulk(b, "role"), "master")
 	b = appendArray(appendBulk(b, "modules"), 0)
 	c.out = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version) // last: node-redis relies on positions
-}
-
-// isNumber reports whether b is a decimal number.
-func isNumber(b []byte) bool {
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return len(b) > 0
 }

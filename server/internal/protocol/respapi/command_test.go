@@ -50,9 +50,9 @@ func TestCommands(t *testing.T) {
 		{"NEXT orders -1", `-ERR bad-parameter: count is "-1": it must be a number from 1 to 100000`, ""},
 		{"NEXT orders 99999999999999999999999", `-ERR bad-parameter: count is "99999999999999999999999": it must be a number from 1 to 100000`, ""},
 		{"NEXT orders two", `-ERR bad-parameter: count is "two": it must be a number from 1 to 100000`, ""},
-		{"NEXT orders 1 two", `-ERR syntax error: unknown option "two": use NEXT name [count] [FORMAT format]`, ""},
-		{"NEXT orders FORMAT", "-ERR syntax error: FORMAT needs the name of a format: use NEXT name [count] [FORMAT format]", ""},
-		{"NEXT orders FORMAT hex 3", "-ERR syntax error: nothing may follow FORMAT and its name: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 1 two", `-ERR syntax error: use NEXT name [count] [FORMAT format]`, ""},
+		{"NEXT orders FORMAT", "-ERR syntax error: use NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT hex 3", "-ERR syntax error: use NEXT name [count] [FORMAT format]", ""},
 		{"NEXT orders FORMAT uuid", "-ERR format uuid", ""},
 		{"NEXT orders FORMAT nonsense", "-ERR parse format", ""},
 		{"NEXT a/b", `-ERR bad-name: invalid sequencer name "a/b": "/" at offset 1: a name has 1 to 128 characters`, ""},
@@ -61,10 +61,7 @@ func TestCommands(t *testing.T) {
 		{"NEXTB orders x", `-ERR bad-parameter: count is "x": it must be a number from 1 to 100000`, ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: use INCR name", ""},
 		{"INCRBY orders 1", ":1", ""},
-		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount must be 1, not "3": for several IDs use NEXT orders 3`, ""},
-		{"INCRBY orders 0", `-ERR INCRBY makes one ID, so its amount must be 1, not "0": for several IDs use NEXT orders N`, ""},
-		{"INCRBY orders -5", `-ERR INCRBY makes one ID, so its amount must be 1, not "-5": for several IDs use NEXT orders N`, ""},
-		{"INCRBY orders 1.5", `-ERR value is not an integer or out of range: the amount of INCRBY must be 1, not "1.5"`, ""},
+		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT orders 3`, ""},
 		{"INCRBY orders", "-ERR wrong number of arguments for 'incrby' command: use INCRBY name 1", ""},
 		{"ROLE", "(master :0 ())", ""},
 		{"INSPECT 117411959208411141 default",
@@ -77,7 +74,6 @@ func TestCommands(t *testing.T) {
 		{"PING a b", "-ERR wrong number of arguments for 'ping' command: use PING [message]", ""},
 		{"ECHO hello", "hello", ""},
 		{"HELLO 4", "-NOPROTO unsupported protocol version: use 2 or 3", ""},
-		{"HELLO x", "-ERR Protocol version is not an integer or out of range: use 2 or 3", ""},
 		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': use HELLO", ""},
 		{"HELLO 2 AUTH a b", "-ERR Client sent AUTH, but no password is set", ""},
 		{"HELLO 2 SETNAME a\x01", "-ERR Client names cannot contain spaces, newlines or special characters.", ""},
@@ -93,19 +89,16 @@ func TestCommands(t *testing.T) {
 		{"CLIENT SETINFO lib-ver 5.0", "+OK", ""},
 		{"CLIENT SETINFO lib-ver a\x01", "-ERR Values of lib-ver cannot contain spaces", ""},
 		{"CLIENT SETINFO other x", "-ERR unknown subcommand or wrong number of arguments for 'SETINFO'", ""},
-		{"CLIENT NO-EVICT on", "+OK", ""},
-		{"CLIENT NO-TOUCH off", "+OK", ""},
-		{"CLIENT NO-TOUCH maybe", "-ERR unknown subcommand", ""},
 		{"CLIENT TRACKING on", "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'", ""},
 		{"CLIENT", "-ERR wrong number of arguments for 'client' command", ""},
 		{"INFO nothing", "", "="},
 		{"INFO", "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n", "=txt:# Server\r\n"},
-		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nmaxclients:10000\r\nblocked_clients:0\r\n", "=txt:# Clients"},
+		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nblocked_clients:0\r\n", "=txt:# Clients"},
 		{"INFO persistence", "# Persistence\r\nloading:0\r\n", "=txt:"},
 		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands)), ""},
-		{"COMMAND", "((next :-2 (+write +denyoom +fast) :1 :1 :1 () () () ()) (nextb :3 ", "((next :-2 set(+write +denyoom +fast) :1 :1 :1 set() () () ())"},
+		{"COMMAND", "((next :-2 (+write +fast) :1 :1 :1 () () () ()) (nextb :3 ", "((next :-2 set(+write +fast) :1 :1 :1 set() () () ())"},
 		{"COMMAND LIST", "(next nextb incr ", ""},
-		{"COMMAND INFO ping none", "((ping :-1 (+loading +stale +fast) :0 :0 :0 () () () ()) nil)", "((ping :-1 set(+loading +stale +fast) :0 :0 :0 set() () () ()) nil)"},
+		{"COMMAND INFO ping none", "((ping :-1 (+fast) :0 :0 :0 () () () ()) nil)", "((ping :-1 set(+fast) :0 :0 :0 set() () () ()) nil)"},
 		{"COMMAND DOCS next", "-ERR unknown subcommand", ""},
 		{"COMMAND NONE", "-ERR unknown subcommand or wrong number of arguments for 'NONE'", ""},
 		{"SELECT 0", "+OK", ""},
@@ -295,8 +288,8 @@ func TestObserve(t *testing.T) {
 	if want := "7 false, 1 false, 1 true, 1 true, 1 false, 1 false, 1 true, "; got.String() != want {
 		t.Errorf("observed %s\nwant %s", &got, want)
 	}
-	if ids, commands := s.totalN.Load(), s.totalCommands.Load(); ids != 100016 || commands != 12 {
-		t.Errorf("%d IDs and %d commands were counted, want 100016 and 12", ids, commands)
+	if n := s.answered.Load(); n != 13 {
+		t.Errorf("%d commands were counted, want 13", n)
 	}
 }
 
@@ -367,7 +360,7 @@ func TestAuthEnds(t *testing.T) {
 func TestInfoIsOfWhoAsks(t *testing.T) {
 	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}, Version: "v9"})
 	for command, want := range map[string]string{
-		"INFO": "# Server\r\nredis_version:7.4.0\r\nfirn_version:v9\r\nredis_mode:standalone\r\n\r\n# Persistence\r\nloading:0\r\n\r\n" +
+		"INFO": "# Server\r\nredis_version:7.4.0\r\nfirn_version:v9\r\nredis_mode:standalone\r\n\r\n# Persistence\r\nloading:0\r\nrdb_bgsave_in_progress:0\r\naof_rewrite_in_progress:0\r\n\r\n" +
 			"# Replication\r\nrole:master\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n",
 		"INFO replication":    "# Replication\r\nrole:master\r\n",
 		"INFO clients":        "",
@@ -376,12 +369,6 @@ func TestInfoIsOfWhoAsks(t *testing.T) {
 		all := values(t, talk(s, line("AUTH right")+line(command)))
 		if len(all) != 2 || all[1].String() != want {
 			t.Errorf("%s = %v, want %q", command, all, want)
-		}
-	}
-	all := values(t, talk(NewServer(Config{Backend: counting()}), line("INFO")))
-	for _, more := range []string{"process_id:", "connected_clients:", "firn_ids_given:"} {
-		if len(all) != 1 || !strings.Contains(all[0].String(), more) {
-			t.Errorf("who may do everything is not told %s", more)
 		}
 	}
 }

@@ -31,16 +31,15 @@ type conn struct {
 	id       int64
 	accepted time.Time
 
-	ctx     context.Context // of the current commands if they are traced, otherwise nil
+	ctx     context.Context // of the current commands
 	request string          // ID of the current command; "" until it is needed
-	traced  traced          // for Trace
+	done    tally           // of the commands that arrived together
 
 	who     *auth.Credentials // nil before authentication
 	name    string            // set by CLIENT SETNAME
 	library library
 	resp3   bool
 	tx      *transaction // after MULTI, otherwise nil
-	replay  *run         // that EXEC executes, otherwise nil
 	ending  bool         // close the connection after the pending answers
 	linger  bool         // and then read what still arrives
 
@@ -50,10 +49,10 @@ type conn struct {
 	began    bool // part of a command has arrived, and its deadline is set
 	timed    bool // a read deadline is set
 	args     [][]byte
-	kind     service.Kind                   // of the answer to the current command
-	ids      [128]byte                      // scratch: one ID as text
-	lastName string                         // of a sequencer, that CheckName accepted
-	counted  struct{ commands, ids uint64 } // since the last flush
+	cmd      *command     // the current one, nil if it is unknown
+	kind     service.Kind // of the answer to it
+	ids      [128]byte    // scratch: one ID as text
+	lastName string       // of a sequencer, that CheckName accepted
 
 	out     []byte    // answers not sent yet
 	err     error     // error of sending: the client has gone
@@ -64,16 +63,16 @@ type conn struct {
 	stopping bool
 }
 
-// A traced is what Trace gets of commands that were answered together.
-type traced struct {
-	first                 string
+// A tally counts what was answered.
+type tally struct {
+	first                 string // name of the first command
 	commands, ids, errors int
 }
 
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
 	for {
-		c.answerTraced()
+		c.answer()
 		c.send(c.ended)
 		if c.ending || c.err != nil {
 			break
@@ -88,23 +87,24 @@ func (c *conn) serve() {
 	}
 }
 
-// answerTraced is answer with a call of the server's Trace, if there is one.
-func (c *conn) answerTraced() {
-	if c.s.c.Trace == nil || c.r == c.w {
-		c.answer()
+// answer answers all commands that have arrived completely, and reports them
+// together.
+func (c *conn) answer() {
+	if c.r == c.w {
 		return
 	}
-	ctx, end := c.s.c.Trace(c.s.ctx)
-	c.ctx, c.traced = ctx, traced{}
-	defer func() {
-		c.ctx = nil
-		end(c.traced.first, c.traced.commands, c.traced.ids, c.traced.errors)
-	}()
-	c.answer()
+	c.done, c.ctx = tally{}, c.s.ctx
+	if c.s.c.Trace != nil {
+		ctx, end := c.s.c.Trace(c.s.ctx)
+		c.ctx = ctx
+		defer func() { end(c.done.first, c.done.commands, c.done.ids, c.done.errors) }()
+	}
+	c.answerBuffer()
+	c.s.answered.Add(int64(c.done.commands))
 }
 
-// answer answers all commands that have arrived completely.
-func (c *conn) answer() {
+// answerBuffer answers all commands that the buffer has completely.
+func (c *conn) answerBuffer() {
 	c.ended = time.Time{}
 	for c.r < c.w && !c.ending && c.err == nil {
 		l := c.s.ours
@@ -135,45 +135,32 @@ func (c *conn) answer() {
 
 // repeats returns how often raw, which was just parsed, is repeated directly
 // after it, up to most-1 times.
-func (c *conn) repeats(raw []byte, most int) int {
-	if c.replay != nil {
-		return min(c.replay.count, most-1)
-	}
-	n := 0
+func (c *conn) repeats(raw []byte, most int) (n int) {
 	for rest := c.buf[c.r:c.w]; n < most-1 && bytes.HasPrefix(rest, raw); rest = rest[len(raw):] {
 		n++
 	}
 	return n
 }
 
-// skip skips n repeated commands, which have been answered.
-func (c *conn) skip(raw []byte, n int) {
-	if c.replay != nil {
-		c.replay.count -= n
-		return
-	}
-	c.r += n * len(raw)
-}
-
 // refuse answers invalid input, after which nothing can be read.
 func (c *conn) refuse(err error) {
 	c.fail(err.Error())
 	c.ending, c.linger = true, true
-	c.note("invalid", 0, 1)
+	c.count("invalid", 1, 0)
 	if c.s.c.Observe != nil {
 		c.s.c.Observe(1, 0, c.kind)
 	}
 }
 
-// note records what was answered, for Trace.
-func (c *conn) note(name string, ids, n int) {
-	if c.traced.commands == 0 {
-		c.traced.first = name
+// count counts n commands of a name, which gave so many IDs.
+func (c *conn) count(name string, n, ids int) {
+	if c.done.commands == 0 {
+		c.done.first = name
 	}
-	c.traced.commands += n
-	c.traced.ids += ids
+	c.done.commands += n
+	c.done.ids += ids
 	if c.kind != service.NoProblem {
-		c.traced.errors += n
+		c.done.errors += n
 	}
 }
 
@@ -183,15 +170,7 @@ func (c *conn) requestContext() context.Context {
 	if c.request == "" {
 		c.request = requestid.New()
 	}
-	return requestid.WithID(c.context(), c.request)
-}
-
-// context returns the context of the current commands.
-func (c *conn) context() context.Context {
-	if c.ctx != nil {
-		return c.ctx
-	}
-	return c.s.ctx
+	return requestid.WithID(c.ctx, c.request)
 }
 
 // fail answers with an error about the command or its client.
@@ -212,19 +191,12 @@ func (c *conn) flush() { c.send(time.Time{}) }
 // send is flush at a time that was just read from the clock; zero if none was
 // read.
 func (c *conn) send(now time.Time) {
-	if n := c.counted; n.commands > 0 {
-		c.s.totalCommands.Add(n.commands)
-		c.s.totalN.Add(n.ids)
-		c.counted.commands, c.counted.ids = 0, 0
-	}
 	if len(c.out) > 0 && c.err == nil {
 		if now.IsZero() {
 			now = time.Now()
 		}
 		if c.err = c.extendWriting(now); c.err == nil {
-			var n int
-			n, c.err = c.nc.Write(c.out)
-			c.s.totalOut.Add(uint64(n))
+			_, c.err = c.nc.Write(c.out)
 		}
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
 			c.s.c.Log.Debug("connection closed: client does not read its answers", "peer", c.nc.RemoteAddr())
@@ -272,7 +244,6 @@ func (c *conn) fill() error {
 	}
 	n, err := c.nc.Read(c.buf[c.w:])
 	c.w += n
-	c.s.totalIn.Add(uint64(n))
 	c.full = c.w == len(c.buf)
 	if n > 0 {
 		return nil // a read error will occur again

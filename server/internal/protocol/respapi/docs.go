@@ -2,55 +2,51 @@ package respapi
 
 import "fmt"
 
-// answerCommand answers COMMAND.
-func (c *conn) answerCommand(args [][]byte) {
+// command answers COMMAND.
+func (c *conn) command(args [][]byte) {
+	all := c.s.commands
 	switch {
-	case len(args) == 1, isWord(args[1], "info"):
-		names := commandNames(args[min(len(args), 2):])
-		b := appendArray(c.out, len(names))
-		for _, name := range names {
-			if cmd := find(name); cmd != nil {
-				b = cmd.appendInfo(b, c.resp3)
+	case len(args) == 1, isWord(args[1], "info") && len(args) == 2:
+		c.out = appendArray(c.out, len(all))
+		for i := range all {
+			c.out = all[i].appendInfo(c.out, c.resp3)
+		}
+	case isWord(args[1], "info"):
+		c.out = appendArray(c.out, len(args[2:]))
+		for _, name := range args[2:] {
+			if cmd := c.s.find(name); cmd != nil {
+				c.out = cmd.appendInfo(c.out, c.resp3)
 			} else {
-				b = appendNull(b, c.resp3)
+				c.out = appendNull(c.out, c.resp3)
 			}
 		}
-		c.out = b
 	case isWord(args[1], "count") && len(args) == 2:
-		c.out = appendInt(c.out, int64(len(commands)))
+		c.out = appendInt(c.out, int64(len(all)))
 	case isWord(args[1], "list") && len(args) == 2:
-		b := appendArray(c.out, len(commands))
-		for i := range commands {
-			b = appendBulk(b, commands[i].name)
+		c.out = appendArray(c.out, len(all))
+		for i := range all {
+			c.out = appendBulk(c.out, all[i].name)
 		}
-		c.out = b
 	default:
-		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", args[1], find([]byte("command")).usage))
+		c.fail(fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': use %s", args[1], c.cmd.usage))
 	}
-}
-
-// commandNames returns the names, or those of all commands if names is empty.
-func commandNames(names [][]byte) [][]byte {
-	if len(names) == 0 {
-		for i := range commands {
-			names = append(names, []byte(commands[i].name))
-		}
-	}
-	return names
 }
 
 // appendInfo appends a command in the form of COMMAND since Redis 7.
 func (c *command) appendInfo(b []byte, resp3 bool) []byte {
+	arity, key, flags := int64(-c.min), int64(0), []string{"fast"}
+	if c.min == c.max {
+		arity = int64(c.min)
+	}
+	if c.take != nil {
+		key, flags = 1, []string{"write", "fast"}
+	}
 	b = appendArray(b, 10)
 	b = appendBulk(b, c.name)
-	b = appendInt(b, c.arity())
-	b = appendSet(b, resp3, len(c.flags))
-	for _, f := range c.flags {
+	b = appendInt(b, arity)
+	b = appendSet(b, resp3, len(flags))
+	for _, f := range flags {
 		b = appendSimple(b, f)
-	}
-	key := int64(0)
-	if c.key {
-		key = 1
 	}
 	for range 3 { // the first key, the last key and the step
 		b = appendInt(b, key)

@@ -59,7 +59,7 @@ func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 // returns the answers.
 func talk(s *Server, in string) string {
 	c := &scripted{in: strings.NewReader(in)}
-	s.ServeConn(c)
+	s.serveConn(c)
 	return string(bytes.Join(c.writes, nil))
 }
 
@@ -233,22 +233,28 @@ func (c *client) read() string {
 func serveTCP(t testing.TB, s *Server) string {
 	t.Helper()
 	l := nettest.Listen(t)
+	t.Cleanup(serve(t, s, l))
+	return l.Addr().String()
+}
+
+// serve serves a listener until the returned function is called.
+func serve(t testing.TB, s *Server, l net.Listener) (end func()) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+	return func() {
+		l.Close()
 		if err := <-served; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve = %v, want net.ErrClosed", err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
-		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
+		cut, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := s.Shutdown(cut); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Shutdown = %v", err)
 		}
-	})
-	return l.Addr().String()
+		if n := s.Conns(); n != 0 {
+			t.Errorf("%d connections are open after Shutdown", n)
+		}
+	}
 }
 
 // dialTCP connects; the test fails after a minute instead of hanging.

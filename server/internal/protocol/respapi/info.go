@@ -3,9 +3,7 @@ package respapi
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"runtime/metrics"
-	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 )
@@ -14,9 +12,9 @@ import (
 // clients send on their own. Clients use it to decide what they can send.
 const redisVersion = "7.4.0"
 
-// info answers INFO: lines of name:value in sections, as in Redis. A client
-// that may only take IDs gets what client libraries need, and nothing about the
-// server's state.
+// info answers INFO: lines of name:value in sections, as in Redis. It has what
+// client libraries need and what redis-cli --stat reads. A client that may only
+// take IDs gets nothing about the server's state.
 func (c *conn) info(args [][]byte) {
 	s := c.s
 	var b []byte
@@ -32,50 +30,18 @@ func (c *conn) info(args [][]byte) {
 			b = fmt.Appendf(b, "%v:%v\r\n", lines[i], lines[i+1])
 		}
 	}
-	if c.may(auth.See, "") != nil {
-		section("Server", "redis_version", redisVersion, "firn_version", s.c.Version, "redis_mode", "standalone")
-		section("Persistence", "loading", 0) // ioredis waits until loading is 0
-		section("Replication", "role", "master")
-		section("Cluster", "cluster_enabled", 0)
-		c.out = appendVerbatim(c.out, c.resp3, b)
-		return
+	section("Server", "redis_version", redisVersion, "firn_version", s.c.Version, "redis_mode", "standalone")
+	if c.may(auth.See, "") == nil {
+		memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(memory)
+		section("Clients", "connected_clients", s.Conns(), "blocked_clients", s.waiting.Load())
+		section("Memory", "used_memory", memory[0].Value.Uint64())
+		section("Stats", "total_connections_received", s.lastID.Load(), "total_commands_processed", s.answered.Load()+int64(c.done.commands))
 	}
-	s.fullInfo(c, section)
-	c.out = appendVerbatim(c.out, c.resp3, b)
-}
-
-// fullInfo calls section for all sections: what redis-cli --stat reads.
-func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
-	up := time.Since(s.started)
-	section("Server",
-		"redis_version", redisVersion,
-		"firn_version", s.c.Version,
-		"redis_mode", "standalone",
-		"process_id", os.Getpid(),
-		"uptime_in_seconds", int64(up/time.Second),
-	)
-	section("Clients",
-		"connected_clients", s.Conns(),
-		"maxclients", s.c.MaxConns,
-		"blocked_clients", s.waiting.Load(),
-	)
-	memory := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(memory)
-	section("Memory", "used_memory", memory[0].Value.Uint64())
-	section("Persistence",
-		"loading", 0,
-		"rdb_bgsave_in_progress", 0,
-		"aof_rewrite_in_progress", 0,
-	)
-	section("Stats",
-		"total_connections_received", s.totalConns.Load(),
-		"total_commands_processed", s.totalCommands.Load()+c.counted.commands,
-		"total_net_input_bytes", s.totalIn.Load(),
-		"total_net_output_bytes", s.totalOut.Load(),
-		"firn_ids_given", s.totalN.Load()+c.counted.ids,
-	)
+	section("Persistence", "loading", 0, "rdb_bgsave_in_progress", 0, "aof_rewrite_in_progress", 0) // ioredis waits until loading is 0
 	section("Replication", "role", "master")
 	section("Cluster", "cluster_enabled", 0)
+	c.out = appendVerbatim(c.out, c.resp3, b)
 }
 
 // wanted reports whether a section was requested.

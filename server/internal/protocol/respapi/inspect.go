@@ -32,7 +32,7 @@ func (c *conn) inspect(args [][]byte) {
 	case len(args) == 3:
 		o.Layout, err = firn.ParseLayout(string(args[2]))
 	case len(args) == 4 && !isWord(args[2], "sequencer"):
-		err = requestErrorf("syntax error: use %s", find(args[0]).usage)
+		err = requestErrorf("syntax error: use %s", c.cmd.usage)
 	case len(args) == 4:
 		name, err = c.sequencerName(args[3])
 	}

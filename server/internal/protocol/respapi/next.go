@@ -42,10 +42,10 @@ const fewRepeats = 4
 // maxRepeats is how many equal commands in a row are answered from one batch.
 const maxRepeats = 1024
 
-// take answers NEXT, NEXTB, NEXTR, INCR and INCRBY. It returns how many IDs it
-// gave and how many commands it answered.
-func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
-	q, err := c.readRequest(o, args)
+// next answers a command for IDs. It returns how many IDs it gave and how many
+// commands it answered, which is more than one if the same command was repeated.
+func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
+	q, err := c.cmd.take(c, args)
 	switch {
 	case err != nil:
 		c.fail(err.Error())
@@ -56,42 +56,58 @@ func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
 	return c.serveIDs(q), 1
 }
 
-// readRequest parses a command for IDs.
-func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
+// readNext reads NEXT.
+func (c *conn) readNext(args [][]byte) (q request, err error) {
 	q = request{name: args[1], count: 1, shape: shapeOne}
-	switch o {
-	case opIncr:
-		q.shape = shapeInt
-	case opIncrBy:
-		q.shape = shapeInt
-		err = checkAmount(args)
-	case opNextB:
-		q.shape, q.format, q.hasFormat = shapePacked, form.Of(firn.Raw), true
-		q.count, err = parseCount(args[2], c.s.c.Limits.Count)
-	case opNextR:
-		// The number of hexadecimal digits shows the size of the IDs.
-		q.shape, q.format, q.hasFormat = shapeRuns, form.Of(firn.Hex), true
-		q.count, err = parseCount(args[2], c.s.c.Limits.Count)
-	default:
-		err = q.options(args[2:], c.s.c.Limits.Count)
+	options := args[2:]
+	if len(options) > 0 && !isWord(options[0], "format") {
+		if q.count, err = c.parseCount(options[0]); err != nil {
+			return q, err
+		}
+		q.shape = shapeArray
+		options = options[1:]
 	}
+	switch {
+	case len(options) == 0:
+	case len(options) != 2 || !isWord(options[0], "format"):
+		return q, requestErrorf("syntax error: use %s", c.cmd.usage)
+	default:
+		q.hasFormat = true
+		if q.format, err = form.Parse(string(options[1])); err != nil {
+			return q, requestError(service.Detail(err))
+		}
+	}
+	return q, nil
+}
+
+// readNextB reads NEXTB.
+func (c *conn) readNextB(args [][]byte) (q request, err error) {
+	q = request{name: args[1], shape: shapePacked, format: form.Of(firn.Raw), hasFormat: true}
+	q.count, err = c.parseCount(args[2])
 	return q, err
 }
 
-// checkAmount returns an error for an invalid amount of INCRBY. Only 1 is
-// valid: IDs that are made together are not always consecutive, so the last one
-// does not determine the others.
-func checkAmount(args [][]byte) error {
-	amount := string(args[2])
-	if amount == "1" {
-		return nil
+// readNextR reads NEXTR. The number of hexadecimal digits shows the size of the
+// IDs.
+func (c *conn) readNextR(args [][]byte) (q request, err error) {
+	q = request{name: args[1], shape: shapeRuns, format: form.Of(firn.Hex), hasFormat: true}
+	q.count, err = c.parseCount(args[2])
+	return q, err
+}
+
+// readIncr reads INCR.
+func (c *conn) readIncr(args [][]byte) (request, error) {
+	return request{name: args[1], count: 1, shape: shapeInt}, nil
+}
+
+// readIncrBy reads INCRBY. Only the amount 1 is valid: IDs that are made
+// together are not always consecutive, so the last one does not determine the
+// others.
+func (c *conn) readIncrBy(args [][]byte) (q request, err error) {
+	if string(args[2]) != "1" {
+		return q, requestErrorf("INCRBY makes one ID, so its amount must be 1: for several IDs use NEXT %s %s", args[1], args[2])
 	}
-	if n, err := strconv.ParseInt(amount, 10, 64); err != nil {
-		return requestErrorf("value is not an integer or out of range: the amount of INCRBY must be 1, not %s", inspect.Quote(amount))
-	} else if n < 1 {
-		amount = "N"
-	}
-	return requestErrorf("INCRBY makes one ID, so its amount must be 1, not %s: for several IDs use NEXT %s %s", inspect.Quote(string(args[2])), args[1], amount)
+	return c.readIncr(args)
 }
 
 // serveAlike answers a command for one ID, and the equal commands after it. It
@@ -107,38 +123,12 @@ func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 			all.count = 1 + more
 			if b, err := c.s.take.Try(name, all.count, service.Terms{Fit: c.fit(&all)}); err == nil {
 				c.answerIDs(&all, &b)
-				c.skip(raw, more)
+				c.r += more * len(raw)
 				return all.count, all.count
 			}
 		}
 	}
 	return c.serveIDs(q), 1
-}
-
-// options parses what follows the name in NEXT.
-func (q *request) options(args [][]byte, most int) (err error) {
-	if len(args) > 0 && !isWord(args[0], "format") {
-		if q.count, err = parseCount(args[0], most); err != nil {
-			return err
-		}
-		q.shape = shapeArray
-		args = args[1:]
-	}
-	switch {
-	case len(args) == 0:
-	case !isWord(args[0], "format"):
-		return requestErrorf("syntax error: unknown option %s: use %s", inspect.Quote(string(args[0])), commands[0].usage)
-	case len(args) == 1:
-		return requestErrorf("syntax error: FORMAT needs the name of a format: use %s", commands[0].usage)
-	case len(args) > 2:
-		return requestErrorf("syntax error: nothing may follow FORMAT and its name: use %s", commands[0].usage)
-	default:
-		q.hasFormat = true
-		if q.format, err = form.Parse(string(args[1])); err != nil {
-			return requestError(service.Detail(err))
-		}
-	}
-	return nil
 }
 
 // A requestError is an error in a command. No ID was taken.
@@ -149,14 +139,14 @@ func (e requestError) Error() string { return string(e) }
 func requestErrorf(format string, a ...any) error { return requestError(fmt.Sprintf(format, a...)) }
 
 // parseCount parses the number of requested IDs.
-func parseCount(arg []byte, most int) (int, error) {
-	n := 0
-	for _, c := range arg {
-		if c < '0' || c > '9' || n > most {
+func (c *conn) parseCount(arg []byte) (int, error) {
+	n, most := 0, c.s.c.Limits.Count
+	for _, digit := range arg {
+		if digit < '0' || digit > '9' || n > most {
 			n = 0
 			break
 		}
-		n = 10*n + int(c-'0')
+		n = 10*n + int(digit-'0')
 	}
 	if n < 1 || n > most {
 		return 0, requestErrorf("%s: count is %s: it must be a number from 1 to %d", service.BadParameter, inspect.Quote(string(arg)), most)
@@ -194,7 +184,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 			c.s.waiting.Add(-1)
 		}
 	}()
-	b, err := c.s.take.Take(c.context(), name, c.who, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
+	b, err := c.s.take.Take(c.ctx, name, c.who, q.count, service.Terms{Fit: c.fit(&q), Typed: q.hasFormat && q.format.IsTyped(), Wait: func() context.Context {
 		waited = true
 		c.flush() // the pending answers
 		c.s.waiting.Add(1)

@@ -54,7 +54,7 @@ type traceKey struct{}
 // TestTrace: commands that arrive together are traced together, and their calls
 // have the context of the trace.
 func TestTrace(t *testing.T) {
-	var told []traced
+	var told []tally
 	calls := 0
 	count := counting()
 	backend := servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
@@ -66,11 +66,11 @@ func TestTrace(t *testing.T) {
 	})
 	s := NewServer(Config{Backend: backend, Trace: func(ctx context.Context) (context.Context, func(string, int, int, int)) {
 		return context.WithValue(ctx, traceKey{}, true), func(first string, commands, ids, errors int) {
-			told = append(told, traced{first, commands, ids, errors})
+			told = append(told, tally{first, commands, ids, errors})
 		}
 	}})
 	talk(s, strings.Repeat(line("NEXT orders"), 5)+line("NEXT orders 100")+line("NOTHING")+line("PING"))
-	if want := (traced{"next", 8, 105, 1}); len(told) != 1 || told[0] != want {
+	if want := (tally{"next", 8, 105, 1}); len(told) != 1 || told[0] != want {
 		t.Errorf("told %+v, want %+v", told, want)
 	}
 	if calls != 6 {
@@ -78,7 +78,7 @@ func TestTrace(t *testing.T) {
 	}
 	told = nil
 	talk(s, "*-5\r\n")
-	if want := (traced{"invalid", 1, 0, 1}); len(told) != 1 || told[0] != want {
+	if want := (tally{"invalid", 1, 0, 1}); len(told) != 1 || told[0] != want {
 		t.Errorf("told %+v, want %+v", told, want)
 	}
 }

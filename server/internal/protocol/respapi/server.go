@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -36,10 +35,6 @@ type Config struct {
 	// the time for a client to receive a piece of its answers, of 64 KiB or more,
 	// which may be up to an eighth longer.
 	Limits service.Limits
-
-	// MaxConns is the connection limit that INFO reports; 0 means 10,000, as in
-	// Redis.
-	MaxConns int
 
 	// RefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
 	// 2^53, where JavaScript clients round integers. Otherwise the first such ID
@@ -87,25 +82,23 @@ type Config struct {
 // A Server answers RESP. It must be made by NewServer, and is safe for
 // concurrent use.
 type Server struct {
-	c       Config
-	take    service.Taker
-	started time.Time
-	ctx     context.Context // of all commands; done when Close is called
-	cancel  context.CancelFunc
-	ours    limits // for authenticated clients
-	others  limits // for clients that are not authenticated
+	c        Config
+	take     service.Taker
+	commands []command
+	ctx      context.Context // of all commands; done when Shutdown ends them
+	cancel   context.CancelFunc
+	ours     limits // for authenticated clients
+	others   limits // for clients that are not authenticated
 
-	lastID                            atomic.Int64 // ID of the last connection
-	warned                            atomic.Bool  // about an integer above 2^53
-	waiting                           atomic.Int64 // connections with a command that waits for IDs
-	totalConns, totalCommands, totalN atomic.Uint64
-	totalIn, totalOut                 atomic.Uint64 // bytes
+	lastID   atomic.Int64 // ID of the last connection
+	answered atomic.Int64 // commands
+	waiting  atomic.Int64 // connections with a command that waits for IDs
+	warned   atomic.Bool  // about an integer above 2^53
 
-	mu        sync.Mutex // guards the fields below
-	listeners map[net.Listener]struct{}
-	conns     map[*conn]struct{}
-	stopping  bool
-	empty     chan struct{} // closed when the Server is stopping and has no connections
+	mu       sync.Mutex // guards the fields below
+	conns    map[*conn]struct{}
+	stopping bool
+	running  sync.WaitGroup // of conns
 }
 
 // NewServer makes a Server. It panics if c has no Backend.
@@ -115,71 +108,39 @@ func NewServer(c Config) *Server {
 	}
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Limits = c.Limits.WithDefaults()
-	c.MaxConns = cmp.Or(c.MaxConns, 10_000)
 	if c.TLSState == nil {
 		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{
-		c: c, started: time.Now(), ours: limitsOf(c.Limits.Body), others: strangerLimits(c.Limits.Body),
-		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),
+		c: c, commands: commands, conns: make(map[*conn]struct{}),
+		ours: limitsOf(c.Limits.Body), others: strangerLimits(c.Limits.Body),
+		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
 	}
-	s.take = service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Serve serves the connections of a listener until Shutdown or Close, and then
-// returns net.ErrClosed. It closes the listener. Connections may outlast the
-// call.
+// Serve serves the connections of a listener until it is closed, and returns
+// the error of Accept. Connections may outlast the call.
 func (s *Server) Serve(l net.Listener) error {
-	defer l.Close()
-	s.mu.Lock()
-	if s.stopping {
-		s.mu.Unlock()
-		return net.ErrClosed
-	}
-	s.listeners[l] = struct{}{}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.listeners, l)
-		s.mu.Unlock()
-	}()
 	for {
 		nc, err := l.Accept() // package listen retries
-		switch {
-		case err == nil:
-			go s.ServeConn(nc)
-		case s.isStopping():
-			return net.ErrClosed
-		default:
+		if err != nil {
 			return err
 		}
+		go s.serveConn(nc)
 	}
 }
 
-func (s *Server) isStopping() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopping
-}
-
-// ServeConn serves one connection until it ends, and closes it.
-func (s *Server) ServeConn(nc net.Conn) {
+// serveConn serves one connection until it ends, and closes it.
+func (s *Server) serveConn(nc net.Conn) {
 	defer nc.Close()
 	c := &conn{s: s, nc: nc, id: s.lastID.Add(1), accepted: time.Now()}
-	s.mu.Lock()
-	stopping := s.stopping
-	if !stopping {
-		s.conns[c] = struct{}{}
-	}
-	s.mu.Unlock()
-	if stopping {
+	if !s.enter(c) {
 		return
 	}
-	s.totalConns.Add(1)
 	defer s.leave(c)
 	defer func() {
 		// As in net/http, a panic ends only its own connection.
@@ -194,67 +155,49 @@ func (s *Server) ServeConn(nc net.Conn) {
 	c.serve()
 }
 
+// enter adds a connection, unless the Server is stopping.
+func (s *Server) enter(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopping {
+		s.conns[c] = struct{}{}
+		s.running.Add(1)
+	}
+	return !s.stopping
+}
+
 // leave removes a connection.
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	s.checkEmpty()
+	s.running.Done()
 }
 
-// checkEmpty closes s.empty when it is time. The caller holds s.mu.
-func (s *Server) checkEmpty() {
-	if !s.stopping || len(s.conns) > 0 {
-		return
-	}
-	select {
-	case <-s.empty:
-	default:
-		close(s.empty)
-	}
-}
-
-// Shutdown closes the listeners and all idle connections, lets commands that
-// have arrived finish, and waits until all connections are closed. If ctx is
-// done first it returns the error of ctx; Close then ends the rest.
+// Shutdown closes idle connections, and refuses new ones. Commands that have
+// arrived may finish until ctx is done, and are then ended. No connection is
+// open when it returns. The caller closes the listeners.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop((*conn).stop)
-	select {
-	case <-s.empty:
-		return nil
-	default:
-	}
-	select {
-	case <-s.empty:
-		return nil
-	case <-ctx.Done():
+	cut := context.AfterFunc(ctx, func() {
+		s.cancel()
+		s.stop(func(c *conn) { _ = c.nc.Close() })
+	})
+	s.running.Wait()
+	if !cut() {
 		return ctx.Err()
 	}
+	return nil
 }
 
-// Close closes the listeners and all connections, and ends all waiting
-// commands. It does not wait for them: call Shutdown afterwards.
-func (s *Server) Close() error {
-	s.cancel()
-	return s.stop(func(c *conn) { _ = c.nc.Close() })
-}
-
-// stop closes the listeners and calls end for every connection.
-func (s *Server) stop(end func(*conn)) error {
+// stop calls end for every connection, and lets no more begin.
+func (s *Server) stop(end func(*conn)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
-	var errs []error
-	for l := range s.listeners {
-		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
 	for c := range s.conns {
 		end(c)
 	}
-	s.checkEmpty()
-	return errors.Join(errs...)
 }
 
 // Conns returns the current number of connections.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,7 +55,7 @@ func TestOneWrite(t *testing.T) {
 		session,
 	} {
 		c := &scripted{in: strings.NewReader(in)}
-		NewServer(Config{Backend: counting()}).ServeConn(c)
+		NewServer(Config{Backend: counting()}).serveConn(c)
 		if len(c.writes) != 1 {
 			t.Errorf("%d writes for %d bytes of commands, want 1", len(c.writes), len(in))
 		}
@@ -67,7 +66,7 @@ func TestOneWrite(t *testing.T) {
 func TestLongAnswers(t *testing.T) {
 	in := strings.Repeat(line("NEXT orders 100000"), 20) + line("NEXTB orders 100000") + line("PING")
 	c := &scripted{in: strings.NewReader(in)}
-	NewServer(Config{Backend: counting()}).ServeConn(c)
+	NewServer(Config{Backend: counting()}).serveConn(c)
 	most := 0
 	for _, w := range c.writes {
 		most = max(most, len(w))
@@ -164,16 +163,8 @@ func serving(t *testing.T, c Config, f func(s *Server, l *nettest.Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(c)
 		l := nettest.NewPipes()
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(l) }()
+		defer serve(t, s, l)()
 		f(s, l)
-		s.Close()
-		if err := <-served; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Serve = %v, want net.ErrClosed", err)
-		}
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Errorf("Shutdown = %v", err)
-		}
 	})
 }
 
@@ -331,13 +322,8 @@ func TestShutdown(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("Shutdown = %v", err)
 		}
-		if err := s.Serve(nettest.NewPipes()); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Serve after Shutdown = %v", err)
-		}
-		near, far := net.Pipe()
-		go s.ServeConn(far)
-		if got := newClient(near).read(); got != "read: EOF" {
-			t.Errorf("ServeConn after Shutdown: %s", got)
+		if got := newClient(l.Dial()).read(); got != "read: EOF" {
+			t.Errorf("a connection after Shutdown has %s", got)
 		}
 	})
 	serving(t, Config{Backend: servicetest.Open(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
@@ -346,15 +332,11 @@ func TestShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Shutdown = %v, want the context's error", err)
-		}
-		began := time.Now()
-		s.Close()
-		if err := s.Shutdown(context.Background()); err != nil || time.Since(began) != 0 {
-			t.Errorf("Shutdown after Close = %v after %v", err, time.Since(began))
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("Shutdown = %v after %v, want the context's error after 1 s", err, time.Since(began))
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -22,26 +21,16 @@ const (
 // commands as if they were pipelined: a command that fails is an error among
 // the answers, and the IDs of the others are taken.
 type transaction struct {
-	runs     []run
 	commands int
-	bytes    int  // size of the runs
-	aborted  bool // EXEC will fail, and nothing more is queued
+	raw      []byte // their bytes
+	aborted  bool   // EXEC will fail, and nothing more is queued
 }
-
-// A run is a command that was queued one or more times in a row.
-type run struct {
-	raw   []byte
-	count int
-}
-
-// runBytes is the memory of a run besides its bytes.
-const runBytes = 40
 
 // abort discards the commands and makes EXEC fail.
 func (t *transaction) abort() { *t = transaction{aborted: true} }
 
 // multi answers MULTI.
-func (c *conn) multi() {
+func (c *conn) multi([][]byte) {
 	if c.tx != nil {
 		c.fail("MULTI calls can not be nested")
 		return
@@ -52,13 +41,13 @@ func (c *conn) multi() {
 
 // queue handles a command between MULTI and EXEC, and reports whether it is
 // queued. An error that can be found without taking an ID is returned at once.
-func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
-	if cmd.in == refused {
-		c.fail(fmt.Sprintf("%s inside MULTI is not allowed", cmd.name))
+func (c *conn) queue(args [][]byte, raw []byte) bool {
+	if c.cmd.in == refused {
+		c.fail(fmt.Sprintf("%s inside MULTI is not allowed", c.cmd.name))
 		return false
 	}
-	if cmd.key {
-		q, err := c.readRequest(cmd.op, args)
+	if c.cmd.take != nil {
+		q, err := c.cmd.take(c, args)
 		if err == nil {
 			if err = service.CheckName(string(q.name)); err != nil {
 				err = fmt.Errorf("%s: %w", service.BadName, err)
@@ -73,33 +62,21 @@ func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 			return false
 		}
 	}
-	t := c.tx
-	if !t.aborted {
-		last := len(t.runs) - 1
-		again := last >= 0 && bytes.Equal(t.runs[last].raw, raw)
-		if !again {
-			t.bytes += len(raw) + runBytes
-		}
-		switch {
-		case t.commands == c.s.c.Limits.Count:
-			c.fail(fmt.Sprintf("transaction too long: the limit is %d commands; use pipelines without MULTI", c.s.c.Limits.Count))
+	if t := c.tx; !t.aborted {
+		if len(t.raw)+len(raw) > c.s.ours.command {
+			c.fail(fmt.Sprintf("transaction too large: the limit is %d bytes; use pipelines without MULTI", c.s.ours.command))
 			return false
-		case t.bytes > c.s.ours.command:
-			c.fail(fmt.Sprintf("transaction too large: the limit is %d bytes, counting equal commands in a row once; use pipelines without MULTI", c.s.ours.command))
-			return false
-		case again:
-			t.runs[last].count++
-		default:
-			t.runs = append(t.runs, run{bytes.Clone(raw), 1})
 		}
+		t.raw = append(t.raw, raw...)
 		t.commands++
 	}
 	c.out = appendSimple(c.out, "QUEUED")
 	return true
 }
 
-// exec answers EXEC with the answers of the commands.
-func (c *conn) exec() {
+// exec answers EXEC with the answers of the commands, which it reads like a
+// pipeline.
+func (c *conn) exec([][]byte) {
 	t := c.tx
 	c.tx = nil
 	switch {
@@ -111,25 +88,15 @@ func (c *conn) exec() {
 		return
 	}
 	c.out = appendArray(c.out, t.commands)
-	for i := range t.runs {
-		c.replay = &t.runs[i]
-		// Once the client has gone, take no more IDs for it.
-		for c.replay.count > 0 && c.err == nil {
-			c.replay.count--
-			_, args, _ := parse(c.replay.raw, c.args[:0], c.s.ours) // it was parsed when it was queued
-			c.args = args
-			c.execute(args, c.replay.raw)
-			if len(c.out) >= flushAt {
-				c.flush()
-			}
-		}
-	}
-	c.replay = nil
+	cmd, buf, r, w := c.cmd, c.buf, c.r, c.w
+	c.buf, c.r, c.w = t.raw, 0, len(t.raw)
+	c.answerBuffer()
+	c.cmd, c.buf, c.r, c.w = cmd, buf, r, w
 	c.kind = service.NoProblem // EXEC itself succeeded, whatever the commands did
 }
 
-// discardQueue answers DISCARD.
-func (c *conn) discardQueue() {
+// discard answers DISCARD.
+func (c *conn) discard([][]byte) {
 	if c.tx == nil {
 		c.fail("DISCARD without MULTI")
 		return
