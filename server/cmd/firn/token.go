@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,8 +58,8 @@ func newToken(a *app) *cobra.Command {
 
 func newTokenNew(a *app) *cobra.Command {
 	var (
-		name, role, file, expires string
-		sequencers                []string
+		e          auth.Entry
+		role, file string
 	)
 	cmd := &cobra.Command{
 		Use:   "new --name NAME --role ROLE [--file FILE]",
@@ -75,52 +76,33 @@ To replace the token of an entry, use firn token rotate.
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token, hash := auth.NewToken()
-			var b strings.Builder
-			fmt.Fprintf(&b, "  - name: %q\n    sha256: %s\n    role: %s\n", name, hash, role)
-			if len(sequencers) > 0 {
-				quoted := make([]string, len(sequencers))
-				for i, s := range sequencers {
-					quoted[i] = fmt.Sprintf("%q", s)
+			e.SHA256, e.Role = []string{hash}, auth.Role(role)
+			if err := e.Check(); err != nil {
+				return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+			}
+			if t := e.Ends(); !t.IsZero() && t.Before(time.Now()) {
+				return misuse("", "--expires %s: it is in the past", e.Expires)
+			}
+			add := func(data []byte) ([]byte, error) { return auth.Add(data, file, &e) }
+			if file != "" {
+				if err := editTokens(file, e.Name, add); err != nil {
+					return err
 				}
-				fmt.Fprintf(&b, "    sequencers: [%s]\n", strings.Join(quoted, ", "))
-			}
-			if expires != "" {
-				if t, err := time.Parse(time.RFC3339, expires); err == nil && t.Before(time.Now()) {
-					return misuse("", "--expires %s: it is in the past", expires)
-				}
-				fmt.Fprintf(&b, "    expires: %s\n", expires)
-			}
-			if _, err := auth.Parse([]byte("tokens:\n"+b.String()), "entry"); err != nil {
-				return misuse("the entry is made from --name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME", "%s", faultsOf(err))
-			}
-			if file == "" {
-				fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", b.String())
-			} else if err := addToken(file, name, b.String()); err != nil {
-				return err
+			} else if text, err := add(nil); err == nil {
+				fmt.Fprintf(a.stderr, "Add this entry to the list tokens: in the token file:\n\n%s\n", strings.TrimPrefix(string(text), "tokens:\n"))
 			}
 			fmt.Fprintln(a.stdout, token)
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "`NAME` of the entry, for logs")
+	f.StringVar(&e.Name, "name", "", "`NAME` of the entry, for logs")
 	f.StringVar(&role, "role", "", "`ROLE`: generate, read or admin")
-	f.StringSliceVar(&sequencers, "sequencers", nil, "`NAMES` of sequencers, or patterns with one * (default all)")
-	f.StringVar(&expires, "expires", "", "`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
+	f.StringSliceVar(&e.Sequencers, "sequencers", nil, "`NAMES` of sequencers, or patterns with one * (default all)")
+	f.StringVar(&e.Expires, "expires", "", "`TIME` at which the token expires, such as 2027-01-01T00:00:00Z (default never)")
 	f.StringVar(&file, "file", "", "token `FILE` to add the entry to")
 	complete(cmd, "role", wordsOf("generate", "read", "admin"))
 	return cmd
-}
-
-// faultsOf returns an error of an entry in one line, without its place.
-func faultsOf(err error) string {
-	lines := strings.Split(err.Error(), "\n")
-	for i, line := range lines {
-		if _, after, ok := strings.Cut(line, ": "); ok {
-			lines[i] = after
-		}
-	}
-	return strings.Join(lines, "; ")
 }
 
 func newTokenHash(a *app) *cobra.Command {
@@ -193,34 +175,28 @@ type tokenJSON struct {
 }
 
 // printTokens prints entries.
-func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
+func (a *app) printTokens(all []*auth.Entry, asJSON bool) error {
 	l := a.list(asJSON, "NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES")
 	for _, e := range all {
-		v := tokenJSON{
-			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: !e.NoCreate,
-			Expired: !e.Expires.IsZero() && !e.Expires.After(a.now()),
-		}
+		v := tokenJSON{Name: e.Name, Role: e.Role, SHA256: e.SHA256, Certificate: e.Certificate(), Sequencers: e.Sequencers, Create: e.Create == nil || *e.Create}
 		expires := "never"
-		if !e.Expires.IsZero() {
-			expires = e.Expires.UTC().Format(time.RFC3339)
-			v.Expires = expires
+		if ends := e.Ends(); !ends.IsZero() {
+			v.Expires, v.Expired = ends.UTC().Format(time.RFC3339), !ends.After(a.now())
+			expires = v.Expires
 		}
 		if v.Expired {
 			expires += " (expired)"
 		}
-		credential := e.Certificate
-		switch len(e.Hashes) {
+		credential := v.Certificate
+		switch len(e.SHA256) {
 		case 0:
 		case 1:
-			credential = "token " + shortHash(e.Hashes[0])
+			credential = "token " + shortHash(e.SHA256[0])
 		default:
-			credential = fmt.Sprintf("tokens %s (old), %s", shortHash(e.Hashes[0]), shortHash(e.Hashes[1]))
+			credential = fmt.Sprintf("tokens %s (old), %s", shortHash(e.SHA256[0]), shortHash(e.SHA256[1]))
 		}
-		names := "all"
-		if len(e.Sequencers) > 0 {
-			names = strings.Join(e.Sequencers, ",")
-		}
-		if err := l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(!e.NoCreate), expires); err != nil {
+		names := cmp.Or(strings.Join(e.Sequencers, ","), "all")
+		if err := l.add(v, e.Name, string(e.Role), credential, names, strconv.FormatBool(v.Create), expires); err != nil {
 			return err
 		}
 	}
@@ -304,19 +280,6 @@ func readTokens(file string) ([]byte, error) {
 	return data, nil
 }
 
-// addToken adds an entry to a file, which it creates if necessary.
-func addToken(file, name, entry string) error {
-	return editTokens(file, name, func(data []byte) ([]byte, error) {
-		all, err := auth.Entries(data, file)
-		for _, e := range all {
-			if err == nil && e.Name == name {
-				return nil, &exitError{exitFailed, fmt.Errorf("%s already has an entry %q; nothing was changed", file, name), fmt.Sprintf("give it a new token with firn token rotate %s --file %s", name, file)}
-			}
-		}
-		return auth.Add(data, file, entry)
-	})
-}
-
 // changeEntry changes an entry of an existing file.
 func changeEntry(file, name string, change func([]byte) ([]byte, error)) error {
 	if _, err := readTokens(file); err != nil {
@@ -328,18 +291,17 @@ func changeEntry(file, name string, change func([]byte) ([]byte, error)) error {
 // editTokens changes a token file; name is the name of the entry.
 func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
 	err := auth.EditFile(file, change)
-	var (
-		exit *exitError
-		two  *auth.RotationError
-		path *fs.PathError
-	)
+	var path *fs.PathError
 	hint := "nothing was changed"
 	switch {
-	case err == nil, errors.As(err, &exit):
-		return err
+	case err == nil:
+		return nil
 	case errors.Is(err, auth.ErrNoEntry):
 		return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), "run firn token list --file " + file + " for its entries"}
-	case errors.As(err, &two):
+	case errors.Is(err, auth.ErrExists):
+		err = fmt.Errorf("%s: %q: %w", file, name, err)
+		hint = fmt.Sprintf("give it a new token with firn token rotate %s --file %s; nothing was changed", name, file)
+	case errors.Is(err, auth.ErrRotated):
 		hint = fmt.Sprintf("run firn token remove %s --old --file %s once no client has the old token", name, file)
 	case errors.Is(err, fs.ErrExist):
 		hint = "if no other firn token command is running, remove it"

@@ -7,25 +7,19 @@
 package auth
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"math/big"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn/server/internal/access/readfile"
 )
@@ -95,19 +89,6 @@ type Set struct {
 // and nothing more.
 var anyCertificate = &Set{anyone: true}
 
-// add adds a principal.
-func (s *Set) add(p *Principal) {
-	if s.byToken == nil {
-		s.byToken, s.bySubject = make(map[[sha256.Size]byte]*Principal), make(map[subject]*Principal)
-	}
-	s.all = append(s.all, p)
-	if p.subject == (subject{}) {
-		s.byToken[p.sum] = p
-	} else {
-		s.bySubject[p.subject] = p
-	}
-}
-
 // Token returns the principal of a token. Looking it up by hash leaks nothing
 // through timing: a client cannot search for a hash digit by digit.
 func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
@@ -139,7 +120,7 @@ func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool)
 	if s.anyone {
 		return certified(c), true
 	}
-	for of := range subjectsOf(c) {
+	for _, of := range subjectsOf(c) {
 		if p := s.bySubject[of]; p != nil {
 			return alive(p, now)
 		}
@@ -147,31 +128,25 @@ func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool)
 	return nil, false
 }
 
-// subjectsOf yields the names in a certificate, the most specific kind first.
-func subjectsOf(c *x509.Certificate) iter.Seq[subject] {
-	return func(yield func(subject) bool) {
-		for _, u := range c.URIs {
-			if !yield(subject{"uri", u.String()}) {
-				return
-			}
-		}
-		for _, name := range c.DNSNames {
-			if !yield(subject{"dns", name}) {
-				return
-			}
-		}
-		if c.Subject.CommonName != "" {
-			yield(subject{"cn", c.Subject.CommonName})
-		}
+// subjectsOf returns the names in a certificate, the most specific kind first.
+func subjectsOf(c *x509.Certificate) (all []subject) {
+	for _, u := range c.URIs {
+		all = append(all, subject{"uri", u.String()})
 	}
+	for _, name := range c.DNSNames {
+		all = append(all, subject{"dns", name})
+	}
+	if c.Subject.CommonName != "" {
+		all = append(all, subject{"cn", c.Subject.CommonName})
+	}
+	return all
 }
 
 // certified returns the principal of a certificate if there is no token file.
 func certified(c *x509.Certificate) *Principal {
 	p := &Principal{Name: "certificate", Role: Generate}
-	for of := range subjectsOf(c) {
-		p.Name, p.subject = of.name, of
-		break
+	if all := subjectsOf(c); len(all) > 0 {
+		p.Name, p.subject = all[0].name, all[0]
 	}
 	return p
 }
@@ -185,13 +160,6 @@ func alive(p *Principal, now time.Time) (*Principal, bool) {
 
 // Len returns the number of entries.
 func (s *Set) Len() int { return s.entries }
-
-// maxFile bounds the size of a token file.
-const maxFile = 4 << 20
-
-// maxFaults bounds how many faults Parse reports: a file that is not a token
-// file has one in every line.
-const maxFaults = 50
 
 // Parse reads a token file:
 //
@@ -213,109 +181,23 @@ const maxFaults = 50
 // empty file is an error, because it may have been cut off. Parse reports all
 // faults at once, with their lines in the named file.
 func Parse(data []byte, file string) (*Set, error) {
-	entries, err := read(data, file)
+	doc, err := read(data, file)
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{entries: len(entries)}
-	for _, e := range entries {
-		for _, p := range e.principals() {
-			s.add(p)
+	s := &Set{entries: len(doc.entries), byToken: make(map[[sha256.Size]byte]*Principal), bySubject: make(map[subject]*Principal)}
+	for _, e := range doc.entries {
+		all := e.principals()
+		s.all = append(s.all, all...)
+		for _, p := range all {
+			if p.subject == (subject{}) {
+				s.byToken[p.sum] = p
+			} else {
+				s.bySubject[p.subject] = p
+			}
 		}
 	}
 	return s, nil
-}
-
-// read is Parse, but returns entries.
-func read(data []byte, file string) ([]*entry, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
-	}
-	var doc, more yaml.Node
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&doc); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	var faults []error
-	left := 0
-	fault := func(n *yaml.Node, format string, args ...any) {
-		if len(faults) == maxFaults {
-			left++
-			return
-		}
-		faults = append(faults, fmt.Errorf("%s:%d: %s", file, n.Line, fmt.Sprintf(format, args...)))
-	}
-	var entries []*entry
-	list := listOf(&doc, fault)
-	names, seen := make(map[string]int), make(map[string]int)
-	for _, n := range list.Content {
-		e := readEntry(n, fault)
-		if e == nil {
-			continue
-		}
-		if line, ok := names[e.Name]; ok {
-			fault(n, "name %q is already used on line %d", e.Name, line)
-		}
-		names[e.Name] = n.Line
-		for _, key := range e.keys() {
-			if line, ok := seen[key]; ok {
-				fault(n, "this token or certificate is already used on line %d", line)
-			}
-			seen[key] = n.Line
-		}
-		e.list, e.file = list, &doc
-		entries = append(entries, e)
-	}
-	switch err := d.Decode(&more); {
-	case err == nil:
-		fault(&more, "second YAML document: put all tokens into one")
-	case err != io.EOF:
-		faults = append(faults, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: ")))
-	}
-	if left > 0 {
-		faults = append(faults, fmt.Errorf("%s: and %d more", file, left))
-	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
-	}
-	return entries, nil
-}
-
-// emptyFile is the error for a file without a list.
-const emptyFile = "no tokens found: to allow no client, write tokens: []"
-
-// listOf finds the list of tokens in a document. It is empty after a fault.
-func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) *yaml.Node {
-	list := new(yaml.Node)
-	if doc.Kind == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null" || doc.Content[0].Kind == yaml.MappingNode && len(doc.Content[0].Content) == 0 {
-		fault(&yaml.Node{Line: 1}, "%s", emptyFile)
-		return list
-	}
-	top := doc.Content[0]
-	if top.Kind != yaml.MappingNode {
-		fault(top, "the file must begin with tokens:")
-		return list
-	}
-	first := 0
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, value := top.Content[i], top.Content[i+1]
-		switch {
-		case key.Value != "tokens":
-			fault(key, "unknown key %q: the only key here is tokens", key.Value)
-		case first != 0:
-			fault(key, "tokens is already on line %d", first)
-		case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
-			fault(value, "%s", emptyFile)
-		case value.Kind != yaml.SequenceNode:
-			fault(value, "tokens must be a list: each entry begins with a dash")
-		default:
-			list = value
-		}
-		if key.Value == "tokens" && first == 0 {
-			first = key.Line
-		}
-	}
-	return list
 }
 
 // A File is a Set that can be reloaded when its file has changed. It must be

@@ -3,154 +3,130 @@ package auth
 import (
 	"bytes"
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn/server/internal/access/readfile"
 )
 
-// An Entry is an entry of a token file, for display.
-type Entry struct {
-	Name        string
-	Role        Role
-	Hashes      []string // of its tokens, the newest last; empty for a certificate
-	Certificate string   // a name in the certificate, such as "dns ops.example.com"; "" for tokens
-	Sequencers  []string // empty means all
-	NoCreate    bool     // it may not create sequencers by using them
-	Expires     time.Time
-}
-
-// ErrNoEntry is the error for a name that no entry has.
-var ErrNoEntry = errors.New("entry not found in the file")
-
-// A RotationError means that an entry already has two tokens.
-type RotationError struct{ Name string }
-
-func (e *RotationError) Error() string {
-	return fmt.Sprintf("entry %q already has two tokens: remove the old one first", e.Name)
-}
+// Errors of a change.
+var (
+	ErrNoEntry = errors.New("entry not found in the file")
+	ErrExists  = errors.New("entry already in the file")
+	ErrRotated = errors.New("the entry already has two tokens: remove the old one first")
+)
 
 // Entries returns the entries of a token file, in the order of the file.
-func Entries(data []byte, file string) ([]Entry, error) {
-	read, err := read(data, file)
+func Entries(data []byte, file string) ([]*Entry, error) {
+	doc, err := read(data, file)
 	if err != nil {
 		return nil, err
 	}
-	return entriesOf(read), nil
+	return doc.entries, nil
 }
 
-func entriesOf(read []*entry) []Entry {
-	all := make([]Entry, len(read))
-	for i, e := range read {
-		all[i] = Entry{Name: e.Name, Role: e.Role, Sequencers: e.sequencers, NoCreate: e.noCreate, Expires: e.expires}
-		for _, sum := range e.sums {
-			all[i].Hashes = append(all[i].Hashes, hex.EncodeToString(sum[:]))
-		}
-		all[i].Certificate = e.certificate()
+// Add adds an entry, also to an empty file.
+func Add(data []byte, file string, e *Entry) ([]byte, error) {
+	if text := strings.TrimSpace(string(data)); text == "" || text == "tokens:" {
+		data = []byte("tokens: []")
 	}
-	return all
-}
-
-// certificate returns the name in a certificate, or "".
-func (e *entry) certificate() string {
-	if e.subject == (subject{}) {
-		return ""
-	}
-	return e.subject.kind + " " + e.subject.name
-}
-
-// Add adds an entry, given as text that is indented by two spaces.
-func Add(data []byte, file, entry string) ([]byte, error) {
-	text := string(data)
-	if strings.TrimSpace(text) == "" {
-		text = "tokens:\n"
-	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	if old, err := read([]byte(text), file); err == nil && len(old) == 0 {
-		text = strings.Replace(text, emptyList, "tokens:", 1)
-	}
-	text += entry
-	if _, err := read([]byte(text), file); err != nil {
+	doc, err := read(data, file)
+	if err != nil {
 		return nil, err
 	}
-	return []byte(text), nil
+	if slices.ContainsFunc(doc.entries, func(old *Entry) bool { return old.Name == e.Name }) {
+		return nil, ErrExists
+	}
+	n := new(yaml.Node)
+	if err := n.Encode(e); err != nil {
+		return nil, err
+	}
+	list := doc.list()
+	list.Content = append(list.Content, n)
+	if len(list.Content) == 1 {
+		list.Style = 0 // not [], which is for a list on one line
+	}
+	return doc.encode()
 }
-
-// emptyList is the list of a file without entries.
-const emptyList = "tokens: []"
 
 // Rotate adds the hash of a new token to an entry. The old token remains valid
 // until it is removed.
 func Rotate(data []byte, file, name, hash string) ([]byte, error) {
-	return edit(data, file, name, func(e *entry) error {
-		switch {
-		case len(e.hashes) == 0:
-			return fmt.Errorf("entry %q is for a certificate (%s) and has no token", name, e.certificate())
-		case len(e.hashes) >= maxTokens:
-			return &RotationError{name}
-		}
-		old := *e.hashes[0]
-		old.LineComment = ""
-		e.setHashes(&old, &yaml.Node{Kind: yaml.ScalarNode, Value: hash})
-		return nil
-	})
+	doc, at, err := find(data, file, name)
+	if err != nil {
+		return nil, err
+	}
+	switch e := doc.entries[at]; {
+	case len(e.SHA256) == 0:
+		return nil, fmt.Errorf("entry %q is for a certificate (%s) and has no token", name, e.Certificate())
+	case len(e.SHA256) >= maxTokens:
+		return nil, ErrRotated
+	default:
+		return doc.setHashes(at, e.SHA256[0], hash)
+	}
 }
 
 // RemoveOld removes the token that a rotation has replaced.
 func RemoveOld(data []byte, file, name string) ([]byte, error) {
-	return edit(data, file, name, func(e *entry) error {
-		if len(e.hashes) < maxTokens {
-			return fmt.Errorf("entry %q has no old token", name)
-		}
-		e.setHashes(e.hashes[1])
-		return nil
-	})
-}
-
-// setHashes writes the hashes of an entry.
-func (e *entry) setHashes(all ...*yaml.Node) {
-	comment := cmp.Or(e.value.LineComment, e.hashes[0].LineComment)
-	*e.value = yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle, Content: all, LineComment: comment}
+	doc, at, err := find(data, file, name)
+	if err != nil {
+		return nil, err
+	}
+	if e := doc.entries[at]; len(e.SHA256) == maxTokens {
+		return doc.setHashes(at, e.SHA256[1])
+	}
+	return nil, fmt.Errorf("entry %q has no old token", name)
 }
 
 // Remove removes an entry with its tokens.
 func Remove(data []byte, file, name string) ([]byte, error) {
-	return edit(data, file, name, func(e *entry) error {
-		e.list.Content = slices.DeleteFunc(e.list.Content, func(n *yaml.Node) bool { return n == e.node })
-		return nil
-	})
-}
-
-// edit changes an entry of a file. Comments stay, and blank lines go.
-func edit(data []byte, file, name string, change func(*entry) error) ([]byte, error) {
-	old, err := read(data, file)
+	doc, at, err := find(data, file, name)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(old, func(e *entry) bool { return e.Name == name })
-	if at < 0 {
-		return nil, ErrNoEntry
+	list := doc.list()
+	list.Content = slices.Delete(list.Content, at, at+1)
+	return doc.encode()
+}
+
+// find reads a file, and finds the entry of a name.
+func find(data []byte, file, name string) (doc *document, at int, err error) {
+	if doc, err = read(data, file); err != nil {
+		return nil, 0, err
 	}
-	if err := change(old[at]); err != nil {
+	if at = slices.IndexFunc(doc.entries, func(e *Entry) bool { return e.Name == name }); at < 0 {
+		return nil, 0, ErrNoEntry
+	}
+	return doc, at, nil
+}
+
+// setHashes replaces the hashes of an entry.
+func (d *document) setHashes(at int, all ...string) ([]byte, error) {
+	value := valueOf(d.list().Content[at], "sha256")
+	comment := value.LineComment
+	if err := value.Encode(hashes(all)); err != nil {
 		return nil, err
 	}
+	value.Style, value.LineComment = yaml.FlowStyle, comment
+	return d.encode()
+}
+
+// encode returns the text of a changed file, in which comments stay, and blank
+// lines go.
+func (d *document) encode() ([]byte, error) {
 	var b bytes.Buffer
 	out := yaml.NewEncoder(&b)
 	out.SetIndent(2)
-	if err := out.Encode(old[at].file); err != nil {
+	if err := out.Encode(&d.root); err != nil {
 		return nil, err
 	}
-	_, err = read(b.Bytes(), file)
+	_, err := read(b.Bytes(), d.file)
 	return b.Bytes(), err
 }
 

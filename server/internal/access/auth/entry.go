@@ -1,8 +1,12 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,31 +18,122 @@ import (
 	"github.com/firnid/firn/server/internal/config"
 )
 
-// An entry is an entry of a token file.
-type entry struct {
-	Principal
-	sums   [][sha256.Size]byte // of its tokens, the newest last; empty for a certificate
-	hashes []*yaml.Node        // the nodes of these
-	value  *yaml.Node          // value of the key sha256
-	node   *yaml.Node          // the whole entry
-	list   *yaml.Node          // the list that it is in
-	file   *yaml.Node          // the whole file
+// An Entry is an entry of a token file.
+type Entry struct {
+	Name       string   `yaml:"name"`
+	SHA256     hashes   `yaml:"sha256,omitempty,flow"` // of its tokens, the newest last
+	URI        string   `yaml:"uri,omitempty"`         // a name in a certificate, like DNS and CN
+	DNS        string   `yaml:"dns,omitempty"`
+	CN         string   `yaml:"cn,omitempty"`
+	Role       Role     `yaml:"role"`
+	Sequencers []string `yaml:"sequencers,omitempty,flow"` // names or patterns; empty means all
+	Create     *bool    `yaml:"create,omitempty"`          // may it create sequencers by using them? nil means yes
+	Expires    string   `yaml:"expires,omitempty"`         // RFC 3339; "" means never
+}
+
+// hashes are one hash, or a list of hashes.
+type hashes []string
+
+func (h *hashes) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*h = hashes{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(h))
+}
+
+func (h hashes) MarshalYAML() (any, error) {
+	if len(h) == 1 {
+		return h[0], nil
+	}
+	return []string(h), nil
 }
 
 // maxTokens is how many tokens an entry can have: a new one, and the one it
 // replaces.
 const maxTokens = 2
 
+// Check returns all that is wrong with the entry, joined.
+func (e *Entry) Check() error {
+	var all []error
+	fault := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
+	if e.Name == "" || len(e.Name) > 128 || strings.ContainsFunc(e.Name, unicode.IsControl) {
+		fault("name must have 1 to 128 bytes and no control characters")
+	}
+	if !slices.Contains(roles[:], e.Role) {
+		fault("role is %q: it must be generate, read or admin", e.Role)
+	}
+	by := 0
+	for _, given := range []bool{e.SHA256 != nil, e.URI != "", e.DNS != "", e.CN != ""} {
+		if given {
+			by++
+		}
+	}
+	if by != 1 {
+		fault("an entry needs exactly one of sha256, uri, dns and cn")
+	}
+	if n := len(e.SHA256); e.SHA256 != nil && (n == 0 || n > maxTokens) {
+		fault("sha256 has %d hashes: it must have one, or the old and the new one during a rotation", n)
+	}
+	for _, text := range e.SHA256 {
+		switch sum, err := hex.DecodeString(text); {
+		case strings.HasPrefix(text, prefix):
+			fault("sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
+		case err != nil || len(sum) != sha256.Size:
+			fault("sha256 must have 64 hexadecimal digits")
+		}
+	}
+	if e.Sequencers != nil && len(e.Sequencers) == 0 {
+		fault("sequencers must be a list of names, or patterns with one *; leave it out for all")
+	}
+	for _, pattern := range e.Sequencers {
+		if !config.IsPattern(pattern) {
+			fault("%q is neither a sequencer name nor a pattern with one *", pattern)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339, e.Expires); err != nil && e.Expires != "" {
+		fault("expires is %q: it must be a time such as 2027-01-01T00:00:00Z", e.Expires)
+	}
+	return errors.Join(all...)
+}
+
+// Ends returns when the entry expires; the zero time means never.
+func (e *Entry) Ends() time.Time {
+	t, _ := time.Parse(time.RFC3339, e.Expires)
+	return t
+}
+
+// subject returns the name in a certificate, if the entry is for one.
+func (e *Entry) subject() subject {
+	switch {
+	case e.URI != "":
+		return subject{"uri", e.URI}
+	case e.DNS != "":
+		return subject{"dns", e.DNS}
+	case e.CN != "":
+		return subject{"cn", e.CN}
+	}
+	return subject{}
+}
+
+// Certificate returns the name in a certificate, such as "dns ops.example.com";
+// "" for tokens.
+func (e *Entry) Certificate() string {
+	is := e.subject()
+	return strings.TrimSpace(is.kind + " " + is.name)
+}
+
 // principals returns the principals of the entry: one per token. All but the
 // last are being replaced.
-func (e *entry) principals() (all []*Principal) {
-	if len(e.sums) == 0 {
-		return []*Principal{&e.Principal}
+func (e *Entry) principals() (all []*Principal) {
+	p := Principal{Name: e.Name, Role: e.Role, sequencers: e.Sequencers, noCreate: e.Create != nil && !*e.Create, subject: e.subject(), expires: e.Ends()}
+	if len(e.SHA256) == 0 {
+		return []*Principal{&p}
 	}
-	for i, sum := range e.sums {
-		p := e.Principal
-		p.sum = sum
-		if i < len(e.sums)-1 {
+	for i, text := range e.SHA256 {
+		p := p
+		_, _ = hex.Decode(p.sum[:], []byte(text))
+		if i < len(e.SHA256)-1 {
 			p.used = new(atomic.Bool)
 		}
 		all = append(all, &p)
@@ -46,118 +141,125 @@ func (e *entry) principals() (all []*Principal) {
 	return all
 }
 
-// keys returns what identifies the entry: its hashes or certificate name.
-func (e *entry) keys() (all []string) {
-	if name := e.certificate(); name != "" {
-		all = append(all, name)
-	}
-	for _, sum := range e.sums {
-		all = append(all, hex.EncodeToString(sum[:]))
-	}
-	return all
+// A document is a token file and its entries.
+type document struct {
+	file    string // its name
+	root    yaml.Node
+	entries []*Entry
 }
 
-// readHashes parses the value of sha256: a hash, or a list of hashes.
-func (e *entry) readHashes(v *yaml.Node, fault func(*yaml.Node, string, ...any)) {
-	e.value, e.hashes = v, []*yaml.Node{v}
-	if v.Kind == yaml.SequenceNode {
-		e.hashes = v.Content
-	}
-	if n := len(e.hashes); n == 0 || n > maxTokens {
-		fault(v, "sha256 has %d hashes: it must have one, or the old and the new one during a rotation", n)
-	}
-	for _, h := range e.hashes {
-		sum, err := hex.DecodeString(h.Value)
-		switch {
-		case h.Kind != yaml.ScalarNode:
-			fault(h, "sha256 must be one hash, or a list of two")
-		case strings.HasPrefix(h.Value, prefix):
-			fault(h, "sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
-		case err != nil || len(sum) != sha256.Size:
-			fault(h, "sha256 must have 64 hexadecimal digits")
-		default:
-			e.sums = append(e.sums, [sha256.Size]byte(sum))
-		}
-	}
-}
+// list returns the list of entries, which are in the same order.
+func (d *document) list() *yaml.Node { return valueOf(d.root.Content[0], "tokens") }
 
-// readEntry parses one entry; it returns nil if that is not a mapping.
-func readEntry(n *yaml.Node, fault func(*yaml.Node, string, ...any)) *entry {
-	if n.Kind != yaml.MappingNode {
-		fault(n, "an entry needs name, role, and one of sha256, uri, dns and cn")
-		return nil
-	}
-	e := &entry{node: n}
-	p := &e.Principal
-	given := make(map[string]bool)
+// valueOf returns the value of a key of a mapping; an empty node if it has none.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if given[k.Value] {
-			fault(k, "%s is given twice", k.Value)
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
 		}
-		given[k.Value] = true
-		if k.Value != "sequencers" && k.Value != "sha256" && v.Kind != yaml.ScalarNode {
-			fault(v, "%s must be a single value", k.Value)
+	}
+	return new(yaml.Node)
+}
+
+// maxFile bounds the size of a token file.
+const maxFile = 4 << 20
+
+// maxFaults bounds how many faults are reported: a file that is not a token file
+// has one in every line.
+const maxFaults = 50
+
+// faults are errors in lines of a file.
+type faults struct {
+	file string
+	all  []error
+}
+
+func (f *faults) add(line int, format string, args ...any) {
+	f.all = append(f.all, fmt.Errorf("%s:%d: %s", f.file, line, fmt.Sprintf(format, args...)))
+}
+
+func (f *faults) err() error {
+	if more := len(f.all) - maxFaults; more > 0 {
+		f.all = append(f.all[:maxFaults], fmt.Errorf("%s: and %d more", f.file, more))
+	}
+	return errors.Join(f.all...)
+}
+
+// read reads a token file; see Parse.
+func read(data []byte, file string) (*document, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
+	}
+	doc := &document{file: file}
+	f := &faults{file: file}
+	var content struct{ Tokens []*Entry }
+	var wrong *yaml.TypeError
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	switch err := d.Decode(&content); {
+	case errors.As(err, &wrong):
+		for _, text := range wrong.Errors {
+			f.all = append(f.all, fmt.Errorf("%s:%s", file, plainFault(text)))
+		}
+		return nil, f.err()
+	case err != nil && err != io.EOF:
+		return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	case content.Tokens == nil:
+		return nil, fmt.Errorf("%s:1: no tokens found: to allow no client, write tokens: []", file)
+	}
+	if err := d.Decode(new(yaml.Node)); err != io.EOF {
+		return nil, fmt.Errorf("%s: second YAML document: put all tokens into one", file)
+	}
+	if err := yaml.Unmarshal(data, &doc.root); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if doc.entries = content.Tokens; len(doc.list().Content) != len(doc.entries) {
+		return nil, fmt.Errorf("%s: the file must begin with tokens:", file)
+	}
+	doc.check(f)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// plainFault returns a fault of the decoder without the types of Go in it: its
+// line, and what is wrong there.
+func plainFault(text string) string {
+	text, _, _ = strings.Cut(strings.TrimPrefix(text, "line "), " not found in type ")
+	text, _, _ = strings.Cut(text, " into ")
+	return strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)
+}
+
+// check finds the faults of the entries.
+func (d *document) check(f *faults) {
+	lines := make(map[string]int)
+	for i, n := range d.list().Content {
+		e := d.entries[i]
+		if n.Kind != yaml.MappingNode {
+			f.add(n.Line, "an entry needs name, role, and one of sha256, uri, dns and cn")
 			continue
 		}
-		switch k.Value {
-		case "name":
-			p.Name = v.Value
-			if v.Value == "" || len(v.Value) > 128 || v.Tag == "!!null" || strings.ContainsFunc(v.Value, unicode.IsControl) {
-				fault(v, "name must have 1 to 128 bytes and no control characters")
+		for k := 0; k+1 < len(n.Content); k += 2 {
+			// The decoder takes null for a key that is not there, which allows more.
+			if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" || n.Content[k].ShortTag() == "!!merge" {
+				f.add(v.Line, "%s needs a value", n.Content[k].Value)
 			}
-		case "sha256":
-			e.readHashes(v, fault)
-		case "uri", "dns", "cn":
-			p.subject = subject{k.Value, v.Value}
-			if v.Value == "" {
-				fault(v, "%s must be a name in a client's certificate", k.Value)
+		}
+		if err := e.Check(); err != nil {
+			for text := range strings.SplitSeq(err.Error(), "\n") {
+				f.add(n.Line, "%s", text)
 			}
-		case "certificate":
-			fault(k, "certificate was replaced by uri, dns and cn: use the one that %q is in the certificate", v.Value)
-		case "create":
-			p.noCreate = v.Value == "false"
-			if v.Value != "true" && v.Value != "false" {
-				fault(v, "create is %q: it must be true or false, whether the entry may create sequencers by using them", v.Value)
+		}
+		keys := []string{fmt.Sprintf("name %q", e.Name), e.Certificate()}
+		for _, text := range e.SHA256 {
+			keys = append(keys, strings.ToLower(text))
+		}
+		for _, key := range keys {
+			if line := lines[key]; line != 0 && key != "" {
+				f.add(n.Line, "this name, token or certificate is already used on line %d", line)
 			}
-		case "role":
-			p.Role = Role(v.Value)
-			if !slices.Contains(roles[:], p.Role) {
-				fault(v, "role is %q: it must be generate, read or admin", v.Value)
-			}
-		case "expires":
-			var err error
-			if p.expires, err = time.Parse(time.RFC3339, v.Value); err != nil {
-				fault(v, "expires is %q: it must be a time such as 2027-01-01T00:00:00Z", v.Value)
-			}
-		case "sequencers":
-			if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
-				fault(v, "sequencers must be a list of names, or patterns with one *; leave it out for all")
-				continue
-			}
-			for _, pattern := range v.Content {
-				if pattern.Kind != yaml.ScalarNode || !config.IsPattern(pattern.Value) {
-					fault(pattern, "%q is neither a sequencer name nor a pattern with one *", pattern.Value)
-				}
-				p.sequencers = append(p.sequencers, pattern.Value)
-			}
-		default:
-			fault(k, "unknown key %q: the keys are name, sha256, uri, dns, cn, role, sequencers, create and expires", k.Value)
+			lines[key] = n.Line
 		}
 	}
-	for _, needed := range []string{"name", "role"} {
-		if !given[needed] {
-			fault(n, "%s is missing", needed)
-		}
-	}
-	known := 0
-	for _, by := range []string{"sha256", "uri", "dns", "cn"} {
-		if given[by] {
-			known++
-		}
-	}
-	if known != 1 && !given["certificate"] {
-		fault(n, "an entry needs exactly one of sha256, uri, dns and cn")
-	}
-	return e
 }
