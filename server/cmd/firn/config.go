@@ -69,15 +69,6 @@ var configKeys = []struct{ key, flag string }{
 	{"tracing.service-name", "tracing-service-name"},
 }
 
-// knownKeys returns the keys alone.
-func knownKeys() []string {
-	all := make([]string, len(configKeys))
-	for i, k := range configKeys {
-		all[i] = k.key
-	}
-	return all
-}
-
 // envOf returns the environment variable of a key.
 func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
@@ -135,63 +126,55 @@ sequencers has templates for sequencers that are created when they are first use
 template of the name itself is used first, then the matching pattern (with one *) that has
 the most other characters, then default. Two equally good patterns are an error.`
 
-// readConfig reads a file. It returns an error if nothing of it could be read.
-func readConfig(path string) (f *config.File, all faults, err error) {
+// configHint says where to find the valid keys.
+const configHint = "run firn config print for all keys and their meanings"
+
+// readConfig reads a file.
+func readConfig(path string) (*config.File, error) {
 	data, err := readfile.ReadTrusted(path)
 	if err != nil {
-		return nil, nil, failed("check --config, or "+configEnv, "%w", err)
+		return nil, failed("check --config, or "+configEnv, "%w", err)
 	}
-	f, err = config.Parse(data, path, knownKeys())
-	var wrong *config.Faults
-	switch {
-	case errors.As(err, &wrong):
-		all.file(wrong.All)
-		return wrong.Rest, all, nil
-	case err != nil:
-		return nil, nil, misuse(configHint, "%w", err)
+	known := make([]string, len(configKeys))
+	for i, k := range configKeys {
+		known[i] = k.key
 	}
-	return f, nil, nil
+	f, err := config.Parse(data, path, known)
+	if err != nil {
+		return nil, misuse(configHint, "%w", err)
+	}
+	return f, nil
 }
-
-// configHint says where to find the valid keys.
-const configHint = "run firn config print for all keys, and firn config check FILE to check a file"
 
 // applyConfig sets flags from the environment and a file, unless they were
 // given.
 func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) string) (origin, faults) {
 	from := make(origin)
 	var all faults
-	set := func(key, flag string, values []string, o source) {
-		o.text = strings.Join(values, ",")
-		from[key] = o
-		to := flags.Lookup(flag)
-		var err error
-		if list, ok := to.Value.(pflag.SliceValue); ok && o.line != 0 { // each value as written, including commas
-			err, to.Changed = list.Replace(values), true
-		} else {
-			err = flags.Set(flag, o.text)
-		}
-		if err != nil {
-			all.add(flag, o.text, "", "%s", wrongValue(to, err))
-		}
-	}
 	for _, k := range configKeys {
-		flag := flags.Lookup(k.flag)
-		file := f.Setting(k.key)
-		env := getenv(envOf(k.key))
+		flag, file, env := flags.Lookup(k.flag), f.Setting(k.key), getenv(envOf(k.key))
+		values, o := []string{env}, source{where: envOf(k.key)}
 		switch {
 		case flag.Changed:
-		case env != "" && k.key == "store" && file.Line == 0: // used only without --store
-		case env != "":
-			set(k.key, k.flag, []string{env}, source{where: envOf(k.key)})
+			continue
+		case env != "" && (k.key != "store" || file.Line != 0): // FIRN_STORE is used only without --store
 		case file.Line != 0:
-			o := source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
-			if _, isList := flag.Value.(pflag.SliceValue); len(file.Values) != 1 && !isList {
-				from[k.key] = o
-				all.add(k.flag, "", "", "it must be a single value")
-				continue
-			}
-			set(k.key, k.flag, file.Values, o)
+			values, o = file.Values, source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
+		default:
+			continue
+		}
+		o.text = strings.Join(values, ",")
+		from[k.key] = o
+		var err error
+		if list, isList := flag.Value.(pflag.SliceValue); isList && o.line != 0 { // each value as written, including commas
+			err, flag.Changed = list.Replace(values), true
+		} else if len(values) == 1 {
+			err = flags.Set(k.flag, o.text)
+		} else {
+			err = errors.New("it must be a single value")
+		}
+		if err != nil {
+			all.add(k.flag, o.text, "", "%s", wrongValue(flag, err))
 		}
 	}
 	return from, all
@@ -203,18 +186,17 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 	var f *config.File
 	s.config, s.getenv = path, getenv
 	if path != "" {
-		if f, all, err = readConfig(path); err != nil {
+		if f, err = readConfig(path); err != nil {
 			return nil, err
 		}
 		s.file.Store(f)
 	}
-	var wrong faults
-	s.from, wrong = applyConfig(flags, f, getenv)
-	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
+	s.from, all = applyConfig(flags, f, getenv)
+	s.anyLayout = slices.ContainsFunc(all, func(f fault) bool { return f.flag == "layout" })
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
 	}
-	return append(all, wrong...), nil
+	return all, nil
 }
 
 // reload reads the file again and applies what can change while the server
@@ -275,7 +257,7 @@ func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Check a configuration file",
-		Long:    "Check reads a file, and the files that it names, as firn serve would, and reports\nall errors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
+		Long:    "Check reads a file, and the files that it names, as firn serve would, and reports\nerrors.\n\n  firn config check /etc/firn/firn.yaml\n\nIt starts nothing and does not contact the store. It exits with 1 if there is an error.\nIt does not look up a node of env:, hostname or if:, which depends on where serve runs.\n\n" + configHelp,
 		Example: "  firn config check /etc/firn/firn.yaml",
 		Args:    takes("the file", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -383,28 +365,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 		fmt.Fprint(w, "# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
 		return
 	}
-	fmt.Fprintln(w, "sequencers:")
-	for _, t := range f.Templates {
-		fmt.Fprintf(w, "  %q:\n", t.Pattern)
-		if !t.Layout.IsZero() {
-			fmt.Fprintf(w, "    layout: %q\n", t.Layout)
-		}
-		if t.MaxAhead != nil {
-			fmt.Fprintf(w, "    max-ahead: %v\n", *t.MaxAhead)
-		}
-		if t.Window != 0 {
-			fmt.Fprintf(w, "    window: %v\n", t.Window)
-		}
-		if t.Prefix != "" {
-			fmt.Fprintf(w, "    prefix: %s\n", t.Prefix)
-		}
-		if t.LowBits != 0 {
-			fmt.Fprintf(w, "    low-bits: even:%d\n", t.LowBits)
-		}
-		if t.Nodes != nil {
-			fmt.Fprintf(w, "    nodes: %d..%d\n", t.Nodes.Lo, t.Nodes.Hi)
-		}
-	}
+	fmt.Fprint(w, f.Sequencers)
 }
 
 func newConfigImport(a *app) *cobra.Command {

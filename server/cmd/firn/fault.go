@@ -10,19 +10,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/config"
 )
 
 // A fault is an error in the value of a flag of serve, whether that comes from
 // the command line, a variable, or a line of a file.
 type fault struct {
-	flag  string
+	flag  string // "" if err has the line of a template
 	value string // as given; "" if that does not help
 	err   error
 	hint  string // how to do better, or ""
 	code  int    // exit code; 0 means exitMisuse
-
-	in *config.Fault // set if the fault is in a line of a file, not in the value of a flag
 }
 
 type faults []fault
@@ -46,13 +43,6 @@ func (f *faults) exit(flag, value string, err error) {
 	*f = append(*f, one)
 }
 
-// file adds faults in lines of a file.
-func (f *faults) file(all []*config.Fault) {
-	for _, one := range all {
-		*f = append(*f, fault{in: one, err: one})
-	}
-}
-
 // An origin maps keys to the places of their values in a file or variable.
 type origin map[string]source
 
@@ -62,58 +52,46 @@ type source struct {
 	line        int // 0 if it is not in a file
 }
 
-// error returns all faults as one error, or nil: first those outside the file,
-// then those of the file in the order of its lines.
+// error returns all faults as one error, or nil, in the order of the file.
 func (f faults) error(from origin) error {
 	if len(f) == 0 {
 		return nil
 	}
-	type said struct {
-		text, hint string
-		line       int
-	}
-	var all []said
-	code := exitFailed
-	for _, one := range f {
+	slices.SortStableFunc(f, func(a, b fault) int { return cmp.Compare(from[keyOf(a.flag)].line, from[keyOf(b.flag)].line) })
+	code, hint := exitFailed, ""
+	lines := make([]string, len(f))
+	for i, one := range f {
+		lines[i] = one.text(from)
 		if one.code != exitFailed {
 			code = exitMisuse
 		}
-		s := said{text: one.err.Error(), hint: one.hint}
-		if one.in != nil {
-			s.line = one.in.Line
-		} else {
-			source, shown := from[keyOf(one.flag)], one.value
-			switch {
-			case source.where != "" && shown != "":
-				s.text = fmt.Sprintf("%s: %s is %q: %s", source.where, keyOf(one.flag), shown, s.text)
-			case source.where != "":
-				s.text = fmt.Sprintf("%s: %s: %s", source.where, keyOf(one.flag), s.text)
-			case shown != "":
-				s.text = fmt.Sprintf("--%s %q: %s", one.flag, shown, s.text)
-			default:
-				s.text = fmt.Sprintf("--%s: %s", one.flag, s.text)
-			}
-			s.line = source.line
+		if from[keyOf(one.flag)].line != 0 {
+			hint = configHint
 		}
-		all = append(all, s)
-	}
-	slices.SortStableFunc(all, func(a, b said) int { return cmp.Compare(a.line, b.line) })
-	all = slices.Compact(all)
-	hint := ""
-	if all[len(all)-1].line > 0 {
-		hint = "run firn config print for all keys and their meanings"
-	}
-	if len(all) == 1 {
-		return &exitError{code, errors.New(all[0].text), cmp.Or(all[0].hint, hint)}
-	}
-	lines := make([]string, len(all))
-	for i, s := range all {
-		lines[i] = s.text
-		if s.hint != "" {
-			lines[i] += " (" + s.hint + ")"
+		if one.hint != "" && len(f) > 1 {
+			lines[i] += " (" + one.hint + ")"
 		}
+	}
+	if len(f) == 1 {
+		hint = cmp.Or(f[0].hint, hint)
 	}
 	return &exitError{code, errors.New(strings.Join(lines, "\n")), hint}
+}
+
+// text returns the fault with the place of the value.
+func (f fault) text(from origin) string {
+	key := keyOf(f.flag)
+	switch source := from[key]; {
+	case f.flag == "":
+		return f.err.Error()
+	case source.where != "" && f.value != "":
+		return fmt.Sprintf("%s: %s is %q: %s", source.where, key, f.value, f.err)
+	case source.where != "":
+		return fmt.Sprintf("%s: %s: %s", source.where, key, f.err)
+	case f.value != "":
+		return fmt.Sprintf("--%s %q: %s", f.flag, f.value, f.err)
+	}
+	return fmt.Sprintf("--%s: %s", f.flag, f.err)
 }
 
 // keyOf returns the key of a flag, or "".

@@ -24,7 +24,7 @@ func refused(t *testing.T, file, want string) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	if _, _, err := readConfig(file); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := readConfig(file); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("config: %v, want %q", err, want)
 	}
 }

@@ -417,17 +417,16 @@ func isHostPort(text string) bool {
 }
 
 // checkNodes checks node IDs and max-ahead against the layouts of the server
-// and of its templates.
+// and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
-	var usual config.Template // of an unknown layout
-	if !s.anyLayout && !s.layout.ReadOnly() {
-		var nodes *grant.Range
-		if nodes, all = s.checkUsual(lookUp); len(all) == 0 && s.ahead() >= 0 {
-			usual = config.Template{Layout: s.layout, MaxAhead: s.maxAhead, Nodes: nodes}
-		}
+	if s.anyLayout || s.layout.ReadOnly() || s.ahead() < 0 {
+		return nil // reported already
 	}
-	if f := s.file.Load(); f != nil {
-		all.file(f.Check(usual, time.Now()))
+	nodes, all := s.checkUsual(lookUp)
+	if f := s.file.Load(); f != nil && len(all) == 0 {
+		for _, err := range f.Check(config.Template{Layout: s.layout, MaxAhead: s.maxAhead, Nodes: nodes}, time.Now()) {
+			all = append(all, fault{err: err})
+		}
 	}
 	return all
 }
@@ -453,9 +452,6 @@ func (s *serveCmd) checkUsual(lookUp bool) (nodes *grant.Range, all faults) {
 		if err := r.Check(s.layout); err != nil {
 			all.exit("nodes", r.String(), err)
 		}
-	}
-	if s.ahead() < 0 { // checkValues reports this
-		return nodes, all
 	}
 	var err error
 	if s.node != "" && s.store == "" {

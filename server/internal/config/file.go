@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +21,6 @@ import (
 
 // A Setting is the value of a key as written.
 type Setting struct {
-	Key    string   // its path, such as tls.cert
 	Values []string // one value, or the values of a list
 	Line   int      // in the file
 }
@@ -42,9 +43,6 @@ type NamedTemplate struct {
 	Template
 	Pattern string
 	Line    int
-
-	lines   map[string]int // of its keys
-	unknown bool           // the given layout cannot be read
 }
 
 // DefaultTemplate is the name of the template for names without another one.
@@ -52,100 +50,90 @@ const DefaultTemplate = "default"
 
 // A File is a parsed configuration.
 type File struct {
-	Name      string
-	Settings  []Setting // in the order of the file
-	Templates []NamedTemplate
+	Name       string
+	Settings   map[string]Setting // by key, such as tls.cert
+	Templates  []NamedTemplate
+	Sequencers string // the templates, as YAML
 }
 
 // Setting returns the value of a key; its Line is 0 if the file has none.
 func (f *File) Setting(key string) Setting {
-	if f != nil {
-		for _, s := range f.Settings {
-			if s.Key == key {
-				return s
-			}
-		}
+	if f == nil {
+		return Setting{}
 	}
-	return Setting{}
-}
-
-// A Fault is an error in a line of a file.
-type Fault struct {
-	File string
-	Line int
-	Text string
-}
-
-func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
-
-// Faults is the error for a file that is valid YAML but has faults.
-type Faults struct {
-	All  []*Fault // in the order of the file
-	Rest *File    // the parts without faults, for further checks
-}
-
-func (f *Faults) Error() string { return errors.Join(f.Unwrap()...).Error() }
-
-// Unwrap returns the faults.
-func (f *Faults) Unwrap() []error {
-	all := make([]error, len(f.All))
-	for i, one := range f.All {
-		all[i] = one
-	}
-	return all
+	return f.Settings[key]
 }
 
 // maxFile bounds the size of a file.
 const maxFile = 4 << 20
 
 // Parse reads a firn.yaml: a mapping of known keys, which may be nested, and
-// sequencers with templates. It reports all faults at once, each with the name
-// of the file and the line: the error is *Faults, unless the file is not YAML.
+// sequencers with templates. It reports all unknown keys and invalid templates
+// at once, each with the name of the file and the line.
 func Parse(data []byte, name string, known []string) (*File, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxFile>>20)
 	}
-	d := yaml.NewDecoder(strings.NewReader(string(data)))
+	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
-	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	err := d.Decode(&doc)
+	if err == nil {
+		err = doc.Decode(new(map[string]any)) // finds repeated keys, and aliases that explode
 	}
-	p := &parser{f: &File{Name: name}, known: known}
-	var more yaml.Node
-	if d.Decode(&more) == nil {
-		p.fault(&more, "second YAML document: put all settings into one")
+	if err != nil && err != io.EOF {
+		return nil, YAMLError(name, err)
 	}
+	if err := d.Decode(new(yaml.Node)); err != io.EOF {
+		return nil, fmt.Errorf("%s: second YAML document: put all settings into one", name)
+	}
+	p := &parser{f: &File{Name: name, Settings: make(map[string]Setting)}, known: known}
 	if doc.Kind != 0 {
 		p.mapping(doc.Content[0], "")
 	}
 	if len(p.faults) > 0 {
-		slices.SortStableFunc(p.faults, func(a, b *Fault) int { return a.Line - b.Line })
-		return nil, &Faults{All: p.faults, Rest: p.f}
+		return nil, errors.Join(p.faults...)
 	}
 	return p.f, nil
+}
+
+// YAMLError returns an error of the decoder with the name of the file, and
+// without the types of Go in it.
+func YAMLError(name string, err error) error {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	const most = 50 // a file of another kind has one in every line
+	var all []error
+	for i, text := range wrong.Errors {
+		if i == most {
+			all = append(all, fmt.Errorf("%s: and %d more", name, len(wrong.Errors)-most))
+			break
+		}
+		text, _, _ = strings.Cut(strings.TrimPrefix(text, "line "), " not found in type ")
+		text, _, _ = strings.Cut(text, " into ")
+		all = append(all, errors.New(name+":"+strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)))
+	}
+	return errors.Join(all...)
 }
 
 type parser struct {
 	f      *File
 	known  []string
-	faults []*Fault
+	faults []error
 }
 
-func (p *parser) fault(n *yaml.Node, format string, args ...any) {
-	p.faults = append(p.faults, &Fault{p.f.Name, n.Line, fmt.Sprintf(format, args...)})
+func (p *parser) fault(line int, format string, args ...any) {
+	p.faults = append(p.faults, p.f.fault(line, format, args...))
+}
+
+func (f *File) fault(line int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s", f.Name, line, fmt.Sprintf(format, args...))
 }
 
 // mapping reads the keys below a path.
 func (p *parser) mapping(n *yaml.Node, path string) {
-	content := p.content(n, "%s: expected KEY: VALUE", cmp.Or(path, "the file"))
-	seen := make(map[string]int)
-	for i := 0; i+1 < len(content); i += 2 {
-		k, v := content[i], content[i+1]
-		if line, ok := seen[k.Value]; ok {
-			p.fault(k, "%s is already on line %d", k.Value, line)
-			continue
-		}
-		seen[k.Value] = k.Line
+	for k, v := range p.pairs(n, path) {
 		key := k.Value
 		if path != "" {
 			key = path + "." + key
@@ -158,7 +146,7 @@ func (p *parser) mapping(n *yaml.Node, path string) {
 		case slices.ContainsFunc(p.known, func(known string) bool { return strings.HasPrefix(known, key+".") }):
 			p.mapping(v, key)
 		default:
-			p.fault(k, "unknown key %q", key)
+			p.fault(k.Line, "unknown key %q", key)
 		}
 	}
 }
@@ -171,22 +159,27 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// content returns the keys and values of a mapping in turn. null is a mapping
-// without keys; any other node is a fault.
-func (p *parser) content(n *yaml.Node, format string, args ...any) []*yaml.Node {
+// pairs yields the keys and values of a mapping. null is a mapping without
+// keys; any other node is a fault.
+func (p *parser) pairs(n *yaml.Node, key string) iter.Seq2[*yaml.Node, *yaml.Node] {
+	line := n.Line
 	n = resolved(n)
-	if n.Kind == yaml.MappingNode {
-		return n.Content
+	if n.Kind != yaml.MappingNode && n.ShortTag() != "!!null" {
+		p.fault(line, "%s: expected KEY: VALUE", key)
+		n = new(yaml.Node)
 	}
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!null" {
-		p.fault(n, format, args...)
+	return func(yield func(k, v *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
+		}
 	}
-	return nil
 }
 
 // setting records a value.
 func (p *parser) setting(key string, v *yaml.Node) {
-	s := Setting{Key: key, Line: v.Line}
+	s := Setting{Line: v.Line}
 	v = resolved(v)
 	values := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
@@ -195,93 +188,67 @@ func (p *parser) setting(key string, v *yaml.Node) {
 	for _, one := range values {
 		one = resolved(one)
 		if one.Kind != yaml.ScalarNode || one.Tag == "!!null" {
-			p.fault(one, "%s needs a value", key)
+			p.fault(s.Line, "%s needs a value", key)
 			return
 		}
 		s.Values = append(s.Values, one.Value)
 	}
-	p.f.Settings = append(p.f.Settings, s)
+	p.f.Settings[key] = s
 }
-
-// templateKeys are the keys of a template.
-const templateKeys = "layout, max-ahead, window, prefix, low-bits and nodes"
 
 // sequencers reads the templates.
 func (p *parser) sequencers(n *yaml.Node) {
-	content := p.content(n, "sequencers: expected NAME: or a pattern with one *, followed by its keys")
-	seen := make(map[string]int)
-	for i := 0; i+1 < len(content); i += 2 {
-		k, v := content[i], content[i+1]
-		t := NamedTemplate{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
+	for k, v := range p.pairs(n, "sequencers") {
+		t := NamedTemplate{Pattern: k.Value, Line: k.Line}
 		if !IsPattern(k.Value) {
-			p.fault(k, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
+			p.fault(k.Line, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
 		}
-		if line, ok := seen[t.Pattern]; ok {
-			p.fault(k, "sequencers: %q is already on line %d", t.Pattern, line)
-		} else {
-			seen[t.Pattern] = t.Line
+		for k, v := range p.pairs(v, fmt.Sprintf("sequencers: %q", t.Pattern)) {
+			if err := t.set(k.Value, resolved(v)); err != nil {
+				text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "firn: "), "typed: ")
+				p.fault(k.Line, "sequencers: %q: %s: %s", t.Pattern, k.Value, text)
+			}
 		}
-		p.template(&t, v)
 		p.f.Templates = append(p.f.Templates, t)
 	}
+	var text strings.Builder
+	out := yaml.NewEncoder(&text)
+	out.SetIndent(2)
+	if err := out.Encode(map[string]*yaml.Node{"sequencers": resolved(n)}); err != nil {
+		p.fault(n.Line, "sequencers: %v", err)
+	}
+	p.f.Sequencers = text.String()
 }
 
-// template reads a template.
-func (p *parser) template(t *NamedTemplate, n *yaml.Node) {
-	content := p.content(n, "sequencers: %q: expected a mapping with the keys %s", t.Pattern, templateKeys)
-	fault := func(n *yaml.Node, format string, args ...any) {
-		p.fault(n, "sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))
+// set sets the value of a key of a template.
+func (t *NamedTemplate) set(key string, v *yaml.Node) (err error) {
+	text := v.Value
+	if v.Kind != yaml.ScalarNode || v.ShortTag() == "!!null" {
+		return errors.New("it must be a single value")
 	}
-	for i := 0; i+1 < len(content); i += 2 {
-		k, v := content[i], content[i+1]
-		if t.lines[k.Value] != 0 {
-			fault(k, "%s is given twice", k.Value)
+	switch key {
+	case "layout":
+		if t.Layout, err = firn.ParseLayout(text); err == nil && t.Layout.ReadOnly() {
+			err = fmt.Errorf("%s is only for reading IDs", text)
 		}
-		t.lines[k.Value] = v.Line
-		v = resolved(v)
-		if v.Kind != yaml.ScalarNode || v.ShortTag() == "!!null" {
-			fault(v, "%s must be a single value", k.Value)
-			continue
+	case "max-ahead":
+		var d time.Duration
+		d, err = duration(text)
+		t.MaxAhead = &d
+	case "window":
+		if t.Window, err = duration(text); err == nil && t.Window == 0 {
+			err = errors.New("it must be more than 0; leave it out for the default")
 		}
-		var err error
-		switch k.Value {
-		case "layout":
-			if t.Layout, err = firn.ParseLayout(v.Value); err == nil && t.Layout.ReadOnly() {
-				err = fmt.Errorf("%s is only for reading IDs", v.Value)
-			}
-			if t.unknown = err != nil; t.unknown {
-				t.Layout = firn.Layout{}
-			}
-		case "max-ahead":
-			var d time.Duration
-			if d, err = duration(v.Value); err == nil {
-				t.MaxAhead = &d
-			}
-		case "window":
-			if t.Window, err = duration(v.Value); err == nil && t.Window == 0 {
-				err = errors.New("it must be more than 0; leave it out for the default")
-			}
-		case "prefix":
-			t.Prefix, err = v.Value, typed.CheckPrefix(v.Value)
-		case "low-bits":
-			t.LowBits, err = ParseLowBits(v.Value)
-		case "nodes":
-			t.Nodes, err = ParseNodes(v.Value)
-		default:
-			fault(k, "unknown key %q: the keys of a sequencer are %s", k.Value, templateKeys)
-			continue
-		}
-		if err != nil {
-			text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "firn: "), "typed: ")
-			fault(v, "%s: %s", k.Value, text)
-		}
+	case "prefix":
+		t.Prefix, err = text, typed.CheckPrefix(text)
+	case "low-bits":
+		t.LowBits, err = ParseLowBits(text)
+	case "nodes":
+		t.Nodes, err = ParseNodes(text)
+	default:
+		err = errors.New("unknown key: the keys of a sequencer are layout, max-ahead, window, prefix, low-bits and nodes")
 	}
-	if t.Nodes != nil && !t.Layout.IsZero() {
-		if err := t.Nodes.Check(t.Layout); err != nil {
-			fault(resolved(n), "%s", strings.TrimPrefix(err.Error(), "grant: "))
-			t.Nodes = nil
-		}
-	}
+	return err
 }
 
 // CheckTime returns an error if no ID of a layout can be made at a time.
@@ -299,45 +266,21 @@ func CheckTime(l firn.Layout, now time.Time) error {
 }
 
 // Check finds templates with which no sequencer can be created. usual supplies
-// what they leave out: Layout, MaxAhead and node IDs. A zero Layout there means
-// that it is unknown.
-func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
+// what they leave out: Layout, MaxAhead and node IDs.
+func (f *File) Check(usual Template, now time.Time) (all []error) {
 	for _, t := range f.Templates {
-		fault := func(key, format string, args ...any) {
-			all = append(all, &Fault{f.Name, cmp.Or(t.lines[key], t.Line), fmt.Sprintf("sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))})
+		var window *time.Duration
+		if t.Window != 0 {
+			window = &t.Window
 		}
-		layout, ahead, window := cmp.Or(t.Layout, usual.Layout), cmp.Or(t.MaxAhead, usual.MaxAhead), &t.Window
-		unknown := t.unknown || layout.IsZero()
-		if unknown { // report what is invalid for every layout
-			layout = firn.Default()
-			if ahead == nil {
-				ahead = new(time.Duration)
-			}
-		}
-		if t.Window == 0 {
-			window = nil
-		}
-		if err := CheckTime(t.Layout, now); err != nil {
-			fault("layout", "%s", err)
-		}
-		c, err := grant.DefaultConfig(nil, layout, ahead, window)
-		if err == nil && !unknown && t.LowBits != 0 {
-			c.LowBits = t.LowBits
-			if err := c.Check(); err != nil {
-				fault("low-bits", "%s", strings.TrimPrefix(err.Error(), "grant: "))
-			}
+		layout := cmp.Or(t.Layout, usual.Layout)
+		c, err := grant.DefaultConfig(nil, layout, cmp.Or(t.MaxAhead, usual.MaxAhead), window)
+		if err == nil {
+			c.Nodes, c.Prefix, c.LowBits = cmp.Or(t.Nodes, usual.Nodes), t.Prefix, t.LowBits
+			err = cmp.Or(c.Check(), CheckTime(t.Layout, now))
 		}
 		if err != nil {
-			key := "window"
-			if window == nil {
-				key = "max-ahead"
-			}
-			fault(key, "%s", strings.TrimPrefix(err.Error(), "grant: "))
-		}
-		if r := cmp.Or(t.Nodes, usual.Nodes); r != nil && !unknown {
-			if err := r.Check(layout); err != nil {
-				fault("nodes", "%s", strings.TrimPrefix(err.Error(), "grant: "))
-			}
+			all = append(all, f.fault(t.Line, "sequencers: %q: %s", t.Pattern, strings.TrimPrefix(err.Error(), "grant: ")))
 		}
 	}
 	return all

@@ -164,91 +164,58 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 // maxFile bounds the size of a token file.
 const maxFile = 4 << 20
 
-// maxFaults bounds how many faults are reported: a file that is not a token file
-// has one in every line.
-const maxFaults = 50
-
-// faults are errors in lines of a file.
-type faults struct {
-	file string
-	all  []error
-}
-
-func (f *faults) add(line int, format string, args ...any) {
-	f.all = append(f.all, fmt.Errorf("%s:%d: %s", f.file, line, fmt.Sprintf(format, args...)))
-}
-
-func (f *faults) err() error {
-	if more := len(f.all) - maxFaults; more > 0 {
-		f.all = append(f.all[:maxFaults], fmt.Errorf("%s: and %d more", f.file, more))
-	}
-	return errors.Join(f.all...)
-}
-
 // read reads a token file; see Parse.
 func read(data []byte, file string) (*document, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
 	}
-	doc := &document{file: file}
-	f := &faults{file: file}
 	var content struct{ Tokens []*Entry }
-	var wrong *yaml.TypeError
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	switch err := d.Decode(&content); {
-	case errors.As(err, &wrong):
-		for _, text := range wrong.Errors {
-			f.all = append(f.all, fmt.Errorf("%s:%s", file, plainFault(text)))
-		}
-		return nil, f.err()
 	case err != nil && err != io.EOF:
-		return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, config.YAMLError(file, err)
 	case content.Tokens == nil:
 		return nil, fmt.Errorf("%s:1: no tokens found: to allow no client, write tokens: []", file)
 	}
 	if err := d.Decode(new(yaml.Node)); err != io.EOF {
 		return nil, fmt.Errorf("%s: second YAML document: put all tokens into one", file)
 	}
+	doc := &document{file: file, entries: content.Tokens}
 	if err := yaml.Unmarshal(data, &doc.root); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, config.YAMLError(file, err)
 	}
-	if doc.entries = content.Tokens; len(doc.list().Content) != len(doc.entries) {
+	if len(doc.list().Content) != len(doc.entries) {
 		return nil, fmt.Errorf("%s: the file must begin with tokens:", file)
 	}
-	doc.check(f)
-	if err := f.err(); err != nil {
+	if err := doc.check(); err != nil {
 		return nil, err
 	}
 	return doc, nil
 }
 
-// plainFault returns a fault of the decoder without the types of Go in it: its
-// line, and what is wrong there.
-func plainFault(text string) string {
-	text, _, _ = strings.Cut(strings.TrimPrefix(text, "line "), " not found in type ")
-	text, _, _ = strings.Cut(text, " into ")
-	return strings.NewReplacer(": field ", ": unknown key ", "cannot unmarshal", "unexpected").Replace(text)
-}
-
-// check finds the faults of the entries.
-func (d *document) check(f *faults) {
+// check returns all faults of the entries.
+func (d *document) check() error {
+	var all []error
+	fault := func(line int, format string, args ...any) {
+		all = append(all, fmt.Errorf("%s:%d: %s", d.file, line, fmt.Sprintf(format, args...)))
+	}
 	lines := make(map[string]int)
 	for i, n := range d.list().Content {
 		e := d.entries[i]
 		if n.Kind != yaml.MappingNode {
-			f.add(n.Line, "an entry needs name, role, and one of sha256, uri, dns and cn")
+			fault(n.Line, "an entry needs name, role, and one of sha256, uri, dns and cn")
 			continue
 		}
 		for k := 0; k+1 < len(n.Content); k += 2 {
 			// The decoder takes null for a key that is not there, which allows more.
 			if v := n.Content[k+1]; v.Kind == yaml.AliasNode || v.ShortTag() == "!!null" || n.Content[k].ShortTag() == "!!merge" {
-				f.add(v.Line, "%s needs a value", n.Content[k].Value)
+				fault(v.Line, "%s needs a value", n.Content[k].Value)
 			}
 		}
 		if err := e.Check(); err != nil {
 			for text := range strings.SplitSeq(err.Error(), "\n") {
-				f.add(n.Line, "%s", text)
+				fault(n.Line, "%s", text)
 			}
 		}
 		keys := []string{fmt.Sprintf("name %q", e.Name), e.Certificate()}
@@ -257,9 +224,10 @@ func (d *document) check(f *faults) {
 		}
 		for _, key := range keys {
 			if line := lines[key]; line != 0 && key != "" {
-				f.add(n.Line, "this name, token or certificate is already used on line %d", line)
+				fault(n.Line, "this name, token or certificate is already used on line %d", line)
 			}
 			lines[key] = n.Line
 		}
 	}
+	return errors.Join(all...)
 }
