@@ -21,7 +21,6 @@ const (
 	callFill
 	callCursor   // also of a generator that is sealed
 	callPrefetch // an ID that was fetched some time ago
-	callForward  // by a process without a number, to another one
 	callCreate
 	callDetach
 	callAttach
@@ -33,7 +32,7 @@ const (
 )
 
 var callNames = [simCalls]string{
-	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "forwarded", "Create", "DetachAll", "AttachAll",
+	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "Create", "DetachAll", "AttachAll",
 	"Destroy", "Purge", "Fence", "Repair",
 }
 
@@ -49,8 +48,6 @@ type tools struct {
 	fetchedOf  *format
 	sealed     []*firn.Generator // the most recent ones
 	cursors    []*firn.Cursor    // of them
-	self       int               // as a member, for others
-	address    int
 }
 
 // retire keeps a sealed generator, as a program may: it makes no more IDs.
@@ -76,15 +73,11 @@ func (w *world) use(p *member) {
 	if p.stopped > w.Now {
 		return
 	}
-	w.announce(p)
 	c := callTryNext
 	if of := w.focus.Calls; len(of) > 0 && w.Chance(0.5) {
 		c = of[w.Rand.IntN(len(of))]
 	} else if w.Chance(0.15) {
-		c = simCall(w.Rand.IntN(int(callForward) + 1))
-	}
-	if p.g == nil && c != callForward && w.Chance(0.1) {
-		c = callForward
+		c = simCall(w.Rand.IntN(int(callPrefetch) + 1))
 	}
 	switch c {
 	case callReserve:
@@ -97,8 +90,6 @@ func (w *world) use(p *member) {
 		w.useCursor(p)
 	case callPrefetch:
 		w.usePrefetcher(p)
-	case callForward:
-		w.forward(p)
 	default:
 		w.single(p)
 	}
@@ -365,7 +356,7 @@ func (w *world) hand(p *member, x piece) {
 	})
 }
 
-// giveTaken returns IDs that were taken some time ago, or by another member.
+// giveTaken returns IDs that were taken some time ago.
 func (w *world) giveTaken(p *member, x piece) {
 	if !w.tookIt(x) {
 		w.Fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)

@@ -24,7 +24,6 @@ func (w *world) clone(p *member) {
 		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both
 	}
 	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
-	w.hangUp(other)
 	other.process = p.process
 	other.life, other.request = w.Token(), 0
 	other.m = p.m.clone()

@@ -5,45 +5,43 @@ type fault int
 
 // The kinds of faults.
 const (
-	pausedCall     fault = iota // between taking an ID and returning it
-	lateSeal                    // between deciding to seal and sealing
-	suspended                   // the whole process, for up to 5 minutes
-	crashed                     // memory lost, and restarted
-	released                    // the node ID is given back properly, and the process attaches again
-	clockStep                   // up to a minute
-	clockSet                    // up to an hour
-	clockDrift                  // of up to 200 ppm
-	clockSkew                   // up to two minutes, all the time
-	clock2050                   // for a while
-	clockYear                   // a process that starts a year ahead, and soon ends
-	clockCoarse                 // it shows whole seconds
-	storeClock                  // it is wrong
-	partition                   // of one member from the store
-	storeOutage                 // of the store
-	slowRequest                 // up to a minute, and so beyond the timeout
-	lostRequest                 //
-	lostAnswer                  //
-	lateCAS                     // applied after its sender has given up
-	lag                         // of the standby
-	notDurable                  // a write that is visible to all but missing on the standby
-	failover                    // to a standby that lacks some of these writes
-	oldPrimary                  // a request to the replaced primary
-	lineageFailed               // the store does not return its lineage
-	restore                     // of the store from a backup, with a fence
-	lateFence                   // the members are back before the fence
-	halfFence                   // a fence that is interrupted and run again
-	shortFence                  // a fence with a shorter window than there was
-	fenced                      // of a store that never went back
-	rollback                    // of the store, by a write or by long, and members use it before the fence
-	younger                     // the sequencer was created after the backup
-	clone                       // of a running process
-	detachedAll                 // and attached
-	destroyedAll                // and created again
-	changed                     // created again with another window, or purged and created with another layout
-	windowed                    // a longer or shorter window, while members run
-	operatorLost                // an operator's request, or its answer
-	reusedAddress               // a hop reaches a member other than the intended one
-	foreignAddress              // a hop reaches a server of another store
+	pausedCall    fault = iota // between taking an ID and returning it
+	lateSeal                   // between deciding to seal and sealing
+	suspended                  // the whole process, for up to 5 minutes
+	crashed                    // memory lost, and restarted
+	released                   // the node ID is given back properly, and the process attaches again
+	clockStep                  // up to a minute
+	clockSet                   // up to an hour
+	clockDrift                 // of up to 200 ppm
+	clockSkew                  // up to two minutes, all the time
+	clock2050                  // for a while
+	clockYear                  // a process that starts a year ahead, and soon ends
+	clockCoarse                // it shows whole seconds
+	storeClock                 // it is wrong
+	partition                  // of one member from the store
+	storeOutage                // of the store
+	slowRequest                // up to a minute, and so beyond the timeout
+	lostRequest                //
+	lostAnswer                 //
+	lateCAS                    // applied after its sender has given up
+	lag                        // of the standby
+	notDurable                 // a write that is visible to all but missing on the standby
+	failover                   // to a standby that lacks some of these writes
+	oldPrimary                 // a request to the replaced primary
+	lineageFailed              // the store does not return its lineage
+	restore                    // of the store from a backup, with a fence
+	lateFence                  // the members are back before the fence
+	halfFence                  // a fence that is interrupted and run again
+	shortFence                 // a fence with a shorter window than there was
+	fenced                     // of a store that never went back
+	rollback                   // of the store, by a write or by long, and members use it before the fence
+	younger                    // the sequencer was created after the backup
+	clone                      // of a running process
+	detachedAll                // and attached
+	destroyedAll               // and created again
+	changed                    // created again with another window, or purged and created with another layout
+	windowed                   // a longer or shorter window, while members run
+	operatorLost               // an operator's request, or its answer
 	faults
 )
 
@@ -52,7 +50,6 @@ var faultNames = [faults]string{
 	"clock in 2050", "clock a year ahead", "clock of whole seconds", "clock of the store", "partition", "outage", "slow request", "lost request", "lost answer", "late CAS",
 	"lagging standby", "write not durable", "failover", "old primary", "lineage failed", "restore with fence", "late fence",
 	"half a fence", "fence of too short a window", "fence alone", "rollback", "younger than the backup", "clone", "detached all", "destroyed all", "configuration changed", "window changed", "operator's request lost",
-	"reused address", "foreign address",
 }
 
 // String returns the fault in words.

@@ -73,7 +73,6 @@ func newMember(id int) *member { return &member{id: id, process: process{cut: no
 
 // end ends a process. Its successor has the same clock, network and place.
 func (w *world) end(p *member) {
-	w.hangUp(p)
 	p.process = process{
 		life: w.Token(), began: w.Now, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
 		stopped: noTime, shaky: noTime, disturbed: w.Now, revised: noTime, floor: noTime, floorRead: noTime,
@@ -131,7 +130,6 @@ func (w *world) start(p *member) {
 	if w.byHand {
 		return
 	}
-	w.listen(p)
 	w.alive(p, 1, func() { w.work(p) })
 }
 

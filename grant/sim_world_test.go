@@ -69,7 +69,6 @@ type world struct {
 	widest  time.Duration // the longest Window
 	known   time.Duration // the longest Window that the store knows of
 	members []*member
-	net     network
 
 	operating int64 // an operator is at work until then
 	unfenced  bool  // the store went back, and was not fenced yet
