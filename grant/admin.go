@@ -39,7 +39,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			*r = fresh
 			return true, nil
 		case r.MovedTo != "":
-			return false, &movedError{name, r.MovedTo}
+			return false, movedError(name, r.MovedTo)
 		case r.State == Purged:
 			// Its records stay, as the marks of the node IDs.
 		case r.State == Destroyed:
@@ -61,15 +61,14 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			}
 			return false, cmp.Or(c.comparePrefix(name, r.Prefix), c.compareLowBits(name, r.LowBits), r.config().compare(name, c))
 		}
-		nodes, prefix, lowBits := fresh.Nodes, cmp.Or(fresh.Prefix, r.Prefix), fresh.LowBits
-		if lowBits == 0 && r.Layout == c.Layout {
-			lowBits = r.LowBits
+		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
+		if !fresh.Nodes.limited {
+			fresh.Nodes = r.Nodes
 		}
-		fresh.Incarnation, fresh.Floor, fresh.LongestWindow, fresh.configExtras = r.Incarnation+1, r.Floor, r.LongestWindow, r.configExtras
-		if nodes.limited {
-			fresh.Nodes = nodes
+		if fresh.LowBits == 0 && r.Layout == c.Layout {
+			fresh.LowBits = r.LowBits
 		}
-		fresh.Prefix, fresh.LowBits = prefix, lowBits
+		fresh.Prefix = cmp.Or(fresh.Prefix, r.Prefix)
 		*r = fresh
 		return true, nil
 	})
@@ -210,6 +209,19 @@ func changeExisting(ctx context.Context, s Store, name string, change func(r *co
 	})
 }
 
+// changeUsable is changeExisting for a sequencer that this store still has.
+func changeUsable(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
+	return changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+		switch {
+		case r.MovedTo != "":
+			return false, movedError(name, r.MovedTo)
+		case r.State >= Destroying:
+			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
+		}
+		return change(r)
+	})
+}
+
 // settle replaces the value of a key by what next makes of it, and repeats that
 // until a write was applied. next may be called several times, and returns nil
 // to leave the value unchanged.
@@ -265,15 +277,17 @@ type AdminOptions struct {
 	Waiting func([]NodeInfo)
 }
 
+// clockOr returns now, or the system clock if it is nil.
+func clockOr(now func() time.Time) func() time.Time {
+	if now == nil {
+		return time.Now
+	}
+	return now
+}
+
 // AttachAll makes a detached sequencer usable again.
 func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
-	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
-		if r.State >= Destroying {
-			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
-		}
-		if r.MovedTo != "" {
-			return false, &movedError{name, r.MovedTo}
-		}
+	info, _, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		r.State = Attached // even if it already was
 		return true, nil
 	})
@@ -325,15 +339,12 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 // waits.
 func repeat(ctx context.Context, o *AdminOptions, step func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error)) (Info, error) {
 	opt := *cmp.Or(o, new(AdminOptions))
-	if opt.Now == nil {
-		opt.Now = time.Now
-	}
 	var shown []uint64 // node IDs last passed to Waiting
 	contested := 0     // consecutive steps that other operators undid
 	var was Info
 	for {
 		begun := time.Now()
-		info, waiting, finished, err := step(opt.Now())
+		info, waiting, finished, err := step(clockOr(opt.Now)())
 		if errors.Is(err, errContested) {
 			err = nil
 		}

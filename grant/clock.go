@@ -96,7 +96,7 @@ func (m *machine) mayClaim(l sighting) bool {
 	ahead, agree := m.leadOverOthers()
 	switch {
 	case ahead.least > aheadMost:
-		m.fail(m.aheadError(ahead), watchEach)
+		m.fail(m.aheadError(ahead, ErrClockAhead), watchEach)
 		return false
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
@@ -109,15 +109,17 @@ func (m *machine) mayClaim(l sighting) bool {
 		m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.set.Name)})
 		return false
 	case known:
-		err := m.aheadError(store)
-		err.comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
-		m.fail(err, watchEach)
+		kind := ErrClockAhead
+		if m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2 {
+			kind = ErrComparingClocks
+		}
+		m.fail(m.aheadError(store, kind), watchEach)
 		return false
 	case agree > 0 || m.mono-c.since > m.window()/2:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(&clockAheadError{sequencer: m.set.Name, clock: timeOf(m.wall), comparing: true}, watchEach)
+	m.fail(errorOf(ErrComparingClocks, "sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", m.set.Name), watchEach)
 	return false
 }
 
@@ -193,11 +195,15 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-func (m *machine) aheadError(by lead) *clockAheadError {
-	return &clockAheadError{
-		sequencer: m.set.Name, ahead: time.Duration(by.least) * time.Millisecond,
-		clock: timeOf(m.wall), other: timeOf(m.wall - by.least), store: len(m.clocks.leads) == 0,
+// aheadError returns an error of a kind: our clock is ahead of the store's, or
+// of those of members that renew.
+func (m *machine) aheadError(by lead, kind error) error {
+	whose := "those of members that renew their node IDs"
+	if len(m.clocks.leads) == 0 {
+		whose = "the store's"
 	}
+	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
+		m.set.Name, time.Duration(by.least)*time.Millisecond, whose, timeOf(m.wall).Format(timeFormat), timeOf(m.wall-by.least).Format(timeFormat))
 }
 
 // clockBehind rejects a clock that is far behind those of others, unless the
@@ -216,7 +222,8 @@ func (m *machine) clockBehind(l sighting) error {
 	case known && store.most >= -behindMost:
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
-		return &clockBehindError{Sequencer: m.set.Name, Behind: time.Duration(by) * time.Millisecond, Nodes: l.nodes}
+		return errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
+			m.set.Name, time.Duration(by)*time.Millisecond, l.nodes)
 	}
 	return nil
 }

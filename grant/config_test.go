@@ -166,12 +166,7 @@ func TestErrors(t *testing.T) {
 		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}, Free: at}, ErrNodesExhausted, []string{"1..9", "window ends at 2026-11-20T00:02:03.004Z"}},
 		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}, Free: at, Ahead: true}, ErrNodesExhausted, []string{"1..9", "before 2026-11-20T00:02:03.004Z", "behind the marks"}},
 		{&ExhaustedError{Sequencer: "s", Nodes: Range{Lo: 1, Hi: 9}, Free: at, Ahead: true, Fenced: true}, ErrNodesExhausted, []string{"sequencer s was fenced", "at 2026-11-20T00:02:03.004Z"}},
-		{&clockBehindError{Sequencer: "s", Behind: time.Minute, Nodes: []uint64{3, 4}}, ErrClockBehind, []string{"sequencer s:", "1m0s behind", "[3 4]"}},
-		{&clockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute), store: true}, ErrClockAhead,
-			[]string{"sequencer s:", "1m0s ahead of the store's", "00:02:03.004Z, not 2026-11-20T00:01:03.004Z"}},
-		{&clockAheadError{sequencer: "s", ahead: time.Minute, clock: at, other: at.Add(-time.Minute)}, ErrClockAhead, []string{"ahead of those of members"}},
-		{&clockAheadError{sequencer: "s", ahead: time.Minute, comparing: true}, ErrClockAhead, []string{"1m0s ahead of those of members"}},
-		{&clockAheadError{sequencer: "s", comparing: true}, ErrClockAhead, []string{"sequencer s:", "watching"}},
+		{movedError("s", "etcd://b"), ErrMoved, []string{"sequencer s was moved to etcd://b"}},
 	} {
 		for _, s := range sentinels {
 			if got := errors.Is(tt.err, s); got != (s == tt.is) {

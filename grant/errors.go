@@ -107,68 +107,23 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is ErrNodesExhausted.
 func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhausted }
 
-// A clockBehindError matches ErrClockBehind.
-type clockBehindError struct {
-	Sequencer string
-	Behind    time.Duration // the median over the records
-	Nodes     []uint64      // the node IDs of these records
+// A detailedError has a text of its own, and matches its kind.
+type detailedError struct {
+	kind error
+	text string
 }
 
-func (e *clockBehindError) Error() string {
-	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
-		e.Sequencer, e.Behind, e.Nodes)
+func (e *detailedError) Error() string { return e.text }
+func (e *detailedError) Unwrap() error { return e.kind }
+
+func errorOf(kind error, format string, args ...any) error {
+	return &detailedError{kind, fmt.Sprintf("grant: "+format, args...)}
 }
 
-// Is reports whether target is ErrClockBehind.
-func (e *clockBehindError) Is(target error) bool { return target == ErrClockBehind }
-
-// A clockAheadError matches ErrClockAhead.
-type clockAheadError struct {
-	sequencer string
-	ahead     time.Duration // at least; zero if only the age of other members' records indicates it
-	clock     time.Time     // the reading of this machine's clock
-	other     time.Time     // the reading of the other clock at that moment, at the latest
-	store     bool          // the other clock is the store's, not that of members that renew
-	comparing bool          // it also matches ErrComparingClocks
+// movedError names the store that has a sequencer now.
+func movedError(name, url string) error {
+	return errorOf(ErrMoved, "sequencer %s was moved to %s: use that store", name, url)
 }
-
-func (e *clockAheadError) Error() string {
-	if e.comparing && e.ahead == 0 {
-		return fmt.Sprintf("grant: sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", e.sequencer)
-	}
-	whose := "those of members that renew their node IDs"
-	if e.store {
-		whose = "the store's"
-	}
-	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
-		e.sequencer, e.ahead, whose, e.clock.UTC().Format(timeFormat), e.other.UTC().Format(timeFormat))
-}
-
-// Is reports whether target is ErrClockAhead, or ErrComparingClocks if it is.
-func (e *clockAheadError) Is(target error) bool {
-	return target == ErrClockAhead || e.comparing && target == ErrComparingClocks
-}
-
-// A fenceClockError reports that the clock is too far from the latest record
-// for a fence. It matches its kind, ErrClockBehind or ErrClockAhead.
-type fenceClockError struct {
-	kind      error
-	sequencer string
-	clock     time.Time
-	by        time.Duration
-}
-
-func (e *fenceClockError) Error() string {
-	side := "before"
-	if e.kind == ErrClockAhead {
-		side = "after"
-	}
-	return fmt.Sprintf("grant: the clock reads %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly",
-		e.clock.UTC().Format(timeFormat), e.by, side, e.sequencer)
-}
-
-// Is reports whether target is the kind of the error.
-func (e *fenceClockError) Is(target error) bool { return target == e.kind }
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 )
@@ -126,14 +127,26 @@ const (
 	numAlarms
 )
 
-var alarmNames = [numAlarms]string{
-	alarmCloned: "cloned", alarmRolledBack: "store-went-back", alarmClockJumped: "clock-step", alarmTakenOver: "taken-over", alarmFenced: "fenced-span",
-	alarmStoreClockOff: "store-clock-off", alarmMembersAhead: "members-ahead", alarmOverlapped: "windows-overlapped",
+// alarms are the kinds of alarms as operators see them: in the metric
+// firn_alarms_total, and in the log.
+var alarms = [numAlarms]struct {
+	name    string
+	level   slog.Level
+	message string
+}{
+	alarmCloned:        {"cloned", slog.LevelError, "process cloned: IDs of this node ID and time span may exist twice"},
+	alarmRolledBack:    {"store-went-back", slog.LevelError, "the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)"},
+	alarmClockJumped:   {"clock-step", slog.LevelWarn, "the clock jumped ahead"},
+	alarmTakenOver:     {"taken-over", slog.LevelWarn, "node ID taken over, acquiring another"},
+	alarmFenced:        {"fenced-span", slog.LevelError, "sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice"},
+	alarmStoreClockOff: {"store-clock-off", slog.LevelWarn, "the store's clock differs from this machine's and those of other members"},
+	alarmMembersAhead:  {"members-ahead", slog.LevelWarn, "clocks of other members are ahead of this machine's and the store's"},
+	alarmOverlapped:    {"windows-overlapped", slog.LevelError, "the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice"},
 }
 
 // AlarmName returns the name of a kind of alarm, an index of
 // KeeperStats.Alarms, as in the metric firn_alarms_total. Index 0 has none.
-func AlarmName(kind int) string { return alarmNames[kind] }
+func AlarmName(kind int) string { return alarms[kind].name }
 
 // An alarm is what an operator should know about.
 type alarm struct {

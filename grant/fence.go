@@ -73,9 +73,6 @@ const fenceLeast = 30 * time.Second
 // run it again.
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	opt := *cmp.Or(o, new(FenceOptions))
-	if opt.Now == nil {
-		opt.Now = time.Now
-	}
 	if opt.Skew <= 0 {
 		opt.Skew = 10 * time.Second
 	}
@@ -91,7 +88,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if err != nil {
 		return report, err
 	}
-	now := opt.Now()
+	now := clockOr(opt.Now)()
 	latest := never // of the latest record
 	longest := max(config.LongestWindow, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
@@ -131,11 +128,12 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", now)
 	}
 	if latest != never && !opt.AnyClock {
+		const text = "the clock reads %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly"
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
-			return report, &fenceClockError{ErrClockBehind, name, now, -by}
+			return report, errorOf(ErrClockBehind, text, now.UTC().Format(timeFormat), -by, "before", name)
 		case by > maxWindow:
-			return report, &fenceClockError{ErrClockAhead, name, now, by}
+			return report, errorOf(ErrClockAhead, text, now.UTC().Format(timeFormat), by, "after", name)
 		}
 	}
 	if opt.DryRun {

@@ -1,15 +1,8 @@
 package grant
 
-// An overlapError is the reason to freeze if another's window overlaps the
-// member's, and no record shows why. It matches ErrRolledBack.
-type overlapError struct{}
-
-func (overlapError) Error() string {
-	return "grant: the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence)"
-}
-
-// Is reports whether target is ErrRolledBack.
-func (overlapError) Is(target error) bool { return target == ErrRolledBack }
+// errOverlap is the reason to freeze if another's window overlaps the member's,
+// and no record shows why.
+var errOverlap = errorOf(ErrRolledBack, "the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence)")
 
 // freeze stops acquiring and renewing, because the store went back to an
 // earlier state.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -190,29 +189,19 @@ func (m *machine) probe(e event) {
 	m.probed = true
 }
 
-// setBack returns the reason why a held node ID cannot be used yet.
+// setBack returns the reason why a held node ID cannot be used yet. It wraps a
+// *firn.ClockError.
 func (m *machine) setBack() error {
 	from := max(m.hold.from, m.used)
-	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
+	e := &firn.ClockError{
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
-	}}
-}
-
-// A setBackError wraps the *firn.ClockError of a member that makes no IDs yet.
-type setBackError struct {
-	firn.ClockError
-	name string
-}
-
-func (e *setBackError) Error() string {
-	if e.Now.UnixMilli() >= maxMark {
-		return fmt.Sprintf("grant: sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", e.name, e.Now.Format(timeFormat))
 	}
-	return fmt.Sprintf("grant: sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
-		e.name, e.Last.Format(timeFormat))
+	if m.wall >= maxMark {
+		return errorOf(e, "sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", m.set.Name, e.Now.Format(timeFormat))
+	}
+	return errorOf(e, "sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
+		m.set.Name, e.Last.Format(timeFormat))
 }
-
-func (e *setBackError) Unwrap() error { return &e.ClockError }
 
 // renewed continues after a renewal. If its result is unknown, or it was
 // refused, the record is read, to decide what to write next.
@@ -387,7 +376,7 @@ func (m *machine) displaced(r nodeRecord, fenced bool) {
 			i.Until = min(until, m.seenFloor) // what is above it was reported
 		}
 	case !m.predates(r.Over.Until, r.Over.Nonce) && !m.predates(r.Until, r.Nonce):
-		i.Kind, reason = alarmOverlapped, overlapError{}
+		i.Kind, reason = alarmOverlapped, errOverlap
 	}
 	if i.From < i.Until {
 		m.alarm(i)

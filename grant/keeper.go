@@ -41,8 +41,8 @@ type Holder interface {
 // goroutines.
 //
 // The Keeper's goroutine calls Settings.Now, the Logger and the Holder; another
-// goroutine calls the Store. A panic in any of them ends the process. A
-// function that blocks delays renewals. It must not call Attach, Release,
+// goroutine calls the Store. A panic in any of them ends the process, and none
+// may end its goroutine, as t.Fatal does. A function that blocks delays renewals. It must not call Attach, Release,
 // Demand, Wait or Close, nor wait for an ID of the same sequencer.
 //
 // A Keeper must be made by NewKeeper and ends with Close.
@@ -83,9 +83,7 @@ type KeeperStats struct {
 
 // NewKeeper returns a Keeper that holds nothing until Attach is called.
 func NewKeeper(store Store, s Settings, holder Holder) *Keeper {
-	if s.Now == nil {
-		s.Now = time.Now
-	}
+	s.Now = clockOr(s.Now)
 	if s.Timeout <= 0 {
 		s.Timeout = 5 * time.Second
 	}
@@ -193,18 +191,12 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 
 // request makes a request and passes the answer on.
 func (k *Keeper) request(ctx context.Context, a action, l *lineageOf) {
-	answer := event{Kind: eventAnswered, Err: errStoreQuit}
-	// Deferred, because a Store may end the goroutine, as t.Fatal does in a
-	// test. The channel has room, because there is one request at a time.
-	defer func() { k.answers <- answer }()
 	e, back := k.ask(ctx, a, l)
 	if back != nil {
 		_ = k.send(ctx, *back)
 	}
-	answer = e
+	k.answers <- e // it has room, because there is one request at a time
 }
-
-var errStoreQuit = errors.New("grant: the store ended the goroutine that called it (runtime.Goexit)")
 
 // wakeAll wakes all callers that wait for the Keeper.
 func (k *Keeper) wakeAll() {
@@ -279,30 +271,15 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 // logAlarm logs an alarm.
 func (k *Keeper) logAlarm(i alarm) {
 	log := k.set.Logger
-	switch i.Kind {
-	case alarmCloned:
-		log.Error("process cloned: IDs of this node ID and time span may exist twice",
-			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-	case alarmRolledBack:
-		if i.Until > i.From {
-			log = log.With("node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-		}
-		log.Error("the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)")
-	case alarmOverlapped:
-		log.Error("the store went back, or a copy gave the node ID back; fence if in doubt (firn node fence): IDs of this node ID and time span may exist twice",
-			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-	case alarmClockJumped:
-		log.Warn("the clock jumped ahead", "by", i.By)
-	case alarmFenced:
-		log.Error("sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice",
-			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
-	case alarmStoreClockOff:
-		log.Warn("the store's clock differs from this machine's and those of other members", "by", i.By)
-	case alarmMembersAhead:
-		log.Warn("clocks of other members are ahead of this machine's and the store's", "by", i.By)
-	case alarmTakenOver:
-		log.Warn("node ID taken over, acquiring another", "node", i.Node, "until", timeOf(i.Until))
+	switch {
+	case i.By != 0:
+		log = log.With("by", i.By)
+	case i.Kind == alarmTakenOver:
+		log = log.With("node", i.Node, "until", timeOf(i.Until))
+	case i.Until > i.From:
+		log = log.With("node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	}
+	log.Log(context.Background(), alarms[i.Kind].level, alarms[i.Kind].message)
 }
 
 // ask makes a request. back is not nil if the store is known to have gone back.

@@ -314,7 +314,10 @@ func TestActLaw(t *testing.T) {
 	spans := map[alarmKind]bool{alarmCloned: true, alarmRolledBack: true, alarmFenced: true, alarmOverlapped: true}
 	for kind := alarmCloned; kind < numAlarms; kind++ {
 		k := acting(countingHolder{})
-		i := alarm{Kind: kind, Node: 7, From: 1, Until: 2, By: 3}
+		i := alarm{Kind: kind, Node: 7, From: 1, Until: 2}
+		if !spans[kind] && kind != alarmTakenOver {
+			i = alarm{Kind: kind, By: 3}
+		}
 		k.act(m, action{Kind: actionAlarm, Alarm: i})
 		want := KeeperStats{}
 		want.Alarms[i.Kind] = 1

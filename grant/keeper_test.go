@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,7 +34,6 @@ type foreignCode struct {
 
 	watching context.Context // the context passed to Watch
 	deaf     bool            // Watch returns a closed channel
-	errs     []error         // the errors of all statuses
 }
 
 func (f *foreignCode) at(site string) {
@@ -101,16 +98,7 @@ func (f *foreignCode) Enabled(context.Context, slog.Level) bool { return true }
 func (f *foreignCode) WithAttrs([]slog.Attr) slog.Handler       { return f }
 func (f *foreignCode) WithGroup(string) slog.Handler            { return f }
 
-func (f *foreignCode) Handle(_ context.Context, r slog.Record) error {
-	f.at("Logger")
-	r.Attrs(func(a slog.Attr) bool {
-		if err, ok := a.Value.Any().(error); ok {
-			f.errs = append(f.errs, err)
-		}
-		return true
-	})
-	return nil
-}
+func (f *foreignCode) Handle(context.Context, slog.Record) error { f.at("Logger"); return nil }
 
 // keeper makes a Keeper with these parts, and a sequencer for it.
 func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
@@ -210,76 +198,6 @@ func panicAt(t *testing.T, site string) {
 	}
 	_ = k.Wait(ctx, func(grant.Status) bool { return false })
 	select {}
-}
-
-// TestStoreEndsGoroutine: a store that ends the goroutine of a request, as
-// t.Fatal does in a test, has given no answer, and is asked again.
-func TestStoreEndsGoroutine(t *testing.T) {
-	for _, site := range []string{"Get", "GetMany", "CAS", "Lineage"} {
-		t.Run(site, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &foreignCode{site: site}
-				f.fail = func() {
-					f.armed.Store(false)
-					runtime.Goexit()
-				}
-				f.armed.Store(true)
-				k := f.keeper(t)
-				if err := k.Attach(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				if err := k.Wait(ctx, isHolding); err != nil || f.armed.Load() {
-					t.Errorf("%v, and it was called: %t", err, !f.armed.Load())
-				}
-				synctest.Wait()
-				if !slices.ContainsFunc(f.errs, func(err error) bool { return err != nil && strings.Contains(err.Error(), "runtime.Goexit") }) {
-					t.Errorf("it does not say what has happened: %v", f.errs)
-				}
-				if err := k.Close(ctx); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}
-
-// TestCallbackEndsGoroutine: calls that wait for a Keeper learn that it has
-// ended.
-func TestCallbackEndsGoroutine(t *testing.T) {
-	for _, site := range []string{"Now", "Begin"} {
-		t.Run(site, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &foreignCode{site: site, fail: runtime.Goexit}
-				f.armed.Store(true)
-				k := f.keeper(t)
-				if err := k.Attach(t.Context()); err == nil && site != "Begin" {
-					t.Error("Attach, which it ended in: no error")
-				}
-				synctest.Wait()
-				if f.watching.Err() == nil {
-					t.Error("it watches the store, and has ended")
-				}
-				select {
-				case <-changedOf(k):
-					t.Error("a status changes for ever")
-				default:
-				}
-				if err := k.Wait(t.Context(), isHolding); err == nil || !strings.Contains(err.Error(), "closed") {
-					t.Errorf("Wait: %v, want that it is closed", err)
-				}
-				if err := k.Close(t.Context()); err == nil {
-					t.Error("Close: no error")
-				}
-			})
-		})
-	}
-}
-
-func changedOf(k *grant.Keeper) <-chan struct{} {
-	_, changed := k.Status()
-	return changed
 }
 
 // TestDeafStore: a store whose hints end is used without hints, and does not

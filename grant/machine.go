@@ -522,7 +522,7 @@ func (m *machine) readConfig(value []byte) bool {
 		m.lo, m.hi = max(m.lo, n.lo), min(m.hi, n.hi)
 	}
 	if r.MovedTo != "" {
-		m.refuse(&movedError{m.set.Name, r.MovedTo})
+		m.refuse(movedError(m.set.Name, r.MovedTo))
 		return false
 	}
 	if err := r.State.err(); err != nil {

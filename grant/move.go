@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
 
 // A Place is a store and the URL by which people know it.
@@ -41,11 +40,7 @@ func Move(ctx context.Context, name string, from, to Place, o *AdminOptions) (In
 	if err := errors.Join(CheckName(name), from.check(), to.check()); err != nil {
 		return Info{}, err
 	}
-	now := time.Now
-	if o != nil && o.Now != nil {
-		now = o.Now
-	}
-	source, target, err := checkMove(ctx, name, from, to, ms(now()))
+	source, target, err := checkMove(ctx, name, from, to, ms(clockOr(cmp.Or(o, new(AdminOptions)).Now)()))
 	if err != nil {
 		return Info{}, err
 	}
@@ -141,11 +136,11 @@ func checkMove(ctx context.Context, name string, from, to Place, now int64) (sou
 	case from.URL == to.URL, !absent && string(value) == string(same): // its nonce is random
 		err = fmt.Errorf("grant: sequencer %s: %s and %s are the same store", name, from.URL, to.URL)
 	case source.MovedTo != "" && source.MovedTo != to.URL:
-		err = &movedError{name, source.MovedTo}
+		err = movedError(name, source.MovedTo)
 	case source.MovedTo != "" && absent:
 		err = fmt.Errorf("%w: %s was moved to %s, and that store lacks it now: restore that store", ErrNotFound, name, to.URL)
 	case source.MovedTo != "" && target.MovedTo != "" && target.MovedTo != from.URL: // it was moved on
-		err = fmt.Errorf("in %s: %w", to.URL, &movedError{name, target.MovedTo})
+		err = fmt.Errorf("in %s: %w", to.URL, movedError(name, target.MovedTo))
 	case source.MovedTo == "" && source.State == Destroying, target.MovedTo == "" && target.State == Destroying:
 		err = fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 	case !absent && target.State != Purged && source.Layout != target.Layout:
@@ -175,15 +170,6 @@ func checkNodes(ctx context.Context, name string, p Place, now int64) error {
 	})
 	return cmp.Or(err, listErr)
 }
-
-// A movedError names the store that has a sequencer now. It matches ErrMoved.
-type movedError struct{ name, url string }
-
-func (e *movedError) Error() string {
-	return fmt.Sprintf("grant: sequencer %s was moved to %s: use that store", e.name, e.url)
-}
-
-func (e *movedError) Unwrap() error { return ErrMoved }
 
 func changedError(name string, p Place) error {
 	return fmt.Errorf("grant: sequencer %s was changed in %s during the move: look at it (firn sequencer show %s), and call it again to continue", name, p.URL, name)

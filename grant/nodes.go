@@ -17,12 +17,8 @@ func SetNodes(ctx context.Context, s Store, name string, nodes *Range, o *AdminO
 	done := newEmptying()
 	done.only = nodes
 	return repeat(ctx, o, func(now time.Time) (info Info, waiting []NodeInfo, finished bool, err error) {
-		info, begun, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+		info, begun, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
 			switch want := nodes.record(); {
-			case r.MovedTo != "":
-				return false, &movedError{name, r.MovedTo}
-			case r.State >= Destroying:
-				return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
 			case nodes.Check(r.Layout) != nil:
 				return false, nodes.Check(r.Layout)
 			case done.begun != nil && r.Nodes != want:

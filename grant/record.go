@@ -435,15 +435,11 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 		}
 		return damaged(key, "it is not JSON")
 	}
-	switch v, numErr := strconv.ParseInt(string(head.Version), 10, 64); {
-	case numErr == nil && v < 1, len(head.Version) == 0:
-		return damaged(key, "it has no version")
+	switch v, _ := strconv.ParseInt(string(head.Version), 10, 64); {
 	case v > version: // even if it is out of range
 		return fmt.Errorf("%w: %s has version %s, this program knows %d", ErrNewerVersion, key, head.Version, version)
-	case numErr != nil:
-		return damaged(key, fmt.Sprintf("its version %s is not a positive integer", head.Version))
 	case v < version:
-		return damaged(key, fmt.Sprintf("it has version %d, from before the first release, and only version %d is read: create a sequencer of another name", v, version))
+		return damaged(key, fmt.Sprintf("its version is %q, and only version %d is read", head.Version, version))
 	}
 	return damaged(key, err.Error())
 }

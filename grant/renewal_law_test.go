@@ -35,7 +35,7 @@ func TestReadBackLaw(t *testing.T) {
 			return result{Leaving, alarmRolledBack, from, end + 1000, true, ErrRolledBack}
 		}
 		doubt = func(from int64) result {
-			return result{Leaving, alarmOverlapped, from, end + 1000, true, overlapError{}}
+			return result{Leaving, alarmOverlapped, from, end + 1000, true, errOverlap}
 		}
 	)
 	for _, tt := range []struct {

@@ -48,9 +48,6 @@ type RepairReport struct {
 // The clock must be right. If Repair is interrupted, run it again.
 func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
 	opt := *cmp.Or(o, new(RepairOptions))
-	if opt.Now == nil {
-		opt.Now = time.Now
-	}
 	var report RepairReport
 	if err := CheckName(name); err != nil {
 		return report, err
@@ -60,7 +57,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		return report, err
 	}
 	// A mark this far ahead does not come from a clock that is right.
-	now := ms(opt.Now())
+	now := ms(clockOr(opt.Now)())
 	limit := now + config.MaxAhead + 2*config.LongestWindow
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)

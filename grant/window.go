@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -12,15 +11,10 @@ import (
 // settings never change: IDs of another layout may equal earlier ones, and a
 // fence relies on MaxAhead.
 func SetWindow(ctx context.Context, s Store, name string, window time.Duration) (Info, error) {
-	info, _, err := changeExisting(ctx, s, name, func(r *configRecord) (write bool, err error) {
+	info, _, err := changeUsable(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		c := r.config()
 		c.Window = window
-		switch err := c.Check(); {
-		case r.MovedTo != "":
-			return false, &movedError{name, r.MovedTo}
-		case r.State >= Destroying:
-			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-		case err != nil:
+		if err := c.Check(); err != nil {
 			return false, err
 		}
 		written := r.Window != window.Milliseconds()
