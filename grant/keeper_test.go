@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -220,7 +219,8 @@ func TestDeafStore(t *testing.T) {
 	})
 }
 
-// TestCloseTwice: a Close that waits for another one also obeys its context.
+// TestCloseTwice: a Close that waits for another one also obeys its context, and
+// nothing is acquired after it.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
@@ -240,70 +240,9 @@ func TestCloseTwice(t *testing.T) {
 		if err := errors.Join(<-first, k.Close(t.Context())); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// A replacedOnce is a store in which a replaced server answers the first read
-// of several keys: it has the configuration, but no record.
-type replacedOnce struct {
-	*memstore.Store
-	asked  bool
-	writes int // of records
-}
-
-func (r *replacedOnce) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if strings.Contains(key, "/n/") {
-		r.writes++
-	}
-	return r.Store.CAS(ctx, key, old, next)
-}
-
-func (r *replacedOnce) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	values, err := r.Store.GetMany(ctx, keys)
-	if r.writes == 1 && !r.asked && err == nil {
-		r.asked, values[0] = true, nil
-	}
-	return values, err
-}
-
-// TestClaimIsShown: a configuration from a server that does not have the claim
-// does not confirm the claim. The claim is given back, and made again.
-func TestClaimIsShown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scriptedHolder)
-		attached(t, s, h, time.Now)
-		if !s.asked || s.writes != 3 || len(h.grants()) != 1 {
-			t.Errorf("%d writes of the record and the grants %v, want a claim, a drop and a claim, and one grant", s.writes, h.grants())
+		if err := k.Attach(t.Context()); err == nil {
+			t.Error("Attach after Close: no error")
 		}
-	})
-}
-
-// lateContext is a context whose Done takes a second.
-type lateContext struct{ context.Context }
-
-func (c lateContext) Done() <-chan struct{} {
-	time.Sleep(time.Second)
-	return c.Context.Done()
-}
-
-// TestAttachAfterClose: an Attach that reaches the Keeper after Close acquires
-// nothing, and Close does not wait for it.
-func TestAttachAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(3 * time.Second) }}
-		k := f.keeper(t)
-		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
-			t.Fatal(err)
-		}
-		f.armed.Store(true)
-		late := make(chan error)
-		go func() { late <- k.Attach(lateContext{t.Context()}) }()
-		synctest.Wait() // it has begun
-		began := time.Now()
-		if err := k.Close(t.Context()); err != nil || time.Since(began) > 10*time.Second {
-			t.Errorf("Close: %v after %v", err, time.Since(began))
-		}
-		<-late
 	})
 }
 

@@ -12,32 +12,6 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestHintDuringReadLaw: if a hint comes while the configuration is read, and
-// the answer forbids acquiring, a member looks again at once, and only once.
-func TestHintDuringReadLaw(t *testing.T) {
-	for _, hint := range []bool{false, true} {
-		r := newRig(t, 4, nil)
-		r.step(event{Kind: eventAttach})
-		r.asks(actionGet)
-		c := r.m.sequencer
-		c.State = Detaching
-		if hint {
-			r.step(event{Kind: eventHint})
-		}
-		r.answer(event{Values: [][]byte{c.encode()}})
-		if again := r.request != nil; again != hint || !errors.Is(r.m.status.Err, ErrDetached) {
-			t.Errorf("with a hint: %t, it asks again: %t, %v", hint, again, r.m.status.Err)
-		}
-		if hint {
-			r.asks(actionGet)
-			r.answer(event{Values: [][]byte{c.encode()}})
-		}
-		if wait := r.m.notBefore - r.mono; r.request != nil || wait != 2000 {
-			t.Errorf("with a hint: %t, then it asks %+v and waits %d ms, want a wait of 2000 ms", hint, r.request, wait)
-		}
-	}
-}
-
 // TestReadConfigLaw: how a member evaluates each readable configuration.
 func TestReadConfigLaw(t *testing.T) {
 	layout := firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")

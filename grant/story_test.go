@@ -35,7 +35,8 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //	NAME answer refused         the store refuses a write for no reason that a read shows
 //	NAME answer late            no answer comes; "NAME late" handles it
 //	NAME answer shown           its write is visible but not durable, and no answer comes
-//	NAME run [drop]             answers until there are no more requests
+//	NAME run [drop|readonly]    answers until there are no more requests; readonly:
+//	                            no write is sent
 //	NAME clone OTHER            OTHER continues with NAME's memory
 //	detach|attach|destroy|fence|repair
 //	                            the operations on the whole sequencer
@@ -261,7 +262,7 @@ func (s *story) answer(a *actor, how string) {
 	switch {
 	case how == "drop":
 		e.Err = errNoAnswer
-	case how == "unsent":
+	case how == "unsent", how == "readonly" && r.Kind == actionCAS:
 		e.Err = ErrNotSent
 	case how == "refused":
 	case how == "late":
