@@ -52,7 +52,7 @@ type Keeper struct {
 	set    Settings // with defaults filled in
 	start  time.Time
 
-	calls   chan call
+	wake    chan struct{} // of size 1: a wish is new
 	answers chan event
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -64,6 +64,10 @@ type Keeper struct {
 	changed chan struct{} // closed and replaced when status changes or a window grows
 	stats   KeeperStats
 	closed  bool
+	wish    eventKind     // the next one that the machine will get; eventTick: none
+	wishes  uint64        // number of calls of Attach, Release and Demand
+	heard   uint64        // of how many of them the machine has heard
+	hears   chan struct{} // closed and replaced when heard grows
 }
 
 // KeeperStats are statistics of a Keeper since it was made.
@@ -97,19 +101,13 @@ func NewKeeper(store Store, s Settings, holder Holder) *Keeper {
 	_, s.storeClock = As[Clock](store)
 	k := &Keeper{
 		store: store, holder: holder, set: s, start: time.Now(),
-		calls: make(chan call), answers: make(chan event, 1),
-		done: make(chan struct{}), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1), answers: make(chan event, 2),
+		done: make(chan struct{}), changed: make(chan struct{}), hears: make(chan struct{}),
 	}
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, newMachine(s))
 	return k
-}
-
-// A call is an event from outside the Keeper's goroutine.
-type call struct {
-	event
-	heard chan struct{} // closed when the step is complete
 }
 
 // random returns a random number from the system. A copy of a virtual machine
@@ -138,17 +136,15 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
 		var e event
-		var heard chan struct{}
+		var wishes uint64
 		select {
 		case <-ctx.Done():
 			requests.Wait()
 			return
-		case c := <-k.calls:
-			if heard = c.heard; c.Kind == eventAttach && k.isClosed() {
-				close(heard) // answers calls made before Close, after which none arrive
-				continue
-			}
-			e = c.event
+		case <-k.wake:
+			k.mu.Lock()
+			e.Kind, k.wish, wishes = k.wish, eventTick, k.wishes
+			k.mu.Unlock()
 		case e = <-k.answers:
 		case <-timer: // an eventTick
 		case <-ending: // likewise
@@ -183,8 +179,12 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 		if outage.ended && !ended {
 			k.count(func(s *KeeperStats) { s.Expired++ })
 		}
-		if heard != nil {
-			close(heard)
+		if wishes > 0 {
+			k.mu.Lock()
+			k.heard = wishes
+			close(k.hears)
+			k.hears = make(chan struct{})
+			k.mu.Unlock()
 		}
 	}
 }
@@ -193,9 +193,9 @@ func (k *Keeper) run(ctx context.Context, m *machine) {
 func (k *Keeper) request(ctx context.Context, a action, l *lineageOf) {
 	e, back := k.ask(ctx, a, l)
 	if back != nil {
-		_ = k.send(ctx, *back)
+		k.answers <- *back
 	}
-	k.answers <- e // it has room, because there is one request at a time
+	k.answers <- e // there is room, because there is one request at a time
 }
 
 // wakeAll wakes all callers that wait for the Keeper.
@@ -432,51 +432,57 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	return back, nil
 }
 
-// send passes an event on, and waits until its step is complete.
-func (k *Keeper) send(ctx context.Context, e event) error {
-	done, heard := ctx.Done(), make(chan struct{})
-	select {
-	case k.calls <- call{e, heard}:
-	case <-k.done:
+// tell makes the machine hear of a wish, and waits until it has heard of that
+// or of a later one.
+func (k *Keeper) tell(ctx context.Context, wish eventKind) error {
+	k.mu.Lock()
+	if k.closed && wish == eventAttach {
+		k.mu.Unlock()
 		return errKeeperClosed
-	case <-done:
-		return ctx.Err()
 	}
+	if wish != eventDemand || k.wish == eventTick {
+		k.wish = wish
+	}
+	k.wishes++
+	mine := k.wishes
+	k.mu.Unlock()
 	select {
-	case <-heard:
-		return nil
-	case <-k.done:
-		return errKeeperClosed
-	case <-done:
-		return ctx.Err()
+	case k.wake <- struct{}{}:
+	default: // it is about to wake
+	}
+	for {
+		k.mu.Lock()
+		heard, hears := k.heard, k.hears
+		k.mu.Unlock()
+		if heard >= mine {
+			return nil
+		}
+		select {
+		case <-hears:
+		case <-k.done:
+			return errKeeperClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
 var errKeeperClosed = errors.New("grant: the keeper is closed")
 
-// isClosed reports whether Close was called.
-func (k *Keeper) isClosed() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.closed
-}
-
 // Attach requests a node ID. It does not wait for it (see Wait), but after it
 // has returned nil, Status no longer reports an earlier attempt. After Close,
-// it has no effect and may return an error.
-func (k *Keeper) Attach(ctx context.Context) error {
-	if k.isClosed() {
-		return errKeeperClosed
-	}
-	return k.send(ctx, event{Kind: eventAttach})
-}
+// it has no effect and returns an error.
+//
+// The last call of Attach and Release counts, even if its context has ended:
+// the contexts of these and of Demand end only the wait until the Keeper knows.
+func (k *Keeper) Attach(ctx context.Context) error { return k.tell(ctx, eventAttach) }
 
 // Release reports that no node ID is wanted any more. It does not wait until
 // the current one is given back; see Wait.
-func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, event{Kind: eventRelease}) }
+func (k *Keeper) Release(ctx context.Context) error { return k.tell(ctx, eventRelease) }
 
 // Demand reports that a caller waits for an ID that the window does not allow.
-func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, event{Kind: eventDemand}) }
+func (k *Keeper) Demand(ctx context.Context) error { return k.tell(ctx, eventDemand) }
 
 // Status returns the current status, and a channel that is closed when it
 // changes.

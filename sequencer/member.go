@@ -38,17 +38,10 @@ type member[I firn.AnyID[I]] struct {
 
 	current atomic.Pointer[generator[I]] // nil while there is no generator
 
-	wanted chan struct{} // of size 1: wakes the goroutine that informs the Keeper
-	cancel context.CancelFunc
-	done   chan struct{}
-
-	mu       sync.Mutex    // guards the fields below; held only briefly
-	mark     time.Time     // exclusive end of the times that sealed generators used
-	before   firn.Stats    // of sealed generators
-	attached bool          // by this process: the last call was Attach, not Detach
-	said     uint64        // number of calls of the two
-	heard    uint64        // how many of these calls the Keeper knows
-	hears    chan struct{} // closed and replaced when heard grows
+	mu       sync.Mutex // guards the fields below; held only briefly
+	mark     time.Time  // exclusive end of the times that sealed generators used
+	before   firn.Stats // of sealed generators
+	attached bool       // by this process: the last call was Attach, not Detach
 	closed   bool
 	unusable error // why the last grant could not be used
 }
@@ -88,10 +81,6 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		Host: c.Host, Now: c.Now, Timeout: c.Timeout, Logger: c.Logger,
 	}
 	m.keeper = grant.NewKeeper(s, set, holder[I]{m})
-	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	var background context.Context
-	background, m.cancel = context.WithCancel(context.Background())
-	go m.demand(background)
 	if c.Detached {
 		return nil
 	}
@@ -131,44 +120,8 @@ func lateClose(timeout time.Duration) time.Duration {
 	return 2 * timeout
 }
 
-// demand informs the Keeper of what is wanted: a window for which TryNext may
-// not wait, and the calls of Attach and Detach. Because a single goroutine does
-// that, the last call always reaches the Keeper last, even if a call's context
-// has ended.
-func (m *member[I]) demand(ctx context.Context) {
-	defer close(m.done)
-	for {
-		select {
-		case <-m.wanted:
-		case <-ctx.Done():
-			return
-		}
-		m.mu.Lock()
-		said, heard, attached := m.said, m.heard, m.attached
-		m.mu.Unlock()
-		var err error
-		switch {
-		case said == heard:
-			err = m.keeper.Demand(ctx)
-		case attached:
-			err = m.keeper.Attach(ctx)
-		default:
-			err = m.keeper.Release(ctx)
-		}
-		if err != nil {
-			return // the Keeper has ended
-		}
-		m.mu.Lock()
-		m.heard = said
-		close(m.hears)
-		m.hears = make(chan struct{})
-		m.mu.Unlock()
-	}
-}
-
-// inform makes demand inform the Keeper whether a node ID is wanted, and waits
-// until the Keeper knows that, or something more recent. The context ends only
-// the wait.
+// inform informs the Keeper whether a node ID is wanted, and waits until it
+// knows. The context ends only the wait.
 func (m *member[I]) inform(ctx context.Context, attached bool) error {
 	m.mu.Lock()
 	if m.closed {
@@ -176,28 +129,14 @@ func (m *member[I]) inform(ctx context.Context, attached bool) error {
 		return ErrClosed
 	}
 	m.attached = attached
-	m.said++
-	said := m.said
-	m.mu.Unlock()
-	m.want()
-	for {
-		m.mu.Lock()
-		heard, hears := m.heard, m.hears
-		m.mu.Unlock()
-		if heard >= said {
-			return nil
-		}
-		select {
-		case <-hears:
-		case <-m.done:
-			return errNoKeeper
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if attached { // under the lock, so that the Keeper gets concurrent calls in this order
+		_ = m.keeper.Attach(ended)
+	} else {
+		_ = m.keeper.Release(ended)
 	}
+	m.mu.Unlock()
+	return m.keeper.Demand(ctx) // the Keeper knows what came before
 }
-
-var errNoKeeper = errors.New("sequencer: the keeper of its node ID has ended")
 
 // A holder is a member as seen by its Keeper. A member does not have these
 // methods itself, because a caller could then use a node ID without a grant.
@@ -311,7 +250,6 @@ func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error 
 			return m.tooLarge()
 		}
 		if err := m.keeper.Demand(ctx); err != nil {
-			m.want() // a call whose context has ended still requests a window, for the next call
 			return m.gaveUp(err)
 		}
 		select {
@@ -467,10 +405,6 @@ func (m *member[I]) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed, m.attached = true, false
 	m.mu.Unlock()
-	defer func() {
-		m.cancel()
-		<-m.done
-	}()
 	return m.keeper.Close(ctx)
 }
 
@@ -481,13 +415,15 @@ func (m *member[I]) isClosed() bool {
 	return m.closed
 }
 
-// want wakes the goroutine that informs the Keeper, without waiting.
-func (m *member[I]) want() {
-	select {
-	case m.wanted <- struct{}{}:
-	default:
-	}
-}
+// want requests a window, without waiting.
+func (m *member[I]) want() { _ = m.keeper.Demand(ended) }
+
+// ended is a context with which a call informs the Keeper, and does not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // Config returns the configuration that all members of the sequencer share, as
 // it was last read.
