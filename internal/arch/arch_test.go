@@ -4,34 +4,61 @@
 package arch
 
 import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
 
-func TestImports(t *testing.T) { report(t, checkImports(repository(t))) }
+// The rules read files, not packages: every file counts, whatever its build
+// constraints, so that a rule cannot hold on one system and fail on another.
 
-func TestZeroDependencies(t *testing.T) { report(t, checkZeroDependencies(repository(t))) }
-
-func TestSelfContained(t *testing.T) { report(t, checkSelfContained(repository(t))) }
-
-func TestDocs(t *testing.T) { report(t, checkDocs(repository(t))) }
-
-func report(t *testing.T, findings []string) {
-	t.Helper()
-	for _, f := range findings {
-		t.Error(f)
-	}
+// A repo is the input of the rules.
+type repo struct {
+	fset     *token.FileSet
+	modules  []module          // the deepest directory first
+	packages []*pkg            // sorted by dir
+	texts    map[string]string // every file that is text, by its path from the repository's root
 }
 
-var loadRepository = sync.OnceValues(func() (*repo, error) {
-	dir, err := rootDir()
-	if err != nil {
-		return nil, err
+// A module is a go.mod file.
+type module struct {
+	dir  string // of go.mod, slash-separated, "." for the repository's root
+	path string // its module path
+}
+
+// A pkg is one directory with Go files.
+type pkg struct {
+	dir    string // slash-separated, "." for the repository's root
+	module module
+	files  []*goFile
+}
+
+type goFile struct {
+	test   bool // its name ends in _test.go
+	syntax *ast.File
+}
+
+// imports returns the import paths of a file with their positions.
+func (r *repo) imports(f *goFile) map[string]token.Position {
+	m := make(map[string]token.Position)
+	for _, spec := range f.syntax.Imports {
+		p, _ := strconv.Unquote(spec.Path.Value)
+		m[p] = r.fset.Position(spec.Pos())
 	}
-	return load(os.DirFS(dir))
-})
+	return m
+}
+
+var loadRepository = sync.OnceValues(func() (*repo, error) { return load(os.DirFS("../..")) })
 
 func repository(t *testing.T) *repo {
 	t.Helper()
@@ -42,22 +69,213 @@ func repository(t *testing.T) *repo {
 	return r
 }
 
-// rootDir returns the repository's root: the nearest parent directory with a
-// go.work or, in a copy of only the module, with a go.mod.
-func rootDir() (string, error) {
-	wd, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for _, mark := range []string{"go.work", "go.mod"} {
-		for dir := wd; ; dir = filepath.Dir(dir) {
-			if _, err := os.Stat(filepath.Join(dir, mark)); err == nil {
-				return dir, nil
+// load reads the repository in fsys. It omits directories named bin and build,
+// and names that begin with a dot or an underscore, except the few hidden files
+// that are written by hand. Go files in testdata are data.
+func load(fsys fs.FS) (*repo, error) {
+	r := &repo{fset: token.NewFileSet(), texts: make(map[string]string)}
+	byDir := make(map[string]*pkg)
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		base, dir := path.Base(name), path.Dir(name)
+		switch {
+		case err != nil, name == ".", base == ".ci", base == ".github":
+			return err
+		case d.IsDir():
+			if base[0] == '.' || base[0] == '_' || slices.Contains([]string{"bin", "build", "target", "node_modules"}, base) {
+				return fs.SkipDir
 			}
-			if dir == filepath.Dir(dir) {
-				break
+			return nil
+		case !d.Type().IsRegular(), base == ".git": // a file in a linked work tree
+			return nil
+		}
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		if bytes.IndexByte(data[:min(len(data), 8000)], 0) < 0 {
+			r.texts[name] = string(data)
+		}
+		switch {
+		case inTestdata(name):
+		case base == "go.mod":
+			r.modules = append(r.modules, module{dir: dir, path: modulePath.FindStringSubmatch(string(data))[1]})
+		case strings.HasSuffix(base, ".go"):
+			syntax, err := parser.ParseFile(r.fset, name, data, parser.SkipObjectResolution|parser.ParseComments)
+			if err != nil {
+				return err
+			}
+			if byDir[dir] == nil {
+				byDir[dir] = &pkg{dir: dir}
+				r.packages = append(r.packages, byDir[dir])
+			}
+			byDir[dir].files = append(byDir[dir].files, &goFile{strings.HasSuffix(base, "_test.go"), syntax})
+		}
+		return nil
+	})
+	slices.SortFunc(r.packages, func(a, b *pkg) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(r.modules, func(a, b module) int { return len(b.dir) - len(a.dir) }) // "." is the shortest
+	for _, p := range r.packages {
+		p.module = r.modules[slices.IndexFunc(r.modules, func(m module) bool {
+			return m.dir == "." || strings.HasPrefix(p.dir+"/", m.dir+"/")
+		})]
+	}
+	return r, err
+}
+
+var modulePath = regexp.MustCompile(`(?m)^module (\S+)$`)
+
+func inTestdata(name string) bool {
+	return slices.Contains(strings.Split(path.Dir(name), "/"), "testdata")
+}
+
+// isInternal reports whether a directory belongs to an internal package.
+func isInternal(dir string) bool { return slices.Contains(strings.Split(dir, "/"), "internal") }
+
+// dirOf returns the directory, from the repository's root, of the package with
+// an import path, and its module. ok is false for packages from elsewhere.
+func (r *repo) dirOf(importPath string) (dir string, m module, ok bool) {
+	for _, m := range r.modules {
+		if rest, found := strings.CutPrefix(importPath+"/", m.path+"/"); found {
+			return path.Join(m.dir, rest), m, true
+		}
+	}
+	return "", module{}, false
+}
+
+// picture finds the lines of packages in ARCHITECTURE.md.
+var picture = regexp.MustCompile("(?s)```packages\n(.*?)```")
+
+// pictured returns the line of each package in the picture of ARCHITECTURE.md. A
+// name is a directory, or one below server/internal.
+func (r *repo) pictured(t *testing.T) map[string]int {
+	const descriptions = 61 // the column where they begin
+	block := picture.FindStringSubmatch(r.texts["ARCHITECTURE.md"])
+	if block == nil {
+		t.Fatal("ARCHITECTURE.md: no picture of packages")
+	}
+	lines := make(map[string]int)
+	for n, line := range strings.Split(block[1], "\n") {
+		for _, name := range strings.Fields(line[:min(len(line), descriptions)]) {
+			i := slices.IndexFunc(r.packages, func(p *pkg) bool { return p.dir == name || p.dir == "server/internal/"+name })
+			if i < 0 {
+				t.Fatalf("ARCHITECTURE.md: the picture has %s, which is not a package", name)
+			}
+			lines[r.packages[i].dir] = n
+		}
+	}
+	return lines
+}
+
+// TestImports checks that a package imports only packages of lower lines of the
+// picture, and none of those for tests, which are not in it. Tests import what
+// they like, except internal packages of other modules.
+func TestImports(t *testing.T) {
+	r := repository(t)
+	lines := r.pictured(t)
+	for _, p := range r.packages {
+		from, inPicture := lines[p.dir]
+		for _, f := range p.files {
+			for imp, at := range r.imports(f) {
+				dir, m, ok := r.dirOf(imp)
+				if !ok || dir == p.dir {
+					continue
+				}
+				// Go itself would allow it: the paths of the other
+				// modules begin with the root module's.
+				if m.dir != p.module.dir && isInternal(dir) && !(f.test && dir == "internal/kubetest") {
+					t.Errorf("%v: imports %s, which is internal to another module: an import across modules needs a published package", at, imp)
+				}
+				if to, ok := lines[dir]; inPicture && !f.test && (!ok || to <= from) {
+					t.Errorf("%v: imports %s, which the picture in ARCHITECTURE.md does not have below %s: if the design has changed, change the picture", at, dir, p.dir)
+				}
 			}
 		}
 	}
-	return "", os.ErrNotExist
+}
+
+// TestZeroDependencies checks that the root module uses only the standard
+// library: in its go.mod, and in every import, tests included.
+func TestZeroDependencies(t *testing.T) {
+	r := repository(t)
+	for line := range strings.Lines(r.texts["go.mod"]) {
+		if verb := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '(' || c == '\n' }); len(verb) > 0 && slices.Contains([]string{"require", "replace", "tool", "exclude"}, verb[0]) {
+			t.Errorf("go.mod: %q: the root module has no dependencies and no tools: they belong in another module", line)
+		}
+	}
+	for _, p := range r.packages {
+		if p.module.dir != "." {
+			continue
+		}
+		for _, f := range p.files {
+			for imp, at := range r.imports(f) {
+				first, _, _ := strings.Cut(imp, "/")
+				_, m, ours := r.dirOf(imp)
+				if imp == "C" || strings.Contains(first, ".") && !(ours && m.dir == ".") {
+					t.Errorf("%v: imports %s: the root module uses the standard library only, in tests too", at, imp)
+				}
+			}
+		}
+	}
+}
+
+// outsidePath finds the beginning of an absolute path on a particular machine.
+// A path inside a URL or below another directory does not count. The names are
+// assembled here so that this file follows the rule itself.
+var outsidePath = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.~})%*/-]|//)(/(?:` + strings.Join([]string{"work", "home", "root", "Users"}, "|") + `)/)`)
+
+// outsideTexts are texts about the environment in which the repository was
+// written.
+var outsideTexts = []string{".." + "/shared", "proxy.golang" + ".org"}
+
+// TestSelfContained checks that the files do not depend on a particular machine.
+func TestSelfContained(t *testing.T) {
+	for name, text := range repository(t).texts {
+		n := 0
+		for line := range strings.Lines(text) {
+			n++
+			if outsidePath.MatchString(line) || slices.ContainsFunc(outsideTexts, func(s string) bool { return strings.Contains(line, s) }) {
+				t.Errorf("%s:%d: %q names a path of one machine: name one inside the repository, or one that any reader has", name, n, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// firstWord finds the first word of a doc comment, without an article.
+var firstWord = regexp.MustCompile(`^(?:(?:A|An|The) )?(\w*)`)
+
+// TestDocs checks that the doc comment of a declaration begins with its name.
+func TestDocs(t *testing.T) {
+	r := repository(t)
+	check := func(name *ast.Ident, doc *ast.CommentGroup) {
+		if first := firstWord.FindStringSubmatch(doc.Text())[1]; doc.Text() != "" && first != name.Name {
+			t.Errorf("%v: the comment of %s begins with %q: begin with the name", r.fset.Position(name.Pos()), name.Name, first)
+		}
+	}
+	for _, p := range r.packages {
+		for _, f := range p.files {
+			if f.test || ast.IsGenerated(f.syntax) {
+				continue
+			}
+			for _, d := range f.syntax.Decls {
+				if d, ok := d.(*ast.FuncDecl); ok {
+					check(d.Name, d.Doc)
+					continue
+				}
+				d := d.(*ast.GenDecl)
+				for _, spec := range d.Specs {
+					name, doc := new(ast.Ident), (*ast.CommentGroup)(nil)
+					switch s := spec.(type) {
+					case *ast.TypeSpec:
+						name, doc = s.Name, s.Doc
+					case *ast.ValueSpec:
+						name, doc = s.Names[0], s.Doc
+					}
+					if doc == nil && !d.Lparen.IsValid() && d.Tok != token.IMPORT {
+						doc = d.Doc
+					}
+					check(name, doc)
+				}
+			}
+		}
+	}
 }

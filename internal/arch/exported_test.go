@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
 	"os"
 	"path"
@@ -20,21 +19,20 @@ var update = flag.Bool("update", false, "write the golden file of exported names
 
 var usedModule = regexp.MustCompile(`(?m)^\t\./?(\S*)$`)
 
-// libraries returns the directories of the modules whose packages others
-// import: those of go.work, except server, where only package server has a
-// stable API.
-func libraries(r *repo) (dirs []string) {
-	for _, f := range r.texts {
-		if f.name != "go.work" {
-			continue
-		}
-		for _, m := range usedModule.FindAllStringSubmatch(f.text, -1) {
-			if m[1] != "server" {
-				dirs = append(dirs, cmp.Or(m[1], "."))
-			}
+// public returns the packages that others import: those of the modules in
+// go.work that are not internal. Of module server, only package server and its
+// stores have a stable API.
+func public(r *repo) (all []*pkg) {
+	dirs := []string{"server"}
+	for _, m := range usedModule.FindAllStringSubmatch(r.texts["go.work"], -1) {
+		dirs = append(dirs, cmp.Or(m[1], "."))
+	}
+	for _, p := range r.packages {
+		if slices.Contains(dirs, p.module.dir) && !isInternal(p.dir) {
+			all = append(all, p)
 		}
 	}
-	return dirs
+	return all
 }
 
 // TestExported compares the exported names of every public package with a
@@ -46,18 +44,35 @@ func libraries(r *repo) (dirs []string) {
 func TestExported(t *testing.T) {
 	const golden = "testdata/exported.txt"
 	r := repository(t)
-	got := exported(r, libraries(r))
+	c := &checker{repo: r, done: make(map[string]*types.Package)}
+	var got []string
+	for _, p := range public(r) {
+		if p.module.dir != "server" && c.check(p).Name() != "main" {
+			for _, name := range namesOf(c.check(p)) {
+				got = append(got, fmt.Sprintf("%s: %s\n", p.importPath(), name))
+			}
+		}
+	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(golden, []byte(strings.Join(got, "")), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
+	text, err := os.ReadFile(golden)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range difference(string(want), got) {
-		t.Errorf("%s: %s; run go test ./internal/arch -run TestExported -update if it is meant", golden, d)
+	want := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
+	want = want[:len(want)-1]
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			t.Errorf("%s lacks %s: run go test ./internal/arch -run TestExported -update if it is meant", golden, line)
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("%s has %s, which is gone: run go test ./internal/arch -run TestExported -update if it is meant", golden, line)
+		}
 	}
 }
 
@@ -67,8 +82,8 @@ func TestUsable(t *testing.T) {
 	r := repository(t)
 	c := &checker{repo: r, done: make(map[string]*types.Package)}
 	checked := 0
-	for _, p := range r.packages {
-		if slices.Contains(strings.Split(p.dir, "/"), "internal") || !slices.Contains(append(libraries(r), "server"), p.module.dir) || c.check(p).Name() == "main" {
+	for _, p := range public(r) {
+		if c.check(p).Name() == "main" {
 			continue
 		}
 		checked++
@@ -119,37 +134,6 @@ func mentioned(o types.Object) (all []string) {
 	return all
 }
 
-// difference returns the lines that are in only one of two texts.
-func difference(want, got string) (findings []string) {
-	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for _, line := range b {
-		if !slices.Contains(a, line) {
-			findings = append(findings, line+" is new")
-		}
-	}
-	for _, line := range a {
-		if !slices.Contains(b, line) {
-			findings = append(findings, line+" is gone")
-		}
-	}
-	return findings
-}
-
-// exported lists the exported names of all public packages of some modules, one
-// per line: constants, functions, types, fields, methods.
-func exported(r *repo, modules []string) string {
-	var b strings.Builder
-	c := &checker{repo: r, done: make(map[string]*types.Package)}
-	for _, p := range r.packages {
-		if slices.Contains(modules, p.module.dir) && c.check(p).Name() != "main" && !slices.Contains(strings.Split(p.dir, "/"), "internal") {
-			for _, name := range namesOf(c.check(p)) {
-				fmt.Fprintf(&b, "%s: %s\n", p.importPath(), name)
-			}
-		}
-	}
-	return b.String()
-}
-
 func (p *pkg) importPath() string {
 	return path.Join(p.module.path, strings.TrimPrefix(strings.TrimPrefix(p.dir, p.module.dir), "/"))
 }
@@ -166,16 +150,15 @@ func (c *checker) check(p *pkg) *types.Package {
 		return have
 	}
 	var files []*ast.File
-	fset := token.NewFileSet()
 	for _, f := range p.files {
 		if !f.test {
-			fset, files = f.fset, append(files, f.syntax)
+			files = append(files, f.syntax)
 		}
 	}
 	// Errors are expected: names of packages of others, and names that files for
 	// several systems declare.
 	config := types.Config{Importer: c, Error: func(error) {}, IgnoreFuncBodies: true, FakeImportC: true}
-	checked, _ := config.Check(p.importPath(), fset, files, nil)
+	checked, _ := config.Check(p.importPath(), c.repo.fset, files, nil)
 	c.done[p.importPath()] = checked
 	return checked
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,4 +72,60 @@ func TestTranslations(t *testing.T) {
 			}
 		})
 	}
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^()\s]*(?:\([^()]*\))?[^()\s]*)\)`)
+	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.*?)#*$`)
+	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	fenced   = regexp.MustCompile("(?s)```.*?```")
+	unsaid   = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// TestLinks checks that links of pages lead to existing files and headings.
+func TestLinks(t *testing.T) {
+	pages, headings := make(map[string]string), make(map[string][]string)
+	exists := make(map[string]bool)
+	for name, text := range repository(t).texts {
+		for dir := name; dir != "."; dir = path.Dir(dir) {
+			exists[dir] = true
+		}
+		if strings.HasSuffix(name, ".md") && !inTestdata(name) {
+			pages[name] = fenced.ReplaceAllString(text, "")
+			headings[name] = anchors(pages[name])
+		}
+	}
+	for name, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") { // external
+				continue
+			}
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			all, isPage := headings[file]
+			switch {
+			case !exists[file]:
+				t.Errorf("%s: link to %s, which does not exist", name, m[1])
+			case anchor != "" && isPage && !slices.Contains(all, anchor):
+				t.Errorf("%s: link to %s: %s has no heading for that anchor", name, m[1], file)
+			}
+		}
+	}
+}
+
+// anchors returns the anchors of a page's headings, in GitHub's form.
+func anchors(page string) (all []string) {
+	for _, m := range heading.FindAllStringSubmatch(page, -1) {
+		text := linkText.ReplaceAllString(strings.TrimSpace(m[1]), "$1")
+		text = strings.ReplaceAll(unsaid.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
+		again := text
+		for n := 1; slices.Contains(all, again); n++ {
+			again = fmt.Sprintf("%s-%d", text, n)
+		}
+		all = append(all, again)
+	}
+	return all
 }
