@@ -35,7 +35,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		case err == nil || errors.Is(err, strconv.ErrRange):
 			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(most, 10)}
 		}
-		return fail("%s is %s, not a number from 0 to %d%s", name, quoteShort(text), most, l.orParts())
+		return fail("%s is not a number from 0 to %d%s", quoteShort(text), most, l.orParts())
 	}
 	if !strings.Contains(s, "=") {
 		return number("node", s, l.MaxNode())
