@@ -15,7 +15,7 @@ import (
 type Client struct {
 	config Config // with defaults filled in
 	roster roster
-	idle   []interface{ CloseIdleConnections() } // transports made by this package
+	idle   []*http.Transport // made by this package
 
 	mu            sync.Mutex
 	closed        bool

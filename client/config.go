@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -140,17 +139,9 @@ type address struct {
 // parseAddress parses one of Config.Servers.
 func parseAddress(text string) (a address, err error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
-		if rest, ok := strings.CutPrefix(path, "//"); ok {
-			path = rest
-			if !strings.HasPrefix(path, "/") {
-				return a, errors.New("a socket has no host: write unix:/PATH")
-			}
-		}
-		if strings.ContainsFunc(path, unicode.IsControl) {
-			return a, errors.New("the path of the socket has a control character")
-		}
-		if path == "" {
-			return a, errors.New("the path of the socket is missing: write unix:/PATH")
+		path = strings.TrimPrefix(path, "//")
+		if path == "" || strings.ContainsFunc(path, unicode.IsControl) {
+			return a, errors.New("the path of the socket is missing, or has a control character: write unix:/PATH")
 		}
 		// Every server accepts this Host.
 		return address{base: "http://localhost", socket: path}, nil
@@ -162,14 +153,10 @@ func parseAddress(text string) (a address, err error) {
 		return a, fmt.Errorf("it is not a URL: %s", want)
 	case !slices.Contains([]string{"firn", "firns", "http", "https"}, u.Scheme) || u.Opaque != "":
 		return a, errors.New(want)
-	case u.Port() != "" && !isPort(u.Port()):
-		return a, fmt.Errorf("the port is not a number from 1 to 65535: %s", want)
 	case u.Hostname() == "":
 		return a, fmt.Errorf("the host is missing: %s", want)
-	case u.User != nil:
-		return a, errors.New("a user name is not allowed: use Token")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return a, fmt.Errorf("a query or a fragment is not allowed: %s", want)
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return a, fmt.Errorf("a user name, a query or a fragment is not allowed: %s", want)
 	}
 	if u.Scheme == "firn" || u.Scheme == "firns" {
 		if strings.Trim(u.Path, "/") != "" {
@@ -179,10 +166,4 @@ func parseAddress(text string) (a address, err error) {
 	}
 	base := u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	return address{base: base, secure: u.Scheme == "https"}, nil
-}
-
-// isPort reports whether a text is the number of a port.
-func isPort(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return err == nil && n > 0
 }

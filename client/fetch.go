@@ -83,7 +83,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 	defer cancel()
 	start := time.Now()
 	c.count = min(c.count, int(s.most.Load()))
-	c.pending[i] = true
+	c.done[i].pending = true
 	var (
 		other  firn.BatchOf[I]
 		failed error
@@ -94,7 +94,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 	timer := time.AfterFunc(s.hedgeAfter(ctx), func() {
 		defer close(joined)
 		defer func() { crash = recover() }()
-		s.view.late(i, start, s.noAnswer)
+		s.view.late(i, start)
 		for own.Err() == nil {
 			j := s.pick(own, c)
 			if j < 0 {
@@ -118,7 +118,7 @@ func (s *SequencerOf[I]) attempt(ctx context.Context, c *round, i int) (b firn.B
 			panic(crash)
 		}
 	}
-	c.pending[i] = false
+	c.done[i].pending = false
 	done = s.settle(gone, c, i, start, count, packed, b, err)
 	switch {
 	case !found:
@@ -138,12 +138,6 @@ func (s *SequencerOf[I]) hedgeAfter(ctx context.Context) time.Duration {
 		d = min(d, time.Until(end)/2)
 	}
 	return d
-}
-
-// noAnswer returns the error of a request without an answer until now.
-func (s *SequencerOf[I]) noAnswer(i int, start time.Time) error {
-	took := time.Since(start).Round(time.Millisecond)
-	return fmt.Errorf("client: %s: no answer after %v: %w", place(s.name, s.view.servers[i].name), took, context.DeadlineExceeded)
 }
 
 // isFinal reports whether no other server is asked after an error.
@@ -166,7 +160,7 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 	whole, wish := true, time.Duration(0)
 	switch {
 	case err == nil:
-		if s.view.worked(i, start, c.probe, s.noAnswer) {
+		if s.view.worked(i, start, c.probe) {
 			s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 		}
 		s.record(nil)
@@ -190,30 +184,30 @@ func (s *SequencerOf[I]) settle(gone error, c *round, i int, start time.Time, co
 		if gone != context.DeadlineExceeded || time.Since(start) < s.client.config.Timeout/4 {
 			s.failures.Add(1)
 			if gone == context.DeadlineExceeded {
-				s.view.ended(i, s.noAnswer(i, start))
+				s.view.ended(i, start)
 			}
-			s.view.late(i, start, s.noAnswer)
+			s.view.late(i, start)
 			return false
 		}
-		err = s.noAnswer(i, start)
+		err = s.view.noAnswer(i, start)
 	case said != nil:
-		c.refused[i] = !said.again()
+		c.done[i].refused = !said.again()
 		whole, wish = said.ofServer(), said.RetryAfter
 	case errors.As(err, &answer):
 		// IDs of one sequencer may have the other width.
-		c.refused[i] = true
+		c.done[i].refused = true
 		whole = false
 	case isTimeout(err):
-		if c.timeouts++; c.timeouts >= len(c.tried) {
+		if c.timeouts++; c.timeouts >= len(c.done) {
 			c.count = max(1, count/2) // perhaps it is too much for all of them
 		}
-		s.view.late(i, start, s.noAnswer)
+		s.view.late(i, start)
 	}
 	s.record(err)
 	s.failed(i, start, whole, wish, err)
-	c.tried[i] = true
+	c.done[i].tried = true
 	if s.client.config.Patience < 0 {
-		c.refused[i] = true // once is enough
+		c.done[i].refused = true // once is enough
 	}
 	return false
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An idle connection is closed after idleAfter, before a device on the network
-// path drops it. A pool keeps mostIdle of them.
+// A connection that was idle for longer than idleAfter is not used again, because
+// a device on the network path may have dropped it. A pool keeps mostIdle of them.
 const (
 	idleAfter = 90 * time.Second
 	mostIdle  = 32
@@ -40,8 +40,8 @@ type pool struct {
 type respConn struct {
 	net.Conn
 	r     *bufio.Reader
-	token string      // it is authenticated with
-	timer *time.Timer // closes it if idle
+	token string    // it is authenticated with
+	used  time.Time // at last
 }
 
 // newPool returns the pool of a server.
@@ -97,6 +97,10 @@ type reader func(r *bufio.Reader, refused string) error
 // still accept the first.
 func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool, err error) {
 	p.mu.Lock()
+	for len(p.idle) > 0 && time.Since(p.idle[0].used) > idleAfter {
+		_ = p.idle[0].Close()
+		p.idle = slices.Delete(p.idle, 0, 1)
+	}
 	i := len(p.idle) - 1
 	for i >= 0 && p.idle[i].token != token {
 		i--
@@ -109,7 +113,6 @@ func (p *pool) get(ctx context.Context, token string) (c *respConn, reused bool,
 	defer p.mu.Unlock()
 	c = p.idle[i]
 	p.idle = slices.Delete(p.idle, i, i+1)
-	c.timer.Stop()
 	return c, true, nil
 }
 
@@ -121,22 +124,8 @@ func (p *pool) put(c *respConn) {
 		_ = c.Close()
 		return
 	}
+	c.used = time.Now()
 	p.idle = append(p.idle, c)
-	if c.timer == nil {
-		c.timer = time.AfterFunc(idleAfter, func() { p.expire(c) })
-	} else {
-		c.timer.Reset(idleAfter)
-	}
-}
-
-// expire closes a connection that was not used for long.
-func (p *pool) expire(c *respConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := slices.Index(p.idle, c); i >= 0 {
-		p.idle = slices.Delete(p.idle, i, i+1)
-		_ = c.Close()
-	}
 }
 
 // close closes the connections that are idle, and the others when their
@@ -146,7 +135,6 @@ func (p *pool) close() {
 	defer p.mu.Unlock()
 	p.closed = true
 	for _, c := range p.idle {
-		c.timer.Stop()
 		_ = c.Close()
 	}
 	p.idle = nil

@@ -59,9 +59,10 @@ func TestRESP(t *testing.T) {
 				t.Errorf("%d idle connections, want %d", n, mostIdle)
 			}
 			time.Sleep(idleAfter + time.Second)
-			synctest.Wait()
-			if n := idle(); n != 0 {
-				t.Errorf("%d idle connections after %v", n, idleAfter)
+			dialled := n.dialled("a")
+			mustBatch(t, q, 1)
+			if got := n.dialled("a") - dialled; got != 1 || idle() != 1 {
+				t.Errorf("after %v: %d new connections, and %d are idle, want 1", idleAfter, got, idle())
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		client: c,
 		name:   name,
 		path:   "/v1/sequencers/" + url.PathEscape(name) + "/next",
-		view:   c.roster.newView(),
+		view:   c.roster.newView(name),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.most.Store(maxCount)

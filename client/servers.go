@@ -2,6 +2,8 @@ package client
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -90,6 +92,7 @@ type roster struct {
 // A view is the list of servers as one sequencer sees it.
 type view struct {
 	*roster
+	name   string        // of the sequencer
 	own    []health      // guarded by mu: observations of this sequencer only
 	silent []error       // guarded by mu: requests that ended too early to prove anything
 	usual  time.Duration // guarded by mu: how long the first answer to a call takes, a moving average
@@ -97,24 +100,26 @@ type view struct {
 
 // A round records what one call has tried.
 type round struct {
-	start   time.Time
-	count   int    // of IDs to request
-	tried   []bool // by server: at least once
-	refused []bool // by server: not to be tried again
-	pending []bool // by server: a request is in progress
-	probe   bool   // a probe, not a call
-
-	timeouts int
+	start    time.Time
+	count    int      // of IDs to request
+	probe    bool     // a probe, not a call
+	timeouts int      // requests that took too long
+	done     []effort // by server
 }
 
-func (r *roster) newView() *view {
-	return &view{roster: r, own: make([]health, len(r.servers)), silent: make([]error, len(r.servers))}
+// An effort is what a round has done with a server.
+type effort struct {
+	tried   bool // at least once
+	refused bool // not to be tried again
+	pending bool // a request is in progress
+}
+
+func (r *roster) newView(name string) *view {
+	return &view{roster: r, name: name, own: make([]health, len(r.servers)), silent: make([]error, len(r.servers))}
 }
 
 func (r *roster) newRound(count int) round {
-	n := len(r.servers)
-	flags := make([]bool, 3*n)
-	return round{start: time.Now(), count: count, tried: flags[:n], refused: flags[n : 2*n], pending: flags[2*n:]}
+	return round{start: time.Now(), count: count, done: make([]effort, len(r.servers))}
 }
 
 // pick chooses a random server among those that are not suspects, and returns
@@ -131,7 +136,7 @@ func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
 	goods, fits := 0, 0
 	var resortAt, soonest time.Time
 	for i := range v.servers {
-		if c.refused[i] || c.pending[i] {
+		if c.done[i].refused || c.done[i].pending {
 			continue
 		}
 		h, own := &v.health[i], &v.own[i]
@@ -155,7 +160,7 @@ func (v *view) pick(c *round) (i int, probes []int, wait time.Duration) {
 			continue
 		}
 		asked := h.asked && h.until.After(now) || own.asked && own.until.After(now)
-		if !c.tried[i] && !asked && (resort < 0 || until.Before(resortAt)) {
+		if !c.done[i].tried && !asked && (resort < 0 || until.Before(resortAt)) {
 			resort, resortAt = i, until
 		}
 		if soonest.IsZero() || until.Before(soonest) {
@@ -190,14 +195,14 @@ func (v *view) hedgeAfter() time.Duration {
 // worked records that a server has answered a request that began at start, and
 // reports whether it had failed before. If the answer is slow, the server stays
 // a suspect, and what is usual changes little: it was probably stopped.
-func (v *view) worked(i int, start time.Time, probe bool, slow func(i int, start time.Time) error) bool {
+func (v *view) worked(i int, start time.Time, probe bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	had := v.health[i].failures > 0 || v.own[i].failures > 0
 	v.health[i], v.own[i], v.silent[i] = health{}, health{}, nil
 	took, after := time.Since(start), max(slowAfter, 2*v.usual)
 	if took >= after {
-		v.suspect(i, start, slow(i, start))
+		v.suspect(i, start, v.noAnswer(i, start))
 	}
 	if !probe {
 		v.usual += (min(took, 2*after) - v.usual) / 8
@@ -224,12 +229,18 @@ func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, er
 
 // late makes a server a suspect if it has not answered a request that began at
 // start for long. A call with little time proves nothing.
-func (v *view) late(i int, start time.Time, slow func(i int, start time.Time) error) {
+func (v *view) late(i int, start time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Since(start) >= max(slowAfter, 2*v.usual) {
-		v.suspect(i, start, slow(i, start))
+		v.suspect(i, start, v.noAnswer(i, start))
 	}
+}
+
+// noAnswer returns the error of a request without an answer until now.
+func (v *view) noAnswer(i int, start time.Time) error {
+	took := time.Since(start).Round(time.Millisecond)
+	return fmt.Errorf("client: %s: no answer after %v: %w", place(v.name, v.servers[i].name), took, context.DeadlineExceeded)
 }
 
 // suspect makes a server a suspect. It may answer requests of other sequencers,
@@ -241,10 +252,10 @@ func (v *view) suspect(i int, start time.Time, err error) {
 
 // ended records that a request ended with its call. That proves nothing about
 // the server, but an error names it.
-func (v *view) ended(i int, err error) {
+func (v *view) ended(i int, start time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.silent[i] = err
+	v.silent[i] = v.noAnswer(i, start)
 }
 
 // errors returns the last failures of all servers, for a call that gives up.
