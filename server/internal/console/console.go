@@ -54,7 +54,7 @@ type Config struct {
 
 	Version string
 	Now     func() time.Time // the clock; nil means the system's
-	Every   time.Duration    // how often figures are sampled; 0 means 2 s
+	Every   time.Duration    // how often figures are sampled and pages request themselves; 0 means 2 s
 	Log     *slog.Logger     // receives the server's own failures; nil discards them
 }
 
@@ -68,8 +68,6 @@ type Console struct {
 	mux       *http.ServeMux
 	history   *history
 	snapshots *snapshots
-
-	streams streams // of open pages
 
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc
@@ -110,8 +108,8 @@ func New(c Config) *Console {
 	return k
 }
 
-// Close ends the background work and the streams of open pages, and returns
-// when all of it has ended. It may be called more than once.
+// Close ends the background work, and returns when all of it has ended. It may
+// be called more than once.
 func (k *Console) Close() {
 	k.closing.Lock()
 	k.end()
@@ -148,12 +146,11 @@ func (k *Console) routes() {
 	get("/inspect/{ids}", k.inspect)
 	k.mux.HandleFunc("POST /inspect", k.signedIn(k.inspectPosted))
 	post("/make", k.makeID)
-	get("/events", k.events)
 	post("/sign-out", k.signOut)
 
 	k.mux.HandleFunc("GET /sign-in", k.public(k.signInForm))
 	k.mux.HandleFunc("POST /sign-in", k.public(k.same(k.signIn)))
-	k.mux.HandleFunc("GET /console/{version}/{file...}", k.asset)
+	k.mux.HandleFunc("GET /console/{version}/{file}", asset)
 }
 
 // Matches reports whether the console answers a request: on its own paths, and
@@ -219,10 +216,6 @@ func (k *Console) signedIn(f func(*visit)) http.HandlerFunc {
 			v.show(http.StatusOK, "again", page{Title: "One moment", Body: v.r.URL.RequestURI()})
 			return
 		}
-		if v.r.URL.Path == "/events" {
-			http.Error(v.w, "sign in again", http.StatusUnauthorized)
-			return
-		}
 		next := ""
 		if v.r.Method == http.MethodGet && v.r.URL.Path != "/" {
 			next = "?next=" + url.QueryEscape(v.r.URL.RequestURI())
@@ -263,21 +256,21 @@ func (k *Console) same(f func(*visit)) func(*visit) {
 type page struct {
 	Title   string
 	Section string // in the navigation
-	Live    string // the address of its stream; empty for a static page
+	Live    bool   // it requests itself every few seconds
 	Body    any
 
 	Who     visitor
 	Now     time.Time
 	Version string
+	Every   int64  // milliseconds between requests of a live page
 	Assets  string // the directory of files that browsers may cache
-	Store   bool
 }
 
 // show writes a page.
 func (v *visit) show(status int, name string, p page) {
-	p.Who, p.Now, p.Version, p.Assets, p.Store = v.who, v.now, v.k.c.Version, assets().dir, v.k.admin != nil
+	p.Who, p.Now, p.Version, p.Every, p.Assets = v.who, v.now, v.k.c.Version, v.k.c.Every.Milliseconds(), assetDir()
 	var b bytes.Buffer
-	if err := render(&b, name, "frame", p); err != nil {
+	if err := pages()[name].ExecuteTemplate(&b, "frame", p); err != nil {
 		v.k.c.Log.Error("console: rendering a page failed", "page", name, "error", err)
 		http.Error(v.w, "The page cannot be shown; see the server's log.", http.StatusInternalServerError)
 		return

@@ -2,8 +2,8 @@
 // what is wrong with them, its servers, and inspecting an ID.
 //
 // Pages are HTML rendered by the server, and work without JavaScript. With it,
-// figures update (server-sent events). Nothing is loaded from other sites, and
-// the Content-Security-Policy allows no inline script or style.
+// pages with figures request themselves regularly. Nothing is loaded from other
+// sites, and the Content-Security-Policy allows no inline script or style.
 // docs/console.md is for users.
 //
 // A program that needs figures should not parse these pages: use the HTTP API

@@ -36,7 +36,7 @@ func (k *Console) members(v *visit) {
 		v.forbidden("It does not allow seeing the servers.")
 		return
 	}
-	v.show(http.StatusOK, "members", page{Title: "Members", Section: "members", Live: "/events?page=members", Body: k.membersNow(v)})
+	v.show(http.StatusOK, "members", page{Title: "Members", Section: "members", Live: true, Body: k.membersNow(v)})
 }
 
 func (k *Console) membersNow(v *visit) membersPage {

@@ -89,7 +89,7 @@ func (k *Console) overview(v *visit) {
 		return
 	}
 	p := k.overviewNow(v)
-	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: p.address("/events", p.Sort), Body: p})
+	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: true, Body: p})
 }
 
 func (k *Console) overviewNow(v *visit) overviewPage {
@@ -208,9 +208,9 @@ func (p *overviewPage) sort() {
 	key, reverse := strings.CutPrefix(p.Sort, "-")
 	at := max(0, slices.IndexFunc(orders, func(o order) bool { return o.key == key }))
 	for i, o := range orders {
-		c := sortLink{Name: o.name, Right: o.right, Link: p.address("/", o.key)}
+		c := sortLink{Name: o.name, Right: o.right, Link: p.address(o.key)}
 		if i == at && !reverse || i != at && o.large {
-			c.Link = p.address("/", "-"+o.key)
+			c.Link = p.address("-" + o.key)
 		}
 		if i == at {
 			c.Order = "ascending"
@@ -229,16 +229,13 @@ func (p *overviewPage) sort() {
 	})
 }
 
-// address returns the address of the page, or of its stream, in an order.
-func (p *overviewPage) address(path, sort string) string {
+// address returns the address of the page in an order.
+func (p *overviewPage) address(sort string) string {
 	q := url.Values{}
 	for key, value := range map[string]string{"q": p.Query, "sort": sort} {
 		if value != "" {
 			q.Set(key, value)
 		}
 	}
-	if path == "/events" {
-		q.Set("page", "overview")
-	}
-	return path + "?" + q.Encode()
+	return "/?" + q.Encode()
 }

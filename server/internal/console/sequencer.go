@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -80,7 +79,7 @@ func (k *Console) sequencer(v *visit) {
 	if err != nil {
 		status = http.StatusServiceUnavailable
 	}
-	v.show(status, "sequencer", page{Title: name, Section: "overview", Live: "/events?page=sequencer&name=" + url.QueryEscape(name), Body: p})
+	v.show(status, "sequencer", page{Title: name, Section: "overview", Live: true, Body: p})
 }
 
 type missingPage struct {

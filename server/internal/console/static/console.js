@@ -108,76 +108,60 @@
 		}
 	}
 
-	// The stream of a page.
+	// A live page requests itself regularly, and takes over what has changed.
 	const live = $("#live"), view = $("#view"), lost = $("#lost");
 	if (live && view) {
-		let source, heard = 0, since = null, watch;
-		const time = () => new Date().toISOString().slice(11, 19) + " UTC";
+		let timer, request, isLost = false;
 		const say = (text, on) => {
 			if (live.textContent !== text) live.textContent = text;
-			live.classList.toggle("on", on === true);
-			live.classList.toggle("off", on === false);
-		};
-		const isHere = () => {
-			heard = performance.now();
-			if (since !== null) {
-				since = null;
-				lost.hidden = true;
-				document.body.classList.remove("lost");
-			}
-			say("Live", true);
-		};
-		const isLost = () => {
-			if (since !== null) return;
-			since = time();
-			say("Not connected", false);
-			lost.textContent = "The connection to the server was lost at " + since + ". This page shows the state at that time. It reconnects as soon as the server answers.";
-			lost.hidden = false;
-			document.body.classList.add("lost");
-		};
-		const begin = () => {
-			end();
-			heard = performance.now();
-			source = new EventSource(live.dataset.live);
-			source.addEventListener("view", (e) => {
-				isHere();
-				const t = document.createElement("template");
-				t.innerHTML = '<div id="view">' + e.data + "</div>";
-				morph(view, t.content.firstChild);
-				enhance(view);
-			});
-			source.addEventListener("beat", isHere);
-			source.addEventListener("over", () => { end(); location.reload(); });
-			source.onerror = () => {
-				isLost();
-				// A browser gives up after a wrong answer, from a proxy for example.
-				if (source && source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) begin(); }, 3000);
-			};
-			watch = setInterval(() => { if (performance.now() - heard > 8000) isLost(); }, 1000);
+			live.classList.toggle("on", on);
+			live.classList.toggle("off", !on);
+			lost.hidden = on;
+			document.body.classList.toggle("lost", !on);
+			isLost = !on;
 		};
 		const end = () => {
-			source?.close();
-			source = null;
-			clearInterval(watch);
+			clearTimeout(timer);
+			request?.abort();
 		};
-		// A hidden page needs no stream, and browsers allow only a few of them.
-		document.addEventListener("visibilitychange", () => document.hidden ? end() : begin());
+		const update = async () => {
+			end();
+			const mine = request = new AbortController();
+			try {
+				const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.any([mine.signal, AbortSignal.timeout(8000)]) });
+				const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+				const next = $("#view", page);
+				if (!next && answer.status < 500) return location.reload(); // to sign in, or the page is gone
+				if (!next) throw new Error("no page");
+				say("Live", true);
+				morph(view, next);
+				enhance(view);
+			} catch {
+				if (mine.signal.aborted) return;
+				if (!isLost) {
+					lost.textContent = "The connection to the server was lost at " + new Date().toISOString().slice(11, 19) +
+						" UTC. This page shows the state at that time. It updates as soon as the server answers.";
+				}
+				say("Not connected", false);
+			}
+			timer = setTimeout(update, live.dataset.every);
+		};
+		// A hidden page needs no figures.
+		document.addEventListener("visibilitychange", () => document.hidden ? end() : update());
 		addEventListener("pagehide", end);
-		addEventListener("pageshow", (e) => { if (e.persisted) begin(); });
+		addEventListener("pageshow", (e) => { if (e.persisted) update(); });
 		// The list is searched as one types; the form does the same without a script.
 		let typing;
 		document.addEventListener("input", (e) => {
 			if (e.target.id !== "search") return;
 			clearTimeout(typing);
 			typing = setTimeout(() => {
-				const q = new URLSearchParams(new FormData(e.target.form));
-				history.replaceState(null, "", "/?" + q);
-				live.dataset.live = "/events?page=overview&" + q;
-				begin();
+				history.replaceState(null, "", "/?" + new URLSearchParams(new FormData(e.target.form)));
+				update();
 			}, 200);
 		});
-		say("Connecting");
-		if (!document.hidden) begin();
+		say("Live", true);
+		timer = setTimeout(update, live.dataset.every);
 	}
 
 	enhance(document);
