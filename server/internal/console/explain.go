@@ -4,45 +4,86 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
+// An anatomy shows the bits of an ID, and what its fields mean.
+type anatomy struct {
+	Label  string // of the bits, for screen readers
+	Bits   []bit  // the highest first
+	Fields []field
+}
+
+// A bit is a bit of an ID.
+type bit struct {
+	Field      string
+	Digit      string // empty without an ID
+	Pos        int
+	Begin, End bool // of a run of bits of the field
+}
+
+// Numbered reports whether the bit shows its position.
+func (b bit) Numbered() bool { return b.Pos%16 == 15 || b.Pos == 0 }
+
 // A field is a field of an ID, explained.
 type field struct {
 	Key    string // as in firn.Piece
 	Name   string
-	Bits   string   // how many
+	Width  uint64   // in bits
 	Value  string   // in this ID, or its range; may be empty
 	Local  string   // the time in it, for scripts
 	Detail []string // its meaning, in sentences
 }
 
-// explainFields explains the fields of a layout, or of one ID if x is not nil,
-// from the top bit down.
-func explainFields(l firn.Layout, cuts []cut, x *inspect.Reading) (fields []field) {
-	for _, c := range cuts {
-		if slices.ContainsFunc(fields, func(f field) bool { return f.Key == c.field }) {
+// anatomyOf explains the IDs of a layout.
+func anatomyOf(l firn.Layout) anatomy {
+	a := dissect(&inspect.Reading{Layout: l, Bytes: make(inspect.ID, l.Bits()/8)})
+	for i := range a.Bits {
+		a.Bits[i].Digit = ""
+	}
+	return a
+}
+
+// dissect explains an ID.
+func dissect(x *inspect.Reading) (a anatomy) {
+	var words []string
+	for _, p := range x.Pieces() {
+		words = append(words, plural(uint64(p.Width), "bit")+" "+fieldName(p.Field))
+		for pos := p.Pos + p.Width - 1; pos >= p.Pos; pos-- {
+			digit := x.Bytes[len(x.Bytes)-1-pos/8] >> (pos % 8) & 1
+			a.Bits = append(a.Bits, bit{p.Field, string('0' + digit), pos, pos == p.Pos+p.Width-1, pos == p.Pos})
+		}
+		if i := slices.IndexFunc(a.Fields, func(f field) bool { return f.Key == p.Field }); i >= 0 {
+			a.Fields[i].Width += uint64(p.Width)
 			continue
 		}
-		f := field{Key: c.field, Name: fieldName(c.field)}
-		bits := uint64(0)
-		for _, other := range cuts {
-			if other.field == c.field {
-				bits += uint64(other.width)
-			}
+		f := field{Key: p.Field, Name: fieldName(p.Field), Width: uint64(p.Width)}
+		if !x.Layout.IsZero() {
+			f.explain(x.Layout)
 		}
-		f.Bits = plural(bits, "bit")
-		if !l.IsZero() {
-			f.explain(l)
-		}
-		if x != nil {
-			f.read(x)
-		}
-		fields = append(fields, f)
+		f.read(x)
+		a.Fields = append(a.Fields, f)
 	}
-	return fields
+	a.Label = fmt.Sprintf("%d bits, the highest first: %s", x.Bits(), strings.Join(words, ", "))
+	return a
+}
+
+// fieldName returns the name of a field for people.
+func fieldName(field string) string {
+	switch field {
+	case "seq":
+		return "sequence"
+	case "const":
+		return "fixed"
+	case "rand":
+		return "random"
+	case "zero":
+		return "unused"
+	}
+	return field
 }
 
 // explain says what a field means in a layout.

@@ -57,64 +57,43 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestRuler: for every layout and ID the ruler has each bit once, in order,
-// with its value, and names each field.
-func TestRuler(t *testing.T) {
+// TestAnatomy: for every layout and ID each bit is shown once, in order, with
+// its value, and each field is explained.
+func TestAnatomy(t *testing.T) {
 	for preset := range firn.Presets() {
 		l := preset.Layout
-		id := make([]byte, l.Bits()/8)
-		for i := range id {
-			id[i] = byte(37*i + 11)
+		x := &inspect.Reading{Layout: l, Bytes: make(inspect.ID, l.Bits()/8)}
+		want := ""
+		for i := range x.Bytes {
+			x.Bytes[i] = byte(37*i + 11)
+			want += fmt.Sprintf("%08b", x.Bytes[i])
 		}
-		for _, bytes := range [][]byte{nil, id} {
-			r := newRuler(l.Bits(), cutsOf(l), bytes)
-			next := l.Bits() - 1
-			var digits strings.Builder
-			named := make(map[string]bool)
-			for _, c := range r.Chunks {
-				if c.Hi != next {
-					t.Errorf("%s: a chunk begins at bit %d, want %d", l, c.Hi, next)
-				}
-				for _, s := range c.Segs {
-					if len(s.Digits) != s.Span || s.Span < 1 || s.Span > chunkBits {
-						t.Errorf("%s: a segment of %d bits has the digits %q", l, s.Span, s.Digits)
-					}
-					next -= s.Span
-					digits.WriteString(s.Digits)
-					if s.Label != "" {
-						named[s.Field] = true
-					}
-				}
-				if next != c.Lo-1 {
-					t.Errorf("%s: a chunk ends at bit %d, want %d", l, next+1, c.Lo)
-				}
+		a := dissect(x)
+		digits, begin, end := "", 0, 0
+		for i, b := range a.Bits {
+			if b.Pos != l.Bits()-1-i {
+				t.Errorf("%s: bit %d stands at %d", l, b.Pos, i)
 			}
-			want := strings.Repeat(".", l.Bits())
-			if bytes != nil {
-				var b strings.Builder
-				for _, x := range bytes {
-					for bit := 7; bit >= 0; bit-- {
-						b.WriteByte('0' + x>>bit&1)
-					}
-				}
-				want = b.String()
+			digits += b.Digit
+			if b.Begin {
+				begin++
 			}
-			if digits.String() != want {
-				t.Errorf("%s: the ruler shows %s, want %s", l, digits.String(), want)
-			}
-			for _, p := range l.Pieces() {
-				if p.Width >= 6 && p.Field != "zero" && !named[p.Field] {
-					t.Errorf("%s: nothing names the field %s", l, p.Field)
-				}
-				if !strings.Contains(r.Label, fieldName(p.Field)) {
-					t.Errorf("%s: who hears %q hears nothing of %s", l, r.Label, p.Field)
-				}
+			if b.End {
+				end++
 			}
 		}
-		for _, f := range explainFields(l, cutsOf(l), nil) {
-			if f.Name == "" || f.Bits == "" || len(f.Detail) == 0 {
-				t.Errorf("%s: the field %s is not explained: %+v", l, f.Key, f)
+		if pieces := len(l.Pieces()); digits != want || begin != pieces || end != pieces {
+			t.Errorf("%s: the bits are %s in %d pieces that end %d times, want %s in %d", l, digits, begin, end, want, pieces)
+		}
+		width := uint64(0)
+		for _, f := range anatomyOf(l).Fields {
+			if f.Name == "" || len(f.Detail) == 0 || !strings.Contains(a.Label, fieldName(f.Key)) {
+				t.Errorf("%s: the field %s is not explained: %+v, %s", l, f.Key, f, a.Label)
 			}
+			width += f.Width
+		}
+		if width != uint64(l.Bits()) {
+			t.Errorf("%s: the fields have %d bits", l, width)
 		}
 	}
 }

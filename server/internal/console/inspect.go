@@ -140,8 +140,7 @@ type reading struct {
 	Asked    bool   // the visitor chose this layout
 	Known    bool   // a known layout is more likely than none
 	Other    string // what it may be instead, if not Known
-	Ruler    ruler
-	Fields   []field
+	Anatomy  anatomy
 	Texts    []text
 	Matches  []match // sequencers of the store that it may be from
 	Behind   []match // the others that have such a layout
@@ -172,11 +171,9 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 	if o.Layout.IsZero() && len(matches) > 0 {
 		best, known = matches[0].x, true
 	}
-	cuts := cutsOfReading(best)
 	r := &reading{
 		Reading: best, ID: id, Now: v.now, Asked: !o.Layout.IsZero(), Known: known, Other: result.Other,
-		Ruler:  newRuler(best.Bits(), cuts, best.Bytes),
-		Fields: explainFields(best.Layout, cuts, best), Texts: textsOf(best), Matches: matches, Behind: behind,
+		Anatomy: dissect(best), Texts: textsOf(best), Matches: matches, Behind: behind,
 	}
 	r.Text = r.Texts[0].Text
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {

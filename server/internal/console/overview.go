@@ -33,7 +33,7 @@ type overviewPage struct {
 	Admin    bool
 	Chart    chart
 	Layout   firn.Layout // of the first sequencer
-	Example  ruler       // an ID of that layout
+	Anatomy  anatomy     // of that layout
 }
 
 // An overviewRow is a sequencer in the list.
@@ -95,7 +95,7 @@ func (k *Console) overview(v *visit) {
 func (k *Console) overviewNow(v *visit) overviewPage {
 	q := v.r.URL.Query()
 	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
-	p.Layout, p.Example = k.c.Layout, newRuler(k.c.Layout.Bits(), cutsOf(k.c.Layout), nil)
+	p.Layout, p.Anatomy = k.c.Layout, anatomyOf(k.c.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)
 	times, rates, now := k.history.rates(v.who.MayRead)

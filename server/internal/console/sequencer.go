@@ -25,8 +25,7 @@ type sequencerPage struct {
 	Troubles []trouble
 	Info     grant.Info
 	Layout   firn.Layout
-	Ruler    ruler
-	Fields   []field
+	Anatomy  anatomy
 	Second   string // IDs per second of one node
 	Left     string
 	Held     uint64
@@ -129,9 +128,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 }
 
 func (p *sequencerPage) setLayout(l firn.Layout, at time.Time) {
-	p.Layout = l
-	cuts := cutsOf(l)
-	p.Ruler, p.Fields = newRuler(l.Bits(), cuts, nil), explainFields(l, cuts, nil)
+	p.Layout, p.Anatomy = l, anatomyOf(l)
 	p.Second, p.Left = count(l.IDsPerSecond()), left(l.Last(), at)
 	p.Range = rangeCommand(l, at.Add(-time.Hour).Truncate(time.Minute), at.Truncate(time.Minute))
 }

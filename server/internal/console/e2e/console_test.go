@@ -167,10 +167,10 @@ func TestNewcomer(t *testing.T) {
 	// The field under the pointer is highlighted, and the rest is dimmed.
 	at := js[[]float64](b, `(() => { const r = document.querySelector(".f-node").getBoundingClientRect(); return [r.x + r.width / 2, r.y + 10]; })()`)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
-	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.time")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.node")).opacity === "1"`)
+	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".ruler .time")).opacity < 0.5 && getComputedStyle(document.querySelector(".ruler .node")).opacity === "1"`)
 	// So does what the keyboard has come to.
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 1, 1), focus(".f-seq"))
-	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.node")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.seq")).opacity === "1"`)
+	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".ruler .node")).opacity < 0.5 && getComputedStyle(document.querySelector(".ruler .seq")).opacity === "1"`)
 	bits := js[string](b, `[...document.querySelectorAll(".ruler i")].map(i => i.textContent).join("")`)
 	if want := string(firn.Binary.Append(nil, mustID(t, id))); bits != want {
 		t.Errorf("the ruler shows %s, want %s", bits, want)
