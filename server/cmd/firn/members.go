@@ -46,7 +46,7 @@ clock. A server that crashed is listed for up to 30 seconds.
 		Args:    noArgs,
 	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
 		now := a.now()
-		all, err := members.NewLister(s).List(ctx, now)
+		all, err := members.List(ctx, s, now)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ type holding struct {
 // holders returns the servers that hold node IDs. If a server holds more node
 // IDs than fit into its record, only the first of them are found.
 func (a *app) holders(ctx context.Context, s grant.Store) map[holding]string {
-	all, err := members.NewLister(s).List(ctx, a.now())
+	all, err := members.List(ctx, s, a.now())
 	if err != nil {
 		a.note("cannot find out which servers hold them: %v", err)
 		return nil

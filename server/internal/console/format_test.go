@@ -171,41 +171,20 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestPresence: a server that does not write is late and then lost; one that is
-// not listed before its time is over has said so itself.
-func TestPresence(t *testing.T) {
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+// TestLate: a server that does not write is late, until it writes again. The
+// rates of its sequencers are those between its last two records.
+func TestLate(t *testing.T) {
+	ss, at := newSnapshots(&Console{}), time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
-		name   string
-		listed []int // seconds at which it is looked for, and is there
-		wrote  []int // what it had written then
-		gone   int   // when it is not there
-		want   presence
-	}{
-		{"as it should", []int{0, 2, 12}, []int{-3, -3, 7}, 0, there},
-		{"late", []int{0, 2, 18}, []int{-3, -3, -3}, 0, late},
-		{"lost", []int{0, 2, 18, 26}, []int{-3, -3, -3, -3}, 28, lost},
-		{"lost, first looked for shortly before", []int{20, 22, 24}, []int{-3, -3, -3}, 28, lost},
-		{"nobody has looked for long", []int{0, 2}, []int{-3, -3}, 40, -1},
-		{"stopped", []int{0, 2, 8}, []int{-3, -3, 7}, 10, stopped},
-		{"forgotten", []int{0, 2}, []int{-3, -3}, 1200, -1},
-	} {
-		f := newSnapshots(&Console{})
-		var list []memberInfo
-		for i, s := range row.listed {
-			now, seen := at.Add(time.Duration(s)*time.Second), at.Add(time.Duration(row.wrote[i])*time.Second)
-			list = f.watch([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second)}}, now, now)
-		}
-		if row.gone > 0 {
-			now := at.Add(time.Duration(row.gone) * time.Second)
-			list = f.watch(nil, now, now)
-		}
-		got := presence(-1)
-		if len(list) == 1 {
-			got = list[0].State
-		}
-		if got != row.want {
-			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		now, wrote int // seconds
+		ids        uint64
+		late       bool
+		rate       float64
+	}{{0, -3, 100, false, 0}, {2, -3, 100, false, 0}, {12, 7, 150, false, 5}, {26, 7, 150, false, 5}, {28, 7, 150, true, 5}, {30, 27, 40, false, 0}} {
+		seen := at.Add(time.Duration(row.wrote) * time.Second)
+		list := ss.hear([]members.Member{{ID: "x", Seen: seen, Until: seen.Add(30 * time.Second), Holds: []members.Held{{Sequencer: "orders", IDs: row.ids}}}}, at.Add(time.Duration(row.now)*time.Second))
+		if got := list[0]; got.Late != row.late || got.Rates["orders"] != row.rate {
+			t.Errorf("after %d s: %+v, want late %t and %v IDs per second", row.now, got, row.late, row.rate)
 		}
 	}
 }

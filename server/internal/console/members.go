@@ -25,7 +25,6 @@ type memberRow struct {
 	Made  uint64
 	Held  []members.Held // held now, if the visitor may see them
 	Some  int            // number of further ones
-	Gone  bool
 }
 
 // maxHeldShown is how many node IDs a row lists.
@@ -47,7 +46,10 @@ func (k *Console) membersNow(v *visit) membersPage {
 		if r.Self = m.ID == k.c.Self(); r.Self {
 			_, _, r.Rate = k.history.rates(v.who.MayRead)
 		}
-		r.State, r.Gone = presences[m.State], m.State == stopped || m.State == lost
+		r.State = upState
+		if m.Late {
+			r.State = lateState
+		}
 		r.Held = slices.DeleteFunc(slices.Clone(r.Holds), func(h members.Held) bool { return !h.Until.After(v.now) })
 		if len(r.Held) > maxHeldShown {
 			r.Some, r.Held = len(r.Held)-maxHeldShown, r.Held[:maxHeldShown]
@@ -73,10 +75,8 @@ func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
 	return r
 }
 
-// presences describes the presence of servers to people.
-var presences = [...]state{
-	there:   {"up", "good", "It writes its record to the store regularly."},
-	late:    {"late", "busy", "Its next record in the store is overdue."},
-	stopped: {"stopped", "idle", "It announced that it was stopping."},
-	lost:    {"lost", "bad", "It stopped writing its record without announcing that it was stopping. Its node IDs are free when their windows end."},
-}
+// The states of servers.
+var (
+	upState   = state{"up", "good", "It writes its record to the store regularly."}
+	lateState = state{"late", "busy", "Its next record in the store is overdue. When the last one expires, it is no longer listed, and its node IDs are free when their windows end."}
+)

@@ -149,11 +149,11 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 
 // addMembers adds the other servers' figures to the rows and the totals.
 func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map[string]*overviewRow) {
+	p.Members = len(s.Members)
 	for _, m := range s.Members {
-		p.Troubles = append(p.Troubles, troublesOfServer(m)...)
-	}
-	for m := range s.present {
-		p.Members++
+		if m.Late {
+			p.Troubles = append(p.Troubles, trouble{m.Name, "/members", lateState, "last heard at " + clock(m.Heard)})
+		}
 		if m.ID == k.c.Self() {
 			continue
 		}

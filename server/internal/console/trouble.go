@@ -84,14 +84,6 @@ func troublesOf(q sequencerInfo, here *metrics.Sequencer, at time.Time) (all []t
 	return all
 }
 
-// troublesOfServer returns what is wrong with a server.
-func troublesOfServer(m memberInfo) []trouble {
-	if m.State != late && m.State != lost {
-		return nil
-	}
-	return []trouble{{m.Name, "/members", presences[m.State], "last heard at " + clock(m.Heard)}}
-}
-
 // compareStates compares states by how bad they are: the worst first.
 func compareStates(a, b state) int {
 	tones := []string{"bad", "busy", "good", "idle"}

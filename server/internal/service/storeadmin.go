@@ -43,7 +43,6 @@ type Administrator interface {
 // and is closed by its Cluster.
 type StoreAdmin struct {
 	store    grant.Store
-	members  *members.Lister
 	patience *patience
 }
 
@@ -52,7 +51,7 @@ var _ Administrator = (*StoreAdmin)(nil)
 // NewStoreAdmin makes a StoreAdmin. silent is nil if it is unknown whether the
 // store answers: then calls wait until their contexts are done.
 func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
-	return &StoreAdmin{store: s, members: members.NewLister(s), patience: newPatience(s, silent)}
+	return &StoreAdmin{store: s, patience: newPatience(s, silent)}
 }
 
 // Store returns the store of the StoreAdmin.
@@ -123,7 +122,7 @@ func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(grant.No
 // Members returns the servers that have announced themselves in the store.
 func (a *StoreAdmin) Members(ctx context.Context) (all []members.Member, err error) {
 	err = a.ask(ctx, need{}, func(ctx context.Context) (err error) {
-		all, err = a.members.List(ctx, time.Now())
+		all, err = members.List(ctx, a.store, time.Now())
 		return err
 	})
 	return all, err

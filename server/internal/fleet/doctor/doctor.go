@@ -311,7 +311,7 @@ func (r *report) storeClock(ctx context.Context) {
 // members compares this program with the servers of the store.
 func (r *report) members(ctx context.Context) {
 	now := r.c.Now()
-	all, err := members.NewLister(r.c.Store).List(ctx, now)
+	all, err := members.List(ctx, r.c.Store, now)
 	if err != nil {
 		r.add("members", Unknown, "", "cannot list the servers of the store: %v", err)
 		return

@@ -77,34 +77,13 @@ func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 // most is the maximum number of members.
 const most = 10_000
 
-// A Lister lists the members of a store. It must be made by NewLister, and is
-// safe for concurrent use.
-//
-// A member's own clock determines when its record expires. If that clock was
-// far ahead, the record of a crashed member stays valid for just as long, and
-// no other member reuses it. So the Lister also remembers when it first saw the
-// latest record of each member.
-type Lister struct {
-	store grant.Store
-
-	mu    sync.Mutex // guards the fields below
-	wrote map[string]written
-}
-
-// A written is the time in a member's last record, and when a Lister first saw
-// it.
-type written struct{ seen, first time.Time }
-
-// NewLister makes a Lister.
-func NewLister(s grant.Store) *Lister { return &Lister{store: s} }
-
-// List returns the present members, sorted by host: those whose record has not
-// expired by the clock now, unless they have written nothing new for as long as
-// a record lasts. It costs one List of the store.
-func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
+// List returns the present members of a store, sorted by host: those whose
+// record has not expired by the clock now. A member's own clock determines when
+// its record expires: if that was ahead, a crashed member stays listed for just
+// as long. List costs one List of the store.
+func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
 	var all []Member
-	asked := time.Now()
-	err := l.store.List(ctx, prefix, func(_ string, value []byte) bool {
+	err := s.List(ctx, prefix, func(_ string, value []byte) bool {
 		var m Member
 		if json.Unmarshal(value, &m) == nil && m.Until.After(now) {
 			all = append(all, m)
@@ -114,30 +93,10 @@ func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, l.silent(all, asked))
 	slices.SortFunc(all, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Address, b.Address), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
-}
-
-// silent reports which members, as found by a read that began at asked, have
-// written nothing for as long as their records last. It forgets members that
-// are not listed.
-func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
-	got := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	wrote := make(map[string]written, len(all))
-	for _, m := range all {
-		w, known := l.wrote[m.ID]
-		if !known || !w.seen.Equal(m.Seen) {
-			w = written{m.Seen, got}
-		}
-		wrote[m.ID] = w
-	}
-	l.wrote = wrote
-	return func(m Member) bool { return asked.Sub(wrote[m.ID].first) > m.Until.Sub(m.Seen) }
 }
 
 // Options configure an Announcer. The zero Options mean the defaults.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,7 @@ import (
 
 func list(t *testing.T, s grant.Store) []Member {
 	t.Helper()
-	all, err := NewLister(s).List(t.Context(), time.Now())
+	all, err := List(t.Context(), s, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,36 +181,6 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestClockAhead: a member whose clock is a year ahead is listed while it
-// writes, and not for a year after it has crashed.
-func TestClockAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memstore.Store)
-		l := NewLister(s)
-		ahead := New(s, Options{Now: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
-		other := New(s, Options{})
-		for second := range 200 {
-			for _, a := range []*Announcer{ahead, other} {
-				if second%10 > 0 || a == ahead && second > 100 {
-					continue
-				}
-				if err := a.write(t.Context(), Member{}, 30*time.Second); err != nil {
-					t.Fatal(err)
-				}
-			}
-			all, err := l.List(t.Context(), time.Now())
-			want := 2
-			if second > 130 {
-				want = 1
-			}
-			if err != nil || len(all) != want {
-				t.Fatalf("after %d s: %d members, %v, want %d", second, len(all), err, want)
-			}
-			time.Sleep(time.Second)
-		}
-	})
-}
-
 // TestUpdate: what has changed is listed a second later, and many changes cost
 // one write.
 func TestUpdate(t *testing.T) {
@@ -333,5 +304,19 @@ func TestDamage(t *testing.T) {
 	}
 	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestFor: who sees some sequencers learns nothing of how much is made of the
+// others.
+func TestFor(t *testing.T) {
+	m := Member{ID: "x", IDs: 100, Rate: 7, Forwarded: 3, Holds: []Held{{Sequencer: "a-1", IDs: 2}, {Sequencer: "b-1", IDs: 90}, {Sequencer: "a-2", IDs: 3}}}
+	before := slices.Clone(m.Holds)
+	got := m.For(func(name string) bool { return strings.HasPrefix(name, "a-") })
+	if got.ID != "x" || got.IDs != 5 || got.Rate != 0 || got.Forwarded != 0 || len(got.Holds) != 2 || got.Holds[1].Sequencer != "a-2" {
+		t.Errorf("%+v", got)
+	}
+	if !slices.Equal(m.Holds, before) || m.IDs != 100 {
+		t.Errorf("the member itself was changed: %+v", m)
 	}
 }
