@@ -43,23 +43,20 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		case r.State == Purged:
 			// Its records stay, as the marks of the node IDs.
 		case r.State == Destroyed:
-			if r.Layout != c.Layout {
-				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
-			}
-			if r.Prefix != "" {
-				if err := c.comparePrefix(name, r.Prefix); err != nil {
-					return false, err
-				}
+			kept := c
+			kept.Layout, kept.Prefix = r.Layout, cmp.Or(r.Prefix, c.Prefix)
+			if err := kept.compare(name, c); err != nil {
+				return false, err
 			}
 		case r.State == Destroying:
 			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 		default:
 			// Nothing depends on this: if the value that was read is lost, so
 			// is an unused sequencer.
-			if want := newConfigRecord(c).Nodes; want.limited && want != r.Nodes {
+			if want := fresh.Nodes; want.limited && want != r.Nodes {
 				return false, &MismatchError{Sequencer: name, Field: "nodes", Want: want.String(), Have: r.Nodes.String()}
 			}
-			return false, cmp.Or(c.comparePrefix(name, r.Prefix), c.compareLowBits(name, r.LowBits), r.config().compare(name, c))
+			return false, r.config().compare(name, c)
 		}
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
 		if !fresh.Nodes.limited {

@@ -159,36 +159,23 @@ func (c Config) checkTime(name string, now time.Time) error {
 }
 
 // compare returns an error if want differs from the configuration of the
-// sequencer.
+// sequencer. A prefix and low bits are compared if want has them.
 func (c Config) compare(name string, want Config) error {
-	fields := []struct{ field, have, want string }{
-		{"layout", c.Layout.String(), want.Layout.String()},
-		{"max-ahead", c.MaxAhead.String(), want.MaxAhead.String()},
-		{"window", c.Window.String(), want.Window.String()},
-	}
-	for _, f := range fields {
-		if f.have != f.want {
+	for _, f := range []struct {
+		field, have, want string
+		counts            bool
+	}{
+		{"layout", c.Layout.String(), want.Layout.String(), true},
+		{"prefix", cmp.Or(c.Prefix, "none"), want.Prefix, want.Prefix != ""},
+		{"low-bits", lowBitsText(c.LowBits), lowBitsText(want.LowBits), want.LowBits != 0},
+		{"max-ahead", c.MaxAhead.String(), want.MaxAhead.String(), true},
+		{"window", c.Window.String(), want.Window.String(), true},
+	} {
+		if f.counts && f.have != f.want {
 			return &MismatchError{Sequencer: name, Field: f.field, Have: f.have, Want: f.want}
 		}
 	}
 	return nil
-}
-
-// comparePrefix returns an error if c has a prefix, and another one than have.
-func (c Config) comparePrefix(name, have string) error {
-	if c.Prefix == "" || c.Prefix == have {
-		return nil
-	}
-	return &MismatchError{Sequencer: name, Field: "prefix", Have: cmp.Or(have, "none"), Want: c.Prefix}
-}
-
-// compareLowBits returns an error if c has even low bits, but not as many as
-// have.
-func (c Config) compareLowBits(name string, have int64) error {
-	if c.LowBits == 0 || int64(c.LowBits) == have {
-		return nil
-	}
-	return &MismatchError{Sequencer: name, Field: "low-bits", Have: lowBitsText(int(have)), Want: lowBitsText(c.LowBits)}
 }
 
 func lowBitsText(k int) string {

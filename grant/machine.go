@@ -495,7 +495,7 @@ func (m *machine) readConfig(value []byte) bool {
 	m.seenFloor, m.seenInc = r.Floor, max(m.seenInc, r.Incarnation)
 	if m.set.Config != nil {
 		want := *m.set.Config
-		want.Window = r.config().Window // see SetWindow
+		want.Window, want.Prefix, want.LowBits = r.config().Window, "", 0 // see SetWindow; the others are not the machine's
 		if err := r.config().compare(m.set.Name, want); err != nil {
 			m.refuse(err)
 			return false

@@ -30,14 +30,9 @@ func CheckName(name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("grant: invalid sequencer name of %d bytes: %s", len(name), rule)
 	}
-	for i, c := range name {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
-		case i > 0 && strings.ContainsRune("._-:", c):
-		default:
-			_, size := utf8.DecodeRuneInString(name[i:])
-			return fmt.Errorf("grant: invalid sequencer name %q: %q at offset %d: %s", name, name[i:i+size], i, rule)
-		}
+	if i := badInPart(name); i >= 0 {
+		_, size := utf8.DecodeRuneInString(name[i:])
+		return fmt.Errorf("grant: invalid sequencer name %q: %q at offset %d: %s", name, name[i:i+size], i, rule)
 	}
 	return nil
 }

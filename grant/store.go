@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -156,30 +157,29 @@ const (
 // that describes the fault and matches ErrNotSent.
 func CheckKey(keys ...string) error {
 	for _, key := range keys {
-		if err := checkKey(key); err != nil {
-			return err
+		if len(key) > maxKey {
+			return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, maxKey, len(key))
+		}
+		for part := range strings.SplitSeq(key, "/") {
+			if part == "" || badInPart(part) >= 0 {
+				return fmt.Errorf("%w: key %q: its parts begin with a letter or a digit, continue with these and . _ - : as well, and are joined by one slash", ErrNotSent, key)
+			}
 		}
 	}
 	return nil
 }
 
-func checkKey(key string) error {
-	if key == "" || len(key) > maxKey {
-		return fmt.Errorf("%w: a key must have 1 to %d bytes, not %d", ErrNotSent, maxKey, len(key))
-	}
-	first := true // of its part
-	for i := range len(key) {
-		switch c := key[i]; {
+// badInPart returns the offset of the first character that a part of a key
+// cannot have there, or -1.
+func badInPart(part string) int {
+	for i, c := range []byte(part) {
+		switch {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
-			first = false
-		case !first && c == '/' && i < len(key)-1:
-			first = true
-		case first || c != '.' && c != '_' && c != '-' && c != ':':
-			return fmt.Errorf("%w: key %q: %q at offset %d: parts begin with a letter or a digit, continue with these and . _ - : as well, and are joined by one slash",
-				ErrNotSent, key, key[i:i+1], i)
+		case i == 0 || c != '.' && c != '_' && c != '-' && c != ':':
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // CheckValue returns nil if value is valid for a Store, and otherwise an error

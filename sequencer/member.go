@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,8 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			late, cancel := context.WithTimeout(context.Background(), lateClose(c.Timeout))
+			// One request in progress, and the one that gives it back.
+			late, cancel := context.WithTimeout(context.Background(), cmp.Or(max(2*c.Timeout, 0), 10*time.Second))
 			defer cancel()
 			_ = m.Close(late)
 		}()
@@ -109,15 +111,6 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	}
 	isOpen = true
 	return nil
-}
-
-// lateClose returns how long a failed Open may take to give its node ID back:
-// one request in progress and the one that gives it back.
-func lateClose(timeout time.Duration) time.Duration {
-	if timeout <= 0 {
-		timeout = 5 * time.Second
-	}
-	return 2 * timeout
 }
 
 // inform informs the Keeper whether a node ID is wanted, and waits until it
