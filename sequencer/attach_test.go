@@ -90,6 +90,16 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
+// A lineageStore has a lineage.
+type lineageStore struct {
+	*memstore.Store
+	identity atomic.Value
+}
+
+func (s *lineageStore) Lineage(context.Context) (string, int64, error) {
+	return s.identity.Load().(string), 1, nil
+}
+
 // TestNotGivenBack: if Close and Detach stop trying to give a node ID back,
 // they return an error, and it does not count as given back.
 func TestNotGivenBack(t *testing.T) {
@@ -111,10 +121,10 @@ func TestNotGivenBack(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			s := &lineageStore{Store: new(memstore.Store)}
-			s.is("one", 0, 0)
+			s.identity.Store("one")
 			q := open(t, s, nil)
 			one(t, q)
-			s.is("another", 0, 0)
+			s.identity.Store("another")
 			time.Sleep(2 * time.Second)
 			if err := call(q, t.Context()); !errors.Is(err, grant.ErrRolledBack) {
 				t.Errorf("%s, and the store went back: %v", what, err)
@@ -176,23 +186,4 @@ func TestWhatWasAwaited(t *testing.T) {
 		}
 		_ = q.Close(t.Context())
 	})
-}
-
-// TestAttachTriesAnew: an Attach does not return the error of an earlier one.
-func TestAttachTriesAnew(t *testing.T) {
-	for range 20 {
-		bubble(t, func(t *testing.T, s grant.Store) {
-			pinned := &grant.Range{Lo: 3, Hi: 3}
-			a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
-			b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, Detached: true})
-			if err := b.Attach(t.Context()); !errors.Is(err, grant.ErrNodesExhausted) {
-				t.Errorf("Attach while another has the number: %v", err)
-			}
-			closeIt(t, a)
-			if err := b.Attach(t.Context()); err != nil {
-				t.Errorf("Attach when it was given back: %v", err)
-			}
-			closeIt(t, b)
-		})
-	}
 }

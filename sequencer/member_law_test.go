@@ -61,7 +61,7 @@ func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
 // a member.
 func TestStatesOfMembers(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &unwatchedStore{Store: mem}
+		s := &failingStore{Store: mem}
 		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Detached: true}) {
 			every := func(when string, want error) {
 				t.Helper()
@@ -81,14 +81,14 @@ func TestStatesOfMembers(t *testing.T) {
 			state("before Attach", grant.Idle, nil)
 			every("before Attach", grant.ErrDetached)
 
-			s.fails.Store(true)
+			s.fail(errRefused, errRefused)
 			brief, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := q.at.Attach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Attach without a store: %v", name, err)
 			}
-			state("attaching", grant.Joining, errCut)
+			state("attaching", grant.Joining, errRefused)
 			cancel()
-			s.fails.Store(false)
+			s.fail(nil, nil)
 			if err := q.at.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -98,15 +98,15 @@ func TestStatesOfMembers(t *testing.T) {
 				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
 			}
 
-			s.fails.Store(true)
+			s.fail(errRefused, errRefused)
 			brief, cancel = context.WithTimeout(t.Context(), time.Second)
 			if err := q.at.Detach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: Detach without a store: %v", name, err)
 			}
 			cancel()
-			state("detaching", grant.Leaving, errCut)
+			state("detaching", grant.Leaving, errRefused)
 			every("detaching", grant.ErrDetached)
-			s.fails.Store(false)
+			s.fail(nil, nil)
 			if err := q.at.Detach(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -11,39 +11,39 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
 
-// failingStore is a store whose reads and writes fail on request.
+// A failingStore reports no changes, counts requests, and lets reads or writes
+// fail as a test wants.
 type failingStore struct {
-	*memstore.Store
+	grant.Store
 	mu            sync.Mutex // guards the fields below
 	reads, writes error
 	hangs         bool // a failing request hangs until its timeout
-	failures      int
-
-	hints chan struct{} // for changes of the configuration
+	requests      int
 }
 
-func (s *failingStore) Watch(context.Context, string) <-chan struct{} { return s.hints }
-
-// fail makes reads and writes fail from now on, or succeed again.
-func (s *failingStore) fail(reads, writes error) {
+// fail makes reads and writes fail from now on, or succeed again, and returns
+// the number of requests so far.
+func (s *failingStore) fail(reads, writes error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads, s.writes = reads, writes
+	return s.requests
 }
 
-// failure returns the error of a request. No two texts are equal.
-func (s *failingStore) failure(ctx context.Context, read bool) error {
+// request returns the error of a request. No two texts are equal.
+func (s *failingStore) request(ctx context.Context, read bool) error {
 	s.mu.Lock()
 	err, hangs := s.writes, s.hangs
 	if read {
 		err = s.reads
 	}
-	s.failures++
-	n := s.failures
+	s.requests++
+	n := s.requests
 	s.mu.Unlock()
 	if err == nil {
 		return nil
@@ -55,21 +55,14 @@ func (s *failingStore) failure(ctx context.Context, read bool) error {
 }
 
 func (s *failingStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.failure(ctx, true); err != nil {
+	if err := s.request(ctx, true); err != nil {
 		return nil, err
 	}
 	return s.Store.Get(ctx, key)
 }
 
-func (s *failingStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := s.failure(ctx, true); err != nil {
-		return nil, err
-	}
-	return s.Store.GetMany(ctx, keys)
-}
-
 func (s *failingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := s.failure(ctx, false); err != nil {
+	if err := s.request(ctx, false); err != nil {
 		return false, err
 	}
 	return s.Store.CAS(ctx, key, old, next)
@@ -133,7 +126,7 @@ var errRefused = errors.New("connection refused")
 func outages(t *testing.T, f func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
-		s, l := &failingStore{Store: new(memstore.Store), hints: make(chan struct{})}, new(logRecorder)
+		s, l := &failingStore{Store: new(memstore.Store)}, new(logRecorder)
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(l)})
 		defer func() {
 			s.fail(nil, nil)
@@ -214,34 +207,4 @@ func TestOutageIsLogged(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestReadsThatFail: a failed read of the configuration does not count as a
-// failed renewal, and a successful one renews nothing.
-func TestReadsThatFail(t *testing.T) {
-	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
-		time.Sleep(time.Second)
-		one(t, q)
-		s.fail(errRefused, nil)
-		s.hints <- struct{}{}
-		time.Sleep(2 * time.Second)
-		if q.State().Err == nil {
-			t.Error("a read has failed, and State has no error")
-		}
-		s.fail(nil, nil)
-		time.Sleep(10 * time.Second)
-		if err := q.State().Err; err != nil {
-			t.Errorf("the read has succeeded since, and State has the error %v", err)
-		}
-		texts(t, l.about())
-	})
-	outages(t, func(t *testing.T, s *failingStore, l *logRecorder, q *sequencer.Sequencer) {
-		time.Sleep(time.Second)
-		one(t, q)
-		s.fail(nil, errRefused) // a database that accepts no writes
-		time.Sleep(50 * time.Second)
-		texts(t, l.about(), notRenewed)
-		time.Sleep(5 * time.Minute)
-		texts(t, l.about(), windowEnded)
-	})
 }

@@ -227,23 +227,6 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestRecreateAtOnce: after a burst, a destroy and a re-creation, the next
-// owner of the node ID begins above everything made before.
-func TestRecreateAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, s grant.Store) {
-		var all ids
-		for range 2 {
-			create(t, s, layout, 0)
-			q := open(t, s, &sequencer.Config{Layout: layout, Nodes: &grant.Range{Lo: 3, Hi: 3}, WaitForNode: true})
-			all.add(t, next(t, q, 4096*500)...) // half a second ahead
-			if _, err := grant.Destroy(t.Context(), s, "orders", nil); err != nil {
-				t.Fatal(err)
-			}
-			closeIt(t, q)
-		}
-	})
-}
-
 func TestExhausted(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		two := &grant.Range{Lo: 10, Hi: 11}

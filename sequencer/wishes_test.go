@@ -3,7 +3,6 @@ package sequencer_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,31 +12,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
-
-// An unwatchedStore reports no changes, counts requests, and can be cut off.
-type unwatchedStore struct {
-	grant.Store
-	requests atomic.Int64
-	fails    atomic.Bool // all requests fail
-}
-
-var errCut = errors.New("the cable is out")
-
-func (s *unwatchedStore) Get(ctx context.Context, key string) ([]byte, error) {
-	s.requests.Add(1)
-	if s.fails.Load() {
-		return nil, errCut
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *unwatchedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	s.requests.Add(1)
-	if s.fails.Load() {
-		return false, errCut
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
 
 // TestLapsedCalls: calls that do not wait report that no window is open, and
 // request one for the next call; so does a call whose context has ended.
@@ -56,7 +30,7 @@ func TestLapsedCalls(t *testing.T) {
 		},
 	} {
 		bubble(t, func(t *testing.T, s grant.Store) {
-			q := open(t, &unwatchedStore{Store: s}, &sequencer.Config{Layout: layout, Window: time.Minute})
+			q := open(t, &failingStore{Store: s}, &sequencer.Config{Layout: layout, Window: time.Minute})
 			defer closeIt(t, q)
 			one(t, q)
 			time.Sleep(time.Hour)
@@ -87,7 +61,7 @@ func count(b firn.Batch, err error) error {
 // calls that fail repeatedly do not ask the store as often.
 func TestAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
-		s := &unwatchedStore{Store: mem}
+		s := &failingStore{Store: mem}
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
 		defer closeIt(t, q)
 		one(t, q)
@@ -109,18 +83,16 @@ func TestAskedAgain(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
-		s.fails.Store(true)
-		before := s.requests.Load()
+		before := s.fail(errRefused, errRefused)
 		for range 10_000 {
 			if _, err := q.TryNext(); err == nil {
 				t.Fatal("an ID without a window")
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if n := s.requests.Load() - before; n > 40 {
+		if n := s.fail(nil, nil) - before; n > 40 {
 			t.Errorf("%d requests in 10 s, to a store that fails", n)
 		}
-		s.fails.Store(false)
 		time.Sleep(10 * time.Second)
 	})
 }
