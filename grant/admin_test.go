@@ -486,34 +486,3 @@ func TestDestroyProves(t *testing.T) {
 		})
 	}
 }
-
-// TestDestroyedOnARead: a read that shows a destroyed sequencer does not prove
-// that this is durable.
-func TestDestroyedOnARead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(replicated.Store)
-		create(t, s, "s", config("default,epoch=0"), time.Now())
-		destroy := func(state grant.State) error {
-			brief, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_, err := grant.Destroy(brief, s, "s", nil)
-			if info, lookup := grant.Lookup(t.Context(), s, "s"); lookup != nil || info.State != state {
-				t.Fatalf("the sequencer is %+v, %v; want %v", info, lookup, state)
-			}
-			return err
-		}
-		d := &disturbedStore{Store: s, after: s.StopStandby}
-		brief, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := grant.Destroy(brief, d, "s", nil); err == nil {
-			t.Fatal("Destroy without a standby returned")
-		}
-		if err := destroy(grant.Destroyed); err == nil {
-			t.Error("Destroy returned, and the standby has not heard of it")
-		}
-		s.StartStandby()
-		if err := destroy(grant.Destroyed); err != nil {
-			t.Error(err)
-		}
-	})
-}

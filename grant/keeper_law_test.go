@@ -68,6 +68,7 @@ func (s *tellingStore) Lineage(ctx context.Context) (string, int64, error) {
 	s.contexts = append(s.contexts, ctx)
 	at, _ := ctx.Deadline()
 	s.limits = append(s.limits, time.Until(at))
+	time.Sleep(s.delay)
 	return s.identity, s.revision, s.lost
 }
 
@@ -178,7 +179,9 @@ func TestAskLaw(t *testing.T) {
 
 // TestAskLineage: before every write, and before the configuration is read, the
 // store returns its lineage, or the request is not made.
-func TestAskLineage(t *testing.T) {
+func TestAskLineage(t *testing.T) { synctest.Test(t, testAskLineage) }
+
+func testAskLineage(t *testing.T) {
 	config := configKey("s")
 	for _, tt := range []struct {
 		action action
@@ -189,17 +192,18 @@ func TestAskLineage(t *testing.T) {
 	} {
 		for _, lost := range []error{nil, errNoAnswer} {
 			for _, wentBack := range []bool{false, true} {
-				s := &tellingStore{identity: "one", revision: 5, lost: lost}
+				s := &tellingStore{identity: "one", revision: 5, lost: lost, delay: 3 * time.Second}
 				k := &Keeper{store: s, set: Settings{Name: "s", Timeout: 5 * time.Second}}
 				l := &lineageOf{store: s, identity: "one", durable: 5}
+				time.Sleep(time.Second) // after an earlier answer
 				if wentBack {
 					l.durable = 6
 				}
 				e, back := k.ask(t.Context(), tt.action, l)
 				what := fmt.Sprintf("%+v, history %v, went back %t", tt.action, lost, wentBack)
 				if refused := tt.asks && (lost != nil || wentBack); !refused {
-					if back != nil || e.Err != nil || len(s.asked) == 0 || s.lineages > 0 != tt.asks {
-						t.Errorf("%s: %+v, back %v, it asks %v", what, e, back, s.asked)
+					if back != nil || e.Err != nil || len(s.asked) == 0 || s.lineages > 0 != tt.asks || s.limits[0] != 5*time.Second || s.limits[s.lineages] != 5*time.Second {
+						t.Errorf("%s: %+v, back %v, it asks %v, for up to %v", what, e, back, s.asked, s.limits)
 					}
 					continue
 				}
@@ -392,33 +396,18 @@ func TestNewKeeperLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := func(host string, random func() uint64) nodeRecord {
-		// The first write contains it.
-		c := newConfigRecord(Config{Layout: firn.MustParseLayout("default,epoch=0"), MaxAhead: time.Second, Window: time.Minute})
-		c.Nonce = "n"
-		s := &recordStore{config: c.encode(), written: make(chan []byte, 1)}
-		k := NewKeeper(s, Settings{Name: "s", Host: host, random: random}, countingHolder{})
-		defer func() {
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = k.Close(ended)
-		}()
-		if err := k.Attach(t.Context()); err != nil {
-			t.Fatal(err)
+	made := func(s Settings) Settings {
+		k := NewKeeper(plainStore{}, s, countingHolder{})
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
-		r, err := decodeNode("k", <-s.written)
-		if err != nil || len(r.Owner) != 32 {
-			t.Errorf("it writes %+v, %v", r, err)
-		}
-		return r
+		return k.set
 	}
-	if r := first("", nil); r.Host != cut(name, 64) || r.Owner == strings.Repeat("0", 32) {
-		t.Errorf("with nothing given: %+v", r)
+	if s := made(Settings{}); s.Host != name || s.random() == s.random() || s.storeClock {
+		t.Errorf("with nothing given: %+v", s)
 	}
-	one := uint64(0)
-	counting := func() uint64 { one++; return one } // needed for a pick
-	if r := first("ours", counting); r.Host != "ours" || r.Owner != "00000000000000010000000000000002" {
-		t.Errorf("with all given: %+v", r)
+	if s := made(Settings{Host: "ours", random: func() uint64 { return 7 }}); s.Host != "ours" || s.random() != 7 {
+		t.Errorf("with all given: %+v", s)
 	}
 	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
 		var log bytes.Buffer
@@ -431,26 +420,6 @@ func TestNewKeeperLaw(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// A recordStore has a configuration and no record, and keeps the first write.
-type recordStore struct {
-	config  []byte
-	written chan []byte
-}
-
-func (s *recordStore) Get(context.Context, string) ([]byte, error) { return s.config, nil }
-func (s *recordStore) GetMany(_ context.Context, keys []string) ([][]byte, error) {
-	return make([][]byte, len(keys)), nil
-}
-func (s *recordStore) List(context.Context, string, func(string, []byte) bool) error { return nil }
-func (s *recordStore) Close() error                                                  { return nil }
-func (s *recordStore) CAS(_ context.Context, _ string, _, next []byte) (bool, error) {
-	select {
-	case s.written <- next:
-	default:
-	}
-	return false, ErrNotSent
 }
 
 // TestKeeperWaits: a Wait whose context ends returns what prevented the member.

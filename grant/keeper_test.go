@@ -220,7 +220,7 @@ func TestDeafStore(t *testing.T) {
 }
 
 // TestCloseTwice: a Close that waits for another one also obeys its context, and
-// nothing is acquired after it.
+// nothing is acquired meanwhile.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
@@ -232,6 +232,9 @@ func TestCloseTwice(t *testing.T) {
 		first := make(chan error)
 		go func() { first <- k.Close(t.Context()) }()
 		synctest.Wait()
+		if err := k.Attach(t.Context()); err == nil {
+			t.Error("Attach during Close: no error")
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := k.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -239,9 +242,6 @@ func TestCloseTwice(t *testing.T) {
 		}
 		if err := errors.Join(<-first, k.Close(t.Context())); err != nil {
 			t.Error(err)
-		}
-		if err := k.Attach(t.Context()); err == nil {
-			t.Error("Attach after Close: no error")
 		}
 	})
 }

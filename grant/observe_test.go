@@ -8,14 +8,12 @@ import (
 	"go/parser"
 	"go/token"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/grant/storetest"
 )
 
 // optional lists the interfaces that a Store may have, in the order of
@@ -141,19 +139,5 @@ func TestObserve(t *testing.T) {
 			for range changed {
 			}
 		})
-	}
-}
-
-// TestObserveSuite runs the conformance suite of stores.
-func TestObserveSuite(t *testing.T) {
-	var mu sync.Mutex
-	requests := 0
-	storetest.Run(t, func(*testing.T) grant.Store {
-		return grant.Observe(new(memstore.Store), func(ctx context.Context, _ string, _ string) (context.Context, func(bool, error)) {
-			return ctx, func(bool, error) { mu.Lock(); requests++; mu.Unlock() }
-		})
-	}, nil)
-	if requests == 0 {
-		t.Error("no request was told")
 	}
 }

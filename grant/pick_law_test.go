@@ -524,5 +524,10 @@ func TestClaimWrites(t *testing.T) {
 		if limit := tt.spoiled[0]; limit != 0 && h.limit != r.wall+limit {
 			t.Errorf("%s: it may go until %d", tt.name, h.limit-r.wall)
 		}
+		r.step(event{Kind: eventRelease})
+		r.step(event{Kind: eventSealed})
+		if given := r.read(r.asks(actionCAS).Next); given.Gap != n.Gap || given.Spoiled != n.Spoiled || given.From != n.From || given.Over != n.Over || given.State != flagFree {
+			t.Errorf("%s: %+v is given back as %+v", tt.name, n, given)
+		}
 	}
 }

@@ -1,14 +1,11 @@
 package grant_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -173,112 +170,4 @@ func TestRepair(t *testing.T) {
 	if _, err := grant.Repair(t.Context(), s, "s", nil); !errors.Is(err, grant.ErrNotFound) {
 		t.Errorf("Repair of no sequencer = %v, want ErrNotFound", err)
 	}
-}
-
-// A rewrittenStore is a store in which the configuration is rewritten while a
-// member makes its first claim.
-type rewrittenStore struct {
-	*memstore.Store
-	claims int
-}
-
-func (m *rewrittenStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	applied, err := m.Store.CAS(ctx, key, old, next)
-	if strings.Contains(key, "/n/") {
-		if m.claims++; m.claims == 1 {
-			if _, err := grant.AttachAll(ctx, m.Store, "s"); err != nil {
-				return false, err
-			}
-		}
-	}
-	return applied, err
-}
-
-// TestSpoiledIsKept: every write of a record keeps the span that a repair has
-// set apart, until a window or a fence is beyond it; and no gap covers it.
-func TestSpoiledIsKept(t *testing.T) {
-	const key = "v1/s/n/0007"
-	type spans struct{ Gap, Spoiled []int64 }
-	setUp := func(t *testing.T, from, to time.Duration) (*memstore.Store, func(string, spans), []int64) {
-		s := new(memstore.Store)
-		span := []int64{time.Now().Add(from).UnixMilli(), time.Now().Add(to).UnixMilli()}
-		text := fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":0,"state":"free","host":"","spoiled":[%d,%d]}`,
-			time.Now().Add(-time.Hour).UnixMilli(), span[0], span[1])
-		put(t, s, key, text)
-		return s, func(after string, want spans) {
-			t.Helper()
-			var got spans
-			value, err := s.Get(t.Context(), key)
-			if err := errors.Join(err, json.Unmarshal(value, &got)); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(got.Gap, want.Gap) || !slices.Equal(got.Spoiled, want.Spoiled) {
-				t.Errorf("after %s: %+v, want %+v", after, got, want)
-			}
-		}, span
-	}
-	t.Run("below it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s, look, span := setUp(t, 24*time.Hour, 25*time.Hour)
-			want := spans{[]int64{time.Now().Add(-time.Hour).UnixMilli(), time.Now().UnixMilli()}, span}
-			reach := &cutStore{Store: s}
-			k := attached(t, reach, new(scriptedHolder), time.Now)
-			look("a claim", want)
-			givenBack(t, s, k)
-			look("a release", want)
-			if err := k.Attach(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := k.Wait(t.Context(), phase(grant.Holding)); err != nil {
-				t.Fatal(err)
-			}
-			reach.cut.Store(true)
-			gone, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = k.Close(gone) // gives nothing back
-			brief, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if _, err := grant.Destroy(brief, s, "s", nil); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-			look("closing", want)
-			for range 2 { // the second reaches into it
-				report, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: time.Minute})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if want.Gap = nil; report.Floor.UnixMilli() > span[0] {
-					want.Spoiled = nil
-				}
-				look("a fence", want)
-				if until := mark(t, s); until.Before(report.Floor) || want.Spoiled == nil && until.UnixMilli() < span[1] {
-					t.Errorf("the mark is %v after a fence to %v", until, report.Floor)
-				}
-				time.Sleep(24*time.Hour - time.Minute)
-			}
-			if want.Spoiled != nil {
-				t.Error("no fence reached into it")
-			}
-		})
-	})
-	t.Run("a claim given back", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s, look, span := setUp(t, 24*time.Hour, 25*time.Hour)
-			want := spans{[]int64{time.Now().Add(-time.Hour).UnixMilli(), time.Now().UnixMilli()}, span}
-			m := &rewrittenStore{Store: s}
-			attached(t, m, new(scriptedHolder), time.Now)
-			look("a claim, a drop and a claim", want)
-			if m.claims != 3 {
-				t.Errorf("the record was written %d times, want 3", m.claims)
-			}
-		})
-	})
-	t.Run("beyond it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s, look, span := setUp(t, -20*time.Minute, -10*time.Minute)
-			want := spans{Gap: []int64{time.Now().Add(-time.Hour).UnixMilli(), span[0]}}
-			attached(t, s, new(scriptedHolder), time.Now)
-			look("a claim", want)
-		})
-	})
 }

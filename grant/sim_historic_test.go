@@ -11,8 +11,7 @@ import (
 // simulator's runs.
 type stage struct{ *world }
 
-// incidents are the causes of duplicates in other systems, event by event. sequencer.TestHistoric runs some of
-// them with goroutines, on the public API.
+// incidents are the causes of duplicates in other systems, event by event.
 var incidents = []struct {
 	name string
 	play func(s stage)

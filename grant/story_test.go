@@ -55,7 +55,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string), emptying: emptying{records: make(map[string][]byte)}}
+			s := &story{t: t, mapStore: mapStore{values: make(map[string][]byte)}, members: make(map[string]*actor), names: make(map[string]string), emptying: emptying{records: make(map[string][]byte)}}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "    ") {
@@ -86,9 +86,9 @@ func TestStories(t *testing.T) {
 // A story is the world of a script: a store and members, all under manual
 // control.
 type story struct {
+	mapStore
 	t        *testing.T
 	now      int64
-	values   map[string][]byte
 	backup   map[string][]byte
 	durable  map[string][]byte
 	members  map[string]*actor
@@ -377,26 +377,11 @@ func (s *story) describe(key string, value []byte) string {
 	return text
 }
 
-// A story implements its store.
-
-func (s *story) Get(_ context.Context, key string) ([]byte, error) { return s.values[key], nil }
-
-func (s *story) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
-	if !bytes.Equal(s.values[key], old) {
-		return false, nil
+// CAS makes the values of an answered write, and all earlier ones, durable.
+func (s *story) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	applied, err := s.mapStore.CAS(ctx, key, old, next)
+	if applied {
+		s.durable = maps.Clone(s.values)
 	}
-	s.values[key] = next
-	s.durable = maps.Clone(s.values)
-	return true, nil
+	return applied, err
 }
-
-func (s *story) List(_ context.Context, prefix string, yield func(string, []byte) bool) error {
-	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if strings.HasPrefix(key, prefix) && !yield(key, s.values[key]) {
-			break
-		}
-	}
-	return nil
-}
-
-func (s *story) Close() error { return nil }
