@@ -3,7 +3,6 @@ package grant
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 )
@@ -47,39 +46,44 @@ type observed struct {
 // An echo notifies watchers of what their own process has written. Its zero
 // value is ready for use.
 type echo struct {
-	mu       sync.Mutex // guards watchers; no call waits while holding it
-	watchers map[string][]chan struct{}
+	mu    sync.Mutex               // guards waits; no call waits while holding it
+	waits map[string]chan struct{} // by key; closed, and forgotten, at the next write
+}
+
+// next returns a channel that is closed at the next write of a key.
+func (e *echo) next(key string) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waits == nil {
+		e.waits = make(map[string]chan struct{})
+	}
+	if e.waits[key] == nil {
+		e.waits[key] = make(chan struct{})
+	}
+	return e.waits[key]
 }
 
 // notify notifies the watchers of a key without waiting for them.
 func (e *echo) notify(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, c := range e.watchers[key] {
-		select {
-		case c <- struct{}{}:
-		default: // a value is already waiting
-		}
+	if c := e.waits[key]; c != nil {
+		close(c)
+		delete(e.waits, key)
 	}
 }
 
 // watch reports changes of a key until ctx is done. It also passes on values
 // from other, which may be nil, until that is closed.
 func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-chan struct{} {
-	own := make(chan struct{}, 1)
-	e.mu.Lock()
-	if e.watchers == nil {
-		e.watchers = make(map[string][]chan struct{})
-	}
-	e.watchers[key] = append(e.watchers[key], own)
-	e.mu.Unlock()
 	hints := make(chan struct{}, 1)
+	own := e.next(key)
 	go func() {
 		defer close(hints)
-		defer e.forget(key, own)
 		for {
 			select {
 			case <-own:
+				own = e.next(key) // before the hint, so that a write since is not missed
 			case _, ok := <-other:
 				if !ok {
 					other = nil
@@ -90,20 +94,11 @@ func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-c
 			}
 			select {
 			case hints <- struct{}{}:
-			default:
+			default: // a value is already waiting
 			}
 		}
 	}()
 	return hints
-}
-
-func (e *echo) forget(key string, own chan struct{}) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	left := slices.DeleteFunc(e.watchers[key], func(c chan struct{}) bool { return c == own })
-	if e.watchers[key] = left; len(left) == 0 {
-		delete(e.watchers, key)
-	}
 }
 
 func (o *observed) Get(ctx context.Context, key string) ([]byte, error) {

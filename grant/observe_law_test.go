@@ -88,13 +88,17 @@ func TestHints(t *testing.T) {
 				t.Errorf("the %s Watch reports %v after its context has ended, want that it is closed", name, change)
 			}
 		}
-		if n := len(s.own.watchers["k"]); n != 1 {
-			t.Errorf("%d watchers after one of two has ended, want 1", n)
+		write(true, nil)
+		if n := len(s.own.waits); n != 2 { // the second one waits again
+			t.Errorf("%d keys are watched, want two", n)
 		}
 		stopLast()
 		synctest.Wait()
-		if n := len(s.own.watchers); n != 0 {
-			t.Errorf("%d keys are watched after all watchers have ended", n)
+		for range two {
+		}
+		write(true, nil)
+		if n := len(s.own.waits); n != 1 {
+			t.Errorf("%d keys are watched after a write of one, and nobody watches", n)
 		}
 	})
 }

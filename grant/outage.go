@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type outage struct {
 	log    *slog.Logger
 	since  time.Time // time of the first failure; the zero time if renewals succeed
 	ended  bool      // the window has ended since
-	logged uint16    // the causes that were logged since, one bit each
+	logged []error   // the causes that were logged since
 	tries  int       // steps that found no node ID
 }
 
@@ -73,16 +74,19 @@ func (o *outage) update(m *machine) (left time.Duration) {
 // renewals began to fail. It ignores the text of an error, which may contain a
 // different port each time.
 func (o *outage) isNew(err error) bool {
-	causes := append(final[:], ErrNodesExhausted)
-	cause := 0
-	for cause < len(causes) && !errors.Is(err, causes[cause]) {
-		cause++ // counts as the last cause, the store's
+	cause := errStoreFails
+	for _, c := range append([]error{ErrComparingClocks, ErrNodesExhausted}, final[:]...) { // more is known after a comparison
+		if errors.Is(err, c) {
+			cause = c
+			break
+		}
 	}
-	if errors.Is(err, ErrComparingClocks) {
-		cause = len(causes) + 1 // more is known later
+	isNew := !slices.Contains(o.logged, cause)
+	if isNew {
+		o.logged = append(o.logged, cause)
 	}
-	bit := uint16(1) << cause
-	isNew := o.logged&bit == 0
-	o.logged |= bit
 	return isNew
 }
+
+// errStoreFails stands for all errors of a store.
+var errStoreFails = errors.New("grant: the store fails")

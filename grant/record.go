@@ -187,7 +187,7 @@ func (r configRecord) encode() []byte {
 // decodeConfig parses the record of a sequencer.
 func decodeConfig(key string, value []byte) (configRecord, error) {
 	var j configJSON
-	err := decode(key, value, &j)
+	err := decode(key, value, &j, &j.Version)
 	r := configRecord{
 		Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
 		State: State(max(slices.Index(stateNames[:], j.State), 0)), Incarnation: j.Incarnation, Floor: never, Created: j.Created, Nonce: j.Nonce,
@@ -344,7 +344,7 @@ func (r nodeRecord) info(node uint64) NodeInfo {
 // decodeNode parses the record of a node ID.
 func decodeNode(key string, value []byte) (nodeRecord, error) {
 	var j nodeJSON
-	err := decode(key, value, &j)
+	err := decode(key, value, &j, &j.Version)
 	r := j.nodeRecord
 	if err != nil {
 		return r, err
@@ -410,12 +410,12 @@ func encode(v any) []byte {
 }
 
 // decode parses a record strictly. If it does not parse, it may have a newer or
-// an older version.
-func decode(key string, value []byte, into interface{ ver() int }) error {
+// an older version. v is that of into.
+func decode(key string, value []byte, into any, v *int) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	if err == nil && into.ver() == version {
+	if err == nil && *v == version {
 		if _, err := d.Token(); err != io.EOF {
 			return damaged(key, "there is data after the record")
 		}
@@ -438,8 +438,5 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 	}
 	return damaged(key, err.Error())
 }
-
-func (j *configJSON) ver() int { return j.Version }
-func (j *nodeJSON) ver() int   { return j.Version }
 
 func damaged(key, why string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, key, why) }
