@@ -237,6 +237,24 @@ func newMember(s grant.Store, name string) *member {
 	return m
 }
 
+// hold makes a Keeper acquire a node ID.
+func hold(t *testing.T, k *grant.Keeper) {
+	t.Helper()
+	if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), phase(grant.Holding))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// abandon ends a Keeper that cannot give its node ID back.
+func abandon(t *testing.T, k *grant.Keeper) {
+	t.Helper()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := k.Close(ended); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Close with a context that is done = %v", err)
+	}
+}
+
 func phase(p grant.Phase) func(grant.Status) bool {
 	return func(s grant.Status) bool { return s.Phase == p }
 }
@@ -250,22 +268,11 @@ func TestDestroy(t *testing.T) {
 		create(t, s, "s", config("default,epoch=0"), time.Now())
 		lost := &cutStore{Store: s}
 		a, b := newMember(s, "s"), newMember(lost, "s")
-		for _, m := range []*member{a, b} {
-			if err := m.Attach(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Wait(ctx, phase(grant.Holding)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		hold(t, a.Keeper)
+		hold(t, b.Keeper)
 		lost.cut.Store(true)
 		bStatus, _ := b.Status()
-		gone, cancel := context.WithCancel(ctx)
-		cancel()
-		if err := b.Close(gone); err == nil || !errors.Is(err, context.Canceled) {
-			t.Fatalf("Close with a context that is done = %v", err)
-		}
-
+		abandon(t, b.Keeper)
 		brief, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		var told []grant.NodeInfo
@@ -362,20 +369,10 @@ func TestDestroyAfterFailover(t *testing.T) {
 		b := &staleListStore{Store: s, old: keys(t, s)}
 		reach := &cutStore{Store: s}
 		m := newMember(reach, "s")
-		if err := m.Attach(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Wait(ctx, phase(grant.Holding)); err != nil {
-			t.Fatal(err)
-		}
+		hold(t, m.Keeper)
 		reach.cut.Store(true)
-		gone, cancel := context.WithCancel(ctx)
-		cancel()
-		if err := m.Close(gone); !errors.Is(err, context.Canceled) {
-			t.Fatalf("Close with a context that is done = %v", err)
-		}
+		abandon(t, m.Keeper)
 		status, _ := m.Status()
-
 		brief, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		if _, err := grant.Destroy(brief, s, "s", nil); !errors.Is(err, context.DeadlineExceeded) {

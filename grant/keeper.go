@@ -41,9 +41,10 @@ type Holder interface {
 // goroutines.
 //
 // The Keeper's goroutine calls Settings.Now, the Logger and the Holder; another
-// goroutine calls the Store. A panic in any of them ends the process, and none
-// may end its goroutine, as t.Fatal does. A function that blocks delays renewals. It must not call Attach, Release,
-// Demand, Wait or Close, nor wait for an ID of the same sequencer.
+// goroutine calls the Store. A panic in any of them ends the process. None may
+// end its goroutine (runtime.Goexit, as in t.Fatal). A function that blocks
+// delays renewals. It must not call Attach, Release, Demand, Wait or Close, nor
+// wait for an ID of the same sequencer.
 //
 // A Keeper must be made by NewKeeper and ends with Close.
 type Keeper struct {

@@ -21,13 +21,10 @@ import (
 // callbacks and store. One of them fails.
 type foreignCode struct {
 	*memstore.Store
-	site  string        // which one fails
-	fail  func()        // the way it fails
-	armed atomic.Bool   // it fails from now on
-	hangs atomic.Bool   // reads never end, whatever their context
-	back  atomic.Bool   // the store reports that it went back, once something has failed
-	asked chan struct{} // closed when its lineage is requested
-	gone  chan struct{} // closed when something has failed
+	site  string      // which one fails
+	fail  func()      // the way it fails
+	armed atomic.Bool // it fails from now on
+	hangs atomic.Bool // reads never end, whatever their context
 	used  atomic.Int64
 	ahead atomic.Int64 // lead of the clock
 
@@ -61,11 +58,6 @@ func (f *foreignCode) CAS(ctx context.Context, key string, old, next []byte) (bo
 
 func (f *foreignCode) Lineage(context.Context) (string, int64, error) {
 	f.at("Lineage")
-	if f.back.Load() {
-		close(f.asked)
-		<-f.gone
-		return "another", 1, nil
-	}
 	return "one", 1, nil
 }
 
@@ -108,8 +100,6 @@ func (f *foreignCode) keeper(t *testing.T) *grant.Keeper {
 	return grant.NewKeeper(f, grant.Settings{Name: "orders", Now: f.now, Logger: slog.New(f)}, f)
 }
 
-func isHolding(s grant.Status) bool { return s.Phase == grant.Holding }
-
 // foreignEnv is set in a process that TestKeeperPanics starts, to the code that
 // panics there.
 const foreignEnv = "FIRN_GRANT_PANICS"
@@ -124,7 +114,7 @@ func TestKeeperPanics(t *testing.T) {
 	}
 	for _, site := range []string{
 		"Get", "GetMany", "CAS", "Lineage", "Watch",
-		"Begin", "Extend", "Seal", "Used", "Now", "Logger", "went back",
+		"Begin", "Extend", "Seal", "Used", "Now", "Logger",
 	} {
 		t.Run(site, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -145,55 +135,29 @@ func TestKeeperPanics(t *testing.T) {
 
 // panicAt makes a Keeper's foreign code panic, and then does not end by itself.
 func panicAt(t *testing.T, site string) {
-	f := &foreignCode{site: site, asked: make(chan struct{}), gone: make(chan struct{})}
-	f.fail = func() {
-		close(f.gone)
-		panic("of code at " + site)
-	}
-	if site == "went back" {
-		f.site = "Now"
-	}
+	f := &foreignCode{site: site, fail: func() { panic("of code at " + site) }}
 	ctx := context.Background()
-	attached := func(k *grant.Keeper) *grant.Keeper {
-		if err := errors.Join(k.Attach(ctx), k.Wait(ctx, isHolding)); err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
 	var k *grant.Keeper
 	switch site {
-	case "Get", "GetMany", "CAS", "Lineage", "Watch", "Begin", "Logger":
-		f.armed.Store(true)
-		k = f.keeper(t)
-		_ = k.Attach(ctx)
-	case "Used", "Now":
+	case "Used", "Now": // while a request hangs
 		f.hangs.Store(true)
 		k = f.keeper(t)
 		_ = k.Attach(ctx)
 		f.armed.Store(true)
 		_ = k.Demand(ctx)
-	case "Extend":
-		k = attached(f.keeper(t))
+	case "Extend", "Seal":
+		k = f.keeper(t)
+		hold(t, k)
 		f.armed.Store(true)
 		f.ahead.Store(int64(50 * time.Second))
-		_ = k.Demand(ctx)
-	case "Seal":
-		k = attached(f.keeper(t))
-		f.armed.Store(true)
-		_ = k.Release(ctx)
-	case "went back":
-		// The request that detects it tries to report it when there is no
-		// listener any more.
-		k = attached(f.keeper(t))
-		time.Sleep(1100 * time.Millisecond) // an answer about the lineage is valid for a second
-		f.back.Store(true)
-		f.ahead.Store(int64(50 * time.Second))
-		_ = k.Demand(ctx) // renews, and so asks for the lineage
-		<-f.asked
-		f.armed.Store(true)
+		if site == "Seal" {
+			_ = k.Release(ctx)
+		}
 		_ = k.Demand(ctx)
 	default:
-		t.Fatalf("there is no %s", site)
+		f.armed.Store(true)
+		k = f.keeper(t)
+		_ = k.Attach(ctx)
 	}
 	_ = k.Wait(ctx, func(grant.Status) bool { return false })
 	select {}
@@ -205,9 +169,7 @@ func TestDeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{deaf: true}
 		k := f.keeper(t)
-		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
-			t.Fatal(err)
-		}
+		hold(t, k)
 		before := k.Stats().Requests
 		time.Sleep(time.Minute)
 		if n := k.Stats().Requests - before; n > 8 {
@@ -225,9 +187,7 @@ func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a slow store
 		k := f.keeper(t)
-		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
-			t.Fatal(err)
-		}
+		hold(t, k)
 		f.armed.Store(true)
 		first := make(chan error)
 		go func() { first <- k.Close(t.Context()) }()
@@ -252,7 +212,8 @@ func TestStatusAfterAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreignCode{site: "Get", fail: func() { time.Sleep(time.Second) }}
 		k := f.keeper(t)
-		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding), k.Release(t.Context())); err != nil {
+		hold(t, k)
+		if err := k.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if status, _ := k.Status(); status.Phase != grant.Leaving && status.Phase != grant.Idle {

@@ -82,12 +82,7 @@ func attached(t *testing.T, s grant.Store, h *scriptedHolder, now func() time.Ti
 	create(t, s, "s", config("default,epoch=-86400000"), now())
 	k := grant.NewKeeper(s, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}, Now: now}, h)
 	t.Cleanup(func() { _ = k.Close(context.Background()) })
-	if err := k.Attach(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Wait(t.Context(), phase(grant.Holding)); err != nil {
-		t.Fatal(err)
-	}
+	hold(t, k)
 	return k
 }
 

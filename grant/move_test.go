@@ -198,9 +198,7 @@ func TestMoveMembers(t *testing.T) {
 			from, to := places[step[0]], places[step[1]]
 			m := &member{layout: firn.MustParseLayout("default,epoch=0")}
 			m.Keeper = grant.NewKeeper(from.Store, grant.Settings{Name: "s", Nodes: &grant.Range{Lo: 7, Hi: 7}}, m)
-			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
-				t.Fatal(err)
-			}
+			hold(t, m.Keeper)
 			make(m)
 			if _, err := grant.Move(ctx, "s", from, to, nil); err != nil {
 				t.Fatal(err)

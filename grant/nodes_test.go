@@ -33,9 +33,7 @@ func TestSetNodes(t *testing.T) {
 				m = newMember(cut, "s")
 			}
 			defer m.Close(ctx)
-			if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
-				t.Fatal(err)
-			}
+			hold(t, m.Keeper)
 			all = append(all, m)
 		}
 		cut.cut.Store(true)
