@@ -4,26 +4,30 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
+// The statements that all databases have in common. {T} stands for the table,
+// {P} for one of Dialect.primary.
+const (
+	getStatement     = `SELECT (SELECT v FROM {T} WHERE k = ?), {P}`
+	listStatement    = `SELECT k, v, {P} FROM {T} WHERE k >= ? AND k < ? ORDER BY k LIMIT ?`
+	lineageStatement = `SELECT (SELECT v FROM {T} WHERE k = '` + identityKey + `'), (SELECT COALESCE(SUM(n), 0) FROM {T}), {P}`
+	existsStatement  = `SELECT k, v, n FROM {T} LIMIT 0` // fails if the table does not exist
+	filledStatement  = `SELECT EXISTS (SELECT 1 FROM {T})`
+)
+
 // A Dialect is what is specific to a kind of database. It must be made by
 // PostgreSQL or MySQL.
-//
-// In its statements, {T} stands for the table, and {P} for one of primary.
 type Dialect struct {
-	name      string
-	quote     byte
-	get       string // the value of a key, {P}
-	insert    string
-	update    string
-	list      string // a limited number of keys from one on and below another, with {P}
-	lineage   string // the identity, the number of writes to rows, {P}
-	exists    string // fails if the table does not exist
-	rows      string // whether the table has any rows
-	create    string
-	parameter func(n int) string
+	name     string
+	quote    string
+	numbered bool   // parameters are $1, $2 and so on, not ?
+	schema   string // of a table whose name has none; "" is the database of the connection
+
+	insert, update, create string
 
 	// primary lists expressions that describe the answering server; the first
 	// one that the server understands is used. Each is -1 on a replica.
@@ -37,21 +41,15 @@ type Dialect struct {
 	clock           string
 	clockResolution time.Duration
 
-	// refused reports whether an error is an answer of the server that
-	// guarantees that a statement has changed nothing.
-	refused func(error) bool
-	// again reports whether an error is a refusal due only to concurrent
-	// access, so that another attempt may succeed.
-	again func(error) bool
-	// readOnly reports whether an error is a refusal because the server accepts
-	// no writes.
-	readOnly func(error) bool
-	// duplicate reports whether an error means that a key already exists.
-	duplicate func(error) bool
-	// missing reports whether an error means that the table does not exist.
-	missing func(error) bool
-	// denied reports whether an error means that the user lacks a permission.
-	denied func(error) bool
+	// code returns the server's code of an error, or "".
+	code func(error) string
+
+	refused   codes // a statement that certainly has changed nothing
+	again     codes // of these, those due only to concurrent access: another attempt may succeed
+	readOnly  codes // because the server accepts no writes
+	duplicate codes // because the key already exists
+	missing   codes // because the table does not exist
+	denied    codes // because the user lacks a permission
 
 	// begin and commit are statements around one that reads or writes. They end
 	// a transaction left open on a connection, and commit what a CAS has
@@ -65,18 +63,26 @@ type Dialect struct {
 	// connection. It is nil if only the driver has them; see Options.Warnings.
 	warnings func(context.Context, *sql.Conn) ([]string, error)
 
-	// schemas returns the schemas in which the user's sessions look for a table
-	// of this name and find one, in search order.
-	schemas func(ctx context.Context, db *sql.DB, name string) ([]string, error)
-	// elsewhere returns the other schemas of the database with a table of this
-	// name. It is nil if there is only one schema.
-	elsewhere func(ctx context.Context, db *sql.DB, name string) ([]string, error)
-	// checkTable returns an error if the table is unsuitable.
-	checkTable func(ctx context.Context, db *sql.DB, schema, name string) error
+	// faults returns a row for each reason not to use the table that writing to
+	// it may not show: a text, and whether the table is a copy of another. {S}
+	// and {N} stand for the table's schema and name.
+	faults string
 	// check returns an error if the database is unsuitable.
 	check func(context.Context, *sql.DB) error
 	// dangers returns those that do not prevent the use of the database.
-	dangers func(context.Context, *sql.DB, *memory) ([]string, error)
+	dangers func(context.Context, *sql.DB) ([]string, error)
+}
+
+// codes are codes of a server, or their beginnings.
+type codes []string
+
+// is reports whether an error is an answer of the server with one of the codes.
+func (d *Dialect) is(err error, among codes) bool {
+	if err == nil {
+		return false
+	}
+	code := d.code(err)
+	return code != "" && slices.ContainsFunc(among, func(c string) bool { return strings.HasPrefix(code, c) })
 }
 
 // split splits the name of a table in Options; the schema may be empty.
@@ -94,28 +100,17 @@ func (d *Dialect) split(table string) (schema, name string, err error) {
 	if len(parts) == 2 {
 		return parts[0], parts[1], nil
 	}
-	return "", table, nil
+	return d.schema, table, nil
 }
 
-// quoted returns the name of a table in the form for statements.
+// quoted returns the name of a table in the form for statements. Its parts have
+// no quotes.
 func (d *Dialect) quoted(schema, name string) string {
-	q := string(d.quote)
-	one := func(s string) string { return q + strings.ReplaceAll(s, q, q+q) + q }
-	if schema == "" {
-		return one(name)
+	quoted := d.quote + name + d.quote
+	if schema != "" {
+		quoted = d.quote + schema + d.quote + "." + quoted
 	}
-	return one(schema) + "." + one(name)
-}
-
-// texts returns the first column of a query's result.
-func texts(ctx context.Context, db *sql.DB, query string, args ...any) (found []string, err error) {
-	err = eachRow(ctx, db, query, args, func(rows *sql.Rows) error {
-		var text string
-		err := rows.Scan(&text)
-		found = append(found, text)
-		return err
-	})
-	return found, err
+	return quoted
 }
 
 // A querier is a database, a connection or a transaction.

@@ -14,8 +14,8 @@
 // New rejects a database that is a replica or is configured to lose commits,
 // and an unsuitable table. An open Store repeats these checks every 10 seconds,
 // except for writing rows, and its calls fail while one of them fails. Check
-// reports other dangers, such as replicas for which the primary does not wait,
-// or no longer waits; call it now and then.
+// reports other dangers, such as replicas for which the primary does not wait;
+// call it now and then.
 //
 // Every read and write detects a primary that has become a replica. Its
 // connections are then closed, so that the pool finds the new primary if the
@@ -46,9 +46,9 @@
 // The row with the k !identity identifies the table by a random text that is
 // created with it. Rows are never deleted. Do not delete them by hand: IDs
 // repeat if a record is missing. Options.Create creates the table with the
-// statements that Schema returns. New rejects a table with other types,
-// collations, keys or triggers, and reports what to change: it examines the
-// catalog, and writes rows that it rolls back.
+// statements that Schema returns. New rejects a table whose types, collations,
+// indexes or triggers change or lose what is written: it writes rows that it
+// rolls back, and looks in the catalog for what these may not show.
 //
 // The identity and the sum of all n are the Lineage, from which members detect
 // that the table was restored from a backup, created again, or emptied. That

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,49 +22,49 @@ import (
 // that is read_only, as root is: a CAS there has an unknown result, and leaves
 // a transaction that other servers lack.
 func MySQL(number func(error) uint16) *Dialect {
-	is := func(numbers ...uint16) func(error) bool {
-		return func(err error) bool { return slices.Contains(numbers, number(err)) }
-	}
 	return &Dialect{
-		name:      "MySQL",
-		quote:     '`',
-		get:       "SELECT (SELECT v FROM {T} WHERE k = ?), {P}",
-		insert:    "INSERT INTO {T} (k, v, n) VALUES (?, ?, 1)",
-		update:    "UPDATE {T} SET v = ?, n = n + 1 WHERE k = ? AND v = ?",
-		list:      "SELECT k, v, {P} FROM {T} WHERE k >= ? AND k < ? ORDER BY k LIMIT ?",
-		lineage:   "SELECT (SELECT v FROM {T} WHERE k = '!identity'), (SELECT CAST(COALESCE(SUM(n), 0) AS SIGNED) FROM {T}), {P}",
-		exists:    "SELECT k, v, n FROM {T} LIMIT 0",
-		rows:      "SELECT EXISTS (SELECT 1 FROM {T})",
-		create:    "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB",
-		parameter: func(int) string { return "?" },
+		name:   "MySQL",
+		quote:  "`",
+		insert: "INSERT INTO {T} (k, v, n) VALUES (?, ?, 1)",
+		update: "UPDATE {T} SET v = ?, n = n + 1 WHERE k = ? AND v = ?",
+		create: "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB",
 		// It is a number in most versions and a word in some of MariaDB. Two
 		// servers that both accept writes cannot be ordered.
 		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
 		clock:           "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), {P}",
 		clockResolution: time.Millisecond,
-		refused: is(1205, 1213, 1020, // lock wait, deadlock, snapshot
-			1290, 1792, 1836, // read only
-			1044, 1045, 1049, 1142, 1143, 1146, // who, which database and table
-			1054, 1064, 1364, 1366, 1406), // columns, syntax, data
-		again:    is(1213, 1020),
-		readOnly: is(1290, 1792, 1836),
-		begin:    "ROLLBACK",
-		commit:   "COMMIT",
+		code:            func(err error) string { return strconv.Itoa(int(number(err))) },
+		refused: codes{"1205", "1213", "1020", // lock wait, deadlock, snapshot
+			"1290", "1792", "1836", // read only
+			"1044", "1045", "1049", "1142", "1143", "1146", // who, which database and table
+			"1054", "1064", "1364", "1366", "1406", "1906", "3105", "4025"}, // columns, syntax, data
+		again:     codes{"1213", "1020"},
+		readOnly:  codes{"1290", "1792", "1836"},
+		duplicate: codes{"1062"},
+		missing:   codes{"1146"},
+		denied:    codes{"1142", "1143"},
+		begin:     "ROLLBACK",
+		commit:    "COMMIT",
 		// A privileged user can write even to a server that is read_only: to one
 		// that was replaced, over an older connection. The server is asked after
 		// the commit, because the setting may have changed while the statement
 		// was executed.
-		settle:     "SELECT {P}, TRUE",
-		duplicate:  is(1062),
-		missing:    is(1146),
-		denied:     is(1142, 1143),
-		warnings:   warningsMySQL,
-		schemas:    schemasMySQL,
-		checkTable: checkTableMySQL,
-		check:      checkMySQL,
-		dangers:    dangersMySQL,
+		settle:   "SELECT {P}, TRUE",
+		warnings: warningsMySQL,
+		faults:   faultsMySQL,
+		check:    checkMySQL,
+		dangers:  dangersMySQL,
 	}
 }
+
+// faultsMySQL finds what changes rows or loses them in a crash. It sees
+// triggers only if the user has the permission.
+const faultsMySQL = `SELECT 'is not an ordinary table of InnoDB: a crash may damage it; ALTER TABLE … ENGINE=InnoDB', FALSE
+		FROM information_schema.tables WHERE table_schema = {S} AND table_name = {N} AND NOT (table_type = 'BASE TABLE' AND COALESCE(engine, '') = 'InnoDB')
+	UNION ALL SELECT 'has triggers, which may change what is written: drop them', FALSE
+		FROM information_schema.triggers WHERE event_object_schema = {S} AND event_object_table = {N}
+	UNION ALL SELECT 'has foreign keys, through which others change it: drop them', FALSE
+		FROM information_schema.key_column_usage WHERE table_schema = {S} AND table_name = {N} AND referenced_table_name IS NOT NULL`
 
 // warningsMySQL returns the warnings about the last statement of a connection,
 // such as a truncated value. Notes do not count as warnings.
@@ -135,94 +134,18 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-func schemasMySQL(ctx context.Context, db *sql.DB, _ string) ([]string, error) {
-	return texts(ctx, db, "SELECT DATABASE()")
-}
-
-// checkTableMySQL checks that the table survives a crash and stores bytes
-// unchanged. It sees triggers only if the user has the permission.
-func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
-	table := schema + "." + name
-	var kind, engine string
-	err := db.QueryRowContext(ctx, "SELECT table_type, COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", schema, name).Scan(&kind, &engine)
-	switch {
-	case err != nil:
-		return err
-	case kind != "BASE TABLE":
-		return fmt.Errorf("%w: %s is a %s; name an ordinary table", errSchema, table, strings.ToLower(kind))
-	case !strings.EqualFold(engine, "InnoDB"):
-		return fmt.Errorf("%w: table %s has the engine %s; ALTER TABLE %s ENGINE=InnoDB", ErrUnfit, table, engine, table)
-	}
-	if err := checkColumnsMySQL(ctx, db, schema, name); err != nil {
-		return err
-	}
-	for what, query := range map[string]string{
-		"unique indexes on more than column k, or on its beginning": `SELECT index_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0
-			GROUP BY index_name HAVING COUNT(*) <> 1 OR MAX(LOWER(column_name) = 'k' AND sub_part IS NULL) = 0`,
-		"triggers, which may change what is written": "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?",
-		"foreign keys, through which others change it": `SELECT constraint_name FROM information_schema.key_column_usage
-			WHERE table_schema = ? AND table_name = ? AND referenced_table_name IS NOT NULL`,
-	} {
-		names, err := texts(ctx, db, query, schema, name)
-		if err != nil {
-			return err
-		}
-		if len(names) > 0 {
-			return fmt.Errorf("%w: table %s has %s: drop %s", errSchema, table, what, strings.Join(names, ", "))
-		}
-	}
-	keys, err := texts(ctx, db, `SELECT index_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0`, schema, name)
-	if err == nil && len(keys) == 0 {
-		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", errSchema, table, table)
-	}
-	return err
-}
-
-func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
-	table := schema + "." + name
-	return eachRow(ctx, db, `SELECT LOWER(column_name), LOWER(data_type), LOWER(column_type), is_nullable = 'YES', COALESCE(character_octet_length, 0),
-			column_default IS NULL, UPPER(extra) LIKE '%AUTO_INCREMENT%', UPPER(extra) LIKE '%VIRTUAL%' OR UPPER(extra) LIKE '%STORED%' OR UPPER(extra) LIKE '%PERSISTENT%'
-		FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`, []any{schema, name}, func(rows *sql.Rows) error {
-		var column, kind, full string
-		var null, unset, counts, generated bool
-		var length uint64
-		if err := rows.Scan(&column, &kind, &full, &null, &length, &unset, &counts, &generated); err != nil {
-			return err
-		}
-		wrong := func(what, mend string) error {
-			return fmt.Errorf("%w: column %s of table %s %s; %s", errSchema, column, table, what, mend)
-		}
-		bytes := kind == "varbinary" || kind == "blob" || kind == "mediumblob" || kind == "longblob"
-		switch want := map[string]string{"k": "VARBINARY(256)", "v": "VARBINARY(4096)", "n": "BIGINT"}[column]; {
-		case want == "" && !null && unset && !counts && !generated:
-			return wrong("has no default and must not be null, so nothing can be inserted", "drop it, or give it a default")
-		case want == "":
-			return nil
-		case generated:
-			return wrong("is generated", "make it one of "+want)
-		case column == "k" && (kind != "varbinary" || length < 256),
-			column == "v" && (!bytes || length < 4096),
-			column == "n" && kind != "bigint":
-			return wrong("is of type "+full+", which does not keep what is written", "ALTER TABLE "+table+" MODIFY "+column+" "+want+" NOT NULL")
-		case null:
-			return wrong("may be null", "ALTER TABLE "+table+" MODIFY "+column+" "+want+" NOT NULL")
-		}
-		return nil
-	})
-}
-
 // galeraAlone finds settings that let a minority of a cluster continue alone.
 var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *= *(?:true|yes|on|1)\b`)
 
 // dangersMySQL looks for servers that may lack, or not show, committed data.
-func dangersMySQL(ctx context.Context, db *sql.DB, m *memory) (found []string, err error) {
+func dangersMySQL(ctx context.Context, db *sql.DB) (found []string, err error) {
 	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
 	if err != nil {
 		return nil, err
 	}
 	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", "Slave_running", "Slave_heartbeat_period", // in MariaDB
-		"Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status", "Rpl_semi_sync_master_no_tx", "Rpl_semi_sync_source_no_tx")
+		"Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status")
 	if err != nil {
 		return nil, err
 	}
@@ -232,16 +155,12 @@ func dangersMySQL(ctx context.Context, db *sql.DB, m *memory) (found []string, e
 	}
 	replicas, _ := strconv.Atoi(status["slaves_connected"])
 	semi := either(set, "rpl_semi_sync_%s_enabled")
-	alone, _ := strconv.ParseInt(either(status, "rpl_semi_sync_%s_no_tx"), 10, 64)
 	switch {
 	case semi == "ON" || semi == "1":
 		found = append(found, fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without an error: %s",
 			either(set, "rpl_semi_sync_%s_timeout"), repeat))
 		if either(status, "rpl_semi_sync_%s_status") == "OFF" {
 			found = append(found, "semi-synchronous replication has stopped waiting for a replica, so a failover is not safe: "+repeat)
-		}
-		if m.known && alone > m.alone {
-			found = append(found, "semi-synchronous replication did not wait for a replica in some transactions since this process started, which a failover may lose: IDs then repeat unless they are fenced")
 		}
 	case replicas > 0:
 		found = append(found, "MariaDB has replicas: "+repeat)
@@ -251,9 +170,6 @@ func dangersMySQL(ctx context.Context, db *sql.DB, m *memory) (found []string, e
 	if heartbeat, _ := strconv.ParseFloat(status["slave_heartbeat_period"], 64); status["slave_running"] == "ON" || heartbeat > 0 {
 		// Most replicas are read_only only if configured.
 		found = append(found, "this MariaDB replicates from another server, or did, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one")
-	}
-	if !m.known || alone < m.alone { // it was restarted
-		m.known, m.alone = true, alone
 	}
 	if set["innodb_doublewrite"] == "OFF" {
 		found = append(found, "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system writes pages as a whole")

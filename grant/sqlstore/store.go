@@ -38,21 +38,8 @@ var (
 	// ErrUnfit means that the database is configured to lose commits, or that
 	// the table is unsuitable: it may change keys and values, was emptied, or has
 	// lost the row that identifies it.
-	ErrUnfit = errors.New("sqlstore: the database would lose commits")
+	ErrUnfit = errors.New("sqlstore: unsuitable database or table")
 )
-
-// Kinds of ErrUnfit with their own texts.
-var (
-	errSchema  error = unfitError("sqlstore: the table has an unsuitable schema")
-	errDamaged error = unfitError("sqlstore: the table has lost rows")
-)
-
-// An unfitError matches ErrUnfit.
-type unfitError string
-
-func (e unfitError) Error() string { return string(e) }
-
-func (unfitError) Is(target error) bool { return target == ErrUnfit }
 
 // defaultTable is the table that is used if Options name none.
 const defaultTable = "firn_grants"
@@ -69,8 +56,9 @@ const maxKeys = 128
 
 // Options configure New. Nil and the zero Options mean the defaults.
 type Options struct {
-	// Table is the name of the table, after its schema and a dot if it is not
-	// in the user's own schema. An empty string means firn_grants.
+	// Table is the name of the table, optionally after its schema and a dot. A
+	// name without a schema is in the schema public of PostgreSQL, and in
+	// MySQL's database of the connection. An empty string means firn_grants.
 	Table string
 
 	// Create creates the table if it does not exist, and its identity if it is
@@ -97,22 +85,16 @@ type Options struct {
 
 // A store is the grant.Store that New returns.
 type store struct {
-	db    *sql.DB
-	d     *Dialect
-	o     Options
-	table string // quoted, with its schema
+	db *sql.DB
+	d  *Dialect
+	o  Options
 
-	// The same in parts, as checkTable takes them.
-	schema, unquoted string
-
-	primary                                  string // see Dialect
-	get, insert, update, list, lineage, time string
+	table        string // quoted, with its schema
+	schema, name string // of the table
+	primary      string // see Dialect
 
 	promoted atomic.Int64          // the greatest value that primary had
 	unfit    atomic.Pointer[error] // why New would reject the database now, or nil
-
-	checking sync.Mutex // held by Check; guards memory
-	memory   memory
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -168,9 +150,13 @@ func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (grant.Store, 
 
 func newStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, error) {
 	s := &store{db: db, d: d, o: *cmp.Or(o, new(Options))}
-	s.o.Table = cmp.Or(s.o.Table, defaultTable)
+	var err error
+	if s.schema, s.name, err = d.split(cmp.Or(s.o.Table, defaultTable)); err != nil {
+		return nil, err
+	}
+	s.table = d.quoted(s.schema, s.name)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.open(ctx, s.o.Table, s.o.Create); err != nil {
+	if err := s.open(ctx); err != nil {
 		s.cancel()
 		return nil, err
 	}
@@ -178,16 +164,19 @@ func newStore(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*store, 
 	return s, nil
 }
 
-// name prepares the statements for a table.
-func (s *store) name(table string) {
-	s.table = table
-	s.get, s.insert, s.update = s.in(s.d.get), s.in(s.d.insert), s.in(s.d.update)
-	s.list, s.lineage, s.time = s.in(s.d.list), s.in(s.d.lineage), s.in(s.d.clock)
-}
-
-// in returns a statement of the dialect for this table and server.
+// in returns a statement for this table and server.
 func (s *store) in(statement string) string {
-	return strings.NewReplacer("{T}", s.table, "{P}", s.primary).Replace(statement)
+	schema := "DATABASE()"
+	if s.schema != "" {
+		schema = "'" + s.schema + "'"
+	}
+	statement = strings.NewReplacer("{T}", s.table, "{P}", s.primary, "{S}", schema, "{N}", "'"+s.name+"'").Replace(statement)
+	if s.d.numbered {
+		for n := 1; strings.Contains(statement, "?"); n++ {
+			statement = strings.Replace(statement, "?", fmt.Sprint("$", n), 1)
+		}
+	}
+	return statement
 }
 
 // errClosed is the error of calls after Close.
@@ -265,7 +254,7 @@ func discard(conn *sql.Conn) {
 // fails, for example with locked tables, and the pool hands out first what was
 // returned last.
 func (s *store) back(conn *sql.Conn, err error) {
-	if err == nil || s.d.again(err) {
+	if err == nil || s.d.is(err, s.d.again) {
 		_ = conn.Close()
 		return
 	}
@@ -329,7 +318,7 @@ func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 			if dead++; dead > maxDead {
 				return err
 			}
-		case s.d.again(err):
+		case s.d.is(err, s.d.again):
 			if again++; !pause(ctx, again) {
 				return err
 			}
@@ -348,7 +337,7 @@ func (s *store) readRow(ctx context.Context, what, query string, args []any, des
 	}
 	defer leave()
 	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
-		err = conn.QueryRowContext(call, query, args...).Scan(append(dest, &state)...)
+		err = conn.QueryRowContext(call, s.in(query), args...).Scan(append(dest, &state)...)
 		return state, err
 	})
 	if err != nil {
@@ -363,7 +352,7 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	var value []byte
-	if err := s.readRow(ctx, fmt.Sprintf("get key %q", key), s.get, []any{key}, &value); err != nil {
+	if err := s.readRow(ctx, fmt.Sprintf("get key %q", key), getStatement, []any{key}, &value); err != nil {
 		return nil, err
 	}
 	if value != nil && len(value) == 0 {
@@ -422,13 +411,13 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 			if deads++; deads > maxDead {
 				return false, failed(ctx, what, dead)
 			}
-		case len(old) == 0 && s.d.duplicate(err):
+		case len(old) == 0 && s.d.is(err, s.d.duplicate):
 			if dead == nil {
 				return false, nil
 			}
 			return false, failed(ctx, what, err)
-		case s.d.refused(err):
-			if again++; s.d.again(err) && pause(call, again) {
+		case s.d.is(err, s.d.refused):
+			if again++; s.d.is(err, s.d.again) && pause(call, again) {
 				continue
 			}
 			if dead == nil {
@@ -451,7 +440,7 @@ func (e *doubtError) Unwrap() error { return e.error }
 // pool. It returns the number of rows that were durably changed.
 func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
 	defer func() {
-		if err != nil && s.d.duplicate(err) {
+		if err != nil && s.d.is(err, s.d.duplicate) {
 			_ = conn.Close()
 			return
 		}
@@ -465,11 +454,11 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	}
 	var result sql.Result
 	if len(old) == 0 {
-		result, err = conn.ExecContext(ctx, s.insert, key, next)
+		result, err = conn.ExecContext(ctx, s.in(s.d.insert), key, next)
 	} else {
-		result, err = conn.ExecContext(ctx, s.update, next, key, old)
+		result, err = conn.ExecContext(ctx, s.in(s.d.update), next, key, old)
 	}
-	if s.d.readOnly(err) {
+	if s.d.is(err, s.d.readOnly) {
 		err = fmt.Errorf("%w: %w", ErrReplica, err)
 	}
 	if err != nil {
@@ -554,12 +543,12 @@ func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	defer leave()
 	found := make(map[string][]byte, len(keys))
 	for some := range slices.Chunk(keys, maxKeys) {
-		args, parameters := make([]any, len(some)), make([]string, len(some))
+		args := make([]any, len(some))
 		for i, key := range some {
-			args[i], parameters[i] = key, s.d.parameter(i+1)
+			args[i] = key
 		}
-		query := fmt.Sprintf("SELECT k, v, %s FROM %s WHERE k IN (%s) LIMIT %d", // a session may have a lower limit
-			s.primary, s.table, strings.Join(parameters, ", "), len(some))
+		query := s.in(fmt.Sprintf("SELECT k, v, {P} FROM {T} WHERE k IN (?%s) LIMIT %d", // a session may have a lower limit
+			strings.Repeat(", ?", len(some)-1), len(some)))
 		var rows []row
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
 			rows, err = readRows(call, conn, query, args...)
@@ -611,7 +600,7 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 	for {
 		var rows []row // no connection is held while yield runs
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
-			rows, err = readRows(call, conn, s.list, from, below, page)
+			rows, err = readRows(call, conn, s.in(listStatement), from, below, page)
 			switch {
 			case err != nil:
 				return 0, err
@@ -643,13 +632,13 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 // rows.
 func (s *store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	var name []byte
-	if err := s.readRow(ctx, "read the revision", s.lineage, nil, &name, &revision); err != nil {
+	if err := s.readRow(ctx, "read the revision", lineageStatement, nil, &name, &revision); err != nil {
 		return "", 0, err
 	}
 	if len(name) == 0 {
 		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than Firn has removed rows. Stop all members, restore the table and fence; "+
 			"if no other row is missing, INSERT INTO %s (k, v, n) VALUES ('%s', 'a new random text', 1) and fence",
-			errDamaged, s.table, identityKey, s.table, identityKey)
+			ErrUnfit, s.table, identityKey, s.table, identityKey)
 	}
 	return string(name), revision, nil
 }
@@ -658,7 +647,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 // dialect.
 func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	var micros int64
-	if err := s.readRow(ctx, "read the clock", s.time, nil, &micros); err != nil {
+	if err := s.readRow(ctx, "read the clock", s.d.clock, nil, &micros); err != nil {
 		return time.Time{}, 0, err
 	}
 	return time.UnixMicro(micros).UTC(), s.d.clockResolution, nil

@@ -145,8 +145,8 @@ func TestNew(t *testing.T) {
 		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, ErrUnfit, "fsync = on"},
 		{"pages", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "full_page_writes = on"},
 		{"session", func(f *fake, _ *Options) { f.settings[2] = "on" }, ErrReplica, "default_transaction_read_only"},
-		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "SET LOGGED"},
-		{"a copy", func(f *fake, _ *Options) { f.copied = "s" }, ErrReplica, "subscription s"},
+		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "is unlogged"},
+		{"a copy", func(f *fake, _ *Options) { f.copied = true }, ErrReplica, "is a copy"},
 		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
 		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, nil, "a-z, 0-9 and _"},
 		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrUnfit, "emptied"},
@@ -174,7 +174,7 @@ func TestBecomesUnfit(t *testing.T) {
 	}{
 		{"fsync", func(f *fake) { f.settings[0] = "off" }, func(f *fake) { f.settings[0] = "on" }, ErrUnfit},
 		{"unlogged", func(f *fake) { f.kind = "u" }, func(f *fake) { f.kind = "p" }, ErrUnfit},
-		{"a copy", func(f *fake) { f.copied = "s" }, func(f *fake) { f.copied = "" }, ErrReplica},
+		{"a copy", func(f *fake) { f.copied = true }, func(f *fake) { f.copied = false }, ErrReplica},
 		// It may be the server that was replaced, over an old connection.
 		{"read-only", func(f *fake) { f.settings[2] = "on" }, func(*fake) {}, nil},
 	} {

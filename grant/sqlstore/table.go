@@ -2,77 +2,46 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // open finds the table, creates it if requested, and checks that it keeps what
-// is written to it. From then on the Store uses its name with its schema, so
-// that neither another search path nor a temporary table can replace it.
-func (s *store) open(ctx context.Context, table string, create bool) error {
-	schema, name, err := s.d.split(table)
-	if err != nil {
-		return err
-	}
+// is written to it.
+func (s *store) open(ctx context.Context) error {
 	if err := s.choosePrimary(ctx); err != nil {
 		return err
 	}
 	if err := s.d.check(ctx, s.db); err != nil {
 		return err
 	}
-	s.name(s.d.quoted(schema, name))
-	_, err = s.db.ExecContext(ctx, s.in(s.d.exists))
-	if s.d.missing(err) && schema == "" && s.d.elsewhere != nil {
-		// If each user has a schema, each would create a table, and IDs would
-		// repeat.
-		found, err := s.d.elsewhere(ctx, s.db, name)
-		if err != nil {
-			return err
-		}
-		if len(found) > 0 {
-			return fmt.Errorf("%w: no table %s in this user's search path, but one in schema %s: add the schema to the name, as in %s.%s; to create another table, name its schema",
-				errSchema, name, strings.Join(found, " and "), found[0], name)
-		}
-	}
-	if s.d.missing(err) && create {
+	_, err := s.db.ExecContext(ctx, s.in(existsStatement))
+	if s.d.is(err, s.d.missing) && s.o.Create {
 		_, refused := s.db.ExecContext(ctx, s.in(s.d.create))
 		// Another process may have created it at the same time.
-		if _, err = s.db.ExecContext(ctx, s.in(s.d.exists)); err != nil && refused != nil {
+		if _, err = s.db.ExecContext(ctx, s.in(existsStatement)); err != nil && refused != nil {
 			err = fmt.Errorf("create it: %w", refused)
 		}
 	}
-	if s.d.missing(err) {
-		return fmt.Errorf("%w %s", ErrNoTable, table)
+	if s.d.is(err, s.d.missing) {
+		return fmt.Errorf("%w %s", ErrNoTable, cmp.Or(s.o.Table, defaultTable))
 	}
 	if err != nil {
-		return fmt.Errorf("sqlstore: table %s: %w", table, err)
+		return fmt.Errorf("sqlstore: table %s: %w", s.table, err)
 	}
-	if schema == "" {
-		found, err := s.d.schemas(ctx, s.db, name)
-		switch {
-		case err != nil:
-			return err
-		case len(found) == 0:
-			return fmt.Errorf("%w: table %s is temporary", ErrUnfit, name)
-		case len(found) > 1:
-			return fmt.Errorf("%w: table %s exists in each of the schemas %s, and another user may see a different one; add the schema to the name, as in %s.%s",
-				errSchema, name, strings.Join(found, " and "), found[0], name)
-		}
-		schema = found[0]
-	}
-	s.name(s.d.quoted(schema, name))
-	s.schema, s.unquoted = schema, name
-	if err := s.d.checkTable(ctx, s.db, schema, name); err != nil {
+	if err := s.checkTable(ctx); err != nil {
 		return err
 	}
 	if err := s.probe(ctx); err != nil {
 		return err
 	}
-	return s.identify(ctx, create)
+	return s.identify(ctx)
 }
 
 // choosePrimary finds the expression by which the server describes itself, and
@@ -94,15 +63,32 @@ func (s *store) choosePrimary(ctx context.Context) (err error) {
 	return nil
 }
 
+// checkTable returns an error if the table must not be used for a reason that
+// the probe may not find.
+func (s *store) checkTable(ctx context.Context) error {
+	var fault string
+	var isCopy bool
+	err := s.db.QueryRowContext(ctx, s.in(s.d.faults)).Scan(&fault, &isCopy)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case isCopy:
+		return fmt.Errorf("%w: table %s %s", ErrReplica, s.table, fault)
+	}
+	return fmt.Errorf("%w: table %s %s", ErrUnfit, s.table, fault)
+}
+
 // identify checks that the table has an identity, and creates one if the table
 // has no rows. Other processes may do so at the same time.
-func (s *store) identify(ctx context.Context, create bool) error {
+func (s *store) identify(ctx context.Context) error {
 	var filled bool
-	if err := s.db.QueryRowContext(ctx, s.in(s.d.rows)).Scan(&filled); err != nil {
+	if err := s.db.QueryRowContext(ctx, s.in(filledStatement)).Scan(&filled); err != nil {
 		return err
 	}
-	if create && !filled {
-		if _, err := s.db.ExecContext(ctx, s.insert, identityKey, []byte(rand.Text())); err != nil && !s.d.duplicate(err) {
+	if s.o.Create && !filled {
+		if _, err := s.db.ExecContext(ctx, s.in(s.d.insert), identityKey, []byte(rand.Text())); err != nil && !s.d.is(err, s.d.duplicate) {
 			return err
 		}
 	}
@@ -111,18 +97,21 @@ func (s *store) identify(ctx context.Context, create bool) error {
 }
 
 // probe writes rows and reads them back, in a transaction that it rolls back.
-// It detects anything that changes keys or values on their way; checkTable
-// covers only the common causes. A user without permission to write is
-// accepted, because reading does no harm.
+// It detects anything that changes keys or values on their way, such as types,
+// collations, other indexes, and triggers that the user may not see. A user
+// without permission to write is accepted, because reading does no harm.
 func (s *store) probe(ctx context.Context) error {
 	var err error
 	for again := 1; ; again++ {
-		if err = s.probeOnce(ctx); !s.d.again(err) || !pause(ctx, again) {
+		if err = s.probeOnce(ctx); !s.d.is(err, s.d.again) || !pause(ctx, again) {
 			break
 		}
 	}
-	if err == nil || s.d.denied(err) || s.d.readOnly(err) {
+	switch {
+	case err == nil, s.d.is(err, s.d.denied), s.d.is(err, s.d.readOnly):
 		return nil
+	case s.d.is(err, s.d.refused):
+		err = fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return fmt.Errorf("sqlstore: write to table %s and read it back: %w", s.table, err)
 }
@@ -134,7 +123,8 @@ func (s *store) probeOnce(ctx context.Context) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	prefix := "!probe/" + rand.Text() + "/"
-	keys := []string{prefix + "A", prefix + "a", prefix + strings.Repeat("b", 256-len(prefix))} // in order
+	long := prefix + strings.Repeat("x", 255-len(prefix))
+	keys := []string{long + "A", long + "a", prefix + "y"} // in order
 
 	// Every byte, and bytes at the end that are easily lost.
 	value := make([]byte, 4096)
@@ -146,40 +136,46 @@ func (s *store) probeOnce(ctx context.Context) error {
 	upper[len(upper)-4] = 'A'
 
 	damaged := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s; look for triggers, rules and column types", errSchema, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%w: %s: it differs from a table that Firn creates, or has triggers", ErrUnfit, fmt.Sprintf(format, args...))
 	}
 	change := func(statement string, args ...any) (int64, error) {
-		result, err := tx.ExecContext(ctx, statement, args...)
+		result, err := tx.ExecContext(ctx, s.in(statement), args...)
+		if s.d.is(err, s.d.duplicate) {
+			return 0, nil
+		}
 		if err != nil {
 			return 0, err
 		}
 		return result.RowsAffected()
 	}
 	for _, key := range slices.Backward(keys) {
-		switch n, err := change(s.insert, key, value); {
-		case s.d.duplicate(err), err == nil && n != 1:
-			return damaged("a new row with a key of %d bytes is not inserted", len(key))
-		case err != nil:
+		if n, err := change(s.d.insert, key, value); err != nil {
 			return err
+		} else if n != 1 {
+			return damaged("a new row with a key of %d bytes is not inserted", len(key))
 		}
 	}
 	var got []byte
 	var state int64
-	if err := tx.QueryRowContext(ctx, s.get, keys[0]).Scan(&got, &state); err != nil {
+	if err := tx.QueryRowContext(ctx, s.in(getStatement), keys[0]).Scan(&got, &state); err != nil {
 		return err
 	}
 	if !bytes.Equal(got, value) {
 		return damaged("a value of %d bytes is read back as another of %d", len(value), len(got))
 	}
 	for _, old := range [][]byte{upper, value[:len(value)-1], value} {
-		switch n, err := change(s.update, []byte("x"), keys[0], old); {
-		case err != nil:
+		if n, err := change(s.d.update, []byte("x"), keys[0], old); err != nil {
 			return err
-		case (n == 1) != bytes.Equal(old, value):
+		} else if (n == 1) != bytes.Equal(old, value) {
 			return damaged("an update changes %d rows, with values that are equal: %t", n, bytes.Equal(old, value))
 		}
 	}
-	found, err := readRows(ctx, tx, s.list, prefix, prefix+"~", len(keys)+1)
+	if n, err := change(s.d.insert, keys[0], value); err != nil {
+		return err
+	} else if n != 0 {
+		return damaged("a key can be inserted twice")
+	}
+	found, err := readRows(ctx, tx, s.in(listStatement), prefix, prefix+"~", len(keys)+1)
 	if err != nil {
 		return err
 	}

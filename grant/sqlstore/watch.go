@@ -11,27 +11,18 @@ import (
 // database.
 const checkEvery = 10 * time.Second
 
-// A memory is what earlier checks found out about a database.
-type memory struct {
-	waited bool  // PostgreSQL has waited for a standby before
-	known  bool  // MySQL has returned a number
-	alone  int64 // number of transactions that did not wait for a replica, at the first check
-}
-
 // Check returns the dangers of the database, one sentence each: for example,
 // replicas that may lack commits when they are promoted, or nodes that may show
-// stale data, and what New would reject. Later calls also return what has
-// changed since the first. The text of a danger stays the same while it lasts.
+// stale data, and what New would reject. The text of a danger stays the same
+// while it lasts.
 func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.begun(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s.checking.Lock()
-	defer s.checking.Unlock()
 	if err = s.judge(call); err == nil {
-		dangers, err = s.d.dangers(call, s.db, &s.memory)
+		dangers, err = s.d.dangers(call, s.db)
 	}
 	if err != nil {
 		return nil, failed(ctx, "look at the settings", err)
@@ -46,7 +37,7 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 func (s *store) judge(ctx context.Context) error {
 	unfit := s.d.check(ctx, s.db)
 	if unfit == nil || errors.Is(unfit, ErrReplica) { // every call finds a replica
-		unfit = s.d.checkTable(ctx, s.db, s.schema, s.unquoted)
+		unfit = s.checkTable(ctx)
 	}
 	switch {
 	case unfit == nil:

@@ -58,7 +58,6 @@ func TestDatabases(t *testing.T) {
 				t.Run("unlogged", func(t *testing.T) { unlogged(t, server) })
 				t.Run("left open", func(t *testing.T) { leftOpen(t, server) })
 			} else {
-				t.Run("a schema for each user", func(t *testing.T) { schemaOfEach(t, server) })
 				t.Run("other locale", func(t *testing.T) { otherLocale(t, server) })
 			}
 			t.Run("stops", func(t *testing.T) { stops(t, server) })

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package etcdtest
-
-import "os/exec"
-
-// EndWithParent does nothing: only Linux supports it.
-func EndWithParent(*exec.Cmd) {}
