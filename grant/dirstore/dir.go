@@ -165,19 +165,7 @@ func (d *dir) open(name string, flag int) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file but has mode %v: remove it", errDamaged, filepath.Join(d.path, name), info.Mode())
 	}
-	f, err := d.root.OpenFile(name, flag|openFlags, 0)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := f.Stat()
-	if err == nil && !opened.Mode().IsRegular() { // it was replaced meanwhile
-		err = fmt.Errorf("%w: %s is not a regular file", errDamaged, filepath.Join(d.path, name))
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	return d.root.OpenFile(name, flag|openFlags, 0)
 }
 
 func (d *dir) create(name string) (file, error) {
@@ -193,18 +181,7 @@ func (d *dir) create(name string) (file, error) {
 			return nil, d.explain(err)
 		}
 	}
-	return writtenFile{f, d}, nil
-}
-
-// A writtenFile is a file with explained errors.
-type writtenFile struct {
-	*os.File
-	dir *dir
-}
-
-func (f writtenFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	return n, f.dir.explain(err)
+	return f, nil
 }
 
 func (d *dir) settle(name string) error { return settle(d, name) }
@@ -257,15 +234,12 @@ func (l *fileLock) open() error {
 		}
 		f, err = l.create()
 	}
-	switch {
-	case err == nil:
-		l.shareOwn(f)
-		l.file = f
-		return nil
-	case errors.Is(err, fs.ErrPermission) && l.isUnshared():
-		return unsharedError{err}
+	if err != nil {
+		return err
 	}
-	return err
+	l.shareOwn(f)
+	l.file = f
+	return nil
 }
 
 // create creates the file, or opens the one that another process created in the
@@ -292,23 +266,6 @@ func (l *fileLock) shareOwn(f *os.File) {
 		_ = f.Chmod(perm)
 	}
 }
-
-// isUnshared reports whether the file does not belong to the group yet,
-// although the directory does.
-func (l *fileLock) isUnshared() bool {
-	info, err := l.dir.root.Stat(l.name)
-	return err == nil && l.dir.perm&0o070 != 0 && info.Mode().Perm() != l.dir.perm
-}
-
-// An unsharedError is the error for a lock that another user has created,
-// perhaps just now, and has not yet given to the group: a file is first created
-// with the mode that the umask leaves, and its mode is set afterwards. The file
-// may open a little later.
-type unsharedError struct{ error }
-
-func (e unsharedError) Unwrap() error { return e.error }
-
-func isUnshared(err error) bool { return errors.As(err, new(unsharedError)) }
 
 func (l *fileLock) try() (bool, error) {
 	ok, err := tryLock(l.file)

@@ -55,11 +55,10 @@
 // # A disk that does not answer
 //
 // The system cannot interrupt a request to a disk that hangs. A call returns
-// soon after its context is done all the same, with an error that is
-// grant.ErrNotSent unless the new record may have been renamed into its place.
-// The request is left in a goroutine of the Store's, which keeps the record's
-// lock until the disk answers, so no other process can write the record before
-// it is known which of the two it is. After 8 such calls others fail at once.
+// soon after its context is done all the same; the result of a CAS is then
+// unknown. The request is left in a goroutine of the Store's, which keeps the
+// record's lock until the disk answers, so no other process can write the record
+// before it is known what became of it. After 8 such calls others fail at once.
 // When the disk answers, the Store continues; it has failed only if the disk
 // then reports an error of fsync. A process cannot end while it is inside such
 // a request.

@@ -29,22 +29,12 @@ var (
 	errNotStore = errors.New("dirstore: the directory is not a store")
 
 	// errNewer: a newer version of this package made the store or a record.
-	errNewer error = &kind{"dirstore: made by a newer version", grant.ErrNewerVersion}
+	errNewer = fmt.Errorf("dirstore: %w", grant.ErrNewerVersion)
 
 	// errDamaged: the file of a record does not contain what was written. The
 	// value is unknown, so the key can be neither read nor replaced.
-	errDamaged error = &kind{"dirstore: damaged record", grant.ErrDamaged}
+	errDamaged = fmt.Errorf("dirstore: %w", grant.ErrDamaged)
 )
-
-// A kind is an error that also matches one of package grant.
-type kind struct {
-	text string
-	of   error
-}
-
-func (k *kind) Error() string { return k.text }
-
-func (k *kind) Is(target error) bool { return target == k.of }
 
 // notSent makes err match grant.ErrNotSent.
 func notSent(err error) error {

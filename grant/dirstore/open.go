@@ -100,7 +100,6 @@ func openDisk(d disk, path string, create bool) (*store, error) {
 	if err := s.prepare(found); err != nil {
 		return nil, err
 	}
-	s.sweep()
 	return s, nil
 }
 
@@ -244,28 +243,4 @@ func (s *store) probe() error {
 		return err
 	}
 	return s.disk.remove(tempPrefix)
-}
-
-// sweep removes what processes that died were writing. A process that writes
-// such a file holds its record's lock, so sweep skips files whose lock it
-// cannot take at once.
-func (s *store) sweep() {
-	files, err := s.disk.names()
-	if err != nil {
-		return // nothing depends on it
-	}
-	for _, f := range files {
-		name, ok := strings.CutPrefix(f, tempPrefix)
-		if !ok || name == "" {
-			continue
-		}
-		l, err := s.disk.lock(lockPrefix + name)
-		if err != nil {
-			continue
-		}
-		if ok, err := l.try(); ok && err == nil {
-			_ = s.disk.remove(f)
-		}
-		l.release()
-	}
 }

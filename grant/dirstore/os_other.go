@@ -18,5 +18,3 @@ func openDir(path string, _ *Options) (disk, error) {
 func isFull(error) bool    { return false }
 func isBusy(error) bool    { return false }
 func isRefusal(error) bool { return false }
-
-func isUnshared(error) bool { return false }

@@ -18,29 +18,23 @@ import (
 )
 
 var (
-	_ grant.Store       = (*store)(nil)
-	_ grant.MultiGetter = (*store)(nil)
-	_ grant.Clock       = (*store)(nil)
+	_ grant.Store = (*store)(nil)
+	_ grant.Clock = (*store)(nil)
 )
 
 // A store is the grant.Store that Open returns.
 type store struct {
-	disk  disk
-	path  string // for errors
-	queue queue
+	disk disk
+	path string // for errors
 
 	// failed is why the store refuses calls, once it does.
 	failed atomic.Pointer[error]
 
-	mu        sync.Mutex // guards the fields below, and adding to calls
-	closed    bool
-	orphaned  bool           // Close returned before all calls ended
-	idle      chan struct{}  // closed when all calls have ended; nil unless Close waits for that
-	running   int            // calls that have not ended, even if their callers have left
-	abandoned int            // of these, those whose callers have left
-	silent    time.Time      // when the first of these began
-	calls     sync.WaitGroup // callers that have not left
-	closing   chan struct{}  // closed when Close begins, to end waits
+	abandoned atomic.Int32 // calls whose callers have left, and that have not ended
+
+	mu      sync.Mutex     // held while adding to calls, and while Close begins
+	calls   sync.WaitGroup // calls that have not ended, even if their callers have left
+	closing chan struct{}  // closed when Close begins, to end waits
 }
 
 // fail makes the store refuse all calls, and returns the reason.
@@ -55,7 +49,7 @@ func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, func(*call) ([]byte, error) { return s.getNow(ctx, key) })
+	return do(ctx, s, func() ([]byte, error) { return s.getNow(ctx, key) })
 }
 
 // getNow is Get inside a call.
@@ -105,7 +99,7 @@ func (s *store) settled(ctx context.Context, name, key string) ([]byte, error) {
 	// No process is writing it, so its writer is gone, perhaps before the
 	// rename was durable. The content of the file was durable before the
 	// rename; writing it once more makes the rename durable too.
-	if err := s.write(ctx, new(call), name, key, value); err != nil {
+	if err := s.write(ctx, name, key, value); err != nil {
 		return nil, err
 	}
 	return value, nil
@@ -123,11 +117,11 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	}
 	// The caller may change its arguments once it has left.
 	old, next = bytes.Clone(old), bytes.Clone(next)
-	return do(ctx, s, func(c *call) (bool, error) { return s.casNow(ctx, c, key, old, next) })
+	return do(ctx, s, func() (bool, error) { return s.casNow(ctx, key, old, next) })
 }
 
 // casNow is CAS inside a call.
-func (s *store) casNow(ctx context.Context, c *call, key string, old, next []byte) (bool, error) {
+func (s *store) casNow(ctx context.Context, key string, old, next []byte) (bool, error) {
 	name := fileName(key)
 	unlock, err := s.lock(ctx, name)
 	if err != nil {
@@ -141,7 +135,7 @@ func (s *store) casNow(ctx context.Context, c *call, key string, old, next []byt
 	if !bytes.Equal(now, old) {
 		return false, nil
 	}
-	if err := s.write(ctx, c, name, key, next); err != nil {
+	if err := s.write(ctx, name, key, next); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -153,7 +147,7 @@ func (s *store) casNow(ctx context.Context, c *call, key string, old, next []byt
 //
 // Everything depends on the order: content, fsync, rename, fsync, mark.
 // TestMistakes omits each step, and TestCrashStates notices.
-func (s *store) write(ctx context.Context, c *call, name, key string, value []byte) error {
+func (s *store) write(ctx context.Context, name, key string, value []byte) error {
 	temp, record := tempPrefix+name, recordPrefix+name
 	if err := s.writeFile(temp, encodeRecord(key, value)); err != nil {
 		// It may exist in part, and it takes space. If it cannot be removed
@@ -169,7 +163,7 @@ func (s *store) write(ctx context.Context, c *call, name, key string, value []by
 		return notSent(err)
 	}
 	defer func() { _ = dir.Close() }()
-	if err := s.rename(ctx, c, temp, record); err != nil {
+	if err := s.rename(ctx, temp, record); err != nil {
 		return err
 	}
 	// From here on others see it, and only the mark makes them wait.
@@ -207,13 +201,10 @@ func (s *store) writeFile(name string, data []byte) error {
 
 // rename renames a file, unless ctx is already done. If the system refuses,
 // nothing has changed; if the result is unknown, the store has failed.
-func (s *store) rename(ctx context.Context, c *call, from, to string) error {
+func (s *store) rename(ctx context.Context, from, to string) error {
 	var w waiter
 	for {
 		err := ctx.Err()
-		if err == nil && !c.renames() {
-			err = context.Canceled // the caller has left a moment ago
-		}
 		if err == nil {
 			if err = s.disk.rename(from, to); err == nil {
 				return nil
@@ -233,26 +224,12 @@ func (s *store) rename(ctx context.Context, c *call, from, to string) error {
 // lock takes the lock of a record as soon as it is free, and returns the
 // function that releases it.
 func (s *store) lock(ctx context.Context, name string) (unlock func(), err error) {
-	line := s.queue.enter(name)
-	leave := func() { s.queue.leave(name, line) }
-	select {
-	case line.turn <- struct{}{}:
-	case <-ctx.Done():
-		leave()
-		return nil, s.waited(ctx.Err(), name)
-	case <-s.closing:
-		leave()
-		return nil, errClosed
-	}
-	leave = func() { <-line.turn; s.queue.leave(name, line) }
-
 	var w waiter
 	l, err := s.disk.lock(lockPrefix + name)
-	for isUnshared(err) && w.waits < maxUnshared && w.wait(ctx, s.closing) == nil {
+	for errors.Is(err, fs.ErrPermission) && w.waits < maxUnshared && w.wait(ctx, s.closing) == nil {
 		l, err = s.disk.lock(lockPrefix + name)
 	}
 	if err != nil {
-		leave()
 		return nil, err
 	}
 	for {
@@ -261,31 +238,19 @@ func (s *store) lock(ctx context.Context, name string) (unlock func(), err error
 			if err = w.wait(ctx, s.closing); err == nil {
 				continue
 			}
-			err = s.waited(err, name)
+			if !errors.Is(err, errClosed) {
+				err = fmt.Errorf("dirstore: another process or goroutine holds %s in %s: %w", lockPrefix+name, s.path, err)
+			}
 		}
 		if f := s.failed.Load(); f != nil && err == nil {
 			err = *f // it failed during the wait
 		}
 		if err != nil {
 			l.release()
-			leave()
 			return nil, err
 		}
-		return func() { l.release(); leave() }, nil
+		return l.release, nil
 	}
-}
-
-// waited adds what the call was waiting for to err.
-func (s *store) waited(err error, name string) error {
-	if errors.Is(err, errClosed) {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.abandoned > 0 {
-		err = fmt.Errorf("%w: %w", s.silence(), err) // and so does not let go of the lock, perhaps
-	}
-	return fmt.Errorf("dirstore: another process or goroutine holds %s in %s: %w", lockPrefix+name, s.path, err)
 }
 
 // A waiter waits a little longer each time, by a random amount, so that
@@ -306,9 +271,9 @@ const (
 // scanner, has the file open: for a few seconds. That happens only on Windows.
 const maxBusy = 1000
 
-// maxUnshared is how often lock retries while another user has created the
-// lock's file and has not shared it yet: for about a second. Sharing takes
-// microseconds, unless that process is suspended.
+// maxUnshared is how often lock retries if it may not open the lock's file: for
+// about a second. Another user of the group may have created the file just now:
+// a file first has the mode that the umask leaves, and is shared afterwards.
 const maxUnshared = 200
 
 // wait returns nil after a while, or an error if waiting is pointless.
@@ -325,35 +290,6 @@ func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 	}
 }
 
-// GetMany returns the values of all keys, without locks: a value may not be
-// durable yet.
-func (s *store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	if err := grant.CheckKey(keys...); err != nil {
-		return nil, err
-	}
-	values := make([][]byte, len(keys))
-	for i, key := range keys {
-		value, err := s.glance(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		values[i] = value
-	}
-	return values, nil
-}
-
-// glance is Get without ensuring that the value is durable.
-func (s *store) glance(ctx context.Context, key string) ([]byte, error) {
-	value, err := do(ctx, s, func(*call) ([]byte, error) {
-		if readsTakeLock {
-			return s.getNow(ctx, key)
-		}
-		value, _, err := s.read(fileName(key), key)
-		return value, err
-	})
-	return shown(value, err)
-}
-
 // shown returns the value of one of many keys or, for a damaged record, the
 // text of the error.
 func shown(value []byte, err error) ([]byte, error) {
@@ -366,7 +302,7 @@ func shown(value []byte, err error) ([]byte, error) {
 // List calls yield for every key with the prefix. It looks at the names of all
 // files of the store and reads those whose key has the prefix.
 func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	keys, err := do(ctx, s, func(*call) ([]string, error) { return s.keys(ctx, prefix) })
+	keys, err := do(ctx, s, func() ([]string, error) { return s.keys(ctx, prefix) })
 	if err != nil {
 		return err
 	}
@@ -450,7 +386,7 @@ func (s *store) longKey(ctx context.Context, name string) (key string, ok bool, 
 // It is still useful: a member that finds old records when it starts knows at
 // once that its clock is the store's, and need not watch whether others renew.
 func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	now, err = do(ctx, s, func(*call) (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
+	now, err = do(ctx, s, func() (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
 	return now, time.Nanosecond, err
 }
 
@@ -460,36 +396,25 @@ func (s *store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 func (s *store) Window() time.Duration { return 30 * time.Second }
 
 // Close closes the store. It waits for the calls that are accessing the disk;
-// those that wait for a lock end at once. For calls whose callers have left it
-// waits until the disk has not answered for 10 s, and then returns an error:
-// the last of these closes the directory.
+// those that wait for a lock end at once. If the disk does not answer within
+// 10 s, it returns an error, and the last call to end closes the directory.
 func (s *store) Close() error {
 	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if !first {
+	if s.isClosed() {
+		s.mu.Unlock()
 		return nil
 	}
 	close(s.closing)
-	s.calls.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running > 0 {
-		idle := make(chan struct{})
-		s.idle = idle
-		wait := time.NewTimer(time.Until(s.silent.Add(closeSilence)))
-		defer wait.Stop()
-		s.mu.Unlock()
-		select {
-		case <-idle:
-		case <-wait.C:
-		}
-		s.mu.Lock()
+	s.mu.Unlock()
+	closed := make(chan error, 1)
+	go func() {
+		s.calls.Wait()
+		closed <- s.disk.close()
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeSilence):
+		return fmt.Errorf("dirstore: the disk of %s has not answered for %v: check the disk and its mount", s.path, closeSilence)
 	}
-	if s.running > 0 {
-		s.orphaned = true
-		return fmt.Errorf("%w; %d calls are left there", s.silence(), s.running)
-	}
-	return s.disk.close()
 }
