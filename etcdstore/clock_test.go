@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/proc"
 )
 
 // clockOf returns a Store that supports only Time.
@@ -42,7 +43,7 @@ func TestTimeOfMembers(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	const year = 365 * 24 * time.Hour
-	right, mute, dead := memberAhead(t, 0), "http://"+silent.Addr().String(), "http://"+freeAddress(t)
+	right, mute, dead := memberAhead(t, 0), "http://"+silent.Addr().String(), "http://"+proc.FreeAddress(t)
 	another, ahead, behind := memberAhead(t, 0), memberAhead(t, year), memberAhead(t, -year)
 	for _, tt := range []struct {
 		name      string
@@ -103,7 +104,7 @@ func TestTimeIsAHint(t *testing.T) {
 		"no date":    {serve(func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil }), "Date"},
 		"no time":    {serve(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "yesterday") }), "Date"},
 		"no HTTP":    {"http://" + binary.Addr().String(), "malformed HTTP"},
-		"dead":       {"http://" + freeAddress(t), "connection refused"},
+		"dead":       {"http://" + proc.FreeAddress(t), "connection refused"},
 	} {
 		now, _, err := clockOf(t, tt.endpoint).Time(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tt.words) || !strings.Contains(err.Error(), tt.endpoint) || !now.IsZero() {
@@ -131,7 +132,7 @@ func TestTimeOfEtcd(t *testing.T) {
 	_, now, err = read(startEtcd(t, makeCertificates(t)))
 	near("TLS with client certificates", now, err)
 
-	s, now, err := read(startEtcd(t, nil, "--listen-client-http-urls", "http://"+freeAddress(t)))
+	s, now, err := read(startEtcd(t, nil, "--listen-client-http-urls", "http://"+proc.FreeAddress(t)))
 	if err == nil {
 		t.Errorf("gRPC alone: Time = %v, want an error", now)
 	}

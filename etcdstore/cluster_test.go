@@ -8,27 +8,14 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/proc"
 )
-
-// another starts a separate etcd cluster at an endpoint.
-func another(t *testing.T, endpoint string) *etcd {
-	t.Helper()
-	binary, err := etcdBinary()
-	if err != nil {
-		t.Skipf("no etcd to test with: %v", err)
-	}
-	e := &etcd{endpoint: endpoint}
-	if log := e.start(t, binary); log != "" {
-		t.Fatal(log)
-	}
-	return e
-}
 
 // TestEndpointOfAnotherCluster: an endpoint that is unreachable during Open,
 // and comes back as a cluster of its own, is not used. Its answers would be
 // those of another store.
 func TestEndpointOfAnotherCluster(t *testing.T) {
-	e, away := startEtcd(t, nil), "http://"+freeAddress(t)
+	e, away := startEtcd(t, nil), "http://"+proc.FreeAddress(t)
 	s := open(t, Options{Endpoints: []string{e.endpoint, away}})
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("0")); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -37,7 +24,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := another(t, away).client(t, "", "")
+	other := startAt(t, away, nil).client(t, "", "")
 	defer func() { _ = other.Close() }()
 	// It has a copy of the data, like a restored one.
 	if _, err := other.Put(t.Context(), "/firn/a", "0"); err != nil {
@@ -96,8 +83,8 @@ func TestReplacedCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.stop()
-	another(t, e.endpoint)
+	e.Kill()
+	startAt(t, e.endpoint, nil)
 	waitFor(t, s)
 	after, _, err := s.Lineage(t.Context())
 	if err != nil || after == before {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/proc"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -56,7 +57,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	dead := freeAddress(t)
+	dead := proc.FreeAddress(t)
 	_, err = openStore(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
 	wantError(t, "Open", err, grant.ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens but does not answer", "no-such-host.invalid")
 	_, err = openStore(t.Context(), Options{Endpoints: []string{dead}, DialTimeout: 500 * time.Millisecond, Username: "u", Password: "p"})
@@ -70,7 +71,7 @@ func TestUnreachable(t *testing.T) {
 // The first endpoint is dead; the others work, also with a user.
 func TestFirstEndpointDead(t *testing.T) {
 	e := sharedEtcd(t)
-	s := open(t, Options{Endpoints: []string{freeAddress(t), e.endpoint}, Prefix: newPrefix()})
+	s := open(t, Options{Endpoints: []string{proc.FreeAddress(t), e.endpoint}, Prefix: newPrefix()})
 	for i := range 20 {
 		if _, err := s.Get(t.Context(), "a"); err != nil {
 			t.Errorf("Get %d = %v", i, err)
@@ -129,7 +130,7 @@ func TestAuth(t *testing.T) {
 	wantError(t, "Open of a prefix that the user may not read", err, errAuth, "--prefix=true /elsewhere/")
 	o = usual
 	dead := as("firn", "word", "")
-	dead.Endpoints = []string{freeAddress(t), e.endpoint}
+	dead.Endpoints = []string{proc.FreeAddress(t), e.endpoint}
 	for _, o := range []Options{as("firn", "word", ""), dead} {
 		s := open(t, o)
 		now, err := s.Get(ctx, "a")

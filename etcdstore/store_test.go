@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/internal/proc"
 )
 
 func TestStore(t *testing.T) {
@@ -167,11 +168,16 @@ func TestListOfSeveralPages(t *testing.T) {
 	}
 }
 
+// linkTo makes a link to an etcd without TLS.
+func linkTo(t *testing.T, e *etcd) *proc.Link {
+	return proc.NewLink(t, strings.TrimPrefix(e.endpoint, "http://"))
+}
+
 // TestWatch checks what the contract leaves open: a watch reports each change
 // soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
-	p := startProxy(t, sharedEtcd(t).endpoint)
-	s := open(t, Options{Endpoints: []string{p.address}, Prefix: newPrefix()})
+	p := linkTo(t, sharedEtcd(t))
+	s := open(t, Options{Endpoints: []string{p.Address}, Prefix: newPrefix()})
 	told := s.Watch(t.Context(), "a")
 	wait := func(what string) {
 		t.Helper()
@@ -193,7 +199,7 @@ func TestWatch(t *testing.T) {
 		}
 		wait(fmt.Sprintf("after change %d", i))
 		old = next
-		p.cut(false)
+		p.Reset()
 		for { // until it is connected again
 			if _, err := s.Get(t.Context(), "a"); err == nil {
 				break
@@ -212,9 +218,9 @@ func TestWatch(t *testing.T) {
 // with grant.ErrNotSent.
 func TestUnknown(t *testing.T) {
 	e := sharedEtcd(t)
-	p := startProxy(t, e.endpoint)
+	p := linkTo(t, e)
 	prefix := newPrefix()
-	s := open(t, Options{Endpoints: []string{p.address}, Prefix: prefix})
+	s := open(t, Options{Endpoints: []string{p.Address}, Prefix: prefix})
 	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
 	get := func(key string) string {
 		t.Helper()
@@ -232,8 +238,7 @@ func TestUnknown(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			p.mute.Store(true)
-			defer p.mute.Store(false)
+			p.CutAnswers(true)
 			type result struct {
 				ok  bool
 				err error
@@ -251,7 +256,7 @@ func TestUnknown(t *testing.T) {
 			if how == "context done" {
 				cancel()
 			} else {
-				p.cut(false)
+				p.Reset()
 			}
 			r := <-done
 			if r.ok || r.err == nil || errors.Is(r.err, grant.ErrNotSent) {
@@ -260,13 +265,12 @@ func TestUnknown(t *testing.T) {
 			if how == "context done" && !errors.Is(r.err, context.Canceled) {
 				t.Errorf("CAS whose context is done = %v, want an error that is context.Canceled", r.err)
 			}
-			p.cut(false) // muted answers are lost
-			p.mute.Store(false)
+			p.CutAnswers(false) // muted answers are lost
 			waitFor(t, s)
 		})
 	}
 	t.Run("nobody there", func(t *testing.T) {
-		p.cut(true)
+		p.Cut(true)
 		sure := 0
 		for i := range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/proc"
 )
 
 // TestCrash: writers raise counters while the API server and its etcd are
@@ -25,7 +26,7 @@ import (
 func TestCrash(t *testing.T) {
 	c := kubetest.Start(t)
 	namespace := newNamespace(t, c)
-	link := c.NewLink(t)
+	link := proc.NewLink(t, c.Address)
 	kubeconfig := c.Kubeconfig("https://"+link.Address, namespace, "")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -76,7 +77,7 @@ func TestCrash(t *testing.T) {
 		func() { c.KillEtcd(); c.StartEtcd() },
 		func() { c.KillAPI(); c.StartAPI() },
 		func() { c.KillAPI(); c.KillEtcd(); c.StartEtcd(); c.StartAPI() },
-		func() { link.Cut(true); link.Cut(false) },
+		link.Reset,
 	}
 	for round, fault := range faults {
 		for before := applied.Load(); applied.Load() < before+50; {

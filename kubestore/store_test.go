@@ -5,7 +5,6 @@ package kubestore
 import (
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/storetest"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/proc"
 )
 
 // shared is an API server for all tests that do not need their own. The first
@@ -32,38 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A lastingTB is a testing.TB whose directories and cleanups last longer than
-// the test.
-type lastingTB struct {
-	testing.TB
-	cleanups []func()
-}
-
-func (l *lastingTB) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
-
-func (l *lastingTB) TempDir() string {
-	dir, err := os.MkdirTemp("", "firn-kubestore")
-	if err != nil {
-		l.Fatal(err)
-	}
-	l.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-func (l *lastingTB) end() {
-	for _, cleanup := range slices.Backward(l.cleanups) {
-		cleanup()
-	}
-}
-
 func sharedCluster(t testing.TB) *kubetest.Cluster {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.Cluster == nil {
-		l := &lastingTB{TB: t}
-		shared.end = l.end
-		shared.Cluster = kubetest.Start(l)
+		var lasting testing.TB
+		lasting, shared.end = proc.Lasting(t)
+		shared.Cluster = kubetest.Start(lasting)
 	}
 	return shared.For(t)
 }

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/proc"
 )
 
 // TestWatch checks what the contract leaves open: a watch reports each change
 // soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
 	c := sharedCluster(t)
-	link := c.NewLink(t)
+	link := proc.NewLink(t, c.Address)
 	namespace := newNamespace(t, c)
 	s := open(t, Options{Kubeconfig: c.Kubeconfig("https://"+link.Address, namespace, "")})
 	other := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
@@ -35,8 +37,7 @@ func TestWatch(t *testing.T) {
 		mustCAS(t, other, "v1/a/config", old, next)
 		wait(fmt.Sprintf("after change %d", i))
 		old = next
-		link.Cut(true)
-		link.Cut(false)
+		link.Reset()
 		wait(fmt.Sprintf("after cut %d", i))
 	}
 	if err := s.Close(); err != nil {

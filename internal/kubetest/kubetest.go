@@ -16,19 +16,18 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/proc"
 )
 
 // patience is how long a test waits for what must happen eventually. It ends
@@ -43,11 +42,22 @@ type Cluster struct {
 	// Address is where the API server listens, as HOST:PORT.
 	Address string
 
-	t      testing.TB
-	dir    string
-	api    *process
-	etcd   *process
-	client *http.Client
+	t         testing.TB
+	dir       string
+	api, etcd *server
+	client    *http.Client
+}
+
+// A server is one of the two.
+type server struct {
+	path string
+	args []string
+	*proc.Process
+}
+
+func (s *server) start(t testing.TB) {
+	t.Helper()
+	s.Process = proc.Start(t, s.path, s.args...)
 }
 
 // For returns the Cluster for another test, which fails in place of the one
@@ -58,75 +68,19 @@ func (c *Cluster) For(t testing.TB) *Cluster {
 	return &again
 }
 
-// A process is one of the two.
-type process struct {
-	name  string
-	args  []string
-	cmd   *exec.Cmd
-	ended chan struct{}
-	log   bytes.Buffer // may be read once the process has ended
-}
-
-// script runs a script of the repository that prints the path of a binary.
-func script(name string) (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		path := filepath.Join(dir, "scripts", name)
-		if _, err := os.Stat(path); err == nil {
-			out, err := exec.Command("sh", path).Output()
-			if exit := (*exec.ExitError)(nil); asExit(err, &exit) {
-				return "", fmt.Errorf("scripts/%s: %w: %s", name, err, bytes.TrimSpace(exit.Stderr))
-			}
-			return strings.TrimSpace(string(out)), err
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("the module stands alone, without scripts/%s", name)
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
-func asExit(err error, to **exec.ExitError) (ok bool) {
-	*to, ok = err.(*exec.ExitError)
-	return ok
-}
-
-// binaries builds the servers once, if possible.
-var binaries = sync.OnceValues(func() ([2]string, error) {
-	apiserver, err := script("kube.sh")
-	if err != nil {
-		return [2]string{}, err
-	}
-	etcd, err := script("etcd.sh")
-	return [2]string{apiserver, etcd}, err
-})
-
 // Start starts a Cluster that ends with the test. The test is skipped if the
-// servers cannot be built, and in short mode.
+// servers are not built, and in short mode.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
-		t.Skip("it starts an API server")
-	}
-	paths, err := binaries()
-	if err != nil {
-		t.Skipf("no Kubernetes API server to test with: %v", err)
-	}
+	apiserver, etcd := proc.Built(t, "kube.sh"), proc.Built(t, "etcd.sh")
 	c := &Cluster{t: t, dir: t.TempDir(), client: new(http.Client)}
 	c.keys()
 	for range 5 { // another process may take a port in the meantime
-		c.Address = freeAddress(t)
-		client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
+		c.Address = proc.FreeAddress(t)
+		client := "http://" + proc.FreeAddress(t)
 		_, port, _ := net.SplitHostPort(c.Address)
-		c.etcd = &process{name: paths[1], args: []string{
-			"--name", "one", "--data-dir", filepath.Join(c.dir, "etcd"), "--log-level", "error",
-			"--listen-client-urls", client, "--advertise-client-urls", client,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
-		}}
-		c.api = &process{name: paths[0], args: []string{
+		c.etcd = &server{path: etcd, args: proc.EtcdArgs(t, filepath.Join(c.dir, "etcd"), client)}
+		c.api = &server{path: apiserver, args: []string{
 			"--etcd-servers", client, "--secure-port", port, "--bind-address", "127.0.0.1", "--cert-dir", filepath.Join(c.dir, "certs"),
 			"--service-account-issuer", "https://kubernetes.default.svc", "--api-audiences", "api",
 			"--service-account-key-file", filepath.Join(c.dir, "sa.pub"), "--service-account-signing-key-file", filepath.Join(c.dir, "sa.key"),
@@ -139,7 +93,7 @@ func Start(t testing.TB) *Cluster {
 			return c
 		}
 		c.end()
-		t.Logf("the API server does not start: %s %s", c.api.log.String(), c.etcd.log.String())
+		t.Logf("the API server does not start: %s %s", c.api.Log(), c.etcd.Log())
 		if err := os.RemoveAll(filepath.Join(c.dir, "etcd")); err != nil {
 			t.Fatal(err)
 		}
@@ -172,55 +126,17 @@ func (c *Cluster) write(name string, content []byte) string {
 	return path
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-// start starts the process. It ends with this one.
-func (p *process) start(t testing.TB) {
-	t.Helper()
-	p.cmd = exec.Command(p.name, p.args...)
-	p.log.Reset()
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	endWithParent(p.cmd)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended, cmd := make(chan struct{}), p.cmd
-	p.ended = ended
-	go func() { _ = cmd.Wait(); close(ended) }()
-}
-
-func (p *process) signal(s os.Signal) {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Signal(s)
-	}
-}
-
-func (p *process) kill() {
-	if p.cmd != nil {
-		p.signal(syscall.SIGKILL)
-		<-p.ended
-	}
-}
-
 func (c *Cluster) end() {
 	c.client.CloseIdleConnections()
-	c.api.kill()
-	c.etcd.kill()
+	c.api.Kill()
+	c.etcd.Kill()
 }
 
 // KillAPI kills the API server with SIGKILL.
-func (c *Cluster) KillAPI() { c.api.kill() }
+func (c *Cluster) KillAPI() { c.api.Kill() }
 
 // KillEtcd kills the etcd with SIGKILL.
-func (c *Cluster) KillEtcd() { c.etcd.kill() }
+func (c *Cluster) KillEtcd() { c.etcd.Kill() }
 
 // StartAPI starts the API server, which answers some seconds later.
 func (c *Cluster) StartAPI() { c.api.start(c.t) }
@@ -229,16 +145,16 @@ func (c *Cluster) StartAPI() { c.api.start(c.t) }
 func (c *Cluster) StartEtcd() { c.etcd.start(c.t) }
 
 // StopAPI suspends the API server with SIGSTOP. ContinueAPI resumes it.
-func (c *Cluster) StopAPI() { c.api.signal(syscall.SIGSTOP) }
+func (c *Cluster) StopAPI() { c.api.Signal(syscall.SIGSTOP) }
 
 // ContinueAPI resumes a suspended API server.
-func (c *Cluster) ContinueAPI() { c.api.signal(syscall.SIGCONT) }
+func (c *Cluster) ContinueAPI() { c.api.Signal(syscall.SIGCONT) }
 
 // StopEtcd suspends the etcd with SIGSTOP.
-func (c *Cluster) StopEtcd() { c.etcd.signal(syscall.SIGSTOP) }
+func (c *Cluster) StopEtcd() { c.etcd.Signal(syscall.SIGSTOP) }
 
 // ContinueEtcd resumes a suspended etcd.
-func (c *Cluster) ContinueEtcd() { c.etcd.signal(syscall.SIGCONT) }
+func (c *Cluster) ContinueEtcd() { c.etcd.Signal(syscall.SIGCONT) }
 
 // Backup copies the data of the etcd, which must not be running, and returns
 // the copy.
@@ -267,7 +183,7 @@ func (c *Cluster) Restore(copied string) {
 func (c *Cluster) Ready() {
 	c.t.Helper()
 	if !c.ready() {
-		c.t.Fatalf("the API server does not answer: %s", c.api.log.String())
+		c.t.Fatal("the API server does not answer")
 	}
 }
 
@@ -285,9 +201,9 @@ func (c *Cluster) ready() bool {
 			}
 		}
 		select {
-		case <-c.api.ended:
+		case <-c.api.Ended:
 			return false
-		case <-c.etcd.ended:
+		case <-c.etcd.Ended:
 			return false
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -92,8 +93,8 @@ func failoverIDs(t *testing.T) {
 
 	a := member("a", primary.URL("create=true"), 7)
 	// Its connections lead to the new primary after the failover.
-	p := newProxy(t, primary.Address())
-	c := member("c", strings.Replace(primary.URL(), primary.Address(), p.address, 1), 8)
+	p := proc.NewLink(t, primary.Address())
+	c := member("c", strings.Replace(primary.URL(), primary.Address(), p.Address, 1), 8)
 	if n := during(window, "a", a); n == 0 {
 		t.Fatal("a makes no IDs")
 	}
@@ -131,7 +132,7 @@ func failoverIDs(t *testing.T) {
 	}
 
 	primary.Stop() // it is cut off
-	p.target.Store(standby.Address())
+	p.Lead(standby.Address())
 	standby.Start()
 	standby.Wait()
 	standby.Exec("SELECT pg_promote();\n")

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/test/etcdtest"
+	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 )
@@ -213,7 +213,7 @@ func (r *restoring) run(t *testing.T, page string) {
 		fill = append(fill, "$"+name, port)
 	}
 	if strings.HasPrefix(r.store, "etcd") {
-		env = append(env, "ETCD="+etcdtest.Binary(t))
+		env = append(env, "ETCD="+proc.Built(t, "etcd.sh"))
 	}
 	var groups []int
 	script := func(text string) *exec.Cmd {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/kubetest"
+	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/server/stores"
 )
 
 // kubeURL is the store of a namespace, by the service account of
 // deploy/kubernetes/rbac.yaml, over a link to the API server.
-func kubeURL(t *testing.T, c *kubetest.Cluster, l *kubetest.Link, namespace string) string {
+func kubeURL(t *testing.T, c *kubetest.Cluster, l *proc.Link, namespace string) string {
 	t.Helper()
 	return "kubernetes://?timeout=5s&kubeconfig=" + c.Kubeconfig("https://"+l.Address, namespace, c.Token(namespace, "firn"))
 }
@@ -32,7 +33,7 @@ func TestKubernetesChaos(t *testing.T) {
 	const namespace, size = "chaos", 6
 	c.Namespace(namespace)
 	c.Apply(namespace, filepath.Join("..", "..", "..", "..", "deploy", "kubernetes", "rbac.yaml"))
-	link := c.NewLink(t)
+	link := proc.NewLink(t, c.Address)
 	f := newFleet(t, chaosTask(kubeURL(t, c, link, namespace)))
 	for i := range size {
 		f.start(i)
@@ -56,7 +57,7 @@ func TestKubernetesChaos(t *testing.T) {
 			link.CutAnswers(true)
 			return time.Second, func() { link.CutAnswers(false) }
 		},
-		"connections cut": func() (time.Duration, func()) { link.Cut(true); link.Cut(false); return 0, func() {} },
+		"connections cut": func() (time.Duration, func()) { link.Reset(); return 0, func() {} },
 	}
 	e := &chaos{t: t, r: r, f: f, faults: faults, least: time.Second, ready: c.Ready}
 	e.run(lasts(), h)
@@ -75,7 +76,7 @@ func TestKubernetesChaos(t *testing.T) {
 // fences the sequencer before any member reaches the API server again: the link
 // is cut as by a firewall, and one member is killed and started again behind it.
 // Members make IDs after it.
-func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *fleet, namespace string, later func()) {
+func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *proc.Link, f *fleet, namespace string, later func()) {
 	t.Helper()
 	stopped := func(what func()) {
 		c.KillAPI()

@@ -25,8 +25,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/proc"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/internal/test/etcdtest"
 	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -236,7 +236,7 @@ func (f *fleet) start(i int) *worker {
 	w := &worker{log: j.Log, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), taskEnv+"="+string(text))
 	w.cmd.Stdout, w.cmd.Stderr = os.Stderr, os.Stderr
-	etcdtest.EndWithParent(w.cmd) // one that is stopped does not see that stdin ends
+	proc.EndWithParent(w.cmd) // one that is stopped does not see that stdin ends
 	stdin, err := w.cmd.StdinPipe()
 	if err != nil {
 		f.t.Fatal(err)

@@ -9,14 +9,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,14 +21,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/internal/proc"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // Members is the number of members.
 const Members = 3
-
-// patience is for events that must happen eventually; it does not measure how
-// long they take.
-const patience = 10 * time.Minute
 
 // A Cluster is an etcd of three members. All traffic to a member passes through
 // proxies that can be cut. Its methods are safe for concurrent use, except
@@ -57,54 +53,14 @@ type Cluster struct {
 type member struct {
 	peer                   string // for other members: a proxy
 	listenPeer, listenHTTP string // its own addresses
-	cmd                    *exec.Cmd
-	ended                  chan struct{}
-	log                    *bytes.Buffer // read it only after the process has ended
-}
-
-var binary = sync.OnceValues(func() (string, error) {
-	// The test's directory may be that of any package of the module.
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		script := filepath.Join(dir, "scripts", "etcd.sh")
-		if _, err := os.Stat(script); err != nil {
-			if dir == filepath.Dir(dir) {
-				return "", errors.New("scripts/etcd.sh not found: the module is outside its repository")
-			}
-			continue
-		}
-		var stderr bytes.Buffer
-		build := exec.Command("sh", script)
-		build.Stderr = &stderr
-		out, err := build.Output()
-		if err != nil {
-			return "", fmt.Errorf("%s: %w: %s", script, err, bytes.TrimSpace(stderr.Bytes()))
-		}
-		return strings.TrimSpace(string(out)), nil
-	}
-})
-
-// Binary returns the path of etcd. It skips the test if etcd cannot be built.
-func Binary(t testing.TB) string {
-	t.Helper()
-	etcd, err := binary()
-	if err != nil {
-		t.Skipf("SKIPPED: NO ETCD TO TEST WITH, AND NONE CAN BE BUILT: %v", err)
-	}
-	return etcd
+	*proc.Process
 }
 
 // Start starts an etcd that ends with the test. It skips the test if etcd
 // cannot be built.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
-		t.Skip("starts three members of etcd")
-	}
-	etcd := Binary(t)
+	etcd := proc.Built(t, "etcd.sh")
 	// Not t.TempDir, which fails the test if a file is still being written.
 	dir, err := os.MkdirTemp("", "firn-etcd")
 	if err != nil {
@@ -114,7 +70,7 @@ func Start(t testing.TB) *Cluster {
 	c.web.Timeout = 10 * time.Second
 	t.Cleanup(func() {
 		for i := range c.members {
-			if c.members[i].cmd != nil {
+			if c.members[i].Process != nil {
 				c.Kill(i)
 			}
 		}
@@ -133,10 +89,9 @@ func Start(t testing.TB) *Cluster {
 			c.rules[from][to] = newGate()
 		}
 	}
-	free := freeAddresses(t, ownAddress(), 2*len(c.members))
 	for i := range c.members {
 		m := &c.members[i]
-		m.listenPeer, m.listenHTTP = free[2*i], free[2*i+1]
+		m.listenPeer, m.listenHTTP = nettest.FreeAddress(t), nettest.FreeAddress(t)
 		m.peer = c.listen(m.listenPeer, func(in net.Conn) (pipe, error) { return c.fromMember(in, i) })
 	}
 	c.Clients = c.NewLink()
@@ -145,33 +100,6 @@ func Start(t testing.TB) *Cluster {
 	}
 	c.Ready()
 	return c
-}
-
-// ownAddress returns a loopback address for this cluster alone, if there is
-// more than one, so that other connections do not take the ports of members
-// that are down.
-func ownAddress() string {
-	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "127.0.0.1"
-	}
-	_ = l.Close()
-	return host
-}
-
-// freeAddresses returns n different addresses of a host with free ports.
-func freeAddresses(t testing.TB, host string, n int) (all []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // at the end: a port that is closed can be given out again
-		all = append(all, l.Addr().String())
-	}
-	return all
 }
 
 // URL returns the URL of a store in the cluster, by way of Clients.
@@ -184,35 +112,21 @@ func (c *Cluster) Start(i int) {
 	for n := range c.members {
 		peers = append(peers, fmt.Sprintf("m%d=http://%s", n, c.members[n].peer))
 	}
-	m.log = new(bytes.Buffer)
-	m.cmd = exec.Command(c.binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(c.dir, strconv.Itoa(i)),
+	m.Process = proc.Start(c.t, c.binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(c.dir, strconv.Itoa(i)),
 		"--log-level", "error", "--heartbeat-interval", "50", "--election-timeout", "500",
 		"--listen-peer-urls", "http://"+m.listenPeer, "--initial-advertise-peer-urls", "http://"+m.peer,
 		"--listen-client-urls", "http://"+m.listenHTTP, "--advertise-client-urls", "http://"+c.Clients.endpoints[i],
 		"--initial-cluster", strings.Join(peers, ","))
-	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
-	EndWithParent(m.cmd)
-	if err := m.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	m.ended = make(chan struct{})
-	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait()
-		close(ended)
-	}(m.cmd, m.ended)
 }
 
 // Kill kills a member with SIGKILL, even a paused one.
-func (c *Cluster) Kill(i int) {
-	_ = c.members[i].cmd.Process.Kill()
-	<-c.members[i].ended
-}
+func (c *Cluster) Kill(i int) { c.members[i].Kill() }
 
 // Stop pauses a member, and Go resumes it.
-func (c *Cluster) Stop(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *Cluster) Stop(i int) { c.members[i].Signal(syscall.SIGSTOP) }
 
 // Go resumes a paused member.
-func (c *Cluster) Go(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGCONT) }
+func (c *Cluster) Go(i int) { c.members[i].Signal(syscall.SIGCONT) }
 
 // CutMember holds traffic from one member to another, whichever side made the
 // connection.
@@ -322,7 +236,7 @@ func (c *Cluster) Defragment(i int) {
 	})
 }
 
-// until repeats do until it succeeds, or the test's patience ends.
+// until repeats do until it succeeds, or the test's nettest.Patience ends.
 func (c *Cluster) until(what string, do func() error) {
 	c.t.Helper()
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -330,8 +244,8 @@ func (c *Cluster) until(what string, do func() error) {
 		if err == nil {
 			return
 		}
-		if time.Since(begin) > patience {
-			c.t.Fatalf("etcd: %s: nothing for %v: %v", what, patience, err)
+		if time.Since(begin) > nettest.Patience {
+			c.t.Fatalf("etcd: %s: nothing for %v: %v", what, nettest.Patience, err)
 		}
 	}
 }
@@ -343,9 +257,9 @@ func (c *Cluster) Ready() {
 		m := &c.members[i]
 		c.until(fmt.Sprintf("member %d is ready", i), func() error {
 			select {
-			case <-m.ended:
-				if !strings.Contains(m.log.String(), "address already in use") {
-					c.t.Fatalf("etcd %d ended: %s", i, m.log)
+			case <-m.Ended:
+				if !strings.Contains(m.Log(), "address already in use") {
+					c.t.Fatalf("etcd %d ended: %s", i, m.Log())
 				}
 				c.Start(i) // the user of the port may go away
 			default:

@@ -1,0 +1,129 @@
+// Package proc runs servers of others for tests: it finds and starts them,
+// kills and suspends them, and cuts connections to them.
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Built returns the path of a server that a script of this repository, such as
+// etcd.sh, has built. It skips the test in short mode, and if there is none.
+func Built(t testing.TB, script string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts a server")
+	}
+	// The test's directory may be that of any package of any module.
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("scripts", script)
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, path)); err == nil {
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			t.Skipf("SKIPPED: %s not found: the module is outside its repository", path)
+		}
+	}
+	out, err := exec.Command("sh", filepath.Join(dir, path)).Output()
+	if err != nil {
+		if exit, ok := err.(*exec.ExitError); ok {
+			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+		}
+		t.Skipf("SKIPPED: no server to test with: %s: %v", path, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// EtcdArgs returns the arguments of an etcd of one member whose data is in a
+// directory, and which clients reach at a URL.
+func EtcdArgs(t testing.TB, data, client string) []string {
+	peer := "http://" + FreeAddress(t)
+	return []string{
+		"--name", "one", "--data-dir", data, "--log-level", "error", "--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
+	}
+}
+
+// A Process is a program that was started. It ends with this process.
+type Process struct {
+	// Ended is closed when it has ended.
+	Ended chan struct{}
+
+	cmd *exec.Cmd
+	log bytes.Buffer
+}
+
+// Start starts a program. Its output is in Log.
+func Start(t testing.TB, name string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Ended: make(chan struct{}), cmd: exec.Command(name, args...)}
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	EndWithParent(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.cmd.Wait(); close(p.Ended) }()
+	return p
+}
+
+// Signal sends it a signal.
+func (p *Process) Signal(s os.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Kill kills it, even if it is suspended, and waits until it has ended.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.Ended
+}
+
+// Log returns the output of a process that has ended.
+func (p *Process) Log() string { return p.log.String() }
+
+// FreeAddress returns a loopback address with a free port. Another process may
+// take it.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// Lasting returns a testing.TB like t whose directories and cleanups last until
+// end is called, so that several tests share what was started with it.
+func Lasting(t testing.TB) (_ testing.TB, end func()) {
+	l := &lasting{TB: t}
+	return l, func() {
+		for _, cleanup := range slices.Backward(l.cleanups) {
+			cleanup()
+		}
+	}
+}
+
+type lasting struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+
+func (l *lasting) TempDir() string {
+	dir, err := os.MkdirTemp("", "firn")
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
