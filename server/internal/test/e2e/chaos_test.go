@@ -43,7 +43,7 @@ const mostRounds = 20
 
 // run has all faults happen, by turns, for as long as the budget says and until
 // the history has what it needs.
-func (c *chaos) run(budget time.Duration, h *history) {
+func (c *chaos) run(budget time.Duration, h *record) {
 	c.counts = make(map[string]int)
 	kinds := slices.Sorted(maps.Keys(c.faults))
 	c.kinds = append(slices.Clone(kinds), workerKilled, workerStopped, workerPaused, workerEnded)

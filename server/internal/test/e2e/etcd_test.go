@@ -40,8 +40,7 @@ func seeded(t *testing.T) *rand.Rand {
 
 // TestEtcdChaos: processes make IDs with node IDs from an etcd of three
 // members, while members and processes are killed, stopped and cut off. Every
-// ID is checked; so is the history of reads and writes of others, with
-// porcupine.
+// ID is checked; so is the history of reads and writes of others.
 func TestEtcdChaos(t *testing.T) {
 	r := seeded(t)
 	c := etcdtest.Start(t)
@@ -50,7 +49,7 @@ func TestEtcdChaos(t *testing.T) {
 	for i := range size {
 		f.start(i)
 	}
-	h := newHistory(t, c.URL("history")+"?timeout=1s")
+	h := newRecord(t, c.URL("history")+"?timeout=1s")
 
 	window := f.task.Window
 	member := func() int { return r.IntN(etcdtest.Members) }

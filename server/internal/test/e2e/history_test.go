@@ -12,15 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/internal/history"
 	"github.com/firnid/firn/server/stores"
 )
 
-// A history is what some clients have requested of keys, and the answers.
-type history struct {
+// A record is what some clients have requested of keys, and the answers.
+type record struct {
 	t     *testing.T
 	url   string
 	stop  context.CancelFunc
@@ -28,37 +26,24 @@ type history struct {
 	begin time.Time
 	calls atomic.Uint64
 
-	mu     sync.Mutex                       // guards what follows
-	ops    map[string][]porcupine.Operation // by key
+	mu     sync.Mutex                     // guards what follows
+	ops    map[string][]history.Operation // by key
 	counts map[string]int
 }
-
-type call struct {
-	cas       bool
-	old, next string
-}
-
-type answer struct {
-	value string // of a get
-	ok    bool   // of a CAS
-	known bool
-}
-
-const forever = int64(1) << 62
 
 const (
 	// keysAtOnce are used at a time, so that clients get in each other's way.
 	keysAtOnce = 3
 
-	// callsOfKeys is how many calls there are of these: long histories are hard to
-	// check.
-	callsOfKeys = 80 * keysAtOnce
+	// callsOfKeys is how many calls there are of these. One more reads the last
+	// value.
+	callsOfKeys = history.Max - 1
 )
 
-// newHistory has clients ask until check.
-func newHistory(t *testing.T, url string) *history {
+// newRecord has clients ask until check.
+func newRecord(t *testing.T, url string) *record {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &history{t: t, url: url, stop: stop, begin: time.Now(), ops: make(map[string][]porcupine.Operation), counts: make(map[string]int)}
+	h := &record{t: t, url: url, stop: stop, begin: time.Now(), ops: make(map[string][]history.Operation), counts: make(map[string]int)}
 	t.Cleanup(func() { stop(); h.all.Wait() })
 	for id := range 4 {
 		h.all.Go(func() {
@@ -72,15 +57,13 @@ func newHistory(t *testing.T, url string) *history {
 			for ctx.Err() == nil {
 				n := h.calls.Add(1)
 				key := fmt.Sprintf("k%d", n/callsOfKeys*keysAtOnce+uint64(r.IntN(keysAtOnce)))
-				if _, ok := seen[key]; !ok || r.IntN(2) == 0 {
-					if got := h.ask(ctx, s, key, call{}); got.known {
-						seen[key] = got.value
-					}
-				} else {
-					in := call{cas: true, old: seen[key], next: fmt.Sprintf("%d-%d", id, n)}
-					if got := h.ask(ctx, s, key, in); got.known && got.ok {
-						seen[key] = in.next
-					}
+				old, ok := seen[key]
+				op := history.Operation{By: fmt.Sprint("client ", id)}
+				if ok && r.IntN(2) == 0 {
+					op.Kind, op.Old, op.Next = history.CAS, old, fmt.Sprintf("%d-%d", id, n)
+				}
+				if value, known := h.ask(ctx, s, key, op); known {
+					seen[key] = value
 				}
 				if len(seen) > keysAtOnce {
 					clear(seen)
@@ -93,7 +76,7 @@ func newHistory(t *testing.T, url string) *history {
 }
 
 // open is a store, or nil if ctx is done before there is one.
-func (h *history) open(ctx context.Context) grant.Store {
+func (h *record) open(ctx context.Context) grant.Store {
 	for ctx.Err() == nil {
 		if s, err := stores.Open(ctx, h.url); err == nil {
 			return s
@@ -102,80 +85,62 @@ func (h *history) open(ctx context.Context) grant.Store {
 	return nil
 }
 
-// ask sends one request and records the answer.
-func (h *history) ask(ctx context.Context, s grant.Store, key string, in call) answer {
+// ask sends one request and records the answer. It returns the value of the key
+// afterwards, if that is known.
+func (h *record) ask(ctx context.Context, s grant.Store, key string, op history.Operation) (value string, known bool) {
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	begin := time.Since(h.begin).Nanoseconds()
-	var out answer
+	op.From = time.Since(h.begin).Nanoseconds()
+	var applied bool
 	var err error
-	if in.cas {
-		out.ok, err = s.CAS(within, key, []byte(in.old), []byte(in.next))
+	if op.Kind == history.CAS {
+		applied, err = s.CAS(within, key, []byte(op.Old), []byte(op.Next))
 	} else {
-		var v []byte
-		v, err = s.Get(within, key)
-		out.value = string(v)
+		var got []byte
+		got, err = s.Get(within, key)
+		op.Got = string(got)
 	}
-	end := time.Since(h.begin).Nanoseconds()
-	out.known = err == nil
+	op.To = time.Since(h.begin).Nanoseconds()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case !in.cas && err != nil:
+	case op.Kind == history.Get && err != nil:
 		h.counts["failed"]++
-		return out // it was no more than a question
+		return "", false // it was no more than a question
 	case errors.Is(err, grant.ErrNotSent):
 		// It must never be applied. So it is left out, and a Get that sees it has
 		// read a value that no client wrote.
 		h.counts["not sent"]++
-		return out
+		return "", false
+	case op.Kind == history.Get:
+		h.counts["read"]++
+		value, known = op.Got, true
 	case err != nil:
 		h.counts["unknown"]++
-		end = forever
-	case !in.cas:
-		h.counts["read"]++
-	case out.ok:
+		op.Outcome = history.Unknown
+	case applied:
 		h.counts["applied"]++
+		op.Outcome = history.Applied
+		value, known = op.Next, true
 	default:
 		h.counts["refused"]++
+		op.Outcome = history.Refused
 	}
-	// Clients of porcupine do one thing at a time; one that gave up does more.
-	h.ops[key] = append(h.ops[key], porcupine.Operation{ClientId: len(h.ops[key]), Input: in, Call: begin, Output: out, Return: end})
-	return out
+	h.ops[key] = append(h.ops[key], op)
+	return value, known
 }
 
 // happened reports whether every kind of answer was given.
-func (h *history) happened() bool {
+func (h *record) happened() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.counts["applied"] > 0 && h.counts["refused"] > 0 && h.counts["unknown"] > 0
 }
 
-// register is one key. A CAS whose result is unknown may be applied at any
-// later moment, or never: never is when its old value is there no more.
-var register = porcupine.Model{
-	Init: func() any { return "" },
-	Step: func(state, input, output any) (bool, any) {
-		now, in, out := state.(string), input.(call), output.(answer)
-		switch {
-		case !in.cas:
-			return out.value == now, now
-		case !out.known && in.old == now:
-			return true, in.next
-		case !out.known:
-			return true, now
-		case out.ok:
-			return in.old == now, in.next
-		}
-		return in.old != now, now
-	},
-	Equal: func(a, b any) bool { return a == b },
-}
-
 // check ends the clients, reads every key a last time, so that no acknowledged
 // write may be missing, and checks that all answers are those of one register
 // per key.
-func (h *history) check(store string) {
+func (h *record) check(store string) {
 	h.t.Helper()
 	h.stop()
 	h.all.Wait()
@@ -186,19 +151,19 @@ func (h *history) check(store string) {
 	}
 	defer s.Close()
 	for key := range h.ops {
-		until(h.t, "read "+key, func() bool { return h.ask(ctx, s, key, call{}).known })
+		until(h.t, "read "+key, func() bool {
+			_, known := h.ask(ctx, s, key, history.Operation{By: "the last"})
+			return known
+		})
 	}
 	operations := 0
 	for key, ops := range h.ops {
 		operations += len(ops)
-		switch porcupine.CheckOperationsTimeout(register, ops, nettest.Patience) {
-		case porcupine.Illegal:
-			h.t.Errorf("the history of key %s is not linearizable: %v", key, ops)
-		case porcupine.Unknown:
-			h.t.Errorf("the history of key %s, of %d calls, is not decided within %v", key, len(ops), nettest.Patience)
+		if !history.Linearizable("", ops) {
+			h.t.Errorf("the history of key %s is not linearizable: it %s", key, history.Format("", ops))
 		}
 	}
-	h.t.Logf("report: %s under chaos: %d calls of 4 clients on %d keys are linearizable (porcupine): %d read, %d CAS applied, %d refused, %d unknown; besides %d CAS certainly not sent, %d reads failed",
+	h.t.Logf("report: %s under chaos: %d calls of 4 clients on %d keys are linearizable: %d read, %d CAS applied, %d refused, %d unknown; besides %d CAS certainly not sent, %d reads failed",
 		store, operations, len(h.ops), h.counts["read"], h.counts["applied"], h.counts["refused"], h.counts["unknown"], h.counts["not sent"], h.counts["failed"])
 	if !h.happened() {
 		h.t.Errorf("too little happened: %v", h.counts)

@@ -25,8 +25,7 @@ func kubeURL(t *testing.T, c *kubetest.Cluster, l *proc.Link, namespace string) 
 // TestKubernetesChaos: processes make IDs with node IDs from a Kubernetes API
 // server, while it, its etcd and processes are killed, stopped and cut off;
 // then its etcd is restored from a backup, and fenced. Every ID is checked; so
-// is the history of reads and writes of others, with porcupine, but for the
-// restore.
+// is the history of reads and writes of others, but for the restore.
 func TestKubernetesChaos(t *testing.T) {
 	r := seeded(t)
 	c := kubetest.Start(t)
@@ -38,7 +37,7 @@ func TestKubernetesChaos(t *testing.T) {
 	for i := range size {
 		f.start(i)
 	}
-	h := newHistory(t, strings.Replace(kubeURL(t, c, link, namespace), "://", ":///history", 1))
+	h := newRecord(t, strings.Replace(kubeURL(t, c, link, namespace), "://", ":///history", 1))
 
 	window := f.task.Window
 	faults := map[string]fault{
