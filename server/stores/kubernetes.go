@@ -22,7 +22,7 @@ func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 	case u.user != "" || u.password != "":
 		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: the URL must not contain a user or a password")
 	case strings.ContainsAny(o.Namespace, ".:,"):
-		return o, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
+		return o, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig", "kubernetes: the namespace looks like an address")
 	}
 	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
 		return o, err

@@ -12,6 +12,7 @@ import (
 	"log"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,39 +91,39 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	if err == nil {
 		return s, nil
 	}
-	where := fmt.Sprintf("postgres %s", strings.Join(strings.Split(u.hosts, ","), ", "))
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch {
-		case pg.Code == "28P01" || pg.Code == "28000":
-			return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s rejects user %q: %s", where, c.User, pg.Message)
-		case pg.Code == "3D000":
-			return nil, fault("CREATE DATABASE "+c.Database+", or name another one after the host", "%s: %s", where, pg.Message)
-		case pg.Code == "42501":
-			return nil, fault("GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema", "%s: user %q: %s", where, c.User, pg.Message)
-		case pg.Code == "42704" && pg.Severity == "FATAL": // an unknown setting, when connecting
-			return nil, wrong("the parameters are create, table, password-file, timeout, and those of PostgreSQL's own URLs and settings", "%s: %s", where, pg.Message)
-		case pg.Code == "42P05", pg.Code == "26000":
-			return nil, fault("behind a pooler such as PgBouncer in transaction mode, add default_query_exec_mode=exec to the URL", "%s: %s", where, pg.Message)
-		case pg.Code == "57P03":
-			return nil, away(fault("retry in a moment", "%s: %s", where, pg.Message))
-		}
-	}
-	var e *Error
-	if errors.As(err, &e) {
-		return nil, err
-	}
-	if strings.Contains(err.Error(), "invalid hex format") { // of a value, from pgx
-		return nil, fault("the driver cannot read bytea_output = escape in this exec mode: ALTER ROLE "+c.User+" SET bytea_output = hex", "%s: %w", where, innermost(err))
-	}
-	if pg != nil { // earlier errors, such as of TLS, matter less
-		e = fault("", "%s: %w", where, pg)
-		// It is shutting down, has too many connections, or lost this one.
-		e.Unreachable = pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "53300" || strings.HasPrefix(pg.Code, "08")
+	where := "postgres " + u.hosts
+	e, known := errors.AsType[*Error](err)
+	if known {
 		return nil, e
 	}
-	return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
+	pg, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case strings.Contains(err.Error(), "invalid hex format"): // of a value, from pgx
+		return nil, fault("the driver cannot read bytea_output = escape in this exec mode: ALTER ROLE "+c.User+" SET bytea_output = hex", "%s: %w", where, innermost(err))
+	case !answered:
+		return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
+	}
+	e = fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less
+	e.URL = pg.Code == "42704" && pg.Severity == "FATAL"             // an unknown setting, when connecting
+	// It is starting or shutting down, has too many connections, or lost this one.
+	e.Unreachable = slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
+	return nil, e
 }
+
+// hintsPostgreSQL says what to do, by the server's code.
+var hintsPostgreSQL = map[string]string{
+	"28P01": checkPassword, "28000": checkPassword,
+	"3D000": "CREATE DATABASE, or name another one after the host",
+	"42501": grantTable,
+	"42704": "the parameters are create, table, password-file, timeout, and those of PostgreSQL's own URLs and settings",
+	"42P05": usePooler, "26000": usePooler,
+}
+
+const (
+	checkPassword = "check the user and its password; password-file=PATH reads it from a file"
+	grantTable    = "GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema"
+	usePooler     = "behind a pooler such as PgBouncer in transaction mode, add default_query_exec_mode=exec to the URL"
+)
 
 // warningsKey is where a pgx connection keeps the server's warnings. The data
 // of a connection needs no lock: the goroutine that uses the connection also
@@ -216,27 +217,25 @@ func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		return s, nil
 	}
 	where := "mysql " + c.Addr
-	switch number(err) {
-	case 1045, 1698:
-		return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s rejects user %q", where, c.User)
-	case 1044:
-		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: permission denied: user %q cannot use database %q", where, c.User, c.DBName)
-	case 1142:
-		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: %w", where, innermost(err))
-	case 1049:
-		return nil, fault("CREATE DATABASE "+c.DBName+", or name another one after the host", "%s: database %q not found", where, c.DBName)
+	e, known := errors.AsType[*Error](err)
+	if known {
+		return nil, e
 	}
-	var e *Error
-	if errors.As(err, &e) {
-		return nil, err
+	n := number(err)
+	if hint := hintsMySQL[n]; hint != "" {
+		return nil, fault(hint, "%s: %w", where, innermost(err))
 	}
 	e = networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
-	switch number(err) {
-	case 1040, 1053, 1077, 1203: // too many connections, or shutting down
-		e.Unreachable = true
-	}
-	e.Unreachable = e.Unreachable || errors.Is(err, mysql.ErrInvalidConn) // the server closed the connection
+	// Too many connections, shutting down, or it closed the connection.
+	e.Unreachable = e.Unreachable || slices.Contains([]uint16{1040, 1053, 1077, 1203}, n) || errors.Is(err, mysql.ErrInvalidConn)
 	return nil, e
+}
+
+// hintsMySQL says what to do, by the server's number.
+var hintsMySQL = map[uint16]string{
+	1045: checkPassword, 1698: checkPassword,
+	1044: grantTable, 1142: grantTable,
+	1049: "CREATE DATABASE, or name another one after the host",
 }
 
 // tableOptions returns the options that all tables have.
@@ -298,32 +297,18 @@ func innermost(err error) error {
 	}
 }
 
-// away marks an error as temporary.
-func away(e *Error) *Error {
-	e.Unreachable = true
-	return e
-}
-
-// networkHint says what to do if a server cannot be reached. ca and cert name
-// the URL parameters for TLS files.
-func networkHint(err error, ca, cert string) string {
-	_, dns := errors.AsType[*net.DNSError](err)
-	_, op := errors.AsType[*net.OpError](err)
+// networkFault returns the error for a server that could not be reached, or an
+// unknown error. ca and cert name the URL parameters for TLS files.
+func networkFault(where string, err error, ca, cert string) *Error {
+	_, isNetworkOp := errors.AsType[*net.OpError](err)
+	hint := ""
 	switch {
 	case isTLS(err):
-		return fmt.Sprintf("name the authority that signed the server's certificate with %s in the URL, and a certificate for a server that requires one with %s; the certificate must be valid for the host in the URL", ca, cert)
-	case dns:
-		return "host not found: check its name"
-	case errors.Is(err, context.DeadlineExceeded), op:
-		return "check that it is running, that host and port are right, and that no firewall is in between"
+		hint = fmt.Sprintf("name the authority that signed the server's certificate with %s in the URL, and a certificate for a server that requires one with %s; the certificate must be valid for the host in the URL", ca, cert)
+	case isNetworkOp, errors.Is(err, context.DeadlineExceeded):
+		hint = "check that it is running, that host and port are right, and that no firewall is in between"
 	}
-	return ""
-}
-
-// networkFault returns the error for a server that could not be reached, or an
-// unknown error.
-func networkFault(where string, err error, ca, cert string) *Error {
-	e := fault(networkHint(err, ca, cert), "%s: %w", where, innermost(err))
+	e := fault(hint, "%s: %w", where, innermost(err))
 	e.Unreachable = isNetwork(err)
 	return e
 }

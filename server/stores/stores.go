@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -280,7 +281,7 @@ func (u *parsed) addresses(port string) ([]string, error) {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
 		if _, p, err := net.SplitHostPort(host); err != nil || !isPort(p) {
-			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host", "%s: %q is not HOST:PORT", u.scheme, redactHosts(host))
+			return nil, wrong("put an IPv6 address in brackets, such as [::1]:"+port+"; a user and a password come before an @ and the host", "%s: a host is not HOST:PORT", u.scheme)
 		}
 		all = append(all, host)
 	}
@@ -295,75 +296,47 @@ func isPort(s string) bool {
 // Redacted replaces a password.
 const Redacted = "xxxxx"
 
-// Redact returns a URL without its password, even if the URL is invalid.
-// Anything that may be a password is removed.
+// shown is the form of URLs of which parts are shown. A password may contain
+// anything but an @; no other part may contain one.
+var shown = regexp.MustCompile(`^([a-z]+://)(?:([^:@/?]*)(:[^@]*)?@)?((?:(?:[\w.-]*|\[[\w.:%]*\])(?::\d{1,5})?,?)*(?:/[^?@]*)?)(\?[^@]*)?$`)
+
+// Redact returns a URL without its password. Of an invalid URL it returns the
+// beginning, because anything may be a password.
 func Redact(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || strings.Contains(scheme, "@") {
-		if at := strings.LastIndexByte(text, '@'); at >= 0 && !strings.HasPrefix(text, "dir:") {
-			return Redacted + redactHosts(text[at:])
-		}
-		if kind, _, ok := strings.Cut(text, ":"); ok && kind != "dir" {
-			return kind + ":…"
-		}
+	if strings.HasPrefix(text, "dir:") || !strings.ContainsAny(text, ":@") {
 		return text
 	}
-	user := ""
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		name, _, ok := strings.Cut(rest[:at], ":")
-		user, rest = name+"@", rest[at+1:]
-		if ok {
-			user = name + ":" + Redacted + "@"
+	m := shown.FindStringSubmatch(text)
+	if m == nil {
+		scheme, _, _ := strings.Cut(text, ":")
+		if strings.Contains(scheme, "@") || strings.Contains(scheme, "/") {
+			scheme = ""
 		}
-		if before, query, ok := strings.Cut(user, "?"); ok { // the @ belongs to a parameter
-			return scheme + "://" + redactHosts(before) + "?" + redactQuery(query+rest)
-		}
+		return scheme + ":…"
 	}
-	before, query, ok := strings.Cut(rest, "?")
-	before = redactHosts(before)
-	if ok {
-		before += "?" + redactQuery(query)
+	scheme, user, password, place, query := m[1], m[2], m[3], m[4], m[5]
+	if password != "" {
+		user += ":" + Redacted
 	}
-	return scheme + "://" + user + before
+	if user != "" {
+		user += "@"
+	}
+	if query != "" {
+		query = "?" + redactQuery(query[1:])
+	}
+	return scheme + user + place + query
 }
 
-// redactHosts removes from HOST:PORT,HOST:PORT/PATH what is not a port: it may
-// be a password, with a slash, in a URL without a host.
-func redactHosts(text string) string {
-	hosts, _, _ := strings.Cut(text, "/")
-	end := 0
-	for host := range strings.SplitSeq(hosts, ",") {
-		name, port, ok := strings.Cut(host, ":")
-		if strings.HasPrefix(host, "[") {
-			if inside, after, found := strings.Cut(host, "]"); found {
-				name, port, ok = inside+"]", strings.TrimPrefix(after, ":"), strings.HasPrefix(after, ":")
-			}
-		}
-		if ok && !isPort(port) {
-			return text[:end+len(name)] + ":" + Redacted
-		}
-		end += len(host) + 1
-	}
-	return text
-}
-
-// redactQuery removes from KEY=VALUE&KEY=VALUE what may be passwords.
+// redactQuery removes from KEY=VALUE&KEY=VALUE what may be passwords, also under
+// misspelled keys.
 func redactQuery(query string) string {
 	parts := strings.Split(query, "&")
 	for i, p := range parts {
 		key, _, ok := strings.Cut(p, "=")
-		plain, err := url.QueryUnescape(key)
-		if err != nil {
-			plain = "password"
-		}
-		plain = strings.ToLower(plain)
-		if plain == "password-file" || plain == "passfile" {
-			continue
-		}
-		for _, word := range []string{"pas", "pw", "secret", "token"} { // including misspelled keys
-			if ok && strings.Contains(plain, word) {
-				parts[i] = key + "=" + Redacted
-			}
+		word := strings.ToLower(key)
+		isFile := word == "password-file" || word == "passfile"
+		if ok && !isFile && slices.ContainsFunc([]string{"%", "pas", "pw", "secret", "token"}, func(part string) bool { return strings.Contains(word, part) }) {
+			parts[i] = key + "=" + Redacted
 		}
 	}
 	return strings.Join(parts, "&")
