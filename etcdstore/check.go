@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firnid/firn/grant"
@@ -60,8 +58,7 @@ func tooOld(members []member) error {
 		if m.err != nil {
 			continue
 		}
-		major, minor, patch, ok := parseVersion(m.status.Version)
-		if ok && (major < 3 || major == 3 && (minor < 5 || minor == 5 && patch < 5)) {
+		if v, ok := parseVersion(m.status.Version); ok && slices.Compare(v[:], []int{3, 5, 5}) < 0 {
 			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7", errVersion, m.endpoint, m.status.Version)
 		}
 	}
@@ -84,20 +81,9 @@ func oneCluster(members []member) error {
 	return nil
 }
 
-func parseVersion(text string) (major, minor, patch int, ok bool) {
-	text, _, _ = strings.Cut(text, "-")
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
-		return 0, 0, 0, false
-	}
-	var n [3]int
-	for i, p := range parts {
-		var err error
-		if n[i], err = strconv.Atoi(p); err != nil {
-			return 0, 0, 0, false
-		}
-	}
-	return n[0], n[1], n[2], true
+func parseVersion(text string) (v [3]int, ok bool) {
+	n, _ := fmt.Sscanf(text, "%d.%d.%d", &v[0], &v[1], &v[2])
+	return v, n == len(v)
 }
 
 // Check returns the dangers of this etcd, one sentence each, and nothing if all
@@ -140,11 +126,6 @@ func (m member) dangers() (found []string) {
 		return found
 	}
 	st := m.status
-	if major, minor, _, ok := parseVersion(st.Version); ok {
-		if cmajor, cminor, _, _ := parseVersion(version.Version); major != cmajor || minor != cminor {
-			add("runs etcd %s, and this client is version %s: they should work together, but are tested only within one minor version", st.Version, version.Version)
-		}
-	}
 	if st.Leader == 0 {
 		add("has no leader")
 	}

@@ -32,12 +32,7 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 	}
 
 	unknown, value := 0, "0"
-	used := func() bool { // until the client has connected to it
-		s.sorting.Lock()
-		defer s.sorting.Unlock()
-		return !s.leftOut.IsZero()
-	}
-	for n, begin := 1, time.Now(); n <= 30 || !used() && time.Since(begin) < patience; n++ {
+	for n, begin := 1, time.Now(); n <= 30 || unknown == 0 && time.Since(begin) < patience; n++ {
 		next := fmt.Sprint(n)
 		switch ok, err := s.CAS(t.Context(), "a", []byte(value), []byte(next)); {
 		case ok && err == nil:
@@ -60,17 +55,8 @@ func TestEndpointOfAnotherCluster(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if unknown > 3 {
-		t.Errorf("%d CAS are unknown: the endpoint is not left out", unknown)
-	}
-	s.sorting.Lock()
-	if s.leftOut.IsZero() {
+	if unknown == 0 {
 		t.Error("no answer of the other cluster came: this tests nothing")
-	}
-	s.leftOut = time.Now().Add(-2 * leaveOut)
-	s.sorting.Unlock()
-	if _, err := s.Get(t.Context(), "a"); err != nil || len(s.client.Endpoints()) != 2 {
-		t.Errorf("after a while: %v, and the endpoints are %q, want both", err, s.client.Endpoints())
 	}
 }
 

@@ -24,10 +24,10 @@
 // Open rejects endpoints of two clusters. But a member that was unreachable at
 // that time may come back as a cluster of its own, without data or with those
 // of a backup. So each answer is checked: one from a different cluster than the
-// first is not used, and the endpoints of that cluster are excluded for a
-// minute. If most endpoints belong to the other cluster, the cluster was
-// replaced, which Lineage shows. None of this works behind one address for all
-// members: name each of them.
+// first is not used. A read is repeated; a CAS has an unknown result, and so has
+// its share of those to come until the endpoint is removed. If most endpoints
+// belong to the other cluster, the cluster was replaced, which Lineage shows.
+// None of this works behind one address for all members: name each of them.
 //
 // # Requirements
 //

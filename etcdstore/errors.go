@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -39,48 +40,25 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 }
 
-// refusals are the answers by which etcd guarantees that it has done nothing.
-// They are given before a request is proposed, or by the check that precedes
-// applying it. ErrNoSpace is not among them: a member that finds the quota
-// exceeded while it applies a request does apply it.
-var refusals = [...]error{
-	rpctypes.ErrPermissionDenied,
-	rpctypes.ErrInvalidAuthToken,
-	rpctypes.ErrAuthOldRevision,
-	rpctypes.ErrUserEmpty,
-	rpctypes.ErrUserNotFound,
-	rpctypes.ErrTooManyRequests,
-	rpctypes.ErrRequestTooLarge,
-	rpctypes.ErrNotCapable,
-	rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner),
-}
-
 // isRefusal reports whether err is an answer of etcd that guarantees that
-// nothing was or will be applied. It compares texts, because a proxy may return
-// the same codes for other reasons.
+// nothing was or will be applied. Such answers are given before a request is
+// proposed, or by the check that precedes applying it. ErrNoSpace is not among
+// them: a member that finds the quota exceeded while it applies a request does
+// apply it.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false
-	}
-	answer := rpctypes.Error(err)
-	for _, r := range refusals {
-		if errors.Is(answer, r) {
-			return true
-		}
-	}
-	return false
+	return isOneOf(err, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision,
+		rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrTooManyRequests, rpctypes.ErrRequestTooLarge,
+		rpctypes.ErrNotCapable, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner))
 }
 
 // isAuth reports whether etcd rejects the user or the user's permissions.
 func isAuth(err error) bool {
-	answer := rpctypes.Error(err)
-	for _, r := range [...]error{
-		rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken, rpctypes.ErrUserEmpty,
-		rpctypes.ErrUserNotFound, rpctypes.ErrRoleNotFound, rpctypes.ErrInvalidAuthMgmt,
-	} {
-		if errors.Is(answer, r) {
-			return true
-		}
-	}
-	return false
+	return isOneOf(err, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken,
+		rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrRoleNotFound, rpctypes.ErrInvalidAuthMgmt)
+}
+
+// isOneOf compares the texts of answers, because a proxy may return the same
+// codes for other reasons.
+func isOneOf(err error, answers ...error) bool {
+	return err != nil && slices.ContainsFunc(answers, func(a error) bool { return errors.Is(rpctypes.Error(err), a) })
 }

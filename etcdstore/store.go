@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -46,8 +45,6 @@ type store struct {
 	tls       *tls.Config // nil without TLS; for Time
 
 	cluster atomic.Uint64 // the ID of the current one; 0 before the first answer
-	sorting sync.Mutex    // held while endpoints are sorted; guards leftOut
-	leftOut time.Time     // when endpoints were excluded; zero if all are used
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -66,7 +63,6 @@ func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
 	}
-	s.letIn()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
 	return ctx, func() { stop(); cancel() }, nil
@@ -146,12 +142,13 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	a := new(attempt)
 	call = context.WithValue(call, attemptKey{}, a)
 	r, err := s.client.Txn(call).If(same).Then(clientv3.OpPut(name, string(next))).Commit()
-	if err == nil && r.Header.ClusterId != s.cluster.Load() {
-		s.sort(call, r.Header.ClusterId)
-		return false, s.failed(ctx, fmt.Sprintf("replace key %q", key), s.foreign(r.Header.ClusterId))
-	}
 	if err == nil {
-		return r.Succeeded, nil
+		current := s.cluster.Load()
+		if r.Header.ClusterId == current {
+			return r.Succeeded, nil
+		}
+		_ = s.belongs(call, r.Header.ClusterId)
+		return false, s.failed(ctx, fmt.Sprintf("replace key %q", key), foreign(r.Header.ClusterId, current))
 	}
 	if a.last != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		err = rpctypes.Error(a.last) // err may be that of sendOnce
