@@ -11,15 +11,6 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An away is an error with its own text that matches grant.ErrUnreachable.
-type away struct{ err error }
-
-func (e *away) Error() string { return e.err.Error() }
-
-func (e *away) Unwrap() error { return e.err }
-
-func (e *away) Is(target error) bool { return target == grant.ErrUnreachable }
-
 // errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
 

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -149,7 +148,7 @@ func openStore(ctx context.Context, o Options) (*store, error) {
 func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = manager
-	s := &store{namespace: namespace, prefix: prefix, conns: make(map[net.Conn]bool)}
+	s := &store{namespace: namespace, prefix: prefix}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
@@ -171,34 +170,26 @@ func newStore(config *rest.Config, namespace, prefix string) (*store, error) {
 	return s, nil
 }
 
-// dial connects, and records the connection so that Close can close it.
+// dial makes a connection that Close closes.
 func (s *store) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = conn.Close()
-		return nil, errClosed
-	}
-	s.conns[conn] = true
-	return &tracked{Conn: conn, s: s}, nil
+	return &closedWith{conn, context.AfterFunc(s.ctx, func() { _ = conn.Close() })}, nil
 }
 
-// A tracked is a connection that its store forgets when it is closed.
-type tracked struct {
+// A closedWith is a connection that its store no longer closes once it is
+// closed.
+type closedWith struct {
 	net.Conn
-	s *store
+	forget func() bool
 }
 
-func (t *tracked) Close() error {
-	t.s.mu.Lock()
-	delete(t.s.conns, t.Conn)
-	t.s.mu.Unlock()
-	return t.Conn.Close()
+func (c *closedWith) Close() error {
+	c.forget()
+	return c.Conn.Close()
 }
 
 // begin waits until the API server answers.
@@ -227,28 +218,22 @@ func isCertificate(err error) bool {
 // diagnose returns why Open has failed with err.
 func diagnose(ctx context.Context, host, namespace string, err error) error {
 	r, refused := errors.AsType[*refusal](err)
-	dns, noHost := errors.AsType[*net.DNSError](err)
 	switch {
-	case refused && r.code == http.StatusForbidden:
-		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
-	case refused && r.code == http.StatusUnauthorized:
-		return fmt.Errorf("kubestore: the API server at %s does not recognize this user: %w: check the token or certificate in the kubeconfig", host, r)
-	case refused && r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
-		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace, namespace)
-	case refused && r.status.Kind == "":
-		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)
 	case ctx.Err() != nil:
-		return &away{fmt.Errorf("kubestore: open namespace %s at %s: %w", namespace, host, ctx.Err())}
+		err = ctx.Err()
 	case isCertificate(err):
 		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check certificate-authority in the kubeconfig", host, err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return &away{fmt.Errorf("kubestore: no API server listens at %s (connection refused): check the context and the address in the kubeconfig", host)}
-	case noHost:
-		return &away{fmt.Errorf("kubestore: host not found: %w: check the address in the kubeconfig", dns)}
+	case !refused, r.isPassing():
+	case r.status.Kind == "":
+		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)
+	case r.code == http.StatusForbidden:
+		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
+	case r.code == http.StatusUnauthorized:
+		return fmt.Errorf("kubestore: the API server at %s does not recognize this user: %w: check the token or certificate in the kubeconfig", host, r)
+	case r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
+		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace, namespace)
+	default:
+		return fmt.Errorf("kubestore: the API server at %s: %w", host, r)
 	}
-	err = fmt.Errorf("kubestore: the API server at %s does not answer: %w", host, err)
-	if refused && r.code < 500 && r.code != http.StatusTooManyRequests {
-		return err
-	}
-	return &away{err}
+	return fmt.Errorf("%w: the API server at %s: %w: check the context and the address in the kubeconfig", grant.ErrUnreachable, host, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -49,10 +48,9 @@ type store struct {
 
 	mu       sync.Mutex // guards the fields below, and adding to watchers
 	closed   bool
-	conns    map[net.Conn]bool // open connections
-	revision uint64            // the greatest that Lineage has seen
-	wentBack string            // that the revision went back; "" if it never did
-	watchers sync.WaitGroup    // goroutines of Watch
+	revision uint64         // the greatest that Lineage has seen
+	wentBack string         // that the revision went back; "" if it never did
+	watchers sync.WaitGroup // goroutines of Watch
 }
 
 // Window returns the default window of this store, 10 minutes. The upgrade of a
@@ -323,10 +321,5 @@ func (s *store) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.watchers.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.conns {
-		_ = c.Close()
-	}
 	return nil
 }
