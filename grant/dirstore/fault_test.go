@@ -239,20 +239,6 @@ func TestCreationCrashes(t *testing.T) {
 	t.Logf("report: %d crash states of creating a store", len(states))
 }
 
-// A file system on which a lock can be taken twice is rejected.
-func TestLocksThatDoNotExclude(t *testing.T) {
-	d := &lyingLocks{&simDisk{world: storeWorld(nil)}}
-	if _, err := openDisk(d, "simulated", false); !errors.Is(err, ErrFileSystem) {
-		t.Errorf("open = %v, want ErrFileSystem", err)
-	}
-}
-
-type lyingLocks struct{ disk }
-
-func (d *lyingLocks) lock(string) (lock, error) { return d, nil }
-func (d *lyingLocks) try() (bool, error)        { return true, nil }
-func (d *lyingLocks) release()                  {}
-
 // A process that was suspended while it opened the store does not block others
 // that open it, unless the store must still be created.
 func TestOpenWhileAnotherOpens(t *testing.T) {

@@ -86,45 +86,37 @@ func openStore(path string, o *Options) (*store, error) {
 func openDisk(d disk, path string, create bool) (*store, error) {
 	s := &store{disk: d, path: path, closing: make(chan struct{})}
 	found, err := s.readMarker()
+	if err == nil && !found {
+		err = s.create(create)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !found {
-		if err := s.mayCreate(create); err != nil {
-			// Unless another process has just created it.
-			if again, markerErr := s.readMarker(); !again || markerErr != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := s.prepare(found); err != nil {
-		return nil, err
+	if err := s.probe(); err != nil {
+		return nil, fmt.Errorf("dirstore: open %s: %w", path, err)
 	}
 	return s, nil
 }
 
-// prepare checks the directory, and creates the store if it is missing.
-func (s *store) prepare(found bool) error {
+// create creates the store, unless another process does.
+func (s *store) create(allowed bool) error {
+	if err := s.mayCreate(allowed); err != nil {
+		// Unless another process has just created it.
+		if found, markerErr := s.readMarker(); found && markerErr == nil {
+			return nil
+		}
+		return err
+	}
 	// The marker's own lock is held only briefly, so there is no context for
 	// the wait, but there is a limit.
-	limit := 10 * time.Second
-	if found {
-		limit = 100 * time.Millisecond
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	unlock, err := s.lock(ctx, "")
-	if found && errors.Is(err, context.DeadlineExceeded) {
-		return nil // another process, perhaps suspended, is checking
-	}
 	if err != nil {
-		return fmt.Errorf("dirstore: open %s: %w", s.path, err)
+		return fmt.Errorf("dirstore: create %s: %w", s.path, err)
 	}
 	defer unlock()
-	if err := s.probe(); err != nil {
-		return fmt.Errorf("dirstore: open %s: %w", s.path, err)
-	}
-	if found, err = s.readMarker(); found || err != nil {
+	if found, err := s.readMarker(); found || err != nil {
 		return err
 	}
 	if err := s.writeMarker(); err != nil {
@@ -214,33 +206,24 @@ func (s *store) writeMarker() error {
 	return nil
 }
 
-// probe checks early, before the first CAS, whether files can be created and
-// locks exclude. The caller holds the marker's lock.
+// probe checks early, before the first CAS, whether files can be created. The
+// name of its file is that of no key. Several processes may probe at once.
 func (s *store) probe() error {
-	again, err := s.disk.lock(lockPrefix)
-	if err != nil {
-		return err
-	}
-	ok, err := again.try()
-	again.release()
-	if err != nil {
-		return err
-	}
-	if ok {
-		return fmt.Errorf("%w: a lock can be taken twice there", ErrFileSystem)
-	}
-	if err := s.disk.remove(tempPrefix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := s.disk.create(tempPrefix)
-	if isFull(err) {
+	const name = tempPrefix + "~"
+	f, err := s.disk.create(name)
+	switch {
+	case isFull(err):
 		return nil // the content can be read, and each CAS will report the full disk
+	case err == nil:
+		err = f.Close()
+	case errors.Is(err, fs.ErrExist):
+		err = nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.disk.remove(name)
 	}
-	if err := f.Close(); err != nil {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return s.disk.remove(tempPrefix)
+	return err
 }

@@ -24,42 +24,44 @@ const (
 	counters     = 200
 )
 
-// shared creates a directory that belongs to sharedGroup, with mode 2770, and
-// beside it a copy of this binary that the users may run.
-func shared(t *testing.T) (dir string) {
+// childEnv is set in processes that tests start, to their role.
+const childEnv = "FIRN_DIRSTORE_CHILD"
+
+func TestMain(m *testing.M) {
+	roles := map[string]func() error{"share": shareStore, "try": tryStore}
+	role := roles[os.Getenv(childEnv)]
+	if role == nil {
+		os.Exit(m.Run())
+	}
+	if err := role(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// start starts a process of this binary that uses a directory, as another user
+// unless that is nil, with a copy of the binary beside the directory: not every
+// user may read the binary. Its output is complete when wait has returned.
+func start(t *testing.T, user *syscall.Credential, role, dir string) (out *bytes.Buffer, wait func()) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can start processes of two users")
-	}
-	top := t.TempDir()
-	dir = filepath.Join(top, "store")
-	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755),
-		os.Mkdir(dir, 0o700), os.Chown(dir, 0, sharedGroup), os.Chmod(dir, 0o770|os.ModeSetgid))
-	if err != nil {
-		t.Fatal(err)
-	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(exe)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(top, "exe"), data, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// asUser starts a process of a user in sharedGroup. Its output is complete when
-// wait has returned.
-func asUser(t *testing.T, uid uint32, role, dir string) (out *bytes.Buffer, wait func()) {
-	t.Helper()
 	out = new(bytes.Buffer)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(dir), "exe"))
+	cmd := exec.CommandContext(t.Context(), exe)
+	if user != nil {
+		data, err := os.ReadFile(exe)
+		cmd.Path = filepath.Join(filepath.Dir(dir), "exe")
+		if _, missing := os.Stat(cmd.Path); missing != nil && err == nil {
+			err = os.WriteFile(cmd.Path, data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}
+	}
 	cmd.Env = append(os.Environ(), childEnv+"="+role, "FIRN_DIRSTORE_DIR="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: []uint32{sharedGroup}}}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
 	if err := cmd.Start(); err != nil {
 		t.Skipf("no process of another user can be started: %v", err)
@@ -111,11 +113,20 @@ func shareStore() error {
 // TestTwoUsers: two users share a directory that belongs to a group of both,
 // with mode 2770, with any umask, and lose none of each other's writes.
 func TestTwoUsers(t *testing.T) {
-	dir := shared(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start processes of two users")
+	}
+	top := t.TempDir()
+	dir := filepath.Join(top, "store")
+	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755),
+		os.Mkdir(dir, 0o700), os.Chown(dir, 0, sharedGroup), os.Chmod(dir, 0o770|os.ModeSetgid))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []*bytes.Buffer
 	var waits []func()
 	for _, uid := range []uint32{userA, userB, userA, userB} {
-		text, wait := asUser(t, uid, "share", dir)
+		text, wait := start(t, &syscall.Credential{Uid: uid, Gid: uid, Groups: []uint32{sharedGroup}}, "share", dir)
 		out, waits = append(out, text), append(waits, wait)
 	}
 	for _, wait := range waits {
