@@ -39,13 +39,26 @@ func testKeys(t *testing.T, su suite) {
 	for i, key := range keys {
 		s.want(key, fmt.Sprint("now ", i))
 	}
-	got, values := s.list("")
-	sameKeys(t, `List("")`, got, slices.Sorted(slices.Values(keys)))
-	for i, key := range keys {
-		if values[key] != fmt.Sprint("now ", i) {
-			t.Errorf("List(\"\") yields %q with %q, want %q", key, values[key], fmt.Sprint("now ", i))
+	list := func(s *subject) {
+		t.Helper()
+		got, values := s.list("")
+		sameKeys(t, `List("")`, got, slices.Sorted(slices.Values(keys)))
+		for i, key := range keys {
+			if values[key] != fmt.Sprint("now ", i) {
+				t.Errorf("List(\"\") yields %q with %q, want %q", key, values[key], fmt.Sprint("now ", i))
+			}
 		}
 	}
+	list(s)
+	if su.reopen == nil {
+		return
+	}
+	if err := s.Close(); err != nil {
+		t.Fatalf("Close = %v", err)
+	}
+	s = su.again(t, s)
+	list(s)
+	s.cas(keys[0], "now 0", "later", true)
 }
 
 func testBadKeys(t *testing.T, su suite) {
@@ -56,12 +69,12 @@ func testBadKeys(t *testing.T, su suite) {
 		strings.Repeat("a", 256+1), strings.Repeat("a", 1<<16),
 	} {
 		_, err := s.Get(s.ctx, key)
-		notSent(t, fmt.Sprintf("Get(%s)", quote([]byte(key))), err, nil)
+		notSent(t, fmt.Sprintf("Get(%.60q)", key), err, nil)
 		ok, err := s.CAS(s.ctx, key, nil, []byte("1"))
 		if ok {
-			t.Errorf("CAS(%s) = true, want an error", quote([]byte(key)))
+			t.Errorf("CAS(%.60q) = true, want an error", key)
 		}
-		notSent(t, fmt.Sprintf("CAS(%s)", quote([]byte(key))), err, nil)
+		notSent(t, fmt.Sprintf("CAS(%.60q)", key), err, nil)
 	}
 	s.wantEmpty()
 }

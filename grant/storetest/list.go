@@ -32,10 +32,10 @@ func testListPrefix(t *testing.T, su suite) {
 	for _, prefix := range prefixes {
 		want := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, prefix) })
 		got, values := s.list(prefix)
-		sameKeys(t, fmt.Sprintf("List(%s)", quote([]byte(prefix))), got, want)
+		sameKeys(t, fmt.Sprintf("List(%.60q)", prefix), got, want)
 		for key, value := range values {
 			if value != "of "+key {
-				t.Errorf("List(%s) yields %q with %q, want %q", quote([]byte(prefix)), key, value, "of "+key)
+				t.Errorf("List(%.60q) yields %q with %q, want %q", prefix, key, value, "of "+key)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func testListChanges(t *testing.T, su suite) {
 			}
 		})
 	}
-	for lists, begin := 0, time.Now(); (lists < 3 || time.Since(begin) < su.busy) && !t.Failed(); lists++ {
+	for lists, begin := 0, time.Now(); (lists < 3 || time.Since(begin) < busy) && !t.Failed(); lists++ {
 		mu.Lock()
 		before := maps.Clone(done)
 		mu.Unlock()
@@ -190,7 +190,7 @@ func testListChanges(t *testing.T, su suite) {
 				// Wait until every key has changed during a List, and before
 				// the next one: otherwise an implementation that is wrong about
 				// changes may pass.
-				most := time.Now().Add(su.soon)
+				most := time.Now().Add(soon)
 				for until := returned.Load() + 2*int64(len(keys)); returned.Load() < until && time.Now().Before(most); {
 					time.Sleep(50 * time.Microsecond)
 				}

@@ -89,7 +89,7 @@ func testGetManyInOrder(t *testing.T, su suite) {
 			}
 		}
 	})
-	for reads, begin := 0, time.Now(); (reads < 20 || time.Since(begin) < su.busy) && !t.Failed(); reads++ {
+	for reads, begin := 0, time.Now(); (reads < 20 || time.Since(begin) < busy) && !t.Failed(); reads++ {
 		values, err := m.GetMany(s.ctx, keys)
 		if err != nil || len(values) != len(keys) {
 			t.Errorf("GetMany = %q, %v", values, err)
@@ -107,7 +107,7 @@ func testGetManyInOrder(t *testing.T, su suite) {
 		if reads%4 == 0 { // otherwise the writer may not run
 			select {
 			case <-written:
-			case <-time.After(su.soon):
+			case <-time.After(soon):
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func testWatch(t *testing.T, su suite) {
 // wantDone fails the test unless the channel is closed soon.
 func (su suite) wantDone(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
-	timeout := time.After(su.soon)
+	timeout := time.After(soon)
 	for {
 		select {
 		case _, open := <-c:
@@ -164,7 +164,7 @@ func (su suite) wantDone(t *testing.T, what string, c <-chan struct{}) {
 				return
 			}
 		case <-timeout:
-			t.Errorf("%s is still open after %v", what, su.soon)
+			t.Errorf("%s is still open after %v", what, soon)
 			return
 		}
 	}
@@ -222,7 +222,7 @@ func testClock(t *testing.T, su suite) {
 		switch {
 		case err != nil || now.Before(last):
 			t.Fatalf("Time = %v, %v after %v", now, err, last)
-		case time.Since(begin) > su.soon+resolution:
+		case time.Since(begin) > soon+resolution:
 			t.Fatalf("Time = %v, and still so after %v", now, time.Since(begin))
 		}
 		last = now

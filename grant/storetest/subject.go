@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +23,8 @@ type subject struct {
 func (s *subject) want(key, value string) {
 	s.t.Helper()
 	got, err := s.Get(s.ctx, key)
-	switch {
-	case err != nil:
-		s.t.Fatalf("Get(%q) = %v, want %s", key, err, quote([]byte(value)))
-	case value == "" && got != nil:
-		s.t.Fatalf("Get(%q) = %s, want nil: nothing was stored", key, quote(got))
-	case !bytes.Equal(got, []byte(value)):
-		s.t.Fatalf("Get(%q) = %s, want %s", key, quote(got), quote([]byte(value)))
+	if err != nil || string(got) != value || value == "" && got != nil {
+		s.t.Fatalf("Get(%.60q) = %.60q, %v, want %.60q, and nil if that is empty", key, got, err, value)
 	}
 }
 
@@ -38,10 +32,9 @@ func (s *subject) want(key, value string) {
 // of "" means absent.
 func (s *subject) cas(key, old, next string, want bool) {
 	s.t.Helper()
-	from := valueOf(old)
-	got, err := s.CAS(s.ctx, key, from, []byte(next))
+	got, err := s.CAS(s.ctx, key, valueOf(old), []byte(next))
 	if got != want || err != nil {
-		s.t.Fatalf("CAS(%q, %s, %s) = %v, %v, want %v", key, quote(from), quote([]byte(next)), got, err, want)
+		s.t.Fatalf("CAS(%.60q, %.60q, %.60q) = %v, %v, want %v", key, old, next, got, err, want)
 	}
 }
 
@@ -87,17 +80,6 @@ func notSent(t *testing.T, what string, err, cause error) {
 	}
 }
 
-// quote formats a value for people to read.
-func quote(value []byte) string {
-	switch {
-	case value == nil:
-		return "nil"
-	case len(value) > 64:
-		return fmt.Sprintf("%q… of %d bytes", value[:40], len(value))
-	}
-	return fmt.Sprintf("%q", value)
-}
-
 // bytesOf returns a value of n bytes in which no part repeats.
 func bytesOf(n int) string {
 	var b strings.Builder
@@ -113,15 +95,5 @@ func sameKeys(t *testing.T, what string, got, want []string) {
 	if slices.Equal(got, want) {
 		return
 	}
-	i := 0
-	for i < min(len(got), len(want)) && got[i] == want[i] {
-		i++
-	}
-	at := func(keys []string) string {
-		if i < len(keys) {
-			return quote([]byte(keys[i]))
-		}
-		return "the end"
-	}
-	t.Errorf("%s yields %d keys, want %d: at %d there is %s, want %s", what, len(got), len(want), i, at(got), at(want))
+	t.Errorf("%s yields %d keys, want %d: %.60q, want %.60q", what, len(got), len(want), got, want)
 }
