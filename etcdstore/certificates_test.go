@@ -6,8 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -16,61 +16,36 @@ import (
 	"time"
 )
 
-// certificates are issued by an authority of the test.
+// certificates are one certificate, as that of the authority, of etcd and of
+// its clients.
 type certificates struct {
-	ca, serverCert, serverKey string // files
-	client                    *tls.Config
+	cert, key string // files
+	client    *tls.Config
 }
 
 func makeCertificates(t testing.TB) *certificates {
 	t.Helper()
-	dir := t.TempDir()
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-	serial := int64(0)
-	make1 := func(name string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, []byte, []byte) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		check(err)
-		serial++
-		c := &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
-			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-			KeyUsage:    x509.KeyUsageDigitalSignature,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		}
-		if parent == nil {
-			parent, signer = c, key
-			c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
-		}
-		der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-		check(err)
-		made, err := x509.ParseCertificate(der)
-		check(err)
-		keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-		check(err)
-		return made, key,
-			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	write := func(name string, data []byte) string {
-		path := filepath.Join(dir, name)
-		check(os.WriteFile(path, data, 0o600))
-		return path
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	keyDER, keyErr := x509.MarshalPKCS8PrivateKey(key)
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	c := &certificates{cert: filepath.Join(t.TempDir(), "cert.pem"), key: filepath.Join(t.TempDir(), "key.pem")}
+	pair, pairErr := tls.X509KeyPair(certPEM, keyPEM)
+	if err := errors.Join(err, keyErr, pairErr, os.WriteFile(c.cert, certPEM, 0o600), os.WriteFile(c.key, keyPEM, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	ca, caKey, caPEM, _ := make1("the CA", nil, nil)
-	_, _, serverPEM, serverKeyPEM := make1("etcd", ca, caKey)
-	_, _, clientPEM, clientKeyPEM := make1("firn", ca, caKey)
-	pair, err := tls.X509KeyPair(clientPEM, clientKeyPEM)
-	check(err)
 	pool := x509.NewCertPool()
-	pool.AddCert(ca)
-	return &certificates{
-		ca: write("ca.pem", caPEM), serverCert: write("server.pem", serverPEM), serverKey: write("server.key", serverKeyPEM),
-		client: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
-	}
+	pool.AppendCertsFromPEM(certPEM)
+	c.client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return c
 }

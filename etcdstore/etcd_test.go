@@ -35,7 +35,7 @@ func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 	var config *tls.Config
 	if certs != nil {
 		scheme, config = "https", certs.client
-		args = append(args, "--cert-file", certs.serverCert, "--key-file", certs.serverKey, "--client-cert-auth", "--trusted-ca-file", certs.ca)
+		args = append(args, "--cert-file", certs.cert, "--key-file", certs.key, "--client-cert-auth", "--trusted-ca-file", certs.cert)
 	}
 	for range 5 { // another process may take a port in between
 		if e := startAt(t, scheme+"://"+proc.FreeAddress(t), config, args...); e != nil {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,17 +43,10 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	return applied, nil
 }
 
-// newMark returns the mark for one write.
-func newMark() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
 // create implements CAS for an absent key.
 func (s *store) create(ctx context.Context, key string, next []byte) (bool, error) {
 	name, _ := nameOf(s.prefix, key)
-	l, mark := newLease(s.namespace, name), newMark()
+	l, mark := newLease(s.namespace, name), rand.Text()
 	l.set(s.prefix, key, next, mark)
 	l.Metadata.Annotations[createdAnnotation] = mark
 	got, sent, err := s.write(ctx, http.MethodPost, s.url("", nil), l)
@@ -99,7 +91,7 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 		if !bytes.Equal(value, old) {
 			return false, nil
 		}
-		from, mark := l.Metadata.ResourceVersion, newMark()
+		from, mark := l.Metadata.ResourceVersion, rand.Text()
 		l.set(s.prefix, key, next, mark)
 		got, sent, err := s.write(ctx, http.MethodPut, s.url(name, nil), l)
 		r, refused := errors.AsType[*refusal](err)

@@ -158,10 +158,7 @@ func restore(t *testing.T, c *kubetest.Cluster) {
 // TestListPages: a List of more Leases than a page, with others in between; and
 // one whose next page was compacted away, which starts over.
 func TestListPages(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
+	c, p, namespace, s, _ := proxied(t)
 	other := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Prefix: "firn/v1"})
 	const n = page + 30
 	var writers sync.WaitGroup

@@ -58,6 +58,26 @@ func startProxy(t testing.TB, c *kubetest.Cluster) *proxy {
 	return p
 }
 
+// proxied opens two stores in a new namespace, one of them by a proxy.
+func proxied(t testing.TB) (c *kubetest.Cluster, p *proxy, namespace string, s, direct *store) {
+	t.Helper()
+	c = sharedCluster(t)
+	p = startProxy(t, c)
+	namespace = newNamespace(t, c)
+	return c, p, namespace, open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")}), open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+}
+
+// setWrites sets a fault that answers all writes.
+func (p *proxy) setWrites(fault func(w http.ResponseWriter, q *http.Request, pass func() passed)) {
+	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
+		if q.Method == http.MethodGet {
+			return false
+		}
+		fault(w, q, pass)
+		return true
+	})
+}
+
 // set sets the fault; nil means none.
 func (p *proxy) set(fault func(w http.ResponseWriter, q *http.Request, pass func() passed) bool) {
 	p.mu.Lock()

@@ -60,11 +60,7 @@ var classes = []class{
 // CAS never reports an applied write as not applied, is sent once, and can be
 // settled by another one.
 func TestErrorClasses(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
-	direct := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	_, p, _, s, direct := proxied(t)
 	cuts := map[string]int{"before": 0, "after": 1, "after a copy": 2, "after it was replaced": 3}
 	results := make(map[string]int)
 	n := 0
@@ -80,10 +76,7 @@ func TestErrorClasses(t *testing.T) {
 					mustCAS(t, direct, key, nil, old)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
-					if q.Method == http.MethodGet {
-						return false
-					}
+				p.setWrites(func(w http.ResponseWriter, q *http.Request, pass func() passed) {
 					var a passed
 					for range min(cut, 2) {
 						a = pass()
@@ -95,7 +88,6 @@ func TestErrorClasses(t *testing.T) {
 						cancel()
 					}
 					class.spoil(w, q, a)
-					return true
 				})
 				before := p.writes.Load()
 				ok, err := s.CAS(ctx, key, old, []byte("new"))
@@ -141,11 +133,7 @@ func mustCAS(t testing.TB, s grant.Store, key string, old, next []byte) {
 // TestRepeatedWrite: a load balancer sends a write twice, and returns the
 // second answer, which is a conflict with the first.
 func TestRepeatedWrite(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
-	direct := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	_, p, _, s, direct := proxied(t)
 	for _, between := range []string{"", "replaced", "replaced twice", "back to what it was"} {
 		for _, what := range []string{"create", "replace"} {
 			key := "k/" + what + strings.ReplaceAll(between, " ", "-")
@@ -154,10 +142,7 @@ func TestRepeatedWrite(t *testing.T) {
 				old = []byte("old")
 				mustCAS(t, direct, key, nil, old)
 			}
-			p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
-				if q.Method == http.MethodGet {
-					return false
-				}
+			p.setWrites(func(w http.ResponseWriter, _ *http.Request, pass func() passed) {
 				pass()
 				switch between {
 				case "replaced":
@@ -173,7 +158,6 @@ func TestRepeatedWrite(t *testing.T) {
 					t.Errorf("%s, %s: the copy is answered %d, want 409", what, between, a.code)
 				}
 				a.to(w)
-				return true
 			})
 			ok, err := s.CAS(t.Context(), key, old, []byte("new"))
 			p.set(nil)
@@ -187,11 +171,7 @@ func TestRepeatedWrite(t *testing.T) {
 // TestNotApplied: a CAS that loses a race, or that finds another value, is
 // certainly not applied.
 func TestNotApplied(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
-	direct := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	c, p, namespace, s, direct := proxied(t)
 	lease := func(key string) string {
 		name, _ := nameOf("firn", key)
 		return "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + name
@@ -247,19 +227,12 @@ func TestNotApplied(t *testing.T) {
 // TestChangedByAdmission: a write whose record is changed by admission does not
 // count as applied.
 func TestChangedByAdmission(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
-	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
-		if q.Method == http.MethodGet {
-			return false
-		}
+	_, p, _, s, _ := proxied(t)
+	p.setWrites(func(w http.ResponseWriter, _ *http.Request, pass func() passed) {
 		answer := pass()
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.code)
 		_, _ = w.Write(bytes.Replace(answer.body, []byte(`"firn/record":"new"`), []byte(`"firn/record":"cut"`), 1))
-		return true
 	})
 	ok, err := s.CAS(t.Context(), "k", nil, []byte("new"))
 	p.set(nil)
@@ -272,10 +245,7 @@ func TestChangedByAdmission(t *testing.T) {
 // seen as unchanged by a server, gets a success that does not belong to this
 // write.
 func TestUnchangedPut(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
+	_, p, _, s, _ := proxied(t)
 	mustCAS(t, s, "k", nil, []byte("old"))
 	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
 		if q.Method != http.MethodPut {
@@ -305,10 +275,7 @@ func TestUnchangedPut(t *testing.T) {
 // TestUnreachable: what cannot be sent is certainly not applied, and reads are
 // retried.
 func TestUnreachable(t *testing.T) {
-	c := sharedCluster(t)
-	p := startProxy(t, c)
-	namespace := newNamespace(t, c)
-	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
+	c, p, namespace, s, _ := proxied(t)
 	mustCAS(t, s, "k", nil, []byte("1"))
 	for _, class := range classes[:len(classes)-1] { // a timeout ends with its context
 		if class.denial || strings.HasPrefix(class.name, "3") || strings.HasPrefix(class.name, "4") && !strings.HasPrefix(class.name, "429") && !strings.HasPrefix(class.name, "408") {
