@@ -2,13 +2,7 @@
 
 package stores
 
-import (
-	"context"
-	"errors"
-
-	"github.com/firnid/firn/etcdstore"
-	"github.com/firnid/firn/grant"
-)
+import "github.com/firnid/firn/etcdstore"
 
 // etcdOptions converts a URL to the options of etcd.
 func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
@@ -28,20 +22,4 @@ func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
 		Username: u.user, Password: u.password,
 		DialTimeout: u.timeout,
 	}, nil
-}
-
-// openEtcd opens an etcd.
-func openEtcd(ctx context.Context, u *parsed) (grant.Store, error) {
-	c, err := etcdOptions(u)
-	if err != nil {
-		return nil, err
-	}
-	s, err := etcdstore.Open(ctx, c)
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.Is(err, grant.ErrOptions):
-		return nil, &Error{Err: err, URL: true}
-	}
-	return nil, &Error{Err: err, Unreachable: errors.Is(err, grant.ErrUnreachable)}
 }

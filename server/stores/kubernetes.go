@@ -3,11 +3,8 @@
 package stores
 
 import (
-	"context"
-	"errors"
 	"strings"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/kubestore"
 )
 
@@ -27,24 +24,5 @@ func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
 		return o, err
 	}
-	if err := o.Check(); err != nil {
-		return o, &Error{Err: err, URL: true}
-	}
-	return o, nil
-}
-
-// openKubernetes opens the Leases of a namespace.
-func openKubernetes(ctx context.Context, u *parsed) (grant.Store, error) {
-	c, err := kubernetesOptions(u)
-	if err != nil {
-		return nil, err
-	}
-	s, err := kubestore.Open(ctx, c)
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.Is(err, grant.ErrOptions):
-		return nil, &Error{Err: err, URL: true}
-	}
-	return nil, &Error{Err: err, Unreachable: errors.Is(err, grant.ErrUnreachable)}
+	return o, o.Check()
 }

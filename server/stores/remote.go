@@ -5,7 +5,9 @@ package stores
 import (
 	"context"
 
+	"github.com/firnid/firn/etcdstore"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/kubestore"
 )
 
 // openRemote opens a store that is not a directory.
@@ -13,10 +15,18 @@ func openRemote(ctx context.Context, u *parsed) (grant.Store, error) {
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	switch u.scheme {
-	case "etcd": // has its own timeout, after which it looks for the cause
-		return openEtcd(ctx, u)
-	case "kubernetes": // has its own timeout too
-		return openKubernetes(ctx, u)
+	case "etcd":
+		o, err := etcdOptions(u)
+		if err != nil {
+			return nil, err
+		}
+		return etcdstore.Open(ctx, o) // has its own timeout, after which it looks for the cause
+	case "kubernetes":
+		o, err := kubernetesOptions(u)
+		if err != nil {
+			return nil, err
+		}
+		return kubestore.Open(ctx, o) // has its own timeout too
 	case "mysql":
 		return openMySQL(within, u)
 	}

@@ -7,7 +7,6 @@ package stores
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
 // schemes returns the possible beginnings of URLs, before the colon.
@@ -65,7 +65,7 @@ const defaultTimeout = 5 * time.Second
 // it now and then; package server does so by itself.
 func Open(ctx context.Context, text string) (grant.Store, error) {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		return openDirectory(ctx, rest)
+		return openDirectory(rest)
 	}
 	u, err := parse(text)
 	if err != nil {
@@ -100,7 +100,8 @@ func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fault("", "%s: %w", u.scheme, err)
-		e.Unreachable = isNetwork(err)
+		e.URL = errors.Is(err, grant.ErrOptions)
+		e.Unreachable = isNetwork(err) || errors.Is(err, grant.ErrUnreachable)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, Redacted))
@@ -246,26 +247,12 @@ func (u *parsed) tls() (*tls.Config, error) {
 		}
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fault("", "ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fault("the file must contain -----BEGIN CERTIFICATE-----", "ca: no certificate found in %s", ca)
-		}
-	}
 	if (cert == "") != (key == "") {
 		return nil, wrong("", "cert and key are needed together: one is missing")
 	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fault("", "cert and key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	c, err := tlsconf.Dialer(ca, cert, key)
+	if err != nil {
+		return nil, fault("", "TLS: %w", err)
 	}
 	return c, nil
 }

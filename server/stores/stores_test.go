@@ -21,7 +21,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
-	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/sqltest"
 	"github.com/firnid/firn/server/stores"
 )
@@ -235,104 +234,63 @@ func faults(t *testing.T, server *sqltest.Server) {
 	open(t, url) // the password comes from the file
 }
 
-// A load is eight goroutines that increment a counter.
-type load struct {
-	s       grant.Store
-	stop    context.CancelFunc
-	members sync.WaitGroup
-
-	acknowledged, certain, unknown atomic.Int64
-}
-
-// counter is the key of a load.
-const counter = "counter"
-
-func raise(t *testing.T, s grant.Store) *load {
-	l := &load{s: s}
-	var ctx context.Context
-	ctx, l.stop = context.WithCancel(t.Context())
-	for i := range 8 {
-		l.members.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				call, cancel := context.WithTimeout(ctx, 10*time.Second)
-				old, err := s.Get(call, counter)
-				if err != nil {
-					cancel()
-					continue
-				}
-				count := 0
-				if old != nil {
-					text, _, _ := strings.Cut(string(old), " ")
-					if count, err = strconv.Atoi(text); err != nil {
-						t.Errorf("the value is %q", old)
-					}
-				}
-				ok, err := s.CAS(call, counter, old, fmt.Appendf(nil, "%d %d-%d", count+1, i, n))
-				cancel()
-				switch {
-				case ok:
-					l.acknowledged.Add(1)
-				case errors.Is(err, grant.ErrNotSent):
-					l.certain.Add(1)
-				case err != nil:
-					l.unknown.Add(1)
-				}
-			}
-		})
-	}
-	return l
-}
-
-// more waits for so many more increments.
-func (l *load) more(t *testing.T, n int64) {
-	t.Helper()
-	before := l.acknowledged.Load()
-	for begin := time.Now(); l.acknowledged.Load() < before+n; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal("nothing is acknowledged any more")
-		}
-	}
-}
-
-// end stops the load and compares the counter with what was said of it.
-func (l *load) end(t *testing.T, what string) {
-	t.Helper()
-	l.stop()
-	l.members.Wait()
-	var value []byte
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		var err error
-		if value, err = l.s.Get(t.Context(), counter); err == nil {
-			break
-		}
-		if time.Since(begin) > nettest.Patience {
-			t.Fatal(err)
-		}
-	}
-	text, _, _ := strings.Cut(string(value), " ")
-	count, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if least, most := l.acknowledged.Load(), l.acknowledged.Load()+l.unknown.Load(); count < least || count > most {
-		t.Errorf("the counter is %d, and it was raised %d to %d times", count, least, most)
-	}
-	t.Logf("report: %s: %d increments acknowledged, %d certainly not, %d unknown of which %d applied", what,
-		l.acknowledged.Load(), l.certain.Load(), l.unknown.Load(), count-l.acknowledged.Load())
-}
-
 // kills: while eight raise a counter, the server is killed and started again.
 // No increment that was acknowledged is lost, and none that was refused is
 // applied.
 func kills(t *testing.T, kind string, server *sqltest.Server) {
-	const times = 8
-	l := raise(t, open(t, server.URL("create=true", "table=kills", "timeout=30s")))
+	const times, counter = 8, "counter"
+	s := open(t, server.URL("create=true", "table=kills", "timeout=30s"))
+	number := func(value []byte) int64 {
+		text, _, _ := strings.Cut(string(value), " ")
+		n, err := strconv.ParseInt("0"+text, 10, 64)
+		if err != nil {
+			t.Errorf("the value is %q", value)
+		}
+		return n
+	}
+	var acknowledged, certain, unknown atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var members sync.WaitGroup
+	for i := range 8 {
+		members.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				call, cancel := context.WithTimeout(ctx, 10*time.Second)
+				if old, err := s.Get(call, counter); err == nil {
+					ok, err := s.CAS(call, counter, old, fmt.Appendf(nil, "%d %d-%d", number(old)+1, i, n))
+					switch {
+					case ok:
+						acknowledged.Add(1)
+					case errors.Is(err, grant.ErrNotSent):
+						certain.Add(1)
+					case err != nil:
+						unknown.Add(1)
+					}
+				}
+				cancel()
+			}
+		})
+	}
 	for range times {
-		l.more(t, 50)
+		before := acknowledged.Load()
+		eventually(t, "more is acknowledged", func() bool { return acknowledged.Load() >= before+50 })
 		server.Kill()
 		server.Start()
 	}
-	l.end(t, fmt.Sprintf("%s killed %d times", kind, times))
+	stop()
+	members.Wait()
+	var value []byte
+	eventually(t, "the counter is read", func() bool {
+		var err error
+		value, err = s.Get(t.Context(), counter)
+		return err == nil
+	})
+	count, least := number(value), acknowledged.Load()
+	if count < least || count > least+unknown.Load() {
+		t.Errorf("the counter is %d, and it was raised %d to %d times", count, least, least+unknown.Load())
+	}
+	t.Logf("report: %s killed %d times: %d increments acknowledged, %d certainly not, %d unknown of which %d applied",
+		kind, times, least, certain.Load(), unknown.Load(), count-least)
 }
 
 // TestReadOnly: a server that takes no writes for a while is refused for that
