@@ -169,16 +169,25 @@ func (d *dir) open(name string, flag int) (*os.File, error) {
 }
 
 func (d *dir) create(name string) (file, error) {
-	perm := unsettledPerm(d.perm)
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	f, err := d.createFile(name, os.O_WRONLY, unsettledPerm(d.perm))
 	if err != nil {
 		return nil, d.explain(err)
 	}
+	return f, nil
+}
+
+// createFile creates a file with a mode, for the directory's group regardless of
+// the umask.
+func (d *dir) createFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	f, err := d.root.OpenFile(name, flag|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, err
+	}
 	give(f, d.info)
-	if perm&0o070 != 0 { // for the directory's group, regardless of the umask
+	if perm&0o070 != 0 {
 		if err := f.Chmod(perm); err != nil {
 			_ = f.Close()
-			return nil, d.explain(err)
+			return nil, err
 		}
 	}
 	return f, nil
@@ -209,99 +218,45 @@ type directoryFile struct{ *os.File }
 func (f directoryFile) Sync() error { return syncDirectory(f.File) }
 
 func (d *dir) lock(name string) (lock, error) {
-	l := &fileLock{dir: d, name: name}
-	if err := l.open(); err != nil {
+	f, err := d.open(name, os.O_RDWR)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := d.same(); err != nil {
+			return nil, err
+		}
+		f, err = d.createFile(name, os.O_RDWR, d.perm)
+		if errors.Is(err, fs.ErrExist) { // another process has created it meanwhile
+			f, err = d.open(name, os.O_RDWR)
+		}
+	}
+	if err != nil {
 		return nil, d.explain(err)
 	}
-	return l, nil
+	// A process of this user may have died before it shared the file with the
+	// group. Another user's file cannot be changed.
+	if info, err := f.Stat(); err == nil && d.perm&0o070 != 0 && info.Mode().Perm() != d.perm {
+		_ = f.Chmod(d.perm)
+	}
+	return &fileLock{f, d}, nil
 }
 
 func (d *dir) close() error { return d.root.Close() }
 
 // A fileLock is a lock on an empty file, which is never removed.
 type fileLock struct {
-	dir   *dir
-	name  string
-	file  *os.File
-	taken bool
-}
-
-func (l *fileLock) open() error {
-	f, err := l.dir.open(l.name, os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := l.dir.same(); err != nil {
-			return err
-		}
-		f, err = l.create()
-	}
-	if err != nil {
-		return err
-	}
-	l.shareOwn(f)
-	l.file = f
-	return nil
-}
-
-// create creates the file, or opens the one that another process created in the
-// meantime. It shares only a file that it created itself.
-func (l *fileLock) create() (*os.File, error) {
-	f, err := l.dir.root.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, l.dir.perm)
-	if errors.Is(err, fs.ErrExist) {
-		return l.dir.open(l.name, os.O_RDWR)
-	}
-	if err == nil {
-		give(f, l.dir.info)
-	}
-	return f, err
-}
-
-// shareOwn gives the file to the directory's group. It does not touch another
-// user's file, which that user has shared or is about to share.
-func (l *fileLock) shareOwn(f *os.File) {
-	perm := l.dir.perm
-	if perm&0o070 == 0 {
-		return
-	}
-	if info, err := f.Stat(); err == nil && info.Mode().Perm() != perm {
-		_ = f.Chmod(perm)
-	}
+	file *os.File
+	dir  *dir
 }
 
 func (l *fileLock) try() (bool, error) {
 	ok, err := tryLock(l.file)
-	if !ok || err != nil {
-		return false, l.dir.explain(err)
-	}
-	l.taken = true
-	// The file may have been removed since it was opened, against all advice;
-	// then other processes lock another one.
-	mine, err := l.file.Stat()
-	if err != nil {
-		return false, l.dir.explain(err)
-	}
-	named, err := l.dir.root.Stat(l.name)
-	if err == nil && os.SameFile(mine, named) {
-		return true, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, l.dir.explain(err)
-	}
-	l.release()
-	return false, l.dir.explain(l.open())
+	return ok, l.dir.explain(err)
 }
 
+// release unlocks the file before it closes it, because a child process that is
+// just being started may have it open too.
 func (l *fileLock) release() {
-	if l.file == nil {
-		return
-	}
-	if l.taken {
-		// Closing the file is not enough if a child process that is just being
-		// started has it open too.
-		unlock(l.file)
-		l.taken = false
-	}
+	unlock(l.file)
 	_ = l.file.Close()
-	l.file = nil
 }
 
 // A refusal is an error after which certainly nothing has changed.

@@ -30,13 +30,9 @@ var (
 type Store struct {
 	mu       sync.Mutex        // guards all fields; never held while a caller's code runs
 	values   map[string][]byte // a value is never changed, only replaced
-	watchers map[string]watches
+	watchers map[string]map[chan struct{}]bool
 	closed   bool
 }
-
-// watches are the watches of one key, with the functions that end the use of
-// their contexts.
-type watches map[chan struct{}]func() bool
 
 // refuse returns an error if the context is done or the store is closed. The
 // caller holds s.mu, so that nothing happens between the check and the call.
@@ -145,17 +141,18 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 		return changed
 	}
 	if s.watchers == nil {
-		s.watchers = make(map[string]watches)
+		s.watchers = make(map[string]map[chan struct{}]bool)
 	}
 	if s.watchers[key] == nil {
-		s.watchers[key] = make(watches)
+		s.watchers[key] = make(map[chan struct{}]bool)
 	}
+	s.watchers[key][changed] = true
 	// It runs in its own goroutine, so it can wait for s.mu even if ctx is
 	// already done.
-	s.watchers[key][changed] = context.AfterFunc(ctx, func() {
+	context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.watchers[key][changed] == nil {
+		if !s.watchers[key][changed] {
 			return // Close came first
 		}
 		delete(s.watchers[key], changed)
@@ -171,9 +168,8 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, ws := range s.watchers {
-		for changed, stop := range ws {
-			stop()
+	for _, watchers := range s.watchers {
+		for changed := range watchers {
 			close(changed)
 		}
 	}

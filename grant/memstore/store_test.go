@@ -69,30 +69,6 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A foreignContext is a context with a Done of its own, which a goroutine must
-// wait for.
-type foreignContext struct {
-	context.Context
-	done chan struct{}
-}
-
-func (c foreignContext) Done() <-chan struct{} { return c.done }
-
-// Close ends the use of a watch's context: the bubble would report a goroutine
-// that still waits for it.
-func TestCloseEndsWatches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s memstore.Store
-		c := s.Watch(foreignContext{context.Background(), make(chan struct{})}, "a")
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, open := <-c; open {
-			t.Error("Watch reports a change, want its end")
-		}
-	})
-}
-
 // A List yields the values at the time of the call, whatever happens meanwhile.
 func TestListIsOfOneMoment(t *testing.T) {
 	var s memstore.Store
