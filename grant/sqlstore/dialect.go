@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -69,8 +70,9 @@ type Dialect struct {
 	faults string
 	// check returns an error if the database is unsuitable.
 	check func(context.Context, *sql.DB) error
-	// dangers returns those that do not prevent the use of the database.
-	dangers func(context.Context, *sql.DB) ([]string, error)
+	// dangers returns those that do not prevent the use of the database. It sets
+	// waited once commits wait for a standby of PostgreSQL.
+	dangers func(_ context.Context, _ *sql.DB, waited *atomic.Bool) ([]string, error)
 }
 
 // codes are codes of a server, or their beginnings.

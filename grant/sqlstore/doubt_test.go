@@ -122,7 +122,9 @@ func TestCheck(t *testing.T) {
 		{func() { f.replicas = 1 }, "waits for none"},
 		{func() { f.standbys = "*" }, ""},
 		{func() { f.others = "pg_receivewal" }, "pg_receivewal may confirm a commit in place of a standby"},
-		{func() { f.others = "" }, ""},
+		{func() { f.standbys, f.others = "", "" }, "synchronous_standby_names is empty now"},
+		{func() {}, "synchronous_standby_names is empty now"},
+		{func() { f.standbys = "*" }, ""},
 		{func() { f.settings[0] = "off" }, "no node ID is acquired or renewed"},
 		{func() { f.settings[0] = "on" }, ""},
 	} {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -138,7 +139,7 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *= *(?:true|yes|on|1)\b`)
 
 // dangersMySQL looks for servers that may lack, or not show, committed data.
-func dangersMySQL(ctx context.Context, db *sql.DB) (found []string, err error) {
+func dangersMySQL(ctx context.Context, db *sql.DB, _ *atomic.Bool) (found []string, err error) {
 	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -96,7 +97,7 @@ func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 }
 
 // dangersPostgreSQL looks for replicas that may lack commits.
-func dangersPostgreSQL(ctx context.Context, db *sql.DB) (found []string, err error) {
+func dangersPostgreSQL(ctx context.Context, db *sql.DB, waited *atomic.Bool) (found []string, err error) {
 	var names, others string
 	var replicas int
 	// Any process that streams the log may count as a standby. A user without
@@ -113,12 +114,18 @@ func dangersPostgreSQL(ctx context.Context, db *sql.DB) (found []string, err err
 		return nil, err
 	}
 	const repeat = "a promoted replica may lack commits, and then IDs repeat unless they are fenced"
-	if names == "" && replicas > 0 {
+	switch {
+	case names == "" && waited.Load():
+		found = append(found, "synchronous_standby_names is empty now: PostgreSQL no longer waits for any replica, so a failover is not safe: "+repeat)
+	case names == "" && replicas > 0:
 		found = append(found, "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): "+repeat)
 	}
 	if names != "" && others != "" {
 		found = append(found, fmt.Sprintf("synchronous_standby_names is %q, so %s may confirm a commit in place of a standby: %s; name the standbys there",
 			names, others, repeat))
+	}
+	if names != "" {
+		waited.Store(true)
 	}
 	return found, nil
 }

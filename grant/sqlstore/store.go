@@ -95,6 +95,7 @@ type store struct {
 
 	promoted atomic.Int64          // the greatest value that primary had
 	unfit    atomic.Pointer[error] // why New would reject the database now, or nil
+	waited   atomic.Bool           // see Dialect.dangers
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc

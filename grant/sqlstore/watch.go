@@ -13,8 +13,8 @@ const checkEvery = 10 * time.Second
 
 // Check returns the dangers of the database, one sentence each: for example,
 // replicas that may lack commits when they are promoted, or nodes that may show
-// stale data, and what New would reject. The text of a danger stays the same
-// while it lasts.
+// stale data, what New would reject, and a list of standbys that was emptied
+// since an earlier call. The text of a danger stays the same while it lasts.
 func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	call, leave, err := s.begun(ctx)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *store) Check(ctx context.Context) (dangers []string, err error) {
 	}
 	defer leave()
 	if err = s.judge(call); err == nil {
-		dangers, err = s.d.dangers(call, s.db)
+		dangers, err = s.d.dangers(call, s.db, &s.waited)
 	}
 	if err != nil {
 		return nil, failed(ctx, "look at the settings", err)
