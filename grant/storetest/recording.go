@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,154 +16,128 @@ import (
 	"github.com/firnid/firn/internal/history"
 )
 
-// testHistories runs a few goroutines that read and write a few keys, and
-// checks whether their results are consistent with one register per key.
+// testHistories runs a few goroutines that read and write a key, and checks
+// whether their results are consistent with one register.
 func testHistories(t *testing.T, su suite) {
 	s := su.new(t)
 	const (
 		workers = 4
-		keys    = 2
-		times   = history.Max / workers / 2 // calls per worker: no key can have too many
-		most    = 20000                     // histories
+		calls   = 8     // of each worker
+		most    = 20000 // histories
 	)
 	var (
-		r         = recorder{store: s.Store}
-		rng       = rand.New(rand.NewPCG(1, 2))
-		names     [keys]string
-		renamed   int
-		histories int
+		rng     = rand.New(rand.NewPCG(1, 2))
+		moment  atomic.Int64
+		rounds  int
+		counts  [history.Unknown + 1]int
+		key     string
+		unknown = true
 	)
-	begin := time.Now()
-	for round := 0; histories < most && time.Since(begin) < su.time && !t.Failed(); round++ {
-		var initial [keys]string
-		for k := range names {
-			// Sometimes use a new key, so that creating is covered too; and
-			// always after an unknown CAS, which may take effect later.
-			if round == 0 || r.tainted[names[k]] || rng.IntN(4) == 0 {
-				names[k] = fmt.Sprintf("history/%d/%d", k, renamed)
-				renamed++
-			}
-			value, err := s.Get(s.ctx, names[k])
-			if err != nil {
-				t.Fatalf("Get(%q) = %v", names[k], err)
-			}
-			initial[k] = string(value)
+	for begin := time.Now(); rounds < most && time.Since(begin) < su.time && !t.Failed(); rounds++ {
+		// Sometimes use a new key, so that creating is covered too; and always
+		// after an unknown CAS, which may take effect later.
+		if unknown || rng.IntN(4) == 0 {
+			key = fmt.Sprintf("history/%d", rounds)
 		}
-		r.begin()
+		value, err := s.Get(s.ctx, key)
+		if err != nil {
+			t.Fatalf("Get(%q) = %v", key, err)
+		}
 		// With few values they recur, with many each occurs only once.
 		values := 3
-		if round%2 == 0 {
+		if rounds%2 == 0 {
 			values = 1 << 30
 		}
+		var all [workers][]history.Operation
 		var wg sync.WaitGroup
 		for w := range workers {
 			seed := rng.Uint64()
 			wg.Go(func() {
-				r.work(t, s.ctx, fmt.Sprintf("worker %d", w), rand.New(rand.NewPCG(seed, 0)), names[:], initial[:], times, values)
+				r := recorder{s, &moment, fmt.Sprintf("worker %d", w), rand.New(rand.NewPCG(seed, 0)), key, values}
+				all[w] = r.record(string(value), calls)
 			})
 		}
 		wg.Wait()
-		for k, name := range names {
-			ops := r.history[name]
-			histories++
-			if !history.Linearizable(initial[k], ops) {
-				t.Errorf("no order of these calls explains their answers, key %q, which %s", name, history.Format(initial[k], ops))
+		ops := slices.Concat(all[:]...)
+		unknown = false
+		for _, op := range ops {
+			if op.Kind == history.CAS {
+				counts[op.Outcome]++
+				unknown = unknown || op.Outcome == history.Unknown
 			}
+		}
+		if !history.Linearizable(string(value), ops) {
+			t.Errorf("no order of these calls explains their answers, key %q, which %s", key, history.Format(string(value), ops))
 		}
 	}
 	if !t.Failed() {
-		t.Logf("report: %d histories of %d calls are linearizable: %d CAS applied, %d refused, %d not sent, %d unknown",
-			histories, r.calls.Load(), r.outcomes[history.Applied].Load(), r.outcomes[history.Refused].Load(), r.notSent.Load(), r.outcomes[history.Unknown].Load())
+		t.Logf("report: %d histories are linearizable: %d CAS applied, %d refused, %d unknown",
+			rounds, counts[history.Applied], counts[history.Refused], counts[history.Unknown])
 	}
 }
 
-// A recorder calls a store from several goroutines and records the results.
+// A recorder calls a store and records the results.
 type recorder struct {
-	store    grant.Store
-	moment   atomic.Int64
-	calls    atomic.Int64
-	notSent  atomic.Int64
-	outcomes [history.Unknown + 1]atomic.Int64
-
-	mu      sync.Mutex
-	history map[string][]history.Operation
-	tainted map[string]bool // keys with an unknown CAS
+	*subject
+	moment *atomic.Int64 // of all
+	by     string
+	rng    *rand.Rand
+	key    string
+	values int // how many different ones it writes
 }
 
-// begin discards the recorded operations.
-func (r *recorder) begin() {
-	r.history = make(map[string][]history.Operation)
-	r.tainted = make(map[string]bool)
-}
-
-func (r *recorder) add(key string, op history.Operation) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.history[key] = append(r.history[key], op)
-	if op.Kind == history.CAS && op.Outcome == history.Unknown {
-		r.tainted[key] = true
-	}
-}
-
-func (r *recorder) work(t *testing.T, ctx context.Context, by string, rng *rand.Rand, keys, initial []string, times, values int) {
-	last := make([]string, len(keys)) // what the worker believes to be stored
-	copy(last, initial)
-	for range times {
-		k := rng.IntN(len(keys))
-		op := history.Operation{Kind: history.CAS, By: by, Old: last[k], Next: fmt.Sprintf("v%d", rng.IntN(values))}
-		switch rng.IntN(10) {
+// record makes calls, and returns those that are part of the history. last is
+// what it believes to be stored.
+func (r *recorder) record(last string, calls int) (ops []history.Operation) {
+	for range calls {
+		op := history.Operation{Kind: history.CAS, By: r.by, Old: last, Next: fmt.Sprintf("v%d", r.rng.IntN(r.values))}
+		switch r.rng.IntN(10) {
 		case 0, 1, 2:
 			op.Kind = history.Get
 		case 3:
 			op.Old = ""
 		case 4:
-			op.Old = fmt.Sprintf("v%d", rng.IntN(min(values, 3)))
+			op.Old = fmt.Sprintf("v%d", r.rng.IntN(min(r.values, 3)))
 		}
-		call, cancel := ctx, context.CancelFunc(func() {})
-		if rng.IntN(4) == 0 { // it ends before, during or after a call of any store
-			call, cancel = context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(time.Microsecond)<<rng.IntN(13))))
+		ctx, cancel := r.ctx, context.CancelFunc(func() {})
+		if r.rng.IntN(4) == 0 { // it ends before, during or after a call of any store
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(r.rng.Int64N(int64(time.Microsecond)<<r.rng.IntN(13))))
 		}
-		r.calls.Add(1)
+		var value []byte
+		var ok bool
+		var err error
 		began := time.Now()
 		op.From = r.moment.Add(1)
-		if rng.IntN(2) == 0 {
+		if r.rng.IntN(2) == 0 {
 			runtime.Gosched() // otherwise a fast store is done before another worker begins
 		}
 		if op.Kind == history.Get {
-			value, err := r.store.Get(call, keys[k])
-			op.To = r.moment.Add(1)
-			if err == nil {
-				op.Got = string(value)
-				last[k] = op.Got
-				r.add(keys[k], op)
-			} else if call == ctx {
-				t.Errorf("Get(%q) = %v", keys[k], err)
-			}
+			value, err = r.Get(ctx, r.key)
+			op.Got = string(value)
 		} else {
-			ok, err := r.store.CAS(call, keys[k], valueOf(op.Old), []byte(op.Next))
-			op.To = r.moment.Add(1)
-			switch {
-			case ok && err == nil:
-				op.Outcome = history.Applied
-				last[k] = op.Next
-			case err == nil:
-				op.Outcome = history.Refused
-			default:
-				op.Outcome = history.Unknown
-				if call == ctx || ok {
-					t.Errorf("CAS(%q) = %v, %v", keys[k], ok, err)
-				}
-			}
-			if errors.Is(err, grant.ErrNotSent) {
-				r.notSent.Add(1) // it is not part of the history
-			} else {
-				r.outcomes[op.Outcome].Add(1)
-				r.add(keys[k], op)
-			}
+			ok, err = r.CAS(ctx, r.key, valueOf(op.Old), []byte(op.Next))
 		}
-		if took := time.Since(began); call != ctx && took > soon {
-			t.Errorf("%v took %v, though its context was done", op, took)
-		}
+		op.To = r.moment.Add(1)
 		cancel()
+		switch {
+		case err != nil && (ctx == r.ctx || ok):
+			r.t.Errorf("%v: %v, %v", op, ok, err)
+		case ctx != r.ctx && time.Since(began) > soon:
+			r.t.Errorf("%v took %v, though its context was done", op, time.Since(began))
+		}
+		switch {
+		case errors.Is(err, grant.ErrNotSent), err != nil && op.Kind == history.Get:
+			continue // it changes nothing, and says nothing
+		case err != nil:
+			op.Outcome = history.Unknown
+		case op.Kind == history.Get:
+			last = op.Got
+		case ok:
+			op.Outcome, last = history.Applied, op.Next
+		default:
+			op.Outcome = history.Refused
+		}
+		ops = append(ops, op)
 	}
+	return ops
 }
