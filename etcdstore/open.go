@@ -6,8 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
+	"net/url"
 	"strings"
 	"time"
 
@@ -64,37 +63,24 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 	if len(o.Endpoints) == 0 {
 		fault("no endpoints: name the members of etcd, such as 10.0.0.1:2379")
 	}
-	var schemes []string
-	for _, e := range o.Endpoints {
-		scheme, address, found := strings.Cut(e, "://")
-		if !found {
-			scheme, address = "", e
-		}
-		address = strings.TrimSuffix(address, "/")
-		switch scheme {
-		case "":
-			if o.TLS != nil {
-				scheme = "https"
-			} else {
-				scheme = "http"
-			}
-		case "http":
-			if o.TLS != nil {
-				fault("endpoint %q begins with http://, but TLS is set: begin it with https://", e)
-			}
-		case "https":
-		default:
-			fault("endpoint %q begins with %s://: use host:port, optionally after http:// or https://", e, scheme)
-		}
-		host, port, err := net.SplitHostPort(address)
-		if err != nil || host == "" || port == "" {
-			fault("endpoint %q is not host:port, such as 10.0.0.1:2379", e)
-		}
-		schemes = append(schemes, scheme)
-		endpoints = append(endpoints, scheme+"://"+address)
+	scheme := "http"
+	if o.TLS != nil {
+		scheme = "https"
 	}
-	if slices.Contains(schemes, "http") && slices.Contains(schemes, "https") {
-		fault("some endpoints use TLS and others do not: all must be the same")
+	for i, e := range o.Endpoints {
+		if !strings.Contains(e, "://") {
+			e = scheme + "://" + e
+		}
+		u, err := url.Parse(e)
+		if err != nil || u.Hostname() == "" || u.Port() == "" || u.Scheme != "http" && u.Scheme != "https" {
+			fault("endpoint %q is not host:port, such as 10.0.0.1:2379, optionally after http:// or https://", o.Endpoints[i])
+			continue
+		}
+		if i > 0 && (u.Scheme == "https") != encrypted || u.Scheme == "http" && o.TLS != nil {
+			fault("endpoint %q does not use TLS as TLS and the other endpoints say: all must be the same", e)
+		}
+		encrypted = u.Scheme == "https"
+		endpoints = append(endpoints, u.Scheme+"://"+u.Host)
 	}
 	if (o.Username == "") != (o.Password == "") {
 		fault("set both the user and the password, or neither")
@@ -102,7 +88,7 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 	if o.DialTimeout < 0 {
 		fault("DialTimeout is %v", o.DialTimeout)
 	}
-	return endpoints, prefix, slices.Contains(schemes, "https"), errors.Join(faults...)
+	return endpoints, prefix, encrypted, errors.Join(faults...)
 }
 
 // Open returns a Store once etcd has answered a read that needs its majority.

@@ -38,8 +38,8 @@ func TestOptions(t *testing.T) {
 	}{
 		"nothing":            {Options{}, []string{"no endpoints"}},
 		"no port":            {Options{Endpoints: []string{"10.0.0.1"}}, []string{"host:port"}},
-		"scheme":             {Options{Endpoints: []string{"ftp://10.0.0.1:1"}}, []string{"ftp://"}},
-		"http with TLS":      {Options{Endpoints: []string{"http://10.0.0.1:1"}, TLS: config}, []string{"begin it with https://"}},
+		"scheme":             {Options{Endpoints: []string{"ftp://10.0.0.1:1"}}, []string{"ftp://", "host:port"}},
+		"http with TLS":      {Options{Endpoints: []string{"http://10.0.0.1:1"}, TLS: config}, []string{"all must be the same"}},
 		"both":               {Options{Endpoints: []string{"http://10.0.0.1:1", "https://10.0.0.2:1"}}, []string{"all must be the same"}},
 		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"set both the user and the password"}},
 		"all faults at once": {Options{Prefix: "a b", DialTimeout: -1}, []string{"no endpoints", "prefix", "DialTimeout"}},

@@ -73,7 +73,7 @@ func (s *store) permissions(ctx context.Context) (*permissions, error) {
 	var result struct {
 		Status permissions `json:"status"`
 	}
-	err = decode(answer, maxAnswer, &result)
+	err = decode(answer, &result)
 	return &result.Status, err
 }
 

@@ -23,11 +23,6 @@ const (
 	// doubles.
 	firstPause = 50 * time.Millisecond
 	maxPause   = time.Second
-
-	// maxAnswer is how much of an answer is read: the API server accepts no
-	// object larger than 3 MB. maxPage is for a page of objects.
-	maxAnswer = 4 << 20
-	maxPage   = 256 << 20
 )
 
 // url returns the address of the namespace's Leases, or of one of them.
@@ -77,7 +72,7 @@ func (s *store) send(ctx context.Context, method, address string, body any) (ans
 	if answer.StatusCode/100 == 2 {
 		return answer, true, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // a part of the text is enough
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<20)) // a part of the text is enough
 	_ = answer.Body.Close()
 	return nil, true, newRefusal(answer, text)
 }
@@ -90,17 +85,17 @@ func (s *store) write(ctx context.Context, method, address string, body any) (_ 
 		return nil, sent, err
 	}
 	l := new(lease)
-	return l, true, decode(answer, maxAnswer, l)
+	return l, true, decode(answer, l)
 }
 
 // read makes a request that reads, and decodes the answer. It retries if the
 // connection is lost or the server reports that it is overloaded or failing.
-func (s *store) read(ctx context.Context, address string, limit int64, into any) error {
+func (s *store) read(ctx context.Context, address string, into any) error {
 	pause := firstPause
 	for n := 1; ; n++ {
 		answer, _, err := s.send(ctx, http.MethodGet, address, nil)
 		if err == nil {
-			err = decode(answer, limit, into)
+			err = decode(answer, into)
 		}
 		wait := pause/2 + rand.N(pause)
 		if r, ok := errors.AsType[*refusal](err); ok {
@@ -122,17 +117,14 @@ func (s *store) read(ctx context.Context, address string, limit int64, into any)
 }
 
 // decode decodes an answer with exactly one object.
-func decode(answer *http.Response, limit int64, into any) error {
+func decode(answer *http.Response, into any) error {
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("the answer ends early: %w", err)
-	case int64(len(text)) > limit:
-		return fmt.Errorf("the answer is longer than %d bytes", limit)
+	text, err := io.ReadAll(answer.Body)
+	if err == nil {
+		err = json.Unmarshal(text, into)
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("the answer does not come from the Kubernetes API: %w", err)
+	if err != nil {
+		return fmt.Errorf("the answer ends early, or does not come from the Kubernetes API: %w", err)
 	}
 	return nil
 }

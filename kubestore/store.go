@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -88,7 +89,7 @@ func (s *store) failed(ctx context.Context, what string, err error) error {
 // cache.
 func (s *store) fetch(ctx context.Context, name string) (*lease, error) {
 	l := new(lease)
-	switch err := s.read(ctx, s.url(name, nil), maxAnswer, l); {
+	switch err := s.read(ctx, s.url(name, nil), l); {
 	case isAbsent(err, name):
 		return nil, nil
 	case err != nil:
@@ -177,9 +178,9 @@ type leaseList struct {
 
 // list reads a page of Leases. Any other answer, for example of a proxy, must
 // not count as an empty list.
-func (s *store) list(ctx context.Context, query url.Values, limit int64) (*leaseList, error) {
+func (s *store) list(ctx context.Context, query url.Values) (*leaseList, error) {
 	list := new(leaseList)
-	if err := s.read(ctx, s.url("", query), limit, list); err != nil {
+	if err := s.read(ctx, s.url("", query), list); err != nil {
 		return nil, err
 	}
 	if list.Kind != "LeaseList" || list.Metadata.ResourceVersion == "" {
@@ -202,35 +203,31 @@ func (s *store) List(ctx context.Context, prefix string, yield func(key string, 
 	if err != nil {
 		return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), err)
 	}
-	for _, f := range found {
+	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if call.Err() != nil {
 			return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), call.Err())
 		}
-		if !yield(f.key, f.value) {
+		if !yield(key, found[key]) {
 			return nil
 		}
 	}
 	return nil
 }
 
-type found struct {
-	key   string
-	value []byte
-}
-
-// collect returns all keys with a prefix, in order. If the API server's etcd
-// has compacted the revision of a list in progress, it starts over.
-func (s *store) collect(ctx context.Context, prefix string) ([]found, error) {
-	var all []found
+// collect returns all keys with a prefix and their values. If the API server's
+// etcd has compacted the revision of a list in progress, it starts over.
+func (s *store) collect(ctx context.Context, prefix string) (map[string][]byte, error) {
+	all := make(map[string][]byte)
 	from := ""
 	for {
 		query := url.Values{"limit": {strconv.Itoa(page)}}
 		if from != "" {
 			query.Set("continue", from)
 		}
-		list, err := s.list(ctx, query, maxPage)
+		list, err := s.list(ctx, query)
 		if from != "" && is(err, http.StatusGone) && ctx.Err() == nil {
-			all, from = nil, ""
+			clear(all)
+			from = ""
 			continue
 		}
 		if err != nil {
@@ -238,13 +235,11 @@ func (s *store) collect(ctx context.Context, prefix string) ([]found, error) {
 		}
 		for _, l := range list.Items {
 			key, ok := keyOf(s.prefix, l.Metadata.Name, l.Metadata.Annotations[keyAnnotation])
-			if !ok || !strings.HasPrefix(key, prefix) {
-				continue
+			if ok && strings.HasPrefix(key, prefix) {
+				all[key] = l.shown()
 			}
-			all = append(all, found{key, l.shown()})
 		}
 		if from = list.Metadata.Continue; from == "" {
-			slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.key, b.key) })
 			return all, nil
 		}
 	}
@@ -263,7 +258,7 @@ func (s *store) Lineage(ctx context.Context) (identity string, revision int64, e
 	defer leave()
 	for range 2 { // before and after creating it
 		before := s.seen()
-		list, err := s.list(call, url.Values{"fieldSelector": {"metadata.name=" + identityName}}, maxAnswer)
+		list, err := s.list(call, url.Values{"fieldSelector": {"metadata.name=" + identityName}})
 		if err != nil {
 			return "", 0, s.failed(ctx, "read lease "+identityName, err)
 		}
