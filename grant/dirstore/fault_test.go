@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,8 +151,8 @@ func TestWaiting(t *testing.T) {
 		s, d := openWorld(t, w)
 		_, other := openWorld(t, w)
 		locked(t, other, lockPrefix+"k")
-		tries := 0
-		d.trace = func(string) { tries++ }
+		var tries atomic.Int64
+		d.trace = func(string) { tries.Add(1) }
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -162,8 +163,8 @@ func TestWaiting(t *testing.T) {
 		if !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "lock+k") {
 			t.Errorf("CAS = %v, want ErrNotSent that names the lock", err)
 		}
-		if tries < 1000 || tries > 4000 {
-			t.Errorf("CAS tried %d times in 10 s, want about once in 5 ms", tries)
+		if n := tries.Load(); n < 1000 || n > 4000 {
+			t.Errorf("CAS tried %d times in 10 s, want about once in 5 ms", n)
 		}
 		// Other keys still work, and so does reading this one.
 		if ok, err := s.CAS(t.Context(), "m", nil, []byte("1")); !ok || err != nil {

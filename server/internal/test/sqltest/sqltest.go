@@ -8,7 +8,6 @@ package sqltest
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -187,7 +186,7 @@ func (s *Server) Wait() {
 // for servers.
 func Find(t testing.TB, name, pkg string) string {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
+	if testing.Short() {
 		t.Skip("starts a database server")
 	}
 	if path, err := exec.LookPath(name); err == nil {
