@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,54 +14,22 @@ import (
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")
-
-// TestConfigDocs: docs/config.md has exactly the keys, and every flag that a
-// file can set is a key.
-func TestConfigDocs(t *testing.T) {
-	const page = "../../../docs/config.md"
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Skip("the module stands alone, without the repository's docs")
-	}
+// TestConfigKeys: every key has its flag, and every flag that a file can set is a
+// key.
+func TestConfigKeys(t *testing.T) {
 	_, flags := serveFlags()
-	var b strings.Builder
-	b.WriteString("| key | flag | default | meaning |\n|---|---|---|---|\n")
 	keyOf := make(map[string]bool)
 	for _, k := range configKeys {
-		f := flags.Lookup(k.flag)
-		if f == nil {
-			t.Fatalf("the key %s has no flag --%s", k.key, k.flag)
+		if flags.Lookup(k.flag) == nil {
+			t.Errorf("the key %s has no flag --%s", k.key, k.flag)
 		}
 		keyOf[k.flag] = true
-		_, usage := pflag.UnquoteUsage(f)
-		byDefault := strings.Trim(f.DefValue, `"[]`)
-		if byDefault != "" {
-			byDefault = "`" + byDefault + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | `--%s` | %s | %s |\n", k.key, k.flag, byDefault, usage)
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !keyOf[f.Name] && f.Name != "allow-local-mac" && f.Name != "config" && f.Name != "help" { // it is of one machine
 			t.Errorf("the flag --%s has no key", f.Name)
 		}
 	})
-	text := string(data)
-	from := strings.Index(text, "| key | flag |")
-	if from < 0 {
-		t.Fatal("docs/config.md has no table of keys")
-	}
-	to := from + strings.Index(text[from:], "\n\n") + 1
-	if text[from:to] == b.String() {
-		return
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(text[:from]+b.String()+text[to:]), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Error("docs/config.md is not as the keys are: go test ./cmd/firn -run TestConfigDocs -update")
 }
 
 // TestListenAlone: with an address for one protocol, serve has none for all,

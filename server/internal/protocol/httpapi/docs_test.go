@@ -234,17 +234,28 @@ func TestDocsProblems(t *testing.T) {
 	}
 }
 
-// TestDocsLimits: the page has the actual limits.
+// TestDocsLimits: the pages have the actual limits.
 func TestDocsLimits(t *testing.T) {
+	security, err := os.ReadFile("../../../../docs/security.md")
 	text := readDocs(t)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{
-		fmt.Sprintf("| IDs in a request | %d,%03d (`--max-ids-per-call`) |", service.MaxCount/1000, service.MaxCount%1000),
-		fmt.Sprintf("| %v s (`--request-timeout`) |", service.DefaultLimit.Seconds()),
-		fmt.Sprintf("| %d KiB (`--max-header`), within %v s (`--read-timeout`) |", service.DefaultHeader>>10, service.DefaultRead.Seconds()),
-		fmt.Sprintf("| %v s after the limit of the request (`--write-timeout`) |", service.DefaultWrite.Seconds()),
-		fmt.Sprintf("which waits at most %v s for it |", service.DefaultRead.Seconds()),
+		fmt.Sprintf("| IDs of a request | %d,%03d | `--max-ids-per-call` |", service.MaxCount/1000, service.MaxCount%1000),
+		fmt.Sprintf("| time until the turn of a request for IDs | %v s,", service.DefaultLimit.Seconds()),
+		fmt.Sprintf("| header | %d KiB | `--max-header` |", service.DefaultHeader>>10),
+		fmt.Sprintf("| time for a request, and for the message of a gRPC call | %v s | `--read-timeout` |", service.DefaultRead.Seconds()),
+		fmt.Sprintf("| time to read a piece of an answer | %v s | `--write-timeout` |", service.DefaultWrite.Seconds()),
+		fmt.Sprintf("| sequencers that are open | %d,%03d | `--max-sequencers` |", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
+		fmt.Sprintf("| idle connection of HTTP and gRPC | %v min | `--idle-timeout` |", service.DefaultIdle.Minutes()),
+	} {
+		if !strings.Contains(string(security), want) {
+			t.Errorf("docs/security.md does not say %q", want)
+		}
+	}
+	for _, want := range []string{
 		fmt.Sprintf("keeps %d,%03d names", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
-		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", service.DefaultIdle.Minutes()),
 		fmt.Sprintf("such as writes for %v s because its disk is full", silentMost.Seconds()),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
 	} {
