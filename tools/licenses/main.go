@@ -2,12 +2,10 @@
 // file: of the modules that its packages come from, on each system that it is
 // built for, and of Go itself.
 //
-//	go run ./licenses -module ../server -package ./cmd/firn -out ../server/cmd/firn/licenses.txt
+//	make licenses
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,20 +28,17 @@ func isLicense(name string) bool {
 	return strings.HasPrefix(name, "LICENSE.") || strings.HasPrefix(name, "LICENSE-")
 }
 
+// The program, its module and the file, seen from tools/.
+const (
+	module = "../server"
+	pkg    = "./cmd/firn"
+	out    = "../server/cmd/firn/licenses.txt"
+)
+
 func main() {
-	module := flag.String("module", "../server", "`DIRECTORY` of the program's module")
-	pkg := flag.String("package", "./cmd/firn", "`PACKAGE` of the program")
-	out := flag.String("out", "../server/cmd/firn/licenses.txt", "`FILE` to write")
-	check := flag.Bool("check", false, "write nothing, and fail if the file is not up to date")
-	flag.Parse()
-	text, err := collect(*module, *pkg)
-	if err == nil && *check {
-		var old []byte
-		if old, err = os.ReadFile(*out); err == nil && !bytes.Equal(old, text) {
-			err = fmt.Errorf("%s is not up to date: make licenses", *out)
-		}
-	} else if err == nil {
-		err = os.WriteFile(*out, text, 0o644)
+	text, err := collect()
+	if err == nil {
+		err = os.WriteFile(out, text, 0o644)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "licenses:", err)
@@ -53,8 +48,8 @@ func main() {
 
 // collect returns the text of the file: each license after the names of the
 // modules that it applies to.
-func collect(module, pkg string) ([]byte, error) {
-	dirs, err := modules(module, pkg)
+func collect() ([]byte, error) {
+	dirs, err := modules()
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +90,11 @@ func collect(module, pkg string) ([]byte, error) {
 
 // modules returns the directories of the modules that a program consists of, by
 // path and version, and that of Go.
-func modules(dir, pkg string) (map[string]string, error) {
+func modules() (map[string]string, error) {
 	all := make(map[string]string)
 	for _, system := range systems {
 		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", pkg)
-		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system), os.Stderr
+		cmd.Dir, cmd.Env, cmd.Stderr = module, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system), os.Stderr
 		text, err := cmd.Output()
 		if err != nil {
 			return nil, fmt.Errorf("go list for %s: %w", system, err)
@@ -115,6 +110,6 @@ func modules(dir, pkg string) (map[string]string, error) {
 		return nil, err
 	}
 	all["Go, its runtime and standard library"] = strings.TrimSpace(string(root))
-	all["Firn"] = filepath.Join(dir, "..")
+	all["Firn"] = filepath.Join(module, "..")
 	return all, nil
 }
