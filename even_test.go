@@ -156,38 +156,6 @@ func TestEvenLowBitsStatic(t *testing.T) {
 	}
 }
 
-// A Prefetcher passes even IDs on: each of its batches begins in another tick.
-func TestEvenLowBitsOfPrefetcher(t *testing.T) {
-	for _, count := range []int{1, 3, 100} {
-		g, clock := newAtNoon(t, "default", Options{EvenLowBits: 4})
-		p := NewPrefetcher(tickingSource{g, clock}, count, time.Minute)
-		ids := make([]ID, 4000*count)
-		for i := range ids {
-			var err error
-			if ids[i], err = p.Next(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if chi := chiSquare(ids, 4) / float64(count); chi > mostChi15 {
-			t.Errorf("batches of %d: χ² is %.0f, want less than %v", count, chi, mostChi15)
-		}
-		if err := p.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A tickingSource makes a batch per tick.
-type tickingSource struct {
-	*Generator
-	clock *handClock
-}
-
-func (s tickingSource) NextBatch(ctx context.Context, n int) (Batch, error) {
-	s.clock.Add(time.Millisecond)
-	return s.Generator.NextBatch(ctx, n)
-}
-
 func TestEvenLowBitsErrors(t *testing.T) {
 	for _, row := range []struct {
 		layout string
