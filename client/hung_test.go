@@ -130,7 +130,7 @@ func TestHungServers(t *testing.T) {
 							if i < hung {
 								own = g
 							}
-							handlers = append(handlers, n.gated(t, scheme, host, uint64(i+1), own))
+							handlers = append(handlers, n.gated(t, scheme, host, uint64(i+1), "default", own))
 						}
 						c := n.client(t, Config{Servers: []string{scheme + "://a", scheme + "://b", scheme + "://c"}, Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 10}})
 						q := c.Sequencer("orders")
@@ -220,7 +220,7 @@ func TestAllServersHang(t *testing.T) {
 		g := newGate("silent")
 		defer g.resume()
 		for i, host := range []string{"a", "b", "c"} {
-			n.gated(t, "http", host, uint64(i+1), g)
+			n.gated(t, "http", host, uint64(i+1), "default", g)
 		}
 		g.stop()
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}}).Sequencer("orders")
@@ -394,9 +394,9 @@ func TestCloseWhileHung(t *testing.T) {
 }
 
 // gated starts a server, at a URL of this scheme, that g can stop.
-func (n *network) gated(t *testing.T, scheme, host string, node uint64, g *gate) *clienttest.Handler {
+func (n *network) gated(t *testing.T, scheme, host string, node uint64, layout string, g *gate) *clienttest.Handler {
 	t.Helper()
-	h := newHandler(t, node, "default")
+	h := newHandler(t, node, layout)
 	handler := http.Handler(h)
 	if g != nil {
 		handler = gatedHandler{h, g}

@@ -21,12 +21,11 @@ type respServer struct {
 	*clienttest.Handler
 	handler http.Handler // Handler, or around it
 
-	mu       sync.Mutex
-	commands int                        // for IDs
-	answer   func(answer string) string // changes an answer; nil means no change
-	auth     string                     // the answer to AUTH
-	tokens   []string                   // received with AUTH
-	conns    []net.Conn
+	mu     sync.Mutex
+	answer func(answer string) string // changes an answer; nil means no change
+	auth   string                     // the answer to AUTH
+	tokens []string                   // received with AUTH
+	conns  []net.Conn
 }
 
 // serve answers commands, one after the other. Meanwhile it keeps reading, like
@@ -59,7 +58,6 @@ func (d *respServer) serve(conn net.Conn) {
 		default:
 			said = d.command(words)
 			d.set(func() {
-				d.commands++
 				if d.answer != nil {
 					said = d.answer(said)
 				}
@@ -143,12 +141,6 @@ func (d *respServer) set(use func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	use()
-}
-
-// count returns the number of commands for IDs.
-func (d *respServer) count() (n int) {
-	d.set(func() { n = d.commands })
-	return n
 }
 
 // newRESP returns a server that makes IDs.

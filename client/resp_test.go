@@ -16,66 +16,37 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Over RESP, requests that follow each other share a connection, with every
-// layout of any width, in runs or packed. A connection that is not used is
-// closed.
+// Requests that follow each other share a connection. One that was not used for
+// long is closed.
 func TestRESP(t *testing.T) {
-	for _, layout := range []string{"default", "hazelcast", "lable", "twitter", "bits=seq:6.time:40,epoch=2026-01-01T00:00:00Z", "bits=time:34.rand:12.node:4.seq:10,unit=1s"} {
-		inBubble(t, func(t *testing.T, n *network) {
-			d := n.resp(t, "a", 1, layout)
-			q := n.client(t, Config{Servers: []string{"firn://a"}}).Sequencer("orders")
-			var got []firn.ID
-			for range 20 {
-				b, err := q.NextBatch(t.Context(), 100)
-				if err != nil || b.Len() != 100 {
-					t.Errorf("%s: NextBatch(100) = %d IDs, %v", layout, b.Len(), err)
-				}
-				got = slices.AppendSeq(got, b.All())
-			}
-			slices.Sort(got)
-			if len(slices.Compact(got)) != 2000 || n.dialled("a") != 1 {
-				t.Errorf("%s: %d IDs over %d connections, want 2000 over 1", layout, len(got), n.dialled("a"))
-			}
-			if _, err := q.client.Sequencer128("orders").NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "use the Client's method Sequencer") {
-				t.Errorf("%s: Sequencer128: %v", layout, err)
-			}
-			var all sync.WaitGroup
-			d.Delay(time.Millisecond)
-			for range mostIdle + 8 {
-				all.Go(func() {
-					if _, err := q.NextBatch(t.Context(), 1); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			p := q.client.roster.servers[0].pool
-			idle := func() int {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				return len(p.idle)
-			}
-			if n := idle(); n != mostIdle {
-				t.Errorf("%d idle connections, want %d", n, mostIdle)
-			}
-			time.Sleep(idleAfter + time.Second)
-			dialled := n.dialled("a")
-			mustBatch(t, q, 1)
-			if got := n.dialled("a") - dialled; got != 1 || idle() != 1 {
-				t.Errorf("after %v: %d new connections, and %d are idle, want 1", idleAfter, got, idle())
-			}
-		})
-	}
 	inBubble(t, func(t *testing.T, n *network) {
-		d := n.resp(t, "a", 1, "uuidv7")
-		c := n.client(t, Config{Servers: []string{"firn://a"}})
-		for range 5 {
-			if b, err := c.Sequencer128("orders").NextBatch(t.Context(), 50); err != nil || b.Len() != 50 {
-				t.Errorf("uuidv7: %d IDs, %v", b.Len(), err)
-			}
+		d := n.resp(t, "a", 1, "default")
+		q := n.client(t, Config{Servers: []string{"firn://a"}}).Sequencer("orders")
+		for range 20 {
+			mustBatch(t, q, 100)
 		}
-		if d.count() != 6 { // the first answer is that there are no runs
-			t.Errorf("uuidv7: %d commands, want 6", d.count())
+		if n.dialled("a") != 1 {
+			t.Errorf("%d connections, want 1", n.dialled("a"))
+		}
+		var all sync.WaitGroup
+		d.Delay(time.Millisecond)
+		for range mostIdle + 8 {
+			all.Go(func() {
+				if _, err := q.NextBatch(t.Context(), 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		p := q.client.roster.servers[0].pool
+		if len(p.idle) != mostIdle {
+			t.Errorf("%d idle connections, want %d", len(p.idle), mostIdle)
+		}
+		time.Sleep(idleAfter + time.Second)
+		dialled := n.dialled("a")
+		mustBatch(t, q, 1)
+		if got := n.dialled("a") - dialled; got != 1 || len(p.idle) != 1 {
+			t.Errorf("after %v: %d new connections, and %d are idle, want 1", idleAfter, got, len(p.idle))
 		}
 	})
 }
