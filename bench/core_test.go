@@ -14,8 +14,6 @@ import (
 	google "github.com/google/uuid"
 	"github.com/oklog/ulid/v2"
 	"github.com/rs/xid"
-	"github.com/segmentio/ksuid"
-	sonyflake "github.com/sony/sonyflake/v2"
 
 	"github.com/firnid/firn"
 )
@@ -201,7 +199,6 @@ func BenchmarkPeers(b *testing.B) {
 		{"gofrs-uuidv7", func() { must(gofrs.NewV7()) }},
 		{"ulid", func() { ulid.Make() }},
 		{"xid", func() { xid.New() }},
-		{"ksuid", func() { ksuid.New() }},
 	} {
 		b.Run(p.name, func(b *testing.B) { pair(b, each(p.make), next(generator(wide, farAhead)), "x-firn", slice) })
 	}
@@ -232,13 +229,9 @@ func BenchmarkBurst(b *testing.B) {
 // IDs in a millisecond that the format allows, and the processor time for it.
 func BenchmarkSustained(b *testing.B) {
 	snow := must(bwmarrin.NewNode(1))
-	sony := must(sonyflake.New(sonyflake.Settings{
-		TimeUnit: time.Millisecond, BitsSequence: 12, BitsMachineID: 10, MachineID: func() (int, error) { return 1, nil },
-	}))
 	for name, l := range map[string]loop{
-		"firn":         next(generator(usual, 10*time.Millisecond)),
-		"bwmarrin":     each(func() { snow.Generate() }),
-		"sonyflake-v2": each(func() { must(sony.NextID()) }),
+		"firn":     next(generator(usual, 10*time.Millisecond)),
+		"bwmarrin": each(func() { snow.Generate() }),
 	} {
 		b.Run(name, func(b *testing.B) {
 			l(100_000) // beyond what it may take in advance

@@ -3,9 +3,7 @@ package bench
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +13,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-var (
-	keyRows   = flag.Int("keys-rows", 10_000_000, "rows of a table in BenchmarkServerKeys")
-	keyRounds = flag.Int("keys-rounds", 3, "rounds of BenchmarkServerKeys")
-)
+var keyRows = flag.Int("keys-rows", 10_000_000, "rows of a table in BenchmarkServerKeys")
 
 // A keyKind is a type of a primary key, and the IDs in it.
 type keyKind struct {
@@ -29,44 +24,28 @@ type keyKind struct {
 }
 
 // BenchmarkServerKeys measures primary keys in a PostgreSQL of this machine,
-// named by PGHOST and its like. In every round each kind fills a table in turn.
-// Figures are medians; x-… are median ratios to the first kind of the round.
+// named by PGHOST and its like. Figures are medians.
 func BenchmarkServerKeys(b *testing.B) {
 	if os.Getenv("PGHOST") == "" {
 		b.Skip("needs a PostgreSQL: pg_virtualenv go test . -run '^$' -bench ServerKeys -timeout 2h")
 	}
 	db := must(pgx.Connect(b.Context(), ""))
 	defer db.Close(context.WithoutCancel(b.Context()))
-	kinds := []keyKind{
+	for _, kind := range []keyKind{
 		{"bigint", "bigint", "default", 0, true},
 		{"bigint-even", "bigint", "default", 4, true},
 		{"bigint-spread", "bigint", "lable,mode=spread", 0, false},
 		{"uuidv7", "uuid", "uuidv7", 0, true},
 		{"uuidv4", "uuid", "", 0, false},
-	}
-	figures := make(map[string]map[string][]float64)
-	for range *keyRounds {
-		var reference map[string]float64
-		for i, kind := range kinds {
-			got := kind.measure(b, db)
-			fmt.Fprintln(os.Stderr, kind.name, got) // a round takes minutes
-			if i == 0 {
-				reference = got
-			}
-			if figures[kind.name] == nil {
-				figures[kind.name] = make(map[string][]float64)
-			}
-			all := figures[kind.name]
-			for name, value := range got {
-				what, _, _ := strings.Cut(name, "-")
-				all[name] = append(all[name], value)
-				all["x-"+what] = append(all["x-"+what], value/reference[name])
-			}
-		}
-	}
-	for _, kind := range kinds {
+	} {
 		b.Run(kind.name, func(b *testing.B) {
-			for name, all := range figures[kind.name] {
+			figures := make(map[string][]float64)
+			for range max(b.N, rounds) {
+				for name, value := range kind.measure(b, db) {
+					figures[name] = append(figures[name], value)
+				}
+			}
+			for name, all := range figures {
 				b.ReportMetric(median(all), name)
 			}
 			b.ReportMetric(0, "ns/op") // leaves it out

@@ -4,8 +4,6 @@ package bench
 
 import (
 	"bufio"
-	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,8 +11,6 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -215,21 +211,8 @@ func connect(b *testing.B, address, request string) (all []func() error) {
 			if _, err := io.WriteString(conn, request); err != nil {
 				return err
 			}
-			first, err := r.ReadString('\n')
-			if err != nil || first[0] == ':' {
-				return err
-			}
-			length, line := 0, first
-			for ; err == nil && line != "\r\n"; line, err = r.ReadString('\n') {
-				if rest, ok := strings.CutPrefix(line, "Content-Length: "); ok {
-					length, _ = strconv.Atoi(strings.TrimSpace(rest))
-				}
-			}
-			if !strings.HasPrefix(first, "HTTP/1.1 200 ") || length == 0 {
-				err = cmp.Or(err, errors.New(first))
-			}
-			_, short := r.Discard(length)
-			return cmp.Or(err, short)
+			_, err := readAnswer(r)
+			return err
 		})
 	}
 	return all
