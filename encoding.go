@@ -55,84 +55,92 @@ const (
 	Raw                   // raw: 8 or 16 bytes, big-endian
 )
 
-// The other bits of a Format.
-const (
-	anyBase    Format = 1 << 6 // | n: base n of 0-9A-Za-z, if no constant above is for it
-	otherWidth Format = 1 << 8 // short if the default is fixed, fixed if it is short
-)
+// A formatInfo is what is known of a Format.
+type formatInfo struct {
+	name  string
+	base  basen.Base // not for UUID and Raw
+	fixed bool       // the width
+	twin  Format     // with the other width; the Format itself if it has only one
+}
 
-// numbered returns the format of base n, 2 to 62, with the alphabet of
-// Boundary's flake: the first n characters of 0-9A-Za-z, not padded. It reports
-// false for another n.
-func numbered(n int) (f Format, ok bool) {
-	switch n {
-	case 2:
-		return Binary.short(), true
-	case 10:
-		return Decimal, true
-	case 36:
-		return Base36, true
-	case 62:
-		return Base62, true
+// formats has the constants above, then the other bases of Boundary's flake,
+// and then all of these with the other width. formatNamed has their names
+// without a suffix.
+var formats, formatNamed = makeFormats()
+
+func makeFormats() (all []formatInfo, named map[string]Format) {
+	all = []formatInfo{
+		Decimal: {name: "dec", base: basen.Boundary(10)},
+		Hex:     {name: "hex", base: basen.Hex(), fixed: true},
+		Binary:  {name: "bin", base: basen.Boundary(2), fixed: true},
+		Base32:  {name: "base32", base: basen.Crockford(), fixed: true},
+		Base36:  {name: "base36", base: basen.Boundary(36)},
+		Base58:  {name: "base58", base: basen.Bitcoin()},
+		Base62:  {name: "base62", base: basen.Boundary(62)},
+		UUID:    {name: "uuid", fixed: true},
+		Raw:     {name: "raw", fixed: true},
 	}
-	return anyBase | Format(n), n >= basen.Min && n <= basen.Max
+	for n := basen.Min; n <= basen.Max; n++ {
+		switch n {
+		case 2, 10, 36, 62: // are above
+		case 32, 58: // mean other alphabets
+			all = append(all, formatInfo{name: fmt.Sprint("flake", n), base: basen.Boundary(n)})
+		default:
+			all = append(all, formatInfo{name: fmt.Sprint("base", n), base: basen.Boundary(n)})
+		}
+	}
+	named = map[string]Format{"base10": Decimal}
+	for i := range all {
+		own, twin := Format(i), Format(len(all))
+		named[all[own].name] = own
+		all[own].twin = own
+		if own == UUID || own == Raw {
+			continue
+		}
+		all[own].twin = twin
+		other := formatInfo{name: all[own].name + "-fixed", base: all[own].base, fixed: true, twin: own}
+		if all[own].fixed {
+			other.name, other.fixed = all[own].name+"-short", false
+		}
+		if own == Binary {
+			other.name = "base2"
+			named["base2"] = twin
+		}
+		all = append(all, other)
+	}
+	for n := basen.Min; n <= basen.Max; n++ {
+		if flake := fmt.Sprint("flake", n); n != 32 && n != 58 {
+			named[flake] = named[fmt.Sprint("base", n)]
+		}
+	}
+	return all, named
+}
+
+// info returns what is known of f, or nil if it is not a format.
+func (f Format) info() *formatInfo {
+	if int(f) < len(formats) {
+		return &formats[f]
+	}
+	return nil
 }
 
 // base returns the digits of f. It reports false for UUID and Raw, which are
 // not number bases, and for an invalid Format.
 func (f Format) base() (b basen.Base, ok bool) {
-	kind := f &^ otherWidth
-	switch kind {
-	case Decimal:
-		return basen.Boundary(10), true
-	case Hex:
-		return basen.Hex(), true
-	case Binary:
-		return basen.Boundary(2), true
-	case Base32:
-		return basen.Crockford(), true
-	case Base36:
-		return basen.Boundary(36), true
-	case Base58:
-		return basen.Bitcoin(), true
-	case Base62:
-		return basen.Boundary(62), true
+	if info := f.info(); info != nil && f != UUID && f != Raw {
+		return info.base, true
 	}
-	n := int(kind &^ anyBase)
-	if want, ok := numbered(n); !ok || want != kind {
-		return basen.Base{}, false
-	}
-	return basen.Boundary(n), true
-}
-
-// isFixed reports whether f has a fixed width.
-func (f Format) isFixed() bool {
-	switch f &^ otherWidth {
-	case Hex, Binary, Base32:
-		return f&otherWidth == 0
-	case UUID, Raw:
-		return true
-	}
-	return f&otherWidth != 0
+	return b, false
 }
 
 // Fixed returns f with a fixed width: leading zeros pad a text to the width of
 // the greatest ID. Such texts of IDs of one size, compared byte by byte, sort
 // like the IDs, because all alphabets are in ASCII order.
 func (f Format) Fixed() Format {
-	if f.isFixed() {
-		return f
+	if info := f.info(); info != nil && !info.fixed {
+		return info.twin
 	}
-	return f ^ otherWidth
-}
-
-// short returns f without leading zeros. UUID and Raw have only one width and
-// are returned unchanged.
-func (f Format) short() Format {
-	if f == UUID || f == Raw || !f.isFixed() {
-		return f
-	}
-	return f ^ otherWidth
+	return f
 }
 
 // Fits returns nil if f can write and read IDs with that many bits, 64 or 128,
@@ -151,96 +159,32 @@ func (f Format) Fits(bits int) error {
 	return fmt.Errorf("firn: %v is not a format; make one with ParseFormat", f)
 }
 
-// formatNames lists the names that ParseFormat accepts, for its error.
-const formatNames = "dec, hex, bin, base2 to base62 (base32 is Crockford's, base58 Bitcoin's), " +
-	"flake32, flake58, uuid and raw, each with the suffix -fixed or -short if wanted"
-
 // ParseFormat returns the format with that name; see Format. Names are
 // lower-case. The error is a *ParseError that lists the names.
 func ParseFormat(s string) (Format, error) {
-	fault := func(pos int, reason string) (Format, error) {
-		return 0, newParseError("format", []byte(s), pos, reason+"; the formats are "+formatNames)
-	}
 	name, width, hasWidth := strings.Cut(s, "-")
-	f, ok := formatNamed(name)
+	f, ok := formatNamed[name]
 	switch {
-	case s == "":
-		return fault(-1, "it is empty")
-	case !ok:
-		return fault(-1, "unknown format")
-	case !hasWidth:
+	case ok && (!hasWidth || width == "fixed" && f.info().fixed || width == "short" && !f.info().fixed):
 		return f, nil
-	case width == "fixed":
-		return f.Fixed(), nil
-	case width == "short" && f.short() == f && f.isFixed():
-		return fault(len(name), name+" has only one width")
-	case width == "short":
-		return f.short(), nil
+	case ok && (width == "fixed" || width == "short") && f.info().twin != f:
+		return f.info().twin, nil
 	}
-	return fault(len(name), "the suffix after "+name+" is neither -fixed nor -short")
-}
-
-// plainNames are the names of the formats that are constants.
-var plainNames = [...]string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "uuid", "raw"}
-
-// formatNamed returns the format for a name without a suffix.
-func formatNamed(name string) (Format, bool) {
-	if i := slices.Index(plainNames[:], name); i >= 0 {
-		return Format(i), true
-	}
-	digits, ok := strings.CutPrefix(name, "base")
-	if !ok {
-		digits, ok = strings.CutPrefix(name, "flake")
-	}
-	n, err := strconv.Atoi(digits)
-	if !ok || err != nil || strconv.Itoa(n) != digits {
-		return 0, false
-	}
-	return numbered(n)
+	return 0, newParseError("format", []byte(s), -1, "unknown format; the formats are dec, hex, bin, base2 to base62 "+
+		"(base32 is Crockford's, base58 Bitcoin's), flake32, flake58, uuid and raw, each with the suffix -fixed or -short if wanted")
 }
 
 // String returns the name of f, and "Format(n)" if f is not a format.
 func (f Format) String() string {
-	if name, ok := f.name(); ok {
-		return name
+	if info := f.info(); info != nil {
+		return info.name
 	}
 	return "Format(" + strconv.Itoa(int(f)) + ")"
 }
 
-func (f Format) name() (string, bool) {
-	base, ok := f.base()
-	kind := f &^ otherWidth
-	var name string
-	switch {
-	case f == UUID || f == Raw:
-		return plainNames[f], true
-	case !ok:
-		return "", false
-	case f == Binary|otherWidth:
-		return "base2", true
-	case int(kind) < len(plainNames):
-		name = plainNames[kind]
-	case base.N() == 32 || base.N() == 58:
-		name = "flake" + strconv.Itoa(base.N())
-	default:
-		name = "base" + strconv.Itoa(base.N())
-	}
-	switch {
-	case f == kind:
-		return name, true
-	case f.isFixed():
-		return name + "-fixed", true
-	}
-	return name + "-short", true
-}
-
 // MarshalText returns the name of f. It is an error if f is not a format.
 func (f Format) MarshalText() ([]byte, error) {
-	name, ok := f.name()
-	if !ok {
-		return nil, f.Fits(128)
-	}
-	return []byte(name), nil
+	return []byte(f.String()), f.Fits(128)
 }
 
 // UnmarshalText sets f to the format that ParseFormat returns.
@@ -270,7 +214,7 @@ func (f Format) Append(b []byte, id ID) []byte {
 	if !ok {
 		panic(f.Fits(64).Error())
 	}
-	return base.Append64(b, v, f.isFixed())
+	return base.Append64(b, v, f.info().fixed)
 }
 
 // Append128 appends id in format f to b. It panics if f is not a format.
@@ -290,7 +234,7 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 	if !ok {
 		panic(f.Fits(128).Error())
 	}
-	return base.Append128(b, hi, lo, f.isFixed())
+	return base.Append128(b, hi, lo, f.info().fixed)
 }
 
 // Parse parses an ID in format f. It accepts the short text and a text with
@@ -367,7 +311,7 @@ func (f Format) parse128(text []byte) (ID128, error) {
 // prefix returns the number of bytes at the start of text that are not digits:
 // those of 0x, which only Hex may have.
 func (f Format) prefix(text []byte) int {
-	if f&^otherWidth == Hex && hasHexPrefix(text) {
+	if f.Fixed() == Hex && hasHexPrefix(text) {
 		return 2
 	}
 	return 0
@@ -412,7 +356,7 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 		}
 		pos := skip + i
 		at := characterAt(text, pos)
-		switch kind := f &^ otherWidth; {
+		switch kind := min(f, f.info().twin); {
 		case pos == 0 && (r == '-' || r == '+'):
 			return fail(pos, "%s is a sign; IDs have none", at)
 		case kind == Decimal && slices.Contains(text, '_'):
