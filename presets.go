@@ -3,10 +3,8 @@ package firn
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -256,27 +254,17 @@ type PresetInfo struct {
 // Presets returns an iterator over the named layouts, Firn's own first.
 func Presets() iter.Seq[PresetInfo] {
 	return func(yield func(PresetInfo) bool) {
-		for _, info := range presetInfos() {
-			info.Keys = slices.Clone(info.Keys) // owned by the caller
+		for _, p := range presets {
+			info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
+			for _, k := range p.keys {
+				info.Keys = append(info.Keys, k.name+"="+k.byDefault+"  "+k.about)
+			}
 			if !yield(info) {
 				return
 			}
 		}
 	}
 }
-
-// presetInfos parses the table once, on first use.
-var presetInfos = sync.OnceValue(func() (infos []PresetInfo) {
-	for i := range presets {
-		p := &presets[i]
-		info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
-		for _, k := range p.keys {
-			info.Keys = append(info.Keys, k.name+"="+k.byDefault+"  "+k.about)
-		}
-		infos = append(infos, info)
-	}
-	return infos
-})
 
 // presetNames lists the names for an error message.
 func presetNames() string {
