@@ -5,51 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 )
-
-// TestCursors: cursors and the generator together make no ID twice, each
-// caller's IDs increase, and all lie in the grants, while the grants change.
-func TestCursors(t *testing.T) {
-	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us", "default", "lable,mode=time-sequential"} {
-		from := time.Now().Add(-time.Second)
-		g := newGenerator(t, MustParseLayout(layout), Grant{Node: 1, From: from}, nil)
-		const callers, each = 6, 5000
-		ids := make([]ID, callers*each)
-		var all sync.WaitGroup
-		for mine := range slices.Chunk(ids, each) {
-			next := g.Cursor().Next
-			if &mine[0] == &ids[0] {
-				next = g.Next
-			}
-			all.Go(func() {
-				for i := range mine {
-					id, err := next(t.Context())
-					if err != nil {
-						t.Error(err)
-					}
-					mine[i] = id
-				}
-				if !slices.IsSorted(mine) {
-					t.Errorf("%s: a caller's IDs are not in order", layout)
-				}
-			})
-		}
-		for i := range 20 {
-			if err := g.Switch(Grant{Node: uint64(i % 4), From: from}); err != nil {
-				t.Error(err)
-			}
-		}
-		all.Wait()
-		slices.Sort(ids)
-		if n := len(slices.Compact(ids)); n != callers*each {
-			t.Errorf("%s: %d different IDs, want %d", layout, n, callers*each)
-		}
-	}
-}
 
 // leased returns a cursor that has slots of its own left.
 func leased(t *testing.T, o Options) (*Generator, *Cursor, func(time.Duration)) {

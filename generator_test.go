@@ -491,37 +491,69 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// No ID lies at or after the time that Seal returned, however calls race: Seal
-// marks the word that they swap.
+// Calls race with changes of the grant and with Seal, by the system's clock. No
+// ID lies at or after the time that Seal returned, none comes twice, those of a
+// caller increase, and all are counted, in terms that end while the clock moves
+// the word too.
 func TestSealAgainstNext(t *testing.T) {
 	rounds := 200
 	if testing.Short() {
 		rounds = 20
 	}
-	for range rounds {
-		g := newGenerator(t, MustParseLayout("bits=time:43.node:10.seq:10,unit=1us"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: time.Second})
-		var wg sync.WaitGroup
-		last := make([]ID, 4)
-		for i := range last {
-			wg.Go(func() {
+	for round := range rounds {
+		layout := []string{"bits=time:56.node:6.seq:1,unit=1us", "bits=time:43.node:10.seq:10,unit=1us", "bits=time:41.node:5.seq:17"}[round%3]
+		from := time.Unix(1, 0)
+		g := newGenerator(t, MustParseLayout(layout), Grant{Node: 1, From: from}, &Options{MaxAhead: time.Second})
+		cursors := round%2 == 1 // leased slots count as made
+		ids := make([][]ID, 4)
+		var all sync.WaitGroup
+		for i := range ids {
+			next := g.TryNext
+			if cursors && i > 0 {
+				next = g.Cursor().TryNext
+			}
+			all.Go(func() {
 				for {
-					id, err := g.TryNext()
-					if errors.Is(err, ErrSealed) {
+					switch id, err := next(); {
+					case err == nil:
+						ids[i] = append(ids[i], id)
+					case errors.Is(err, ErrSealed):
 						return
-					}
-					if err == nil {
-						last[i] = id
 					}
 				}
 			})
 		}
-		time.Sleep(10 * time.Microsecond)
-		until := g.Seal()
-		wg.Wait()
-		for _, id := range last {
-			if p, _ := g.layout.Decompose(id); id != 0 && !p.Time.Before(until) {
-				t.Fatalf("ID of %v, but Seal said %v", p.Time, until)
+		last := uint64(0)
+		for i := range round % 7 {
+			time.Sleep(50 * time.Microsecond)
+			if err := g.Switch(Grant{Node: uint64(i % 4), From: from}); err != nil {
+				t.Error(err)
 			}
+			n := g.Stats().IDs
+			if n < last {
+				t.Errorf("Stats().IDs fell from %d to %d", last, n)
+			}
+			last = n
+		}
+		until := g.Seal()
+		all.Wait()
+		for _, mine := range ids {
+			if !slices.IsSorted(mine) {
+				t.Errorf("%s: a caller's IDs are not in order", layout)
+			}
+			for _, id := range mine {
+				if p, _ := g.layout.Decompose(id); !p.Time.Before(until) {
+					t.Fatalf("%s: ID of %v, but Seal said %v", layout, p.Time, until)
+				}
+			}
+		}
+		made := slices.Concat(ids...)
+		if got := g.Stats().IDs; got != uint64(len(made)) && !cursors || got < uint64(len(made)) {
+			t.Errorf("%s: Stats().IDs = %d, want %d", layout, got, len(made))
+		}
+		slices.Sort(made)
+		if n := len(slices.Compact(slices.Clone(made))); n != len(made) {
+			t.Errorf("%s: %d different IDs, want %d", layout, n, len(made))
 		}
 	}
 }
@@ -550,55 +582,6 @@ func TestClockGoesBackUnderABatch(t *testing.T) {
 			}
 		}
 	})
-}
-
-// IDs are counted exactly although Stats is not called meanwhile, including
-// those of terms that ended, or were sealed, while the clock was moving the word.
-func TestStatsOverManySwitches(t *testing.T) {
-	g := newGenerator(t, MustParseLayout("bits=time:56.node:6.seq:1,unit=1us"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: time.Second})
-	var made, last uint64
-	var mu sync.Mutex
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			n := uint64(0)
-			for {
-				select {
-				case <-stop:
-					mu.Lock()
-					defer mu.Unlock()
-					made += n
-					return
-				default:
-				}
-				if _, err := g.TryNext(); err == nil {
-					n++
-				}
-			}
-		})
-	}
-	rounds := 300
-	if testing.Short() {
-		rounds = 50
-	}
-	for i := range rounds {
-		if err := g.Switch(Grant{Node: uint64(i % 60), From: time.Unix(1, 0)}); err != nil {
-			t.Fatal(err)
-		}
-		got := g.Stats().IDs
-		if got < last {
-			t.Fatalf("Stats().IDs fell from %d to %d", last, got)
-		}
-		last = got
-		time.Sleep(50 * time.Microsecond)
-	}
-	g.Seal()
-	close(stop)
-	wg.Wait()
-	if got := g.Stats().IDs; got != made {
-		t.Errorf("Stats().IDs = %d, want %d", got, made)
-	}
 }
 
 func TestNextBatch(t *testing.T) {

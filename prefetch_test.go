@@ -486,19 +486,6 @@ func TestStartPrefetcherClose(t *testing.T) {
 			t.Errorf("Next() = %v, want ErrClosed", err)
 		}
 	})
-	// A prefetcher whose callers fetch.
-	p := NewPrefetcher(&scriptedSource{}, 10, 0)
-	wantNext(t, p, 1)
-	if id, err := p.TryNext(); id != 2 || err != nil {
-		t.Errorf("TryNext() = %v, %v, want 2", id, err)
-	}
-	closePrefetcher(t, p)
-	closePrefetcher(t, p)
-	for _, next := range []func() (ID, error){p.TryNext, func() (ID, error) { return p.Next(t.Context()) }} {
-		if id, err := next(); err != ErrClosed || id != 0 {
-			t.Errorf("after Close: %v, %v, want ErrClosed", id, err)
-		}
-	}
 }
 
 type stuckSource struct{ until chan struct{} }
@@ -634,26 +621,6 @@ func (c blockingContext) Err() error {
 		<-c.until
 	}
 	return c.Context.Err()
-}
-
-// A source that a call asks gets the deadline of that call.
-func TestStartPrefetcherDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got error
-		p := started(t, fetchFunc(func(ctx context.Context, n int) (Batch, error) {
-			if at, ok := ctx.Deadline(); !ok || time.Until(at) != time.Second {
-				t.Errorf("the deadline is %v, %t", at, ok)
-			}
-			<-ctx.Done()
-			got = ctx.Err()
-			return Batch{}, got
-		}), nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := p.Next(ctx); err != context.DeadlineExceeded || got != context.DeadlineExceeded {
-			t.Errorf("Next() = %v, and the source's context ended with %v, want DeadlineExceeded twice", err, got)
-		}
-	})
 }
 
 // A fetch fails if the source returns nothing, too much, or not at all. A call
