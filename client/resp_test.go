@@ -146,7 +146,8 @@ func TestAnswerCutOverRESP(t *testing.T) {
 		}
 		// Nor is an answer that no request asked for given to the next one.
 		mustBatch(t, q, 3)
-		d.set(func() { go io.WriteString(d.conns[0], runsRESP([3]string{"0000000000000007", "1", "3"})) })
+		stray := "$32\r\n" + strings.Repeat("0", 32) + "\r\n" + runsRESP([3]string{"0000000000000007", "1", "3"})
+		d.set(func() { go io.WriteString(d.conns[0], stray) })
 		synctest.Wait()
 		b, err := q.NextBatch(t.Context(), 3)
 		if err != nil || slices.Contains(slices.Collect(b.All()), 7) || n.dialled("a") != 7 {
