@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -74,22 +76,13 @@ var actions = map[string]action{
 const (
 	jobLimit = 10 * time.Minute
 	jobWait  = 1500 * time.Millisecond
-	maxJobs  = 100
 )
-
-var errBusy = errors.New("the server is busy with other sequencers, or shutting down")
 
 // start starts an action and waits a little for it. The action continues after
 // its page was answered.
 func (k *Console) start(ctx context.Context, admin service.Administrator, name string, a action) error {
-	select {
-	case k.jobs <- struct{}{}:
-	default:
-		return errBusy
-	}
 	result := make(chan error, 1)
 	if !k.background(func() {
-		defer func() { <-k.jobs }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jobLimit)
 		defer cancel()
 		defer context.AfterFunc(k.ctx, cancel)()
@@ -100,8 +93,7 @@ func (k *Console) start(ctx context.Context, admin service.Administrator, name s
 		}
 		result <- err
 	}) {
-		<-k.jobs
-		return errBusy
+		return fmt.Errorf("%w: the server is shutting down", sequencer.ErrClosed)
 	}
 	t := time.NewTimer(jobWait)
 	defer t.Stop()

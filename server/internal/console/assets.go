@@ -10,7 +10,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
@@ -67,7 +66,6 @@ var pages = sync.OnceValue(func() map[string]*template.Template {
 var functions = template.FuncMap{
 	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "left": left,
 	"length": length, "plural": plural, "short": short, "title": title, "elsewhere": randomElsewhere,
-	"half":    func(a, b time.Time) time.Duration { return b.Sub(a) / 2 },
 	"hasnode": func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.NodeBits() > 0 },
 	"hasseq":  func(r *inspect.Reading) bool { return r.Layout.IsZero() || r.Layout.SeqBits() > 0 },
 }

@@ -73,7 +73,6 @@ type Console struct {
 	end     context.CancelFunc
 	closing sync.Mutex // held to end ctx, and to add to wg
 	wg      sync.WaitGroup
-	jobs    chan struct{} // actions that wait for other servers
 }
 
 // sessionLife is how long a browser stays signed in.
@@ -99,7 +98,7 @@ func New(c Config) *Console {
 	}
 	k := &Console{
 		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
-		mux: http.NewServeMux(), history: newHistory(), jobs: make(chan struct{}, maxJobs),
+		mux: http.NewServeMux(), history: newHistory(),
 	}
 	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -13,47 +12,25 @@ import (
 )
 
 // number formats an integer with thousands separators: 1,234,567.
-func number(v uint64) string { return separate(strconv.FormatUint(v, 10)) }
-
-func separate(digits string) string {
-	if len(digits) <= 3 {
-		return digits
+func number(v uint64) string {
+	digits := strconv.FormatUint(v, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	first := cmp.Or(len(digits)%3, 3)
-	var b strings.Builder
-	b.WriteString(digits[:first])
-	for i := first; i < len(digits); i += 3 {
-		b.WriteByte(',')
-		b.WriteString(digits[i : i+3])
-	}
-	return b.String()
+	return digits
 }
 
-// count formats a number that may be large: in full up to ten million, then in
-// words.
+// count formats a number that may be large or a rate.
 func count(x float64) string {
 	switch {
 	case x < 0 || math.IsNaN(x):
 		return "0"
 	case x < 10 && x != math.Trunc(x):
 		return strconv.FormatFloat(x, 'f', 1, 64)
-	case x < 1e7:
-		return separate(strconv.FormatFloat(math.Floor(x), 'f', 0, 64))
 	case x >= 1e18:
 		return fmt.Sprintf("%.1e", x)
 	}
-	name := "million"
-	x /= 1e6
-	for _, larger := range []string{"billion", "trillion"} {
-		if x >= 1000 {
-			name = larger
-			x /= 1000
-		}
-	}
-	if x < 100 {
-		return strings.TrimSuffix(strconv.FormatFloat(math.Floor(x*10)/10, 'f', 1, 64), ".0") + " " + name
-	}
-	return separate(strconv.FormatFloat(math.Floor(x), 'f', 0, 64)) + " " + name
+	return number(uint64(x))
 }
 
 // plural formats a number with its noun.
@@ -106,39 +83,21 @@ func ago(t, now time.Time) string {
 
 // left formats how much time there is until t, in words.
 func left(t, now time.Time) string {
-	s := -inspect.Age(t, now)
-	switch years := s / inspect.Year; {
-	case s <= 0:
-		return "over"
-	case years < 2:
+	if s := -inspect.Age(t, now); s > 0 {
 		return inspect.Span(s)
-	case years < 1000:
-		return strconv.FormatFloat(math.Floor(years*10)/10, 'f', 1, 64) + " years"
-	default:
-		return count(math.Floor(years)) + " years"
 	}
+	return "over"
 }
 
-// length formats a duration with its unit: 200 ms, 1 s, 5 min. One that is not
-// a whole number of units is rounded.
+// length formats a duration to three digits or more.
 func length(d time.Duration) string {
-	for _, u := range []struct {
-		size time.Duration
-		name string
-	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}} {
-		if d >= u.size && d%u.size == 0 && (u.size != time.Minute || d >= 2*time.Minute) && (u.size != time.Microsecond || d < time.Millisecond) {
-			return separate(strconv.FormatInt(int64(d/u.size), 10)) + " " + u.name
-		}
-	}
 	switch {
-	case d < 0:
-		return "−" + length(-d)
-	case d >= 2*time.Minute:
-		return inspect.Span(d.Seconds())
-	case d >= time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d.Abs() >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d.Abs() >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
 	}
-	return strconv.FormatFloat(float64(d)/1e6, 'g', 2, 64) + " ms"
+	return d.String()
 }
 
 // detail formats an error as a sentence for people.

@@ -21,16 +21,14 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	for v, want := range map[float64]string{
-		0: "0", 0.25: "0.2", 9.96: "10.0", 12.7: "12", 4_096_000: "4,096,000", 9_999_999: "9,999,999", 12_345_678: "12.3 million",
-		4.194304e9: "4.1 billion", 5e9: "5 billion", 123.9e12: "123 trillion", -1: "0", math.NaN(): "0", 1e30: "1.0e+30",
+		0: "0", 0.25: "0.2", 9.96: "10.0", 12.7: "12", 4_096_000: "4,096,000", -1: "0", math.NaN(): "0", 1e30: "1.0e+30",
 	} {
 		if got := count(v); got != want {
 			t.Errorf("count(%v) = %s, want %s", v, got, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		0: "0 ms", time.Millisecond: "1 ms", 100 * time.Microsecond: "100 µs", 1500 * time.Millisecond: "1,500 ms", 1234567 * time.Microsecond: "1.2 s", 312500 * time.Nanosecond: "0.31 ms", -3 * time.Millisecond: "−3 ms", time.Second: "1 s",
-		time.Minute: "60 s", 5 * time.Minute: "5 min", 90 * time.Second: "90 s", time.Hour: "1 h",
+		0: "0s", 100 * time.Microsecond: "100µs", 1234567 * time.Microsecond: "1.23s", 3125678 * time.Nanosecond: "3.13ms", -3 * time.Millisecond: "-3ms", time.Minute: "1m0s",
 	} {
 		if got := length(d); got != want {
 			t.Errorf("length(%v) = %s, want %s", d, got, want)
@@ -49,7 +47,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("ago(%v) = %s, want %s", at, got, want)
 		}
 	}
-	if got, want := left(now.AddDate(68, 0, 0), now), "67.9 years"; got != want && got != "68.0 years" {
+	if got, want := left(now.AddDate(68, 1, 0), now), "68 years"; got != want {
 		t.Errorf("left = %s, want %s", got, want)
 	}
 	if got := left(now, now); got != "over" {

@@ -117,7 +117,7 @@ func (k *Console) readAll(v *visit, p *inspectPage, ids []string) (err error) {
 		}
 	}
 	if len(ids) > 0 {
-		if p.Of, err = k.unveil(v, ids[0], p.Of, &o); err != nil {
+		if err = k.unveil(v, ids[0], p.Of, &o); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -32,8 +31,6 @@ type sequencerPage struct {
 	Free     uint64
 	Rows     []nodeRow
 	More     int
-	AxisFrom time.Time
-	AxisTo   time.Time
 	Here     *metrics.Sequencer
 	Rate     float64
 	Chart    chart
@@ -43,20 +40,17 @@ type sequencerPage struct {
 	Range    string // the command that prints the IDs of the last hour
 }
 
-// A nodeRow is a node ID in the timeline.
+// A nodeRow is a node ID in the list.
 type nodeRow struct {
 	Node   uint64
 	Server string
 	State  state
 	Until  time.Time
-	X, W   int // position of its window, of 1000
 	Here   bool
 }
 
-const (
-	maxNodeRows = 100
-	axisWide    = 1000
-)
+// maxNodeRows is how many node IDs the page shows.
+const maxNodeRows = 100
 
 // sequencer shows the page of one sequencer.
 func (k *Console) sequencer(v *visit) {
@@ -120,7 +114,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	p.setLayout(q.Info.Config.Layout, v.now)
 	n, _ := nodeCounts(q, v.now)
 	p.Held, p.Free = n.Held, n.Free
-	p.timeline(q, s, v.now)
+	p.addNodes(q, s, v.now)
 	for _, verb := range actionsOf[q.Info.State] {
 		p.Actions = append(p.Actions, actions[verb])
 	}
@@ -169,23 +163,11 @@ func stateOfNode(n grant.NodeInfo, at time.Time) state {
 	return state{"held", "good", "Its owner makes IDs with it, and renews the window while it does."}
 }
 
-// timeline draws the windows of node IDs around now.
-func (p *sequencerPage) timeline(q sequencerInfo, s *snapshot, at time.Time) {
-	reach := q.Info.Config.Window * 3 / 2
-	p.AxisFrom, p.AxisTo = at.Add(-reach), at.Add(reach)
-	x := func(t time.Time) int {
-		share := float64(t.Sub(p.AxisFrom)) / float64(2*reach)
-		return int(math.Round(min(max(share, 0), 1) * axisWide))
-	}
+// addNodes adds the node IDs that were ever used: those in use first.
+func (p *sequencerPage) addNodes(q sequencerInfo, s *snapshot, at time.Time) {
 	here := p.Here != nil && p.Here.Attached
 	for _, n := range q.Nodes {
-		r := nodeRow{Node: n.Node, Server: s.holder(q.Name, n), State: stateOfNode(n, at), Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held}
-		if n.Until.After(p.AxisFrom) {
-			r.X = x(n.Wall)
-			r.W = max(x(n.Until)-r.X, 8) // keep very short windows visible
-			r.X = min(r.X, axisWide-r.W)
-		}
-		p.Rows = append(p.Rows, r)
+		p.Rows = append(p.Rows, nodeRow{Node: n.Node, Server: s.holder(q.Name, n), State: stateOfNode(n, at), Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held})
 	}
 	slices.SortStableFunc(p.Rows, func(a, b nodeRow) int {
 		return cmp.Or(compareStates(a.State, b.State), b.Until.Compare(a.Until))
