@@ -42,30 +42,22 @@ func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnav
 
 // A patience ends the waits of calls for a silent store: a client can then ask
 // another server, and thousands of waiting calls do not pile up. Sequencers
-// that hold a node ID keep trying to renew it. Its goroutine runs while calls
-// wait or the store is silent. It must be made by newPatience, and ends with
-// close.
+// that hold a node ID keep trying to renew it. It must be made by newPatience,
+// and ends with close.
 type patience struct {
 	store  grant.Store
 	silent Silence         // nil if unknown: then calls wait
-	ctx    context.Context // of the goroutine
+	ctx    context.Context // of the probes
 	end    context.CancelFunc
 	ended  sync.WaitGroup
 
-	mu       sync.Mutex // guards the fields below
-	waits    map[*waitingCall]struct{}
-	watching bool
+	mu      sync.Mutex // guards probing
+	probing bool
 }
 
 // A Silence returns how long a store has answered no read and no write, 0 if it
 // answers, and the error with which it refuses them, nil if it is silent.
 type Silence func() (reads, writes time.Duration, why error)
-
-// A waitingCall waits for the store.
-type waitingCall struct {
-	need need
-	stop context.CancelCauseFunc
-}
 
 // A need says what a call needs from the store. The zero value is that of a
 // call that only reads.
@@ -75,9 +67,15 @@ type need struct {
 }
 
 // vain returns an error if the store has been silent for so long that waiting is
-// pointless, otherwise nil.
-func (n need) vain(reads, writes time.Duration, why error) *silentError {
-	silent := reads
+// pointless, otherwise nil. It has a silent store asked whether it answers again.
+func (p *patience) vain(n need) *silentError {
+	if p.silent == nil {
+		return nil
+	}
+	silent, writes, why := p.silent()
+	if silent >= probeEvery {
+		p.probe()
+	}
 	if n.writes {
 		silent = max(silent, writes)
 	}
@@ -88,15 +86,16 @@ func (n need) vain(reads, writes time.Duration, why error) *silentError {
 }
 
 func newPatience(s grant.Store, silent Silence) *patience {
-	p := &patience{store: s, silent: silent, waits: make(map[*waitingCall]struct{})}
+	p := &patience{store: s, silent: silent}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
 
-// close ends the goroutine. Waiting calls continue until their contexts are
-// done.
+// close ends the probes. Waiting calls continue until their contexts are done.
 func (p *patience) close() {
-	p.end()
+	p.mu.Lock()
+	p.end() // no probe begins after that
+	p.mu.Unlock()
 	p.ended.Wait()
 }
 
@@ -106,15 +105,12 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 	if p.silent == nil {
 		return call(ctx)
 	}
-	if silent := n.vain(p.silent()); silent != nil {
-		p.watch(nil)
+	if silent := p.vain(n); silent != nil {
 		return silent
 	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	w := &waitingCall{n, stop}
-	p.watch(w)
-	defer p.forget(w)
+	defer p.look(limited, n, stop).Stop()
 	err := call(limited)
 	if e := (*silentError)(nil); err != nil && ctx.Err() == nil && errors.As(context.Cause(limited), &e) {
 		return e
@@ -122,66 +118,45 @@ func (p *patience) during(ctx context.Context, n need, call func(context.Context
 	return err
 }
 
-// watch starts the goroutine, for a waiting call if w is not nil.
-func (p *patience) watch(w *waitingCall) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w != nil {
-		p.waits[w] = struct{}{}
-	}
-	if !p.watching && p.ctx.Err() == nil {
-		p.watching = true
-		p.ended.Go(p.run)
-	}
-}
-
-func (p *patience) forget(w *waitingCall) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waits, w)
-}
-
-func (p *patience) run() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	probes := make(chan struct{}, 1) // holds the probe under way
-	var probed time.Time
-	for {
-		reads, writes, why := p.silent()
-		if reads >= probeEvery && time.Since(probed) >= probeEvery {
-			select {
-			case probes <- struct{}{}:
-				probed = time.Now()
-				p.ended.Go(func() {
-					p.probe()
-					<-probes
-				})
-			default:
-			}
-		}
-		p.mu.Lock()
-		for w := range p.waits {
-			if silent := w.need.vain(reads, writes, why); silent != nil {
-				w.stop(silent)
-				delete(p.waits, w)
-			}
-		}
-		p.watching = p.ctx.Err() == nil && (reads >= probeEvery || len(p.waits) > 0)
-		again := p.watching
-		p.mu.Unlock()
-		if !again {
+// look looks after a while, and again and again, whether the wait of a call is
+// pointless, and then ends it.
+func (p *patience) look(ctx context.Context, n need, stop context.CancelCauseFunc) *time.Timer {
+	return time.AfterFunc(lookEvery, func() {
+		if ctx.Err() != nil {
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-p.ctx.Done():
+		if silent := p.vain(n); silent != nil {
+			stop(silent)
+			return
 		}
-	}
+		p.look(ctx, n, stop)
+	})
 }
 
-// probe reads from the store to find out whether it answers again.
+// probe reads from a silent store until it answers.
 func (p *patience) probe() {
-	ctx, cancel := context.WithTimeout(p.ctx, probeEvery)
-	defer cancel()
-	_, _ = p.store.Get(ctx, readyKey)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.probing || p.ctx.Err() != nil {
+		return
+	}
+	p.probing = true
+	p.ended.Go(func() {
+		tick := time.NewTicker(probeEvery)
+		defer tick.Stop()
+		for silent := true; silent && p.ctx.Err() == nil; {
+			ctx, cancel := context.WithTimeout(p.ctx, probeEvery)
+			_, _ = p.store.Get(ctx, readyKey)
+			cancel()
+			select {
+			case <-tick.C:
+			case <-p.ctx.Done():
+			}
+			reads, _, _ := p.silent()
+			silent = reads >= probeEvery
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.probing = false
+	})
 }

@@ -83,8 +83,8 @@ func TestPatienceEnds(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		p.mu.Lock()
-		if p.watching {
-			t.Error("it is still watched, though the store answers")
+		if p.probing {
+			t.Error("it is still probed, though the store answers")
 		}
 		p.mu.Unlock()
 		p.close()

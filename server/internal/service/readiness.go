@@ -133,10 +133,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
 	}
-	if c.patience.silent != nil { // the store may answer reads and refuse writes
-		if silent := (need{writes: true}).vain(c.patience.silent()); silent != nil {
-			return silent
-		}
+	if silent := c.patience.vain(need{writes: true}); silent != nil { // it may answer reads and refuse writes
+		return silent
 	}
 	if !sound {
 		if err := c.checkConfigs(ctx); err != nil {

@@ -17,12 +17,15 @@ import (
 // has been silent, and logs when it begins to fail and when it works again. The
 // zero value knows of no call. It is safe for concurrent use.
 type Answers struct {
-	Log    *slog.Logger // nil logs nothing
-	outage outage
+	Log *slog.Logger // nil logs nothing
 
 	mu            sync.Mutex // guards the fields below
 	known         bool
 	reads, writes silence
+	began         time.Time // when the current outage began; zero without one
+	failed        int       // calls since then
+	said          bool      // the outage was logged
+	last          time.Time // when an outage was last logged
 }
 
 // A silence is the time without an answer to calls of one kind.
@@ -36,8 +39,14 @@ type silence struct {
 	waiting time.Time // since when some call is in progress and none was answered
 }
 
+const (
+	tellEvery = 10 * time.Second       // between warnings of a Store that comes and goes
+	littleOf  = 500 * time.Millisecond // failed calls with less time are not logged
+)
+
 // Observe is a grant.Observer. It ignores calls that their caller has
-// cancelled, and calls of Time: a Store may be up and not report its time.
+// cancelled, and calls of Time: a Store may be up and not report its time. A
+// call that was ended for another reason, such as the Store's silence, failed.
 func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.Context, func(bool, error)) {
 	if what == "time" {
 		return ctx, func(bool, error) {}
@@ -57,10 +66,8 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 		if errors.Is(err, grant.ErrDamaged) {
 			err = nil // a Store that finds a record damaged has answered
 		}
-		givenUp := err != nil && errors.Is(ctx.Err(), context.Canceled)
-		if a.Log != nil && !givenUp && (err == nil || ctx.Err() == nil || now.Sub(begin) >= littleOf) {
-			a.outage.note(a.Log, begin, now, what, err)
-		}
+		givenUp := err != nil && errors.Is(context.Cause(ctx), context.Canceled)
+		hasty := err != nil && ctx.Err() != nil && now.Sub(begin) < littleOf
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		s.pending--
@@ -79,8 +86,40 @@ func (a *Answers) Observe(ctx context.Context, what string, _ string) (context.C
 		default:
 			s.end(now)
 		}
+		if a.Log != nil && !hasty {
+			a.log(begin, now, what, err)
+		}
 	}
 }
+
+// log logs the first failed call of an outage, and its end with the duration
+// and the number of failed calls; at level debug other failed calls too. The
+// caller holds mu.
+func (a *Answers) log(begin, now time.Time, what string, err error) {
+	if err != nil {
+		if a.began.IsZero() {
+			a.began, a.failed = begin, 0
+		}
+		a.failed++
+		level := slog.LevelDebug
+		if !a.said && (a.last.IsZero() || now.Sub(a.last) >= tellEvery) {
+			a.said, a.last, level = true, now, slog.LevelWarn
+		}
+		a.Log.Log(context.Background(), level, "store call failed", "call", what, "error", err)
+		return
+	}
+	if a.began.IsZero() || !a.up() {
+		return
+	}
+	if a.said {
+		a.Log.Info("store works again", "after", now.Sub(a.began).Round(time.Millisecond).String(), "failed", a.failed)
+	}
+	a.began, a.said = time.Time{}, false
+}
+
+// up reports whether the last read and the last write succeeded. The caller
+// holds mu.
+func (a *Answers) up() bool { return a.reads.since.IsZero() && a.writes.since.IsZero() }
 
 // end records a call that was answered.
 func (s *silence) end(now time.Time) {
@@ -106,7 +145,7 @@ func (s *silence) fail(begin, now time.Time, err error) {
 func (a *Answers) Up() (up, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.known && a.reads.since.IsZero() && a.writes.since.IsZero(), a.known
+	return a.known && a.up(), a.known
 }
 
 // silentFor is how long the result of a call is used if no other call follows.
