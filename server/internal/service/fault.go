@@ -135,12 +135,8 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		// The log has the store's error, which may name hosts.
 		f.Detail = "the store of node IDs could not be reached, read or written; see the server's log"
 		switch silent := (*silentError)(nil); {
-		case refusal(err) != "":
-			f.Detail = fmt.Sprintf("the store of node IDs refuses calls (%s); the server keeps trying; see its log", refusal(err))
-		case errors.As(err, &silent) && silent.why != nil:
-			f.Detail = fmt.Sprintf("the store of node IDs has refused calls for %v; the server keeps trying; see its log", silent.silent.Round(time.Second))
 		case errors.As(err, &silent):
-			f.Detail = fmt.Sprintf("the store of node IDs has not answered for %v; the server keeps trying; see its log", silent.silent.Round(time.Second))
+			f.Detail = fmt.Sprintf("the store of node IDs %s; the server keeps trying; see its log", silent.what())
 		case errors.Is(err, context.DeadlineExceeded):
 			f.Detail = "the store of node IDs did not answer in time; see the server's log"
 		}
@@ -156,24 +152,6 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		f.Retry = 0
 	}
 	return f
-}
-
-// refusals are the causes of errors of stores that clients see. Other parts of
-// these errors may name hosts and paths.
-var refusals = [...]string{
-	"no space left on device", "disk quota exceeded", "read-only file system", "permission denied", "operation not permitted", "input/output error", "too many open files",
-	"database space exceeded", "exceeded quota", "disk full", "is full", "read-only",
-}
-
-// refusal returns the cause of an error with which a store refuses calls, or "".
-func refusal(err error) string {
-	text := strings.ToLower(err.Error())
-	for _, r := range refusals {
-		if strings.Contains(text, r) {
-			return r
-		}
-	}
-	return ""
 }
 
 // Level is the level at which to log the Cause. If the store does not answer or

@@ -32,10 +32,19 @@ type silentError struct {
 }
 
 func (e *silentError) Error() string {
+	text := fmt.Sprintf("%v: it %s", sequencer.ErrUnavailable, e.what())
 	if e.why != nil {
-		return fmt.Sprintf("%v: it has refused calls for %v: %v", sequencer.ErrUnavailable, e.silent.Round(time.Second), e.why)
+		text += ": " + e.why.Error()
 	}
-	return fmt.Sprintf("%v: it has not answered for %v", sequencer.ErrUnavailable, e.silent.Round(time.Second))
+	return text
+}
+
+// what returns what the store does, without its own words, which may name hosts.
+func (e *silentError) what() string {
+	if e.why != nil {
+		return fmt.Sprintf("has refused calls for %v", e.silent.Round(time.Second))
+	}
+	return fmt.Sprintf("has not answered for %v", e.silent.Round(time.Second))
 }
 
 func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
