@@ -13,9 +13,9 @@ import (
 )
 
 // A Cluster closes a sequencer that has been idle, to make room for another
-// one, or because it was created again with another layout: retireLocked forgets
-// it at once and closes it in the background, and makeRoom lets no call open the
-// name again before that is done. Close closes all that are open.
+// one, or because it was created again with another layout: retire closes it in
+// the background, and no call opens the name again before that is done. Close
+// closes all that are open.
 
 // maxIdle is how long an unused sequencer stays open. It is longer than most
 // pauses of a client, because reopening a sequencer costs some writes to the
@@ -49,9 +49,8 @@ func (c *Cluster) watchIdle() {
 
 // sample records which sequencers have made IDs since the last sample.
 func (c *Cluster) sample() {
-	all, _ := c.opened()
-	made := make(map[*entry]uint64, len(all))
-	for _, e := range all { // not under the lock: statistics read the clock
+	made := make(map[*entry]uint64)
+	for _, e := range c.opened() { // not under the lock: statistics read the clock
 		made[e] = e.stats().IDs
 	}
 	now := time.Now()
@@ -64,17 +63,17 @@ func (c *Cluster) sample() {
 	}
 }
 
-// An idler is an open sequencer that no call waits for.
+// An idler is an open sequencer.
 type idler struct {
 	name string
 	e    *entry
 }
 
-// idle returns the idle sequencers, the least recently used first. The caller
+// idle returns the open sequencers, the least recently used first. The caller
 // holds c.mu.
 func (c *Cluster) idle() (all []idler) {
 	for name, e := range c.byName {
-		if e.users == 0 && e.isOpen() {
+		if e.phase == phaseOpen {
 			all = append(all, idler{name, e})
 		}
 	}
@@ -82,21 +81,14 @@ func (c *Cluster) idle() (all []idler) {
 	return all
 }
 
-// makeRoom waits until the sequencer of a name is closed if it is closing, and
-// makes room for it if the server is full. A sequencer that exists always finds
-// room: otherwise one client with many names could keep all others out.
+// makeRoom makes room for the sequencer of a name if the server is full. A
+// sequencer that exists always finds room: otherwise one client with many names
+// could keep all others out.
 func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	c.mu.RLock()
-	done, known, full := c.closing[name], c.byName[name] != nil, len(c.byName) >= c.c.MaxNames
+	fits := c.byName[name] != nil || !c.full()
 	c.mu.RUnlock()
-	if done != nil {
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return storeError(ctx, ctx.Err())
-		}
-	}
-	if known || !full {
+	if fits {
 		return nil
 	}
 	c.sample()
@@ -130,10 +122,10 @@ func (c *Cluster) evict(unused time.Duration) bool {
 		}
 		c.retireLocked(i.name, i.e)
 	}
-	return len(c.byName) < c.c.MaxNames
+	return !c.full()
 }
 
-// retire forgets and closes an open sequencer that is no longer useful.
+// retire closes an open sequencer that is no longer useful.
 func (c *Cluster) retire(name string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,28 +136,21 @@ func (c *Cluster) retire(name string, e *entry) {
 // closed no call opens it again: its node ID may be the only one that this
 // server may take.
 func (c *Cluster) retireLocked(name string, e *entry) {
-	if c.byName[name] != e || c.closed {
+	if e.phase != phaseOpen || c.closed {
 		return
 	}
-	delete(c.byName, name)
-	done := make(chan struct{})
-	if c.closing == nil {
-		c.closing = make(map[string]chan struct{})
-	}
-	c.closing[name] = done
-	c.retiring.Add(1)
-	go func() {
-		defer c.retiring.Done()
+	e.phase, e.changed = phaseClosing, make(chan struct{})
+	c.closing++
+	c.retiring.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
 		defer cancel()
 		_ = e.close(ctx) // a node ID that is not given back is free when its window ends
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.closing[name] == done {
-			delete(c.closing, name)
-		}
-		close(done)
-	}()
+		delete(c.byName, name)
+		c.closing--
+		close(e.changed)
+	})
 }
 
 // lateClose is how long a sequencer that was opened during shutdown may take to
@@ -183,7 +168,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	var open []*entry
 	for _, e := range c.byName {
-		if e.isOpen() {
+		if e.phase == phaseOpen {
 			open = append(open, e)
 		}
 	}

@@ -27,17 +27,15 @@ import (
 // Close.
 type Cluster struct {
 	*StoreAdmin
-	c      ClusterConfig
-	absent absences
+	c ClusterConfig
 
-	mu      sync.RWMutex // guards the fields below, and users of all entries
+	mu      sync.RWMutex // guards the fields below, and those of entries that say so
 	byName  map[string]*entry
+	closing int                // entries that are closing
+	failed  map[string]failure // names that exist and could not be opened when they were last used
 	closed  bool
-	lack    *lack           // of the last name that could not be opened; nil if none
-	warned  map[string]Kind // why sequencers could not be opened, as the log says
-	sound   bool            // no configuration was found unreadable since Ready has looked
+	sound   bool // no configuration was found unreadable since Ready has looked
 	idling  *time.Timer
-	closing map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
 	census    census
 	creations pace // sequencers created by use
@@ -89,19 +87,41 @@ var ErrNoSequencer = errors.New("no such sequencer")
 // ErrTemplate is matched by errors in the configuration of a name.
 var ErrTemplate = errors.New("invalid server configuration")
 
-// An entry is a name whose sequencer is open or being opened.
+// An entry is a name in use: its sequencer is being opened, is open, or is being
+// closed.
 type entry struct {
-	users  int           // calls that wait for it to be open
-	turn   chan struct{} // of size 1: held by the call that opens it
-	ready  chan struct{} // closed when it is open and the fields below are set
+	// Guarded by the Cluster's mu.
+	phase    phase
+	changed  chan struct{} // closed when opening or closing has ended
+	err      error         // why it could not be opened
+	panicked any           // the panic of a user's clock or template
+
+	// Set when it is open.
 	q      *Sequencer
 	attach func(context.Context) error
 	close  func(context.Context) error
 	stats  func() sequencer.Stats
 	state  func() sequencer.State
 
-	made uint64    // IDs made, at the last sample
-	used time.Time // when it was opened, or last seen to have made IDs
+	made uint64    // IDs made, at the last sample; guarded by mu
+	used time.Time // when it was opened, or last seen to have made IDs; guarded by mu
+}
+
+// A phase is what an entry does.
+type phase int
+
+const (
+	phaseOpening phase = iota
+	phaseOpen
+	phaseClosing
+	phaseFailed // and no longer in byName
+)
+
+// A failure is why a sequencer that exists could not be opened.
+type failure struct {
+	err    error
+	at     time.Time
+	config grant.Config // set if other servers have been asked for its IDs
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -109,7 +129,7 @@ func NewCluster(c ClusterConfig) *Cluster {
 	c.Config.Layout = cmp.Or(c.Config.Layout, firn.Default())
 	c.MaxNames = cmp.Or(c.MaxNames, DefaultMaxNames)
 	until, stop := context.WithCancel(context.Background())
-	return &Cluster{StoreAdmin: c.Admin, c: c, byName: make(map[string]*entry), warned: make(map[string]Kind), openingUntil: until, stopOpening: stop}
+	return &Cluster{StoreAdmin: c.Admin, c: c, byName: make(map[string]*entry), failed: make(map[string]failure), openingUntil: until, stopOpening: stop}
 }
 
 // Sequencer returns the sequencer of a name and opens it at the first call.
@@ -117,8 +137,8 @@ func (c *Cluster) Sequencer(ctx context.Context, name string, by Creator) (*Sequ
 	if q := c.Opened(name); q != nil {
 		return q, nil
 	}
-	if a, ok := c.absent.of(name); ok && !Forwarded(ctx) {
-		return c.ofPeers(name, a), nil
+	if f, ok := c.absent(name); ok && !Forwarded(ctx) {
+		return c.ofPeers(name, f), nil
 	}
 	q, err := c.own(ctx, name, by)
 	if err != nil {
@@ -138,159 +158,140 @@ func (c *Cluster) Opened(name string) *Sequencer {
 // openEntry returns the entry of a name if its sequencer is open, or nil.
 func (c *Cluster) openEntry(name string) *entry {
 	c.mu.RLock()
-	e := c.byName[name]
-	c.mu.RUnlock()
-	if e != nil && e.isOpen() {
+	defer c.mu.RUnlock()
+	if e := c.byName[name]; e != nil && e.phase == phaseOpen {
 		return e
 	}
 	return nil
 }
 
-// isOpen reports whether the sequencer is open.
-func (e *entry) isOpen() bool {
-	select {
-	case <-e.ready:
-		return true
-	default:
-		return false
-	}
-}
-
 // own returns the sequencer of a name, with a node ID of this server.
 func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer, error) {
-	if err := c.makeRoom(ctx, name); err != nil {
-		return nil, err
-	}
-	e, err := c.enter(name)
-	if err != nil {
-		return nil, err
-	}
-	defer c.leave(name, e)
-	// One call opens it. The others wait, and try themselves if that call fails.
-	// The attempt is made even while the store is known to be silent: it may be
-	// silent for another name only.
-	var opened <-chan attempt
-	start := func() error {
-		var err error
-		opened, err = c.startOpening(ctx, strings.Clone(name), by, e)
-		return err
-	}
-	select {
-	case e.turn <- struct{}{}:
-		if err := start(); err != nil {
+	for {
+		if err := c.makeRoom(ctx, name); err != nil {
 			return nil, err
 		}
-	default:
-	}
-	var r attempt
-	err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error {
-		if opened == nil {
+		// An attempt is made even while the store is known to be silent: it may be
+		// silent for another name only.
+		e, changed, mine, err := c.enter(ctx, name, by)
+		if err != nil {
+			return nil, err
+		}
+		err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error {
 			select {
-			case e.turn <- struct{}{}:
-				if err := start(); err != nil {
-					return err
-				}
-			case <-e.ready:
+			case <-changed:
 				return nil
 			case <-ctx.Done():
 				return storeError(ctx, ctx.Err())
 			}
+		})
+		c.mu.RLock()
+		now, failure, panicked := e.phase, e.err, e.panicked
+		c.mu.RUnlock()
+		switch {
+		case now == phaseOpen:
+			return e.q, nil
+		case now == phaseOpening:
+			return nil, err
+		case mine && panicked != nil:
+			panic(panicked)
+		case now == phaseFailed && (mine || panicked == nil && !isRefusal(failure)):
+			return nil, failure
+		case err != nil:
+			return nil, err
 		}
-		select {
-		case r = <-opened:
-		case <-ctx.Done():
-			select {
-			case r = <-opened:
-			default:
-				return storeError(ctx, ctx.Err())
-			}
-		}
-		return nil
+		// It was closing, or failed for a reason that concerns another client only.
+	}
+}
+
+// enter returns the entry of a name and what the call waits for. If the name has
+// none, enter makes it, and begins to open it: then mine is true.
+func (c *Cluster) enter(ctx context.Context, name string, by Creator) (e *entry, changed <-chan struct{}, mine bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e = c.byName[name]
+	switch {
+	case c.closed:
+		return nil, nil, false, errStops
+	case e != nil:
+		return e, e.changed, false, nil
+	case c.full():
+		return nil, nil, false, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
+	}
+	name = strings.Clone(name)
+	e = &entry{changed: make(chan struct{})}
+	c.byName[name] = e
+	ended := e.changed
+	c.openings.Go(func() {
+		defer close(ended)
+		c.attempt(ctx, name, by, e)
 	})
-	if err != nil {
-		return nil, err
-	}
-	if r.panicked != nil {
-		panic(r.panicked)
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	return e.q, nil
+	return e, ended, true, nil
 }
 
-// An attempt is the result of opening a sequencer.
-type attempt struct {
-	err      error
-	panicked any // the panic of a user's clock or template
-}
-
-var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
+// full reports whether there is no room for another name. The caller holds mu.
+func (c *Cluster) full() bool { return len(c.byName)-c.closing >= c.c.MaxNames }
 
 // openMost is the longest time for opening a sequencer.
 const openMost = 10 * time.Second
 
-// startOpening opens the sequencer of a name. The caller has taken its turn,
-// which is released at the end. The caller's context does not end the attempt:
-// a claim that is abandoned while the store answers leaves a node ID that no
-// server can use before its window ends. Clients that are less patient than an
-// opening takes would get no ID, and use up all node IDs.
-func (c *Cluster) startOpening(ctx context.Context, name string, by Creator, e *entry) (<-chan attempt, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		<-e.turn
-		return nil, errStops
-	}
-	e.users++
-	opened := make(chan attempt, 1)
-	c.openings.Go(func() {
-		r := attempt{err: errNotOpened}
-		defer func() {
-			r.panicked = recover()
-			<-e.turn
-			c.leave(name, e)
-			opened <- r
-		}()
-		if e.isOpen() {
-			r.err = nil
-			return
+// attempt opens the sequencer of a name. The caller's context does not end the
+// attempt: a claim that is abandoned while the store answers leaves a node ID
+// that no server can use before its window ends. Clients that are less patient
+// than an opening takes would get no ID, and use up all node IDs.
+func (c *Cluster) attempt(ctx context.Context, name string, by Creator, e *entry) {
+	err := errNotOpened
+	defer func() {
+		panicked := recover()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if e.phase == phaseOpening {
+			e.phase, e.err, e.panicked = phaseFailed, err, panicked
+			delete(c.byName, name)
 		}
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
-		defer cancel()
-		defer context.AfterFunc(c.openingUntil, cancel)()
-		r.err = c.open(limited, name, by, e)
-		c.noteLack(name, r.err)
-	})
-	return opened, nil
+	}()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
+	defer cancel()
+	defer context.AfterFunc(c.openingUntil, cancel)()
+	err = c.open(limited, name, by, e)
+	c.note(name, err)
 }
 
-// enter finds or makes the entry of a name; a call of leave must follow.
-func (c *Cluster) enter(name string) (*entry, error) {
+var errNotOpened = errors.New("the attempt to open the sequencer did not finish")
+
+// isRefusal reports whether a sequencer was not created because the client may
+// not do that, or does it too fast.
+func isRefusal(err error) bool {
+	return errors.As(err, new(*CreateError)) || errors.As(err, new(*PaceError)) || errors.Is(err, errNoPrefix)
+}
+
+// mostFailed is how many failures are remembered.
+const mostFailed = 10_000
+
+// note records whether the sequencer of a name could be opened, and logs why
+// not: once for a kind of error until it opens, because each request for it
+// tries again. The silence of the store and the end of the server have their own
+// log.
+func (c *Cluster) note(name string, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.byName[name]
-	switch {
-	case c.closed:
-		return nil, errStops
-	case e != nil:
-	case len(c.byName) >= c.c.MaxNames:
-		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
-	default:
-		e = &entry{turn: make(chan struct{}, 1), ready: make(chan struct{})}
-		c.byName[strings.Clone(name)] = e
+	last, known := c.failed[name]
+	c.sound = c.sound && !isUnreadable(err)
+	noted := err != nil && !isRefusal(err) && !errors.Is(err, ErrNoSequencer)
+	if noted {
+		if len(c.failed) >= mostFailed {
+			clear(c.failed)
+		}
+		c.failed[name] = failure{err: err, at: time.Now()}
+	} else {
+		delete(c.failed, name)
 	}
-	e.users++
-	return e, nil
-}
-
-// leave removes the entry of a name that could not be opened, if no call waits.
-func (c *Cluster) leave(name string, e *entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e.users--
-	if e.users == 0 && !e.isOpen() {
-		delete(c.byName, name)
+	c.mu.Unlock()
+	kind, log := kindOf(err), c.c.Config.Logger
+	if log == nil || !noted || kind == StoreUnavailable || kind == Draining {
+		return
+	}
+	if !known || kindOf(last.err) != kind {
+		log.Warn("sequencer not opened", "sequencer", name, "error", err)
 	}
 }
 
@@ -385,7 +386,7 @@ func (c *Cluster) find(ctx context.Context, name string, by Creator, existing bo
 // openInto opens a sequencer, and sets the fields of e for it.
 func openInto[I firn.AnyID[I], M member[I]](ctx context.Context, c *Cluster, name string, e *entry, config *sequencer.Config, open func(context.Context, grant.Store, string, *sequencer.Config) (M, error)) error {
 	q, err := open(ctx, c.store, name, config)
-	if c.warn(name, err); err != nil {
+	if err != nil {
 		return storeError(ctx, err)
 	}
 	setOpened[I](c, name, e, q)
@@ -398,8 +399,7 @@ func (c *Cluster) publish(ctx context.Context, e *entry) error {
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
-		e.used = time.Now()
-		close(e.ready)
+		e.phase, e.used = phaseOpen, time.Now()
 		c.watchIdle()
 	}
 	c.mu.Unlock()
@@ -413,23 +413,6 @@ func (c *Cluster) publish(ctx context.Context, e *entry) error {
 		c.c.Acquired()
 	}
 	return nil
-}
-
-// warn logs why a sequencer that exists could not be opened: once for a kind of
-// error until it opens, because each request for it tries again.
-func (c *Cluster) warn(name string, err error) {
-	kind := kindOf(err)
-	c.mu.Lock()
-	last, warned := c.warned[name]
-	if err == nil {
-		delete(c.warned, name)
-	} else {
-		c.warned[name] = kind
-	}
-	c.mu.Unlock()
-	if log := c.c.Config.Logger; log != nil && err != nil && !(warned && last == kind) {
-		log.Warn("sequencer not opened", "sequencer", name, "error", err)
-	}
 }
 
 // storeError makes an error of the store, or of a wait for it, match
@@ -449,23 +432,22 @@ func storeError(ctx context.Context, err error) error {
 
 // Stats calls yield for every sequencer that is open.
 func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
-	all, _ := c.opened()
-	for name, e := range all {
+	for name, e := range c.opened() {
 		yield(name, e.stats())
 	}
 }
 
-// opened returns the open sequencers by name, and the last lack.
-func (c *Cluster) opened() (map[string]*entry, *lack) {
+// opened returns the open sequencers by name.
+func (c *Cluster) opened() map[string]*entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	open := make(map[string]*entry, len(c.byName))
+	all := make(map[string]*entry, len(c.byName))
 	for name, e := range c.byName {
-		if e.isOpen() {
-			open[name] = e
+		if e.phase == phaseOpen {
+			all[name] = e
 		}
 	}
-	return open, c.lack
+	return all
 }
 
 // State returns the state of a sequencer at this server; ok is false if it is

@@ -117,7 +117,7 @@ func TestNamesOfOthers(t *testing.T) {
 			fill()
 			takeOne(t, c, "theirs")
 		}
-		if n := len(c.byName); n > room {
+		if n := len(c.opened()); n > room {
 			t.Errorf("%d sequencers are open, want %d at most", n, room)
 		}
 		time.Sleep(2 * fewIdle)
@@ -203,6 +203,27 @@ func TestCreateIsARight(t *testing.T) {
 		_ = grant.Sequencers(t.Context(), store, func(string, grant.Info, error) bool { n++; return true })
 		if n != 1 {
 			t.Errorf("the store has %d sequencers, want 1", n)
+		}
+	})
+}
+
+// TestRefusedBesideOthers: a client without the right to create begins to open a
+// sequencer that another one waits for. The refusal is the first one's only.
+func TestRefusedBesideOthers(t *testing.T) {
+	store := &sluggish{each: 100 * time.Millisecond}
+	inCluster(t, ClusterConfig{}, store, func(t *testing.T, c *Cluster) {
+		take := Taker{Backend: c, Auth: new(creators), Limit: DefaultLimit}
+		refused := make(chan error, 1)
+		go func() {
+			_, err := take.Take(t.Context(), "orders", &auth.Credentials{Token: "x"}, 1, Terms{})
+			refused <- err
+		}()
+		time.Sleep(store.each / 2)
+		if _, err := take.Take(t.Context(), "orders", &auth.Credentials{Token: "create"}, 1, Terms{}); err != nil {
+			t.Errorf("a client that may create it: %v", err)
+		}
+		if err := <-refused; FaultOf(err, time.Second, false).Kind != Forbidden {
+			t.Errorf("one that may not: %v, want forbidden", err)
 		}
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
@@ -46,46 +44,20 @@ func WithForwarded(ctx context.Context) context.Context {
 // Forwarded reports whether another server forwarded the call of a context.
 func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
 
-// An absence means that this server had no node ID of a sequencer.
-type absence struct {
-	layout firn.Layout
-	prefix string
-	until  time.Time // when to try again
-	lacks  error
-}
+// absentFor is how long the server does not try to acquire a node ID after
+// another server was asked for IDs.
+const absentFor = 2 * time.Second
 
-const (
-	absentFor  = 2 * time.Second // how long the server does not try to acquire a node ID
-	mostAbsent = 10_000          // names that are remembered
-)
-
-// absences has the absence of each name of a Cluster. The zero value is empty.
-type absences struct {
-	some atomic.Bool // there was one
-
-	mu     sync.Mutex // guards the fields below
-	byName map[string]absence
-}
-
-// of returns the absence of a name, while it lasts.
-func (a *absences) of(name string) (found absence, ok bool) {
-	if !a.some.Load() {
-		return found, false
+// absent returns why this server had no node ID of a sequencer, while it does
+// not try to acquire one.
+func (c *Cluster) absent(name string) (f failure, ok bool) {
+	if c.c.Peers == nil {
+		return f, false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	found, ok = a.byName[name]
-	return found, ok && time.Now().Before(found.until)
-}
-
-func (a *absences) note(name string, is absence) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.byName) >= mostAbsent || a.byName == nil {
-		a.byName = make(map[string]absence)
-	}
-	a.byName[strings.Clone(name)] = is
-	a.some.Store(true)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	f = c.failed[name]
+	return f, !f.config.Layout.IsZero() && time.Since(f.at) < absentFor
 }
 
 // elsewhere returns a sequencer that takes IDs from other servers if err is
@@ -98,15 +70,19 @@ func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (*Seque
 	if lookup != nil {
 		return nil, err
 	}
-	a := absence{info.Config.Layout, info.Config.Prefix, time.Now().Add(absentFor), err}
-	c.absent.note(name, a)
-	return c.ofPeers(name, a), nil
+	name = strings.Clone(name)
+	f := failure{err, time.Now(), info.Config}
+	c.mu.Lock()
+	c.failed[name] = f
+	c.mu.Unlock()
+	return c.ofPeers(name, f), nil
 }
 
 // ofPeers returns a sequencer that takes its IDs from other servers.
-func (c *Cluster) ofPeers(name string, a absence) *Sequencer {
+func (c *Cluster) ofPeers(name string, f failure) *Sequencer {
 	name = strings.Clone(name)
-	return &Sequencer{Layout: a.layout, Prefix: a.prefix, Veil: veilOf(c.c.Veil, name, a.layout), wait: func(ctx context.Context, n int, _ error) (Batch, error) {
-		return c.c.Peers.Take(ctx, name, a.layout, n, a.lacks)
+	l := f.config.Layout
+	return &Sequencer{Layout: l, Prefix: f.config.Prefix, Veil: veilOf(c.c.Veil, name, l), wait: func(ctx context.Context, n int, _ error) (Batch, error) {
+		return c.c.Peers.Take(ctx, name, l, n, f.err)
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
 )
 
 // readyMost limits how many times a second a Backend is asked whether it is
@@ -65,37 +66,22 @@ func (r *Readiness) Ready(ctx context.Context) error {
 	return r.err
 }
 
-// A lack is the reason why this server could acquire no node ID of a sequencer:
-// no node ID is free, or the server's clock is refused.
-type lack struct {
-	name string
-	err  error
-	full *grant.ExhaustedError // nil if the clock is refused
+// isLack reports whether an error means that this server could acquire no node
+// ID of a sequencer: none is free, or the server's clock is refused.
+func isLack(err error) bool {
+	return errors.As(err, new(*grant.ExhaustedError)) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrClockBehind)
 }
 
-// lackOf returns the lack in an error of a sequencer, or nil.
-func lackOf(name string, err error) *lack {
-	l := &lack{name: name, err: err}
-	switch {
-	case errors.As(err, &l.full) && l.full.Sequencer == name:
-		return l
-	case errors.Is(err, grant.ErrClockAhead), errors.Is(err, grant.ErrClockBehind):
-		l.full = nil
-		return l
+// lastLack returns the latest lack of a node ID, and the sequencer.
+func (c *Cluster) lastLack() (name string, last failure) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for n, f := range c.failed {
+		if isLack(f.err) && f.at.After(last.at) {
+			name, last = n, f
+		}
 	}
-	return nil
-}
-
-// noteLack records whether a node ID of a name was available.
-func (c *Cluster) noteLack(name string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sound = c.sound && !isUnreadable(err)
-	if l := lackOf(name, err); l != nil {
-		c.lack = l
-	} else if c.lack != nil && c.lack.name == name {
-		c.lack = nil
-	}
+	return name, last
 }
 
 // readyKey is read to check whether the store answers. It is never written.
@@ -115,18 +101,18 @@ const readyKey = "ready"
 // server cannot check what others give.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
-	all, last := c.opened()
+	name, lack := c.lastLack()
 	c.mu.RLock()
 	sound := c.sound
 	c.mu.RUnlock()
 	isOpen := false
-	for name, e := range all { // not under the lock: statistics read the clock
+	for _, e := range c.opened() { // not under the lock: statistics read the clock
 		s := e.stats().State
 		if s.Phase == grant.Holding && s.Until.After(now) {
 			return nil
 		}
-		if l := lackOf(name, s.Err); l != nil {
-			last, isOpen = l, true // it keeps trying by itself
+		if isLack(s.Err) {
+			lack.err, isOpen = s.Err, true // it keeps trying by itself
 		}
 		sound = sound && !isUnreadable(s.Err)
 	}
@@ -142,23 +128,18 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		}
 	}
 	switch {
-	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp():
+	case lack.err == nil || errors.As(lack.err, new(*grant.ExhaustedError)) && c.c.Peers != nil && c.c.Peers.CanHelp():
 		return nil
 	case isOpen:
-		return last.err
+		return lack.err
 	}
-	err := error(nil)
-	if last.full != nil {
-		err = c.stillLacks(ctx, last.full)
-	}
-	if err == nil {
-		_, err = c.own(ctx, last.name, nil)
-	}
-	if lackOf(last.name, err) != nil {
+	// The sequencer may have been removed; do not create it again here.
+	_, err := c.own(ctx, name, func(string) (*auth.Credentials, error) { return nil, auth.ErrForbidden })
+	switch {
+	case isLack(err):
 		return err
-	}
-	if ctx.Err() == nil { // otherwise there was no time to find out
-		c.noteLack(last.name, nil)
+	case err != nil && ctx.Err() != nil: // there was no time to find out
+		return lack.err
 	}
 	return nil
 }
@@ -190,31 +171,4 @@ func (c *Cluster) checkConfigs(ctx context.Context) error {
 		return fmt.Errorf("%w; do not delete it: restore the store from a backup and fence it (docs/restore.md)", first)
 	}
 	return first
-}
-
-// stillLacks returns nil if a node ID that was not free may be free now.
-// Otherwise the error says that none is, or why none is needed any more.
-func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) error {
-	now := time.Now()
-	// The sequencer may have been removed; do not create it again here.
-	info, err := grant.Lookup(ctx, c.store, was.Sequencer)
-	switch {
-	case err != nil:
-		return err
-	case info.State != grant.Attached:
-		return grant.ErrDetached
-	case was.Ahead:
-		if now.Before(was.Free) {
-			return was
-		}
-		return nil
-	}
-	info.Config.Nodes = &was.Nodes
-	n, first, err := CountNodes(info, now, func(yield func(grant.NodeInfo, error) bool) error {
-		return grant.Nodes(ctx, c.store, was.Sequencer, yield)
-	})
-	if err != nil || n.Free > 0 || n.Held == 0 { // a claim finds out what blocks them
-		return err
-	}
-	return &grant.ExhaustedError{Sequencer: was.Sequencer, Nodes: was.Nodes, Free: first}
 }
