@@ -189,7 +189,6 @@ func checkConfig(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []string
 	var v map[string]any
 	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
 		t.Fatal(err)
@@ -203,9 +202,8 @@ func checkConfig(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines = append(lines, string(data))
 	file := filepath.Join(t.TempDir(), "firn.yaml")
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+	if err := os.WriteFile(file, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(context.Background(), firn, "config", "check", file).CombinedOutput(); err != nil {
@@ -229,13 +227,15 @@ func TestChart(t *testing.T) {
 			if strings.Contains(notes, "helm uninstall\" keeps") != leases {
 				t.Errorf("with store %q the notes are\n%s", config, notes)
 			}
-			account := fmt.Sprint(at(pod, "serviceAccountName"))
-			if want := map[string]string{"little": "mine"}[name]; account != want && (want != "" || account != "firn") {
-				t.Errorf("the service account is %q", account)
+			account, grace := "firn", "35"
+			switch name {
+			case "little":
+				account = "mine"
+			case "much":
+				grace = "103" // 90 + 3 + 10
 			}
-			grace := map[string]string{"much": "103"}[name] // 90 + 3 + 10
-			if grace == "" {
-				grace = "35"
+			if got := at(pod, "serviceAccountName"); got != account {
+				t.Errorf("the service account is %q, want %q", got, account)
 			}
 			if got := fmt.Sprint(at(pod, "terminationGracePeriodSeconds")); got != grace {
 				t.Errorf("the grace period is %s s, want %s, which is longer than the drain", got, grace)
