@@ -3,15 +3,12 @@ package main
 import (
 	"archive/tar"
 	"archive/zip"
-	"cmp"
 	"compress/gzip"
-	"context"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -29,31 +26,20 @@ func file(name string, data []byte, mode int64) entry {
 	return entry{name: name, data: data, mode: mode}
 }
 
-// name returns the base name of a target's files, such as
-// firn_1.2.3_linux_amd64.
-func (r *release) name(t target) string {
-	return "firn_" + r.number() + "_" + t.os + "_" + t.arch
-}
-
 // makeArchives packs the binary of each target with the manual pages and
 // completions: a .zip for Windows and a .tar.gz for the rest.
-func (r *release) makeArchives(context.Context) error {
-	common, err := r.commonEntries()
-	if err != nil {
-		return err
-	}
+func (r *release) makeArchives() error {
 	for _, t := range r.targets {
-		binary := r.binaries[t]
-		data, err := os.ReadFile(binary)
+		data, err := os.ReadFile(r.binary(t))
 		if err != nil {
 			return err
 		}
 		name := r.name(t)
-		entries := []entry{file(path.Join(name, filepath.Base(binary)), data, 0o755)}
-		for _, e := range common {
-			e.name = path.Join(name, e.name)
-			entries = append(entries, e)
+		common, err := entriesBelow(filepath.Join(r.work, "docs"), name)
+		if err != nil {
+			return err
 		}
+		entries := append([]entry{file(path.Join(name, filepath.Base(r.binary(t))), data, 0o755)}, common...)
 		if t.os == "windows" {
 			err = r.writeFile(name+".zip", func(w io.Writer) error { return writeZip(w, entries, r.time) })
 		} else {
@@ -64,26 +50,6 @@ func (r *release) makeArchives(context.Context) error {
 		}
 	}
 	return nil
-}
-
-// commonEntries returns the files that all archives contain.
-func (r *release) commonEntries() ([]entry, error) {
-	var all []entry
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		data, err := os.ReadFile(filepath.Join(r.src, name))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, file(name, data, 0o644))
-	}
-	for name := range r.docs.man {
-		all = append(all, file(path.Join("man", "man1", name), r.docs.man[name], 0o644))
-	}
-	for shell, name := range map[string]string{"bash": "firn.bash", "zsh": "_firn", "fish": "firn.fish", "powershell": "firn.ps1"} {
-		all = append(all, file(path.Join("completions", name), r.docs.completions[shell], 0o644))
-	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
-	return all, nil
 }
 
 // writeFile writes a file of the release.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"path"
 	"path/filepath"
@@ -13,7 +12,7 @@ import (
 // rest in one archive.
 //
 // In the tree the version is 0.0.0, which no release has.
-func (r *release) makeDeploy(context.Context) error {
+func (r *release) makeDeploy() error {
 	chart, err := r.deployEntries("deploy/helm/firn", "firn")
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -32,7 +31,7 @@ const imageName = "ghcr.io/firnid/firn"
 // the binary, the certificates of public authorities, and nothing else, not
 // even a shell. The file is an archive of docker save too: without containerd's
 // image store, the default before Docker 29, docker load reads only that.
-func (r *release) makeImage(context.Context) error {
+func (r *release) makeImage() error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	name := imageName + ":" + r.number()
 	var saved tarball.Manifest
@@ -102,7 +101,7 @@ func (r *release) labels() map[string]string {
 
 // image returns the image of one system.
 func (r *release) image(t target) (v1.Image, error) {
-	binary, err := os.ReadFile(r.binaries[t])
+	binary, err := os.ReadFile(r.binary(t))
 	if err != nil {
 		return nil, err
 	}

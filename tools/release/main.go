@@ -1,72 +1,88 @@
-// Command release makes everything that a release of Firn consists of, from one
-// commit: modules, binaries, archives, packages, an image and checksums. make
-// release runs it; docs/release.md is its manual.
+// Command release writes those files of a release for which no program that
+// everyone has is at hand: archives, the image, bills of materials and the files
+// of deploy/. scripts/release.sh builds everything else and runs it;
+// docs/release.md is its manual.
 //
-// It publishes nothing. Its output depends only on the commit, the version and
-// the Go release, so anyone can reproduce the same files.
+// Its output depends only on its input, so anyone can reproduce the same files.
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
+	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-// run parses the flags and makes the release.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// run parses the flags and writes the files.
+func run(args []string) error {
+	var r release
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	var o options
-	flags.StringVar(&o.version, "version", "", "`VERSION` of the release, such as v1.2.3")
-	flags.StringVar(&o.repo, "repo", ".", "`DIR` of the repository")
-	flags.StringVar(&o.out, "out", "", "`DIR` to write to (default build/release/VERSION in the repository)")
-	flags.BoolVar(&o.worktree, "worktree", false, "release the working tree instead of the commit, for tests")
-	targets := flags.String("targets", "", "`OS/ARCH,…` to build for (default all)")
-	flags.BoolVar(&o.packages, "languages", true, "make the packages for other languages too, as far as their tools are installed")
-	flags.StringVar(&o.key, "key", "", "secret key `FILE` of minisign, to sign the checksums")
+	flags.StringVar(&r.version, "version", "", "`VERSION` of the release, such as v1.2.3")
+	flags.StringVar(&r.commit, "commit", "", "`HASH` of the commit of the release")
+	flags.StringVar(&r.src, "src", "", "`DIR` with that commit")
+	flags.StringVar(&r.work, "work", "", "`DIR` with the binaries in bin/OS/ARCH, and in docs what archives also contain")
+	flags.StringVar(&r.out, "out", "", "`DIR` to write to")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	var err error
-	if o.targets, err = parseTargets(*targets); err != nil {
-		return err
-	}
-	if o.repo, err = filepath.Abs(o.repo); err != nil {
-		return err
-	}
-	if o.out == "" {
-		o.out = filepath.Join(o.repo, "build", "release", o.version)
-	}
-	if o.out, err = filepath.Abs(o.out); err != nil {
-		return err
-	}
-	o.log = func(format string, a ...any) { fmt.Fprintf(stderr, "release: "+format+"\n", a...) }
-	r, err := newRelease(o)
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
-		return err
+		return fmt.Errorf("SOURCE_DATE_EPOCH, the time of the commit: %w", err)
 	}
-	if err := r.make(ctx); err != nil {
-		return err
+	r.time = time.Unix(seconds, 0).UTC()
+	for _, arg := range flags.Args() {
+		system, arch, ok := strings.Cut(arg, "/")
+		if !ok {
+			return fmt.Errorf("%q is not OS/ARCH", arg)
+		}
+		r.targets = append(r.targets, target{system, arch})
 	}
-	_, err = fmt.Fprintf(stdout, "%s is in %s. Nothing is published yet:\n\n  git -C %s push --atomic URL %s\n",
-		r.version, r.out, r.src, strings.Join(r.tags(), " "))
-	return err
+	for _, write := range []func() error{r.makeArchives, r.makeImage, r.makeSBOMs, r.makeDeploy} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A release is a release in progress.
+type release struct {
+	version        string // with the v
+	commit         string
+	time           time.Time // of the commit, and of every file
+	src, work, out string
+	targets        []target
+}
+
+// A target is a system for which firn is built.
+type target struct{ os, arch string }
+
+func (t target) String() string { return t.os + "/" + t.arch }
+
+// number returns the version without the v, for file names and packages.
+func (r *release) number() string { return r.version[1:] }
+
+// name returns the base name of a target's files, such as
+// firn_1.2.3_linux_amd64.
+func (r *release) name(t target) string {
+	return "firn_" + r.number() + "_" + t.os + "_" + t.arch
+}
+
+// binary returns the file of a target's binary.
+func (r *release) binary(t target) string {
+	name := "firn"
+	if t.os == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(r.work, "bin", t.os, t.arch, name)
 }

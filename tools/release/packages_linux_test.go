@@ -2,20 +2,16 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // need skips a test where a program is missing, or the user is not root.
@@ -39,6 +35,9 @@ func packageFile(t *testing.T, r *release, format string) string {
 	}
 	return found[0]
 }
+
+// sbin is the path with the programs that scripts of packages run.
+var sbin = "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"
 
 // A dpkg is a root directory with its own dpkg.
 type dpkg struct {
@@ -69,13 +68,7 @@ func newDpkg(t *testing.T) *dpkg {
 func (d *dpkg) run(args ...string) string {
 	d.t.Helper()
 	args = append([]string{"--root=" + d.root, "--force-script-chrootless", "--force-not-root", "--log=/dev/null", "--no-triggers"}, args...)
-	cmd := exec.CommandContext(d.t.Context(), "dpkg", args...)
-	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "LC_ALL=C")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		d.t.Fatalf("dpkg %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return mustRun(d.t, "/", []string{sbin, "LC_ALL=C"}, "dpkg", args...)
 }
 
 func (d *dpkg) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
@@ -83,22 +76,15 @@ func (d *dpkg) path(name string) string { return filepath.Join(d.root, filepath.
 // ids returns the user ID and the group ID of the user firn.
 func (d *dpkg) ids() (uid, gid uint32) {
 	d.t.Helper()
-	for line := range strings.Lines(string(read(d.t, d.path("etc/passwd")))) {
-		if f := strings.Split(line, ":"); f[0] == "firn" {
-			u, err1 := strconv.ParseUint(f[2], 10, 32)
-			g, err2 := strconv.ParseUint(f[3], 10, 32)
-			if err := errors.Join(err1, err2); err != nil {
-				d.t.Fatal(err)
-			}
-			return uint32(u), uint32(g)
-		}
+	_, line, _ := strings.Cut(string(read(d.t, d.path("etc/passwd"))), "\nfirn:x:")
+	if _, err := fmt.Sscanf(line, "%d:%d:", &uid, &gid); err != nil {
+		d.t.Fatalf("the package made no user firn: %v", err)
 	}
-	d.t.Fatal("the package made no user firn")
-	return 0, 0
+	return uid, gid
 }
 
-// serve runs the ExecStart of the unit as its user, inside the root, until the
-// server has made an ID.
+// serve runs the ExecStart of the unit as its user, inside the root, and takes an
+// ID from it.
 func (d *dpkg) serve(address string) (id string) {
 	d.t.Helper()
 	unit := string(read(d.t, d.path("usr/lib/systemd/system/firn.service")))
@@ -108,58 +94,18 @@ func (d *dpkg) serve(address string) (id string) {
 		d.t.Fatalf("the unit has no ExecStart, or another user than firn:\n%s", unit)
 	}
 	uid, gid := d.ids()
-	ctx, cancel := context.WithTimeout(d.t.Context(), 10*time.Minute)
-	defer cancel()
-	cmd := chrooted(ctx, d.t, d.root, uid, gid, strings.Fields(line), "FIRN_LISTEN="+address)
+	cmd := chrooted(d.t.Context(), d.t, d.root, uid, gid, strings.Fields(line), "FIRN_LISTEN="+address)
 	cmd.SysProcAttr.Credential.Groups = []uint32{gid}
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	for id == "" {
-		if ctx.Err() != nil {
-			d.t.Fatalf("ExecStart=%s gives no ID:\n%s", line, &log)
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/sequencers/orders/next", nil)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		request.Header.Set("Accept", "text/plain")
-		if answer, err := http.DefaultClient.Do(request); err == nil {
-			var b bytes.Buffer
-			_, err = b.ReadFrom(answer.Body)
-			answer.Body.Close()
-			if err == nil && answer.StatusCode == http.StatusOK {
-				id = b.String()
-			} else {
-				d.t.Fatalf("the server of the package answers %s\n%s", answer.Status, &b)
-			}
-		}
-		time.Sleep(20 * time.Millisecond) // it is another process
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		d.t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		d.t.Fatalf("ExecStart=%s ends with %v:\n%s", line, err, &log)
-	}
+	s := start(d.t, address, cmd)
+	id = s.take("orders")[0]
+	s.stop()
 	return id
 }
 
 // marks returns the files of the store.
-func (d *dpkg) marks() (all []string) {
+func (d *dpkg) marks() []string {
 	d.t.Helper()
-	err := filepath.WalkDir(d.path("var/lib/firn"), func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			all = append(all, path)
-		}
-		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return all
+	return strings.Fields(mustRun(d.t, d.root, nil, "find", "var/lib/firn", "-type", "f"))
 }
 
 // TestDeb installs the .deb, runs its service, removes and purges it, and
@@ -307,7 +253,7 @@ func TestScripts(t *testing.T) {
 	}
 	run := func(script string, left int) string {
 		t.Helper()
-		return mustRun(t, d.root, []string{"DPKG_ROOT=" + d.root, "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"},
+		return mustRun(t, d.root, []string{"DPKG_ROOT=" + d.root, sbin},
 			"sh", filepath.Join(dir, script+".sh"), fmt.Sprint(left))
 	}
 	if said := run("postinstall", 1); !strings.Contains(said, "systemctl enable") {

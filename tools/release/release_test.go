@@ -3,15 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // testVersion is a version that no release has.
@@ -34,6 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// host returns the system on which this program runs.
+func host() target { return target{runtime.GOOS, runtime.GOARCH} }
+
 // repository is the directory of the repository.
 func repository(t *testing.T) string {
 	t.Helper()
@@ -47,46 +52,16 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-var released = sync.OnceValues(func() (*release, error) {
-	repo, err := filepath.Abs("../..")
-	if err != nil {
-		return nil, err
+// command runs a program, and returns what it prints without the last newline.
+// Its error contains the program's output.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.Output()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, exit.Stderr, out)
 	}
-	return makeTestRelease(context.Background(), repo, filepath.Join(testDir, "release"))
-})
-
-// makeTestRelease makes a release of the working tree for the system on which
-// the test runs: for six systems it would take minutes.
-func makeTestRelease(ctx context.Context, repo, out string) (*release, error) {
-	r, err := newRelease(options{
-		version: testVersion, repo: repo, out: out, worktree: true, targets: []target{host()},
-		log: func(string, ...any) {},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r, r.make(ctx)
-}
-
-// theRelease returns the release that tests share.
-func theRelease(t *testing.T) *release {
-	t.Helper()
-	repository(t)
-	r, err := released()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// read reads a file.
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return strings.TrimSuffix(string(out), "\n"), err
 }
 
 // mustRun runs a program that must succeed, and returns what it prints.
@@ -99,61 +74,128 @@ func mustRun(t *testing.T, dir string, env []string, name string, args ...string
 	return out
 }
 
-// TestReproducible makes the release again, elsewhere and from a clone, and
-// expects the same files.
-func TestReproducible(t *testing.T) {
-	r := theRelease(t)
-	clone := filepath.Join(t.TempDir(), "a clone with another name")
-	// The commit before that of the release is the tree that was released.
-	mustRun(t, testDir, nil, "git", "clone", "-q", "--shared", r.src, clone)
-	mustRun(t, clone, nil, "git", "checkout", "-q", "--detach", r.commit+"^")
-	out := filepath.Join(t.TempDir(), "out")
-	again, err := newRelease(options{version: testVersion, repo: clone, out: out, targets: []target{host()}, log: t.Logf})
+// read reads a file.
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := again.make(t.Context()); err != nil {
-		t.Fatal(err)
+	return data
+}
+
+// worktree commits the files of the working tree to a clone of the repository.
+var worktree = sync.OnceValues(func() (string, error) {
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		return "", err
 	}
-	t.Cleanup(func() { os.RemoveAll(out) })
-	if again.commit != r.commit {
-		t.Errorf("the commit of the release is %s, and was %s", again.commit, r.commit)
-	}
-	got, want := string(read(t, filepath.Join(out, checksumsName))), string(read(t, filepath.Join(r.out, checksumsName)))
-	if got != want {
-		t.Errorf("checksums (-first +second):\n-%s\n+%s", strings.ReplaceAll(want, "\n", "\n-"), strings.ReplaceAll(got, "\n", "\n+"))
-	}
-	for _, suffix := range []string{".zip", ".mod", ".info"} {
-		name := filepath.Join("proxy", "github.com", "firnid", "firn", "server", "@v", testVersion+suffix)
-		if !bytes.Equal(read(t, filepath.Join(out, name)), read(t, filepath.Join(r.out, name))) {
-			t.Errorf("%s differs", name)
+	clone := filepath.Join(testDir, "clone")
+	env := []string{"GIT_DIR=" + filepath.Join(clone, ".git"), "GIT_WORK_TREE=" + repo,
+		"GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@example.test", "GIT_COMMITTER_NAME=A", "GIT_COMMITTER_EMAIL=a@example.test"}
+	for _, c := range []struct {
+		env  []string
+		args []string
+	}{
+		{nil, []string{"clone", "-q", "--shared", "--no-checkout", repo, clone}},
+		{env, []string{"add", "-A"}},
+		{env, []string{"commit", "-q", "--allow-empty", "-m", "The working tree"}},
+		{nil, []string{"-C", clone, "reset", "-q", "--hard"}},
+	} {
+		if _, err := command(context.Background(), repo, c.env, "git", c.args...); err != nil {
+			return "", err
 		}
 	}
-	t.Logf("report: a release made twice has the same %d files", strings.Count(want, "\n"))
+	return clone, nil
+})
+
+// script runs scripts/release.sh of a clone, for the system on which the test
+// runs: for six systems it would take minutes.
+func script(ctx context.Context, clone, out, version string) error {
+	_, err := command(ctx, clone, []string{"OUT=" + out, "TARGETS=" + host().String(), "LANGUAGES="}, "sh", "scripts/release.sh", version)
+	return err
+}
+
+var released = sync.OnceValues(func() (*release, error) {
+	clone, err := worktree()
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(testDir, "release")
+	r := &release{version: testVersion, src: filepath.Join(out, "repository"), out: out}
+	if err := script(context.Background(), clone, out, testVersion); err != nil {
+		return nil, err
+	}
+	line, err := command(context.Background(), r.src, nil, "git", "show", "-s", "--format=%H %cI")
+	if err != nil {
+		return nil, err
+	}
+	commit, date, _ := strings.Cut(line, " ")
+	r.commit = commit
+	at, err := time.Parse(time.RFC3339, date)
+	r.time = at.UTC()
+	return r, err
+})
+
+// theRelease returns the release of the working tree, which tests share.
+func theRelease(t *testing.T) *release {
+	t.Helper()
+	repository(t)
+	r, err := released()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestReproducible makes the release again, elsewhere and from another clone,
+// and expects the same files.
+func TestReproducible(t *testing.T) {
+	r := theRelease(t)
+	clone := filepath.Join(t.TempDir(), "a clone with another name")
+	mustRun(t, testDir, nil, "git", "clone", "-q", "--shared", filepath.Join(testDir, "clone"), clone)
+	out := filepath.Join(t.TempDir(), "out")
+	if err := script(t.Context(), clone, out, testVersion); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"checksums.txt", "proxy/github.com/firnid/firn/server/@v/" + testVersion + ".zip", "proxy/github.com/firnid/firn/server/@v/" + testVersion + ".info"} {
+		if got, want := read(t, filepath.Join(out, name)), read(t, filepath.Join(r.out, name)); !bytes.Equal(got, want) {
+			t.Errorf("%s:\n%.2000q\nwant\n%.2000q", name, got, want)
+		}
+	}
+	if got, want := mustRun(t, filepath.Join(out, "repository"), nil, "git", "tag", "--points-at", r.commit), strings.Join(tags(), "\n"); got != want {
+		t.Errorf("the commit of the release has the tags\n%s\nwant\n%s", got, want)
+	}
+	t.Log("report: a release made twice has the same files")
+}
+
+// tags are the tags of the published modules.
+func tags() []string {
+	return []string{"etcdstore/" + testVersion, "kubestore/" + testVersion, "server/" + testVersion, testVersion}
 }
 
 // TestChecksums: every file for download is listed, with its sum.
 func TestChecksums(t *testing.T) {
 	r := theRelease(t)
-	var want []string
+	var got, want []string
+	for line := range strings.Lines(mustRun(t, r.out, nil, "sha256sum", "--check", "--strict", "checksums.txt")) {
+		name, _, _ := strings.Cut(line, ":")
+		got = append(got, name)
+	}
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		t.Fatal(err)
 	}
+	kinds := make(map[string]bool)
 	for _, e := range entries {
-		if !e.IsDir() && e.Name() != checksumsName {
-			want = append(want, fmt.Sprintf("%x  %s", sha256.Sum256(read(t, filepath.Join(r.out, e.Name()))), e.Name()))
+		if !e.IsDir() && e.Name() != "checksums.txt" {
+			want = append(want, e.Name())
+			kinds[filepath.Ext(e.Name())] = true
 		}
 	}
-	got := strings.Split(strings.TrimSpace(string(read(t, filepath.Join(r.out, checksumsName)))), "\n")
 	slices.Sort(got)
-	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("%s:\n%s\nwant\n%s", checksumsName, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	kinds := make(map[string]bool)
-	for _, line := range want {
-		kinds[filepath.Ext(line)] = true
+		t.Errorf("the checksums are of %v, want %v", got, want)
 	}
 	wantKinds := []string{".gz", ".json", ".tar", ".tgz"}
 	if runtime.GOOS == "linux" {
@@ -161,99 +203,41 @@ func TestChecksums(t *testing.T) {
 	}
 	for _, kind := range wantKinds {
 		if !kinds[kind] {
-			t.Errorf("the release has no %s: %v", kind, kinds)
+			t.Errorf("the release has no %s: %v", kind, want)
 		}
 	}
 }
 
-// TestVersions: versions that Go would not find, or would take for something
-// else, are rejected at once.
-func TestVersions(t *testing.T) {
-	for version, want := range map[string]string{
-		"":           "no version",
-		"1.2.3":      "write it like",
-		"v1.2":       "write it like",
-		"v01.2.3":    "write it like",
-		"v1.2.3+git": "write it like",
-		"v2.0.0":     "/v2",
-	} {
-		if _, err := newRelease(options{version: version}); err == nil || !strings.Contains(err.Error(), want) {
+// TestRefusals: versions that Go would not find, or would take for something
+// else, are rejected. A release contains only what was committed, and what go
+// install accepts.
+func TestRefusals(t *testing.T) {
+	theRelease(t)
+	clone := filepath.Join(t.TempDir(), "clone")
+	mustRun(t, testDir, nil, "git", "clone", "-q", "--shared", filepath.Join(testDir, "clone"), clone)
+	refused := func(version, want string) {
+		t.Helper()
+		if err := script(t.Context(), clone, filepath.Join(t.TempDir(), "out"), version); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("version %q: error %v, want one with %q", version, err, want)
 		}
 	}
-	for _, version := range []string{"v0.1.0", "v1.2.3", "v1.2.3-rc.1"} {
-		if _, err := newRelease(options{version: version}); err != nil {
-			t.Errorf("version %q: %v", version, err)
-		}
+	refused("", "usage")
+	for _, version := range []string{"1.2.3", "v1.2", "v01.2.3", "v1.2.3+git"} {
+		refused(version, "write it like")
 	}
-}
+	refused("v2.0.0", "/v2")
 
-// TestRefusals: a release contains only what was committed, and what go install
-// accepts.
-func TestRefusals(t *testing.T) {
-	repo := filepath.Join(t.TempDir(), "repo")
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(repo, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("go.work", "go 1.26.0\n\nuse (\n\t.\n\t./sub\n)\n")
-	write("go.mod", "module example.test/m\n\ngo 1.26.0\n")
-	write("m.go", "package m\n")
-	write("LICENSE", "a licence\n")
-	write("sub/go.mod", "module example.test/m/sub\n\ngo 1.26.0\n\nrequire example.test/m v0.0.0\n\nreplace example.test/m => ../\n")
-	write("sub/go.sum", "")
-	write("sub/s.go", "package sub\n\nimport _ \"example.test/m\"\n")
-	commit := func() {
-		t.Helper()
-		mustRun(t, repo, nil, "git", "add", "-A")
-		mustRun(t, repo, nil, "git", "-c", "user.name=A", "-c", "user.email=a@example.test", "commit", "-q", "-m", "x")
-	}
-	mustRun(t, repo, nil, "git", "init", "-q")
-	commit()
-	modules := func() (*release, error) {
-		out := filepath.Join(t.TempDir(), "out")
-		r, err := newRelease(options{version: testVersion, repo: repo, out: out, log: t.Logf})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(r.work, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return r, r.makeModules(t.Context())
-	}
-	r, err := modules()
+	file, err := os.OpenFile(filepath.Join(clone, "server", "go.mod"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := mustRun(t, r.src, nil, "git", "tag", "--points-at", "HEAD"), "sub/"+testVersion+"\n"+testVersion; got != want {
-		t.Errorf("tags %q, want %q", got, want)
+	if _, err := file.WriteString("\nreplace example.test/other => ../other\n"); err != nil {
+		t.Fatal(err)
 	}
-	if changes := mustRun(t, r.src, nil, "git", "status", "--porcelain"); changes != "" {
-		t.Errorf("the repository of the release has changes:\n%s", changes)
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
 	}
-	mod := string(read(t, filepath.Join(r.src, "sub", "go.mod")))
-	if strings.Contains(mod, "replace") || !strings.Contains(mod, "example.test/m "+testVersion) {
-		t.Errorf("go.mod of sub:\n%s\nwant example.test/m %s, not replaced", mod, testVersion)
-	}
-
-	write("m.go", "package m // changed\n")
-	if _, err := modules(); err == nil || !strings.Contains(err.Error(), "m.go") {
-		t.Errorf("release with a changed m.go: error %v, want one that names the file", err)
-	}
-	write("sub/go.mod", "module example.test/m/sub\n\ngo 1.26.0\n\nrequire example.test/m v0.0.0\n\nreplace example.test/m => ../\n\nreplace example.test/other => ../other\n")
-	commit()
-	if _, err := modules(); err == nil || !strings.Contains(err.Error(), "example.test/other") {
-		t.Errorf("release with a replaced module: error %v, want one that names it", err)
-	}
-	write("go.mod", "module example.test/m\n\ngo 1.26.0\n\nrequire example.test/m/sub v0.0.0\n")
-	commit()
-	if _, err := modules(); err == nil || !strings.Contains(err.Error(), "must list before") {
-		t.Errorf("release of modules that require each other: error %v, want one that says so", err)
-	}
+	refused("v1.2.3-rc.1", "server/go.mod") // it is not committed
+	mustRun(t, clone, nil, "git", "-c", "user.name=A", "-c", "user.email=a@example.test", "commit", "-q", "-a", "-m", "x")
+	refused("v1.2.3-rc.1", "replace example.test/other")
 }

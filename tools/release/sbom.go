@@ -1,10 +1,11 @@
 package main
 
 import (
-	"context"
+	"crypto/sha256"
 	"debug/buildinfo"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -14,9 +15,9 @@ import (
 
 // makeSBOMs writes a bill of materials in CycloneDX for each binary: the
 // modules that the linker put into it, as recorded in the binary.
-func (r *release) makeSBOMs(context.Context) error {
+func (r *release) makeSBOMs() error {
 	for _, t := range r.targets {
-		info, err := buildinfo.ReadFile(r.binaries[t])
+		info, err := buildinfo.ReadFile(r.binary(t))
 		if err != nil {
 			return err
 		}
@@ -36,7 +37,7 @@ func (r *release) makeSBOMs(context.Context) error {
 
 // bom returns the bill of materials of a binary.
 func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
-	sum, err := sumOf(r.binaries[t])
+	data, err := os.ReadFile(r.binary(t))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
 	main := cdx.Component{
 		BOMRef: purl, Type: cdx.ComponentTypeApplication, Name: "firn", Version: r.version, PackageURL: purl,
 		Licenses:           &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
-		Hashes:             &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: sum}},
+		Hashes:             &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sha256.Sum256(data))}},
 		ExternalReferences: &[]cdx.ExternalReference{{Type: cdx.ERTypeVCS, URL: "git+https://github.com/firnid/firn@" + r.commit}},
 	}
 	toolchain := "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,93 +15,87 @@ import (
 	"time"
 )
 
-// A fleet is a set of two servers on one store.
-type fleet struct {
-	t       *testing.T
-	store   string
-	servers [2]*exec.Cmd
-	logs    [2]bytes.Buffer
-	address [2]string
-	seen    map[string]bool // IDs
+// freeAddress returns an unused loopback address.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
-// start starts a server at one of the addresses, and waits until it is ready.
-func (f *fleet) start(i int, binary string) {
-	f.t.Helper()
-	f.logs[i].Reset()
-	cmd := exec.Command(binary, "serve", "--listen", f.address[i], "--store", f.store)
-	cmd.Stderr = &f.logs[i]
+// A server is a running firn serve.
+type server struct {
+	t       *testing.T
+	address string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+}
+
+// start runs a command that serves at an address, and waits until it is ready.
+func start(t *testing.T, address string, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{t: t, address: address, cmd: cmd}
+	cmd.Stderr = &s.log
 	if err := cmd.Start(); err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
-	f.servers[i] = cmd
-	f.t.Cleanup(func() { _ = cmd.Process.Kill() })
-	deadline := time.Now().Add(10 * time.Minute)
-	for {
-		answer, err := http.Get("http://" + f.address[i] + "/readyz")
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(10 * time.Millisecond) { // it is another process
+		answer, err := http.Get("http://" + address + "/readyz")
 		if err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {
-				return
+				return s
 			}
 		}
 		if time.Now().After(deadline) {
-			f.t.Fatalf("the server %s is not ready in time: %v", binary, err)
+			t.Fatalf("%v is not ready in time: %v\n%s", cmd.Args, err, &s.log)
 		}
-		time.Sleep(10 * time.Millisecond) // it is another process
 	}
 }
 
-// stop ends a server like an upgrade.
-func (f *fleet) stop(i int) {
-	f.t.Helper()
-	if err := f.servers[i].Process.Signal(os.Interrupt); err != nil {
-		f.t.Fatal(err)
+// stop ends the server as systemd and Kubernetes do.
+func (s *server) stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		s.t.Fatal(err)
 	}
-	if err := f.servers[i].Wait(); err != nil {
-		f.t.Errorf("a server of the upgrade ends with %v:\n%s", err, &f.logs[i])
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Fatalf("%v ends with %v\n%s", s.cmd.Args, err, &s.log)
 	}
 }
 
-// take takes IDs of two sequencers from the servers in turn, and expects new
-// ones.
-func (f *fleet) take(servers ...int) {
-	f.t.Helper()
-	for n := range 200 {
-		name := []string{"orders", "users"}[n%2]
-		for _, i := range servers {
-			answer, err := http.Get("http://" + f.address[i] + "/v1/sequencers/" + name + "/next?count=100")
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			var v struct{ IDs []string }
-			err = json.NewDecoder(answer.Body).Decode(&v)
-			answer.Body.Close()
-			if err != nil || len(v.IDs) != 100 {
-				f.t.Fatalf("%d IDs from server %d, %s, %v", len(v.IDs), i, answer.Status, err)
-			}
-			for _, id := range v.IDs {
-				if f.seen[name+" "+id] {
-					f.t.Fatalf("%s of %s was made twice, the second time by server %d", id, name, i)
-				}
-				f.seen[name+" "+id] = true
-			}
-		}
+// take takes 100 IDs.
+func (s *server) take(name string) []string {
+	s.t.Helper()
+	answer, err := http.Get("http://" + s.address + "/v1/sequencers/" + name + "/next?count=100")
+	if err != nil {
+		s.t.Fatal(err)
 	}
+	defer answer.Body.Close()
+	var v struct{ IDs []string }
+	if err := json.NewDecoder(answer.Body).Decode(&v); err != nil || len(v.IDs) != 100 {
+		s.t.Fatalf("%d IDs of %s: %s, %v", len(v.IDs), name, answer.Status, err)
+	}
+	return v.IDs
 }
 
 // buildPrevious builds the server of the latest earlier commit that builds and
 // has the same version of records.
-func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
+func buildPrevious(t *testing.T, dir string) (firn string) {
 	t.Helper()
-	commits := strings.Fields(mustRun(t, r.repo, nil, "git", "rev-list", "--first-parent", "--max-count=6", "HEAD"))
+	repo := repository(t)
+	commits := strings.Fields(mustRun(t, repo, nil, "git", "rev-list", "--first-parent", "--max-count=6", "HEAD"))
 	if len(commits) < 2 {
 		t.Skip("the clone has no previous commit")
 	}
 	source, firn := filepath.Join(dir, "previous"), filepath.Join(dir, "firn-previous")
-	mustRun(t, dir, nil, "git", "clone", "-q", "--shared", "--no-checkout", r.repo, source)
+	mustRun(t, dir, nil, "git", "clone", "-q", "--shared", "--no-checkout", repo, source)
 	version := func(commit string) string {
-		return regexp.MustCompile(`(?m)^const version = .*$`).FindString(mustRun(t, r.repo, nil, "git", "show", commit+":grant/record.go"))
+		return regexp.MustCompile(`(?m)^const version = .*$`).FindString(mustRun(t, repo, nil, "git", "show", commit+":grant/record.go"))
 	}
 	var failure error
 	for _, hash := range commits[1:] {
@@ -109,7 +104,7 @@ func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 		}
 		mustRun(t, source, nil, "git", "checkout", "-q", "--detach", hash)
 		if _, failure = command(t.Context(), filepath.Join(source, "server"), []string{"GOWORK=off", "CGO_ENABLED=0"},
-			"go", "build", "-trimpath", "-buildvcs=false", "-o", firn, program); failure == nil {
+			"go", "build", "-trimpath", "-buildvcs=false", "-o", firn, "./cmd/firn"); failure == nil {
 			return firn
 		}
 	}
@@ -130,24 +125,40 @@ func TestUpgrade(t *testing.T) {
 	dir := t.TempDir()
 	untar(t, gunzip(t, read(t, filepath.Join(r.out, r.name(host())+".tar.gz"))), dir)
 	current := filepath.Join(dir, r.name(host()), "firn")
-	previous := buildPrevious(t, r, dir)
-	f := &fleet{
-		t: t, store: "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true",
-		address: [2]string{freeAddress(t), freeAddress(t)}, seen: make(map[string]bool),
+	previous := buildPrevious(t, dir)
+	seen := make(map[string]bool)
+	take := func(servers ...*server) {
+		t.Helper()
+		for n := range 200 {
+			name := []string{"orders", "users"}[n%2]
+			for _, s := range servers {
+				for _, id := range s.take(name) {
+					if seen[name+" "+id] {
+						t.Fatalf("%s of %s was made twice", id, name)
+					}
+					seen[name+" "+id] = true
+				}
+			}
+		}
 	}
-	f.start(0, previous)
-	f.start(1, previous)
-	f.take(0, 1)
-	for i := range f.servers {
-		f.stop(i)
-		f.take(1 - i)
-		f.start(i, current)
-		f.take(0, 1)
+	serve := func(address, binary string) *server {
+		t.Helper()
+		return start(t, address, exec.Command(binary, "serve", "--listen", address, "--store", "dir:"+filepath.Join(dir, "store")+"?create=true&volatile=true"))
 	}
-	f.stop(0)
-	f.start(0, previous) // a rollback
-	f.take(0, 1)
-	f.stop(0)
-	f.stop(1)
-	t.Logf("report: upgrade and rollback: %d IDs, none twice", len(f.seen))
+	a, b := serve(freeAddress(t), previous), serve(freeAddress(t), previous)
+	take(a, b)
+	a.stop()
+	take(b)
+	a = serve(a.address, current)
+	take(a, b)
+	b.stop()
+	take(a)
+	b = serve(b.address, current)
+	take(a, b)
+	a.stop()
+	a = serve(a.address, previous) // a rollback
+	take(a, b)
+	a.stop()
+	b.stop()
+	t.Logf("report: upgrade and rollback: %d IDs, none twice", len(seen))
 }
