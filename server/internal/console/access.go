@@ -26,28 +26,17 @@ func (v visitor) Name() string {
 // Role returns the visitor's role. It is not called without authentication.
 func (v visitor) Role() auth.Role { return v.p.Role }
 
-// MayRead reports whether the visitor may see the fleet, or one sequencer of
-// it.
-func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.May(auth.See, name)) }
-
-// SeesAll reports whether the visitor may see what concerns all sequencers.
-func (v visitor) SeesAll() bool { return v.Known && (v.p == nil || v.p.May(auth.SeeAll, "")) }
-
-// MayMake reports whether the visitor may take IDs of a sequencer.
-func (v visitor) MayMake(name string) bool {
-	return v.Known && (v.p == nil || v.p.May(auth.Take, name))
+// may reports whether the visitor may do something to a sequencer.
+func (v visitor) may(do auth.Action, name string) bool {
+	return v.Known && (v.p == nil || v.p.May(do, name))
 }
 
-// MayAdmin reports whether the visitor may change a sequencer.
-func (v visitor) MayAdmin(name string) bool {
-	return v.Known && (v.p == nil || v.p.May(auth.Change, name))
-}
+// mayAny reports whether the visitor may do something to some sequencer.
+func (v visitor) mayAny(do auth.Action) bool { return v.Known && (v.p == nil || v.p.Role.May(do)) }
 
-// Admin reports whether the visitor may change some sequencer.
-func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role.May(auth.Change)) }
-
-// Maker reports whether the visitor may take IDs of some sequencer.
-func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role.May(auth.Take)) }
+// MayRead reports whether the visitor may see a sequencer, or the fleet if name
+// is empty.
+func (v visitor) MayRead(name string) bool { return v.may(auth.See, name) }
 
 // visitor identifies the sender of a request by session or certificate.
 func (k *Console) visitor(r *http.Request) visitor {

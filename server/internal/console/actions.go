@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -131,7 +132,7 @@ func (k *Console) allowed(v *visit) (name string, a action, ok bool) {
 		v.fail(http.StatusNotFound, "Page not found", "A sequencer can be attached, detached, destroyed and created again.")
 	case service.CheckName(name) != nil:
 		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(service.CheckName(name))+".")
-	case !v.who.MayAdmin(name):
+	case !v.who.may(auth.Change, name):
 		v.forbidden("Only a token with the role admin can change " + name + ".")
 	case k.admin == nil:
 		v.noStore()
@@ -195,7 +196,7 @@ type createPage struct {
 }
 
 func (k *Console) newSequencer(v *visit) {
-	if !v.who.Admin() {
+	if !v.who.mayAny(auth.Change) {
 		v.forbidden("Only a token with the role admin can create sequencers.")
 		return
 	}
@@ -224,7 +225,7 @@ func (k *Console) createSequencer(v *visit) {
 		again(http.StatusBadRequest, detail(err)+".")
 		return
 	}
-	if !v.who.MayAdmin(p.Name) {
+	if !v.who.may(auth.Change, p.Name) {
 		v.forbidden("It does not allow creating the sequencer " + p.Name + ".")
 		return
 	}

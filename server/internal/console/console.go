@@ -290,7 +290,7 @@ func (v *visit) fail(status int, title, text string) {
 func (v *visit) failed(err error, late bool) {
 	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
 		name := v.r.PathValue("name")
-		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.MayAdmin(name) && v.k.admin != nil}})
+		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.may(auth.Change, name) && v.k.admin != nil}})
 		return
 	}
 	f := service.FaultOf(err, v.k.c.Limit, late)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -81,7 +82,7 @@ func pastedIDs(text string) []string {
 }
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
-	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}
+	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.mayAny(auth.Take)}
 	for preset := range firn.Presets() {
 		p.Presets = append(p.Presets, preset.Name)
 	}
@@ -287,7 +288,7 @@ func (k *Console) makeID(v *visit) {
 		v.fail(http.StatusBadRequest, "Invalid sequencer name", detail(err)+".")
 		return
 	}
-	if !v.who.MayMake(name) {
+	if !v.who.may(auth.Take, name) {
 		v.forbidden("It does not allow taking IDs of " + name + ".")
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/fleet/members"
 )
 
@@ -64,7 +65,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 // memberFor returns a server with the figures that a visitor may see.
 func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
 	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs}
-	if who.SeesAll() {
+	if who.may(auth.SeeAll, "") {
 		return r
 	}
 	r.Member = m.For(who.MayRead)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 )
 
@@ -94,7 +95,7 @@ func (k *Console) overview(v *visit) {
 
 func (k *Console) overviewNow(v *visit) overviewPage {
 	q := v.r.URL.Query()
-	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
+	p := overviewPage{Now: v.now, HasStore: k.admin != nil, Maker: v.who.mayAny(auth.Take), Admin: v.who.mayAny(auth.Change) && k.admin != nil, Query: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort")}
 	p.Layout, p.Anatomy = k.c.Layout, anatomyOf(k.c.Layout)
 	s := k.snapshots.recent(v.r.Context())
 	p.Store = noteOf(s)

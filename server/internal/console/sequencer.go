@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -83,7 +84,7 @@ type missingPage struct {
 // sequencerNow returns what is known about a sequencer. If the store does not
 // answer and never did, it returns an error, and the page shows why.
 func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
-	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.MayMake(name), Admin: v.who.MayAdmin(name), Static: k.admin == nil}
+	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.may(auth.Take, name), Admin: v.who.may(auth.Change, name), Static: k.admin == nil}
 	for _, f := range k.c.Figures() {
 		if f.Name == name {
 			p.Here = &f

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
@@ -15,7 +16,7 @@ func (k *Console) unveil(v *visit, id, of string, o *inspect.Options) error {
 	if _, veiled := veil.Number(id); !veiled || !o.From.IsAuto() {
 		return nil
 	}
-	if of != "" && !v.who.MayRead(of) && !v.who.MayMake(of) {
+	if of != "" && !v.who.MayRead(of) && !v.who.may(auth.Take, of) {
 		return errors.New("permission denied: you may not see sequencer " + of)
 	}
 	o.Layout = firn.Layout{} // that of the sequencer

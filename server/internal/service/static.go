@@ -85,22 +85,17 @@ func (s *Static) make() (generator, error) {
 
 // Sequencer returns the sequencer of a name and makes it at the first call.
 func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Sequencer, error) {
-	if q := s.Opened(name); q != nil {
-		return q, nil
-	}
-	if err := s.room(name); err != nil { // before counting a creation of the client
-		return nil, err
+	known, err := s.find(name)
+	if known != nil || err != nil { // before counting a creation of the client
+		return known, err
 	}
 	if _, err := by.allowed(name, ""); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q, ok := s.byName[name]; ok {
-		return q.Sequencer, nil
-	}
-	if err := s.roomLocked(name); err != nil {
-		return nil, err
+	if known, err := s.findLocked(name); known != nil || err != nil {
+		return known, err
 	}
 	q, err := s.make()
 	if err != nil {
@@ -112,21 +107,25 @@ func (s *Static) Sequencer(ctx context.Context, name string, by Creator) (*Seque
 	return q.Sequencer, nil
 }
 
-// room returns an error if there is no room for another name.
-func (s *Static) room(name string) error {
+// find returns the sequencer of a name, nil if there is room for it, or an
+// error.
+func (s *Static) find(name string) (*Sequencer, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.roomLocked(name)
+	return s.findLocked(name)
 }
 
-// roomLocked is room for a caller that holds s.mu. No name is ever forgotten to
+// findLocked is find for a caller that holds s.mu. No name is ever forgotten to
 // make room: if it came back it would begin anew, and repeat IDs if the clock
 // was set back meanwhile.
-func (s *Static) roomLocked(name string) error {
-	if len(s.byName) >= s.c.MaxNames {
-		return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+func (s *Static) findLocked(name string) (*Sequencer, error) {
+	if q, ok := s.byName[name]; ok {
+		return q.Sequencer, nil
 	}
-	return nil
+	if len(s.byName) >= s.c.MaxNames {
+		return nil, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+	}
+	return nil, nil
 }
 
 // Opened returns the sequencer of a name that was used before.

@@ -33,6 +33,14 @@ type Terms struct {
 	Wait func() context.Context
 }
 
+// fits returns an error if the client cannot be given IDs of a sequencer.
+func (t *Terms) fits(s *Sequencer) error {
+	if t.Fit == nil {
+		return nil
+	}
+	return t.Fit(s)
+}
+
 // Take takes n IDs of the named sequencer for a client that may take them. It
 // first tries. If the sequencer has to be opened or IDs are not free yet, it
 // waits for both, at most for the limit. A sequencer that does not exist is
@@ -44,8 +52,11 @@ func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n in
 	}
 	s := t.Backend.Opened(name)
 	if s != nil {
-		if b, err = s.tryFit(n, terms.Fit); err == nil || errors.As(err, new(unfit)) {
+		if err = terms.fits(s); err != nil {
 			return b, err
+		}
+		if b, err = s.Try(n); err == nil {
+			return b, nil
 		}
 	}
 	if terms.Wait != nil {
@@ -56,7 +67,7 @@ func (t *Taker) Take(ctx context.Context, name string, c *auth.Credentials, n in
 	if s != nil {
 		b, err = s.wait(limited, n, err)
 	} else if s, err = t.find(limited, name, c, terms.Typed); err == nil {
-		if err = s.fits(terms.Fit); err == nil {
+		if err = terms.fits(s); err == nil {
 			b, err = s.Take(limited, n)
 		}
 	}
@@ -72,7 +83,10 @@ func (t *Taker) Try(name string, n int, terms Terms) (b Batch, err error) {
 	if s == nil {
 		return b, errNotTried
 	}
-	return s.tryFit(n, terms.Fit)
+	if err := terms.fits(s); err != nil {
+		return b, err
+	}
+	return s.Try(n)
 }
 
 // Find returns the sequencer of a name, which is created if necessary and if
@@ -101,29 +115,6 @@ func (t *Taker) find(ctx context.Context, name string, c *auth.Credentials, type
 }
 
 var errNoPrefix = errors.New("the sequencer has no prefix for typed text, and was not created: create it with firn sequencer create --prefix, or set prefix in its template; both need a store")
-
-// tryFit is Try for a sequencer that fits.
-func (s *Sequencer) tryFit(n int, fit func(*Sequencer) error) (b Batch, err error) {
-	if err := s.fits(fit); err != nil {
-		return b, err
-	}
-	return s.Try(n)
-}
-
-// unfit is an error of Terms.Fit.
-type unfit struct{ error }
-
-func (e unfit) Unwrap() error { return e.error }
-
-func (s *Sequencer) fits(fit func(*Sequencer) error) error {
-	if fit == nil {
-		return nil
-	}
-	if err := fit(s); err != nil {
-		return unfit{err}
-	}
-	return nil
-}
 
 // A lateError is an error of a call whose limit has passed.
 type lateError struct{ error }
