@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -442,13 +441,9 @@ func TestRoles(t *testing.T) {
 	}
 	s := start(t, options{store: store, host: "one", tokens: file})
 	s.take("orders", 1)
-	status := func(b *tab, path string) int {
-		return js[int](b, `(() => { const x = new XMLHttpRequest(); x.open("GET", `+quote(path)+`, false); x.send(); return x.status; })()`)
-	}
 	for _, role := range []string{"generate", "read", "admin"} {
 		t.Run(role, func(t *testing.T) {
 			b := newTab(t, browser, s.url())
-			b.permit("403")
 			b.permit("401")
 			b.open("/sequencers/orders")
 			b.has("This server requires a token")
@@ -460,16 +455,6 @@ func TestRoles(t *testing.T) {
 			b.do(keys("#token", tokens[role]), click("button.main"))
 			b.has("a-" + role)
 			b.wait("the page that was asked for", `location.pathname === "/sequencers/orders"`)
-			wants := map[string][3]int{ // overview, destroy, create
-				"generate": {200, 403, 403},
-				"read":     {200, 403, 403},
-				"admin":    {200, 200, 200},
-			}[role]
-			for i, path := range []string{"/", "/sequencers/orders/destroy", "/create"} {
-				if got := status(b, path); got != wants[i] {
-					t.Errorf("%s: GET %s: status %d, want %d", role, path, got, wants[i])
-				}
-			}
 			b.open("/")
 			switch role {
 			case "generate":
@@ -497,30 +482,5 @@ func TestRoles(t *testing.T) {
 				t.Errorf("scripts see the cookie %q", got)
 			}
 		})
-	}
-}
-
-// TestForeignPage: what a page of another origin sends changes nothing.
-func TestForeignPage(t *testing.T) {
-	s := start(t, options{host: "one"})
-	for _, path := range []string{"/make", "/create", "/sequencers/orders/destroy", "/sign-out", "/sign-in"} {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url()+path, strings.NewReader("name=orders&confirm=orders"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", "https://evil.example")
-		r.Header.Set("Sec-Fetch-Site", "cross-site")
-		w, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Body.Close()
-		if w.StatusCode != http.StatusForbidden {
-			t.Errorf("POST %s from elsewhere: status %d, want 403", path, w.StatusCode)
-		}
-	}
-	if _, err := s.cluster.Lookup(t.Context(), "orders"); err == nil {
-		t.Error("a page of another origin has made a sequencer")
 	}
 }

@@ -84,36 +84,6 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// TestListedAgain: the log says when the server is not listed, and when it is
-// again. While it is not, it tries every two seconds.
-func TestListedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		s := &nettest.Store{Store: new(memstore.Store), Err: errors.New("cut")}
-		a := New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { a.Run(ctx, host("h")) })
-		for _, want := range []string{
-			"",
-			`level=WARN msg="server not listed: writing its record to the store failed" error=cut`,
-			`level=INFO msg="server listed in the store again" after=40s`,
-			"",
-		} {
-			time.Sleep(5 * time.Second)
-			s.Cut.Store(strings.Contains(want, "WARN"))
-			time.Sleep(35 * time.Second)
-			synctest.Wait()
-			if got := log.String(); strings.Count(got, "\n") != min(1, len(want)) || !strings.Contains(got, want) {
-				t.Errorf("the log says %q, want one line with %q", got, want)
-			}
-			log.Reset()
-		}
-		stop()
-		running.Wait()
-	})
-}
-
 // full is a store that may be full: it answers, and refuses what is written.
 type full struct {
 	grant.Store
@@ -127,26 +97,40 @@ func (s *full) CAS(ctx context.Context, key string, old, next []byte) (bool, err
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestNotListedWhy: the log has the store's own reason, also if the store still
-// reads, so that the server finds that nothing was written.
-func TestNotListedWhy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		s := &full{Store: new(memstore.Store)}
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}).Run(ctx, host("h")) })
-		time.Sleep(5 * time.Second)
-		s.is.Store(true)
-		time.Sleep(35 * time.Second)
-		synctest.Wait()
-		if got := log.String(); !strings.Contains(got, `error="no space"`) {
-			t.Errorf("the log says %q, want the store's reason", got)
-		}
-		s.is.Store(false)
-		stop()
-		running.Wait()
-	})
+// TestListedAgain: the log says when the server is not listed, with the store's
+// own reason, and when it is again. That holds for a store that is cut off, and
+// for one that still reads, so that the server finds that nothing was written.
+func TestListedAgain(t *testing.T) {
+	cut, reads := &nettest.Store{Store: new(memstore.Store), Err: errors.New("no space")}, &full{Store: new(memstore.Store)}
+	for _, tt := range []struct {
+		store grant.Store
+		fails *atomic.Bool
+	}{{cut, &cut.Cut}, {reads, &reads.is}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			a := New(tt.store, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { a.Run(ctx, host("h")) })
+			for _, want := range []string{
+				"",
+				`level=WARN msg="server not listed: writing its record to the store failed" error="no space"`,
+				`level=INFO msg="server listed in the store again" after=40s`,
+				"",
+			} {
+				time.Sleep(5 * time.Second)
+				tt.fails.Store(strings.Contains(want, "WARN"))
+				time.Sleep(35 * time.Second)
+				synctest.Wait()
+				if got := log.String(); strings.Count(got, "\n") != min(1, len(want)) || !strings.Contains(got, want) {
+					t.Errorf("the log says %q, want one line with %q", got, want)
+				}
+				log.Reset()
+			}
+			stop()
+			running.Wait()
+		})
+	}
 }
 
 // TestCrash: a member that says nothing more is gone after three times its

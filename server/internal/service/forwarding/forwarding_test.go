@@ -350,10 +350,14 @@ func TestLyingServer(t *testing.T) {
 		owner func(is string) string
 		extra string // bytes after the IDs
 		media string
+		bit   byte // set on top of the first ID
 		want  result
 	}{
 		{what: "good", seq: [2]uint64{1, 2}, want: gave},
 		{what: "twice", seq: [2]uint64{1, 1}, want: rejected},
+		{what: "back", at: [2]time.Duration{time.Millisecond, 0}, seq: [2]uint64{1, 2}, want: rejected},
+		{what: "back in a tick", seq: [2]uint64{2, 1}, want: rejected},
+		{what: "not of this layout", seq: [2]uint64{1, 2}, bit: 1 << 7, want: rejected},
 		{what: "two node IDs", node: [2]uint64{0, 1}, seq: [2]uint64{1, 2}, want: rejected},
 		{what: "another node ID", node: [2]uint64{1, 1}, seq: [2]uint64{1, 2}, want: rejected},
 		{what: "long ago", at: [2]time.Duration{-time.Hour, 0}, seq: [2]uint64{1, 2}, want: rejected},
@@ -380,6 +384,7 @@ func TestLyingServer(t *testing.T) {
 				}
 				packed = firn.Raw.Append(packed, id)
 			}
+			packed[0] |= row.bit
 			is := a.ownerOf(t, 0)
 			liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", cmp.Or(row.media, "application/octet-stream"))

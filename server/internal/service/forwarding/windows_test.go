@@ -113,39 +113,3 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		}
 	})
 }
-
-// TestSpan: the IDs of an answer have one node ID, and none is repeated.
-func TestSpan(t *testing.T) {
-	l := firn.MustParseLayout("hazelcast")
-	id := func(ms, node, seq uint64) firn.ID {
-		id, err := l.Compose(firn.Parts{Time: time.UnixMilli(1795132800000 + int64(ms)), Node: node, Seq: seq})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	for _, row := range []struct {
-		what string
-		ids  []firn.ID
-		want bool
-	}{
-		{"one", []firn.ID{id(0, 5, 0)}, true},
-		{"in order", []firn.ID{id(0, 5, 0), id(0, 5, 1), id(1, 5, 0), id(9, 5, 0)}, true},
-		{"another node ID", []firn.ID{id(0, 5, 0), id(0, 6, 1)}, false},
-		{"twice", []firn.ID{id(0, 5, 0), id(0, 5, 0)}, false},
-		{"back", []firn.ID{id(1, 5, 0), id(0, 5, 1)}, false},
-		{"not of this layout", []firn.ID{1 << 63}, false},
-	} {
-		var runs []firn.Run
-		for _, id := range row.ids {
-			runs = append(runs, firn.Run{First: id, Step: 1, Count: 1})
-		}
-		s, err := spanOf(firn.BatchFromRuns(runs...), l.Decompose)
-		if (err == nil) != row.want || err != nil && !errors.Is(err, errRejected) {
-			t.Errorf("%s: %v, want that it is used: %t", row.what, err, row.want)
-		}
-		if first, _ := l.Decompose(row.ids[0]); err == nil && (s.node != 5 || !s.first.Equal(first.Time)) {
-			t.Errorf("%s: %+v", row.what, s)
-		}
-	}
-}
