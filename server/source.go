@@ -99,23 +99,16 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 
 // figures returns the statistics of the sequencers, for metrics.
 func (s *source) figures() (all []metrics.Sequencer) {
-	made := func(name string, s firn.Stats) metrics.Sequencer {
-		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
-	}
 	if s.static != nil {
-		s.static.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
+		s.static.Stats(func(name string, s firn.Stats) { all = append(all, metrics.Sequencer{Name: name, Stats: s}) })
 		return all
 	}
 	now := time.Now()
 	s.cluster.Stats(func(name string, q sequencer.Stats) {
-		m := made(name, q.Stats)
-		k := q.Keeper
-		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(q.State, now), q.State.Node, q.State.Until.Sub(now)
-		m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
-		m.Applied, m.Err = k.Applied, q.State.Err
+		m := metrics.Sequencer{Name: name, Stats: q.Stats, Stored: true, KeeperStats: q.Keeper}
+		m.Attached, m.Node, m.WindowLeft, m.Err = holds(q.State, now), q.State.Node, q.State.Until.Sub(now), q.State.Err
 		counts, counted := s.cluster.NodeCounts(name, now)
 		m.Nodes, m.Counted = metrics.Nodes(counts), counted
-		m.Acquired, m.Renewed, m.Released, m.Lost, m.Expired, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Expired, k.Alarms
 		all = append(all, m)
 	})
 	return all

@@ -34,7 +34,7 @@ func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *serv
 	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
-		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: q.IDs}) })
+		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, Stats: q.Stats}) })
 		return all
 	}
 	if change != nil {
@@ -465,7 +465,7 @@ func TestTroubles(t *testing.T) {
 		{"not renewed IDs until 10:00:20 UTC, in 20 seconds;", nil, &metrics.Sequencer{Attached: true, WindowLeft: 20 * time.Second, Err: sequencer.ErrUnavailable}},
 		{"no IDs here ;", nil, &metrics.Sequencer{Err: sequencer.ErrUnavailable}},
 		{"", nil, &metrics.Sequencer{Err: sequencer.ErrClosed}},
-		{"cloned since this server started;", nil, &metrics.Sequencer{Alarms: metrics.AlarmCounts{1: 1}}},
+		{"cloned since this server started;", nil, &metrics.Sequencer{KeeperStats: grant.KeeperStats{Alarms: metrics.AlarmCounts{1: 1}}}},
 	} {
 		q := sequencerInfo{Name: "orders", Looked: true, Info: grant.Info{State: grant.Attached, Config: servicetest.Config(firn.MustParseLayout("js53"))}}
 		if row.change != nil {
@@ -608,7 +608,7 @@ func TestWithoutStore(t *testing.T) {
 	h, k, _ := newWorld(t, func(c *Config) {
 		c.Backend = static
 		c.Figures = func() (all []metrics.Sequencer) {
-			static.Stats(func(name string, s firn.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: s.IDs}) })
+			static.Stats(func(name string, s firn.Stats) { all = append(all, metrics.Sequencer{Name: name, Stats: s}) })
 			return all
 		}
 	})

@@ -129,7 +129,7 @@ func TestHistory(t *testing.T) {
 	h := newHistory()
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for i, ids := range []uint64{1000, 1020, 1040, 1060, 1080, 1100, 1200, 50, 60} {
-		h.add(at.Add(time.Duration(i)*2*time.Second), []metrics.Sequencer{{Name: "a", IDs: ids}})
+		h.add(at.Add(time.Duration(i)*2*time.Second), []metrics.Sequencer{{Name: "a", Stats: firn.Stats{IDs: ids}}})
 	}
 	times, got, now := h.ratesOf("a")
 	if want := []float64{10, 110. / 6}; !slices.Equal(got, want) || now != 210./16 || times[1].Sub(times[0]) != 10*time.Second {

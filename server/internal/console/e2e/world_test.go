@@ -56,9 +56,8 @@ func start(t *testing.T, o options) *server {
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			now := time.Now()
 			all = append(all, metrics.Sequencer{
-				Name: name, IDs: q.IDs, Batches: q.Batches, Waits: q.Waits, Waited: q.TotalWait, Lead: q.Lead, Stored: true,
+				Name: name, Stats: q.Stats, Stored: true, KeeperStats: q.Keeper,
 				Attached: q.State.Phase == grant.Holding && q.State.Until.After(now), Node: q.State.Node, WindowLeft: q.State.Until.Sub(now),
-				Renewed: q.Keeper.Renewed, Acquired: q.Keeper.Acquired,
 			})
 		})
 		return all

@@ -13,36 +13,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 )
 
 // A Sequencer has the statistics of one sequencer since this server opened it.
 // Its counters never decrease.
 type Sequencer struct {
-	Name       string
-	IDs        uint64
-	Batches    uint64
-	Waits      uint64        // calls that had to wait
-	Waited     time.Duration // in total
-	Lead       time.Duration // of the last ID's time ahead of the clock
-	Stored     bool          // its node ID is in a store; then the fields below are set
-	Attached   bool          // it holds a node ID
+	Name string
+	firn.Stats
+
+	Stored     bool // its node ID is in a store; then the fields below are set
+	Attached   bool // it holds a node ID
 	Node       uint64
 	WindowLeft time.Duration // negative if the window has ended
-	Requests   uint64        // requests to the store
-	Failures   uint64        // failed requests
-	Unknown    uint64        // compare-and-swaps whose result is unknown
-	Refused    uint64        // compare-and-swaps that were refused
-	Applied    uint64        // compare-and-swaps that were applied
-	Acquired   uint64        // node IDs
-	Renewed    uint64        // windows renewed
-	Released   uint64        // node IDs
-	Lost       uint64        // node IDs taken over by another process
-	Expired    uint64        // windows that could not be renewed in time
-	Alarms     AlarmCounts
-	Counted    bool // Nodes is known
-	Nodes      Nodes
-	Err        error // why it has no node ID, or cannot renew its window; nil if all is well
+	grant.KeeperStats
+	Counted bool // Nodes is known
+	Nodes   Nodes
+	Err     error // why it has no node ID, or cannot renew its window; nil if all is well
 }
 
 // Nodes are the node IDs of a sequencer in the store by state.
@@ -124,13 +112,13 @@ func All() []Metric {
 		{"firn_ids_total", Counter, "IDs", ofSequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs }), nil},
 		{"firn_batches_total", Counter, "batches", ofSequencer, "Batches made. A single ID may count as a batch.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
 		{"firn_waits_total", Counter, "calls", ofSequencer, "Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
-		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "Total time that calls have waited.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }, nil},
+		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "Total time that calls have waited.", func(s *Sequencer) (float64, bool) { return s.TotalWait.Seconds(), true }, nil},
 		{"firn_lead_seconds", Gauge, "seconds", ofSequencer, "How far the time of the last ID is ahead of the clock; negative while no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }, nil},
 		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node ID of the sequencer, otherwise 0.", stored(func(s *Sequencer) float64 { return one(s.Attached) }), nil},
 		{"firn_node", Gauge, "", ofSequencer, "The node ID, if this server holds one.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
 		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "Time until the node ID expires without renewal in the store. If it is near 0 while IDs are made, renewals fail.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
 		{"firn_store_requests_total", Counter, "requests", ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) }), nil},
-		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that failed.", stored(func(s *Sequencer) float64 { return float64(s.Failures) }), nil},
+		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that failed.", stored(func(s *Sequencer) float64 { return float64(s.Failed) }), nil},
 		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node IDs by result: applied, refused (another process was faster) or unknown (no answer).", nil, []series{
 			{"applied", stored(func(s *Sequencer) float64 { return float64(s.Applied) })},
 			{"refused", stored(func(s *Sequencer) float64 { return float64(s.Refused) })},

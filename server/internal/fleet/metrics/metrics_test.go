@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 )
 
@@ -29,10 +30,11 @@ func scrape(t *testing.T, s *Set) string {
 
 func TestScrape(t *testing.T) {
 	all := []Sequencer{
-		{Name: "orders", IDs: 12, Batches: 3, Waits: 2, Waited: 1500 * time.Millisecond, Lead: 250 * time.Millisecond, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
-			Requests: 9, Failures: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Counted: true, Nodes: Nodes{31, 0, 993}, Alarms: AlarmCounts{1: 13, 3: 16}},
-		{Name: "users", IDs: 1, Stored: true},
-		{Name: "static", IDs: 2},
+		{Name: "orders", Stats: firn.Stats{IDs: 12, Batches: 3, Waits: 2, TotalWait: 1500 * time.Millisecond, Lead: 250 * time.Millisecond}, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
+			KeeperStats: grant.KeeperStats{Requests: 9, Failed: 1, Unknown: 4, Refused: 5, Applied: 14, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Expired: 15, Alarms: AlarmCounts{1: 13, 3: 16}},
+			Counted:     true, Nodes: Nodes{31, 0, 993}},
+		{Name: "users", Stats: firn.Stats{IDs: 1}, Stored: true},
+		{Name: "static", Stats: firn.Stats{IDs: 2}},
 	}
 	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) },
 		Forwards: func() map[string]uint64 { return map[string]uint64{"ok": 21, "failed": 22, "refused": 0} },
@@ -119,7 +121,7 @@ func TestNames(t *testing.T) {
 func TestManySequencers(t *testing.T) {
 	s := New(Config{Sequencers: func() (all []Sequencer) {
 		for i := range MaxSequencers + 10 {
-			all = append(all, Sequencer{Name: fmt.Sprintf("s%d", i), IDs: uint64(i), Lead: time.Second, Stored: true, Unknown: 1})
+			all = append(all, Sequencer{Name: fmt.Sprintf("s%d", i), Stats: firn.Stats{IDs: uint64(i), Lead: time.Second}, Stored: true, KeeperStats: grant.KeeperStats{Unknown: 1}})
 		}
 		return all
 	}})
@@ -144,7 +146,7 @@ func TestOtherDoesNotFall(t *testing.T) {
 	}
 	s := New(Config{Sequencers: func() (all []Sequencer) {
 		for name, n := range ids {
-			all = append(all, Sequencer{Name: name, IDs: n})
+			all = append(all, Sequencer{Name: name, Stats: firn.Stats{IDs: n}})
 		}
 		return all
 	}})
