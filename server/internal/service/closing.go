@@ -12,72 +12,33 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Cluster closes a sequencer that has been idle, to make room for another
-// one, or because it was created again with another layout: retire closes it in
-// the background, and no call opens the name again before that is done. Close
-// closes all that are open.
-
-// maxIdle is how long an unused sequencer stays open. It is longer than most
-// pauses of a client, because reopening a sequencer costs some writes to the
-// store.
-const maxIdle = time.Hour
+// A Cluster closes a sequencer to make room for another one, or because it was
+// created again with another layout: retire closes it in the background, and no
+// call opens the name again before that is done. Close closes all that are open.
 
 // fewIdle is how long a sequencer must be unused to make room for a new one.
 const fewIdle = time.Minute
 
-// watchIdle starts looking for idle sequencers. The caller holds c.mu.
-func (c *Cluster) watchIdle() {
-	if c.idling != nil {
-		return
-	}
-	const every = fewIdle / 2
-	c.idling = time.AfterFunc(every, func() {
-		c.sample()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.closed {
-			return
-		}
-		for _, i := range c.idle() {
-			if time.Since(i.e.used) >= maxIdle {
-				c.retireLocked(i.name, i.e)
-			}
-		}
-		c.idling.Reset(every)
-	})
-}
-
-// sample records which sequencers have made IDs since the last sample.
-func (c *Cluster) sample() {
-	made := make(map[*entry]uint64)
-	for _, e := range c.opened() { // not under the lock: statistics read the clock
-		made[e] = e.stats().IDs
-	}
-	now := time.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for e, n := range made {
-		if n != e.made {
-			e.made, e.used = n, now
-		}
-	}
-}
-
-// An idler is an open sequencer.
+// An idler is an open sequencer, and when it made its last ID.
 type idler struct {
 	name string
 	e    *entry
+	used time.Time
 }
 
-// idle returns the open sequencers, the least recently used first. The caller
-// holds c.mu.
+// idle returns the open sequencers, the least recently used first. One that has
+// no node ID has not been used since its window ended, or never.
 func (c *Cluster) idle() (all []idler) {
-	for name, e := range c.byName {
-		if e.phase == phaseOpen {
-			all = append(all, idler{name, e})
+	now := time.Now()
+	for name, e := range c.opened() { // not under the lock: statistics read the clock
+		i := idler{name, e, e.since}
+		s := e.stats()
+		if used := now.Add(min(s.Lead, 0)); s.State.Phase == grant.Holding && used.After(i.used) {
+			i.used = used
 		}
+		all = append(all, i)
 	}
-	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.e.used.Compare(b.e.used), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(all, func(a, b idler) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.name, b.name)) })
 	return all
 }
 
@@ -91,7 +52,6 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	if fits {
 		return nil
 	}
-	c.sample()
 	if c.evict(fewIdle) {
 		return nil
 	}
@@ -113,11 +73,11 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 // whether there is room. It closes several at a time because each search looks
 // at all of them.
 func (c *Cluster) evict(unused time.Duration) bool {
+	all := c.idle()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := c.idle()
 	for _, i := range all[:min(len(all), 1+c.c.MaxNames/64)] {
-		if time.Since(i.e.used) < unused {
+		if time.Since(i.used) < unused {
 			break
 		}
 		c.retireLocked(i.name, i.e)
@@ -163,9 +123,6 @@ const lateClose = 2 * time.Second
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
-	if c.idling != nil {
-		c.idling.Stop()
-	}
 	var open []*entry
 	for _, e := range c.byName {
 		if e.phase == phaseOpen {

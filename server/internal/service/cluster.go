@@ -35,7 +35,6 @@ type Cluster struct {
 	failed  map[string]failure // names that exist and could not be opened when they were last used
 	closed  bool
 	sound   bool // no configuration was found unreadable since Ready has looked
-	idling  *time.Timer
 
 	census    census
 	creations pace // sequencers created by use
@@ -97,14 +96,12 @@ type entry struct {
 	panicked any           // the panic of a user's clock or template
 
 	// Set when it is open.
+	since  time.Time
 	q      *Sequencer
 	attach func(context.Context) error
 	close  func(context.Context) error
 	stats  func() sequencer.Stats
 	state  func() sequencer.State
-
-	made uint64    // IDs made, at the last sample; guarded by mu
-	used time.Time // when it was opened, or last seen to have made IDs; guarded by mu
 }
 
 // A phase is what an entry does.
@@ -399,8 +396,7 @@ func (c *Cluster) publish(ctx context.Context, e *entry) error {
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
-		e.phase, e.used = phaseOpen, time.Now()
-		c.watchIdle()
+		e.phase, e.since = phaseOpen, time.Now()
 	}
 	c.mu.Unlock()
 	if stops {

@@ -61,22 +61,28 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 	return n
 }
 
-// TestIdleCloses: an unused sequencer gives its node ID back, and one in use
-// keeps it. A client that still has the closed one gets new IDs of it all the
-// same.
+// TestIdleCloses: the sequencer that was unused the longest makes room for
+// another one and gives its node ID back, and one in use keeps it. A client that
+// still has the closed one gets new IDs of it all the same.
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
-	inCluster(t, ClusterConfig{Config: sequencer.Config{Nodes: &grant.Range{}}}, store, func(t *testing.T, c *Cluster) {
+	inCluster(t, ClusterConfig{MaxNames: 2, Config: sequencer.Config{Nodes: &grant.Range{}}}, store, func(t *testing.T, c *Cluster) {
+		takeOne(t, c, "other")
 		idle, err := c.Sequencer(t.Context(), "idle", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := takeFrom(t, idle)
-		for range 16 {
+		time.Sleep(2 * fewIdle)
+		takeFrom(t, idle)
+		takeOne(t, c, "busy") // closes other
+		for range 4 {
+			time.Sleep(fewIdle / 2)
 			takeOne(t, c, "busy")
-			time.Sleep(maxIdle / 8)
 		}
+		takeOne(t, c, "other")
+		synctest.Wait()
 		if open := c.Opened("idle") != nil; open || heldNodes(t, store, "idle") != 0 {
 			t.Errorf("a sequencer that is not used is open: %t, and holds %d node IDs", open, heldNodes(t, store, "idle"))
 		}

@@ -12,9 +12,9 @@ import (
 )
 
 // A reopener takes the IDs of a sequencer of a Cluster. If the sequencer was
-// closed because it was idle, it is opened again. If it was purged and created
-// again with another layout, the error is returned, and the next call for the
-// name opens it with the new layout.
+// closed to make room for another one, it is opened again. If it was purged and
+// created again with another layout, the error is returned, and the next call
+// for the name opens it with the new layout.
 type reopener struct {
 	m    *maker
 	c    *Cluster

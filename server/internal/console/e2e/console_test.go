@@ -445,6 +445,7 @@ func TestRoles(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			b := newTab(t, browser, s.url())
 			b.permit("401")
+			b.permit("403")
 			b.open("/sequencers/orders")
 			b.has("This server requires a token")
 			if role == "generate" {
