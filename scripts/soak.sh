@@ -30,7 +30,6 @@ facts=$root/build/soak.facts
 summary=$root/build/soak.summary
 : >"$facts"
 : >"$summary"
-failed=0
 began=$(date +%s)
 
 # Tests that run for the time in FIRN_SOAK: module, package, test.
@@ -55,24 +54,12 @@ server ./internal/noderun TestNoOverlap
 server ./internal/service TestCloseMany
 server ./internal/noderun TestGenerators'
 
-# step NAME COMMAND… runs one step, and records its result and duration.
-step() {
-	name=$1
-	shift
-	echo "== $name"
-	begin=$(date +%s)
-	if "$@"; then result=ok; else result=FAILED failed=1; fi
-	printf '%-44s %-6s %6d s\n' "$name" $result $(($(date +%s) - begin)) >>"$summary"
-}
+. scripts/steps.sh
 
 # run_test MODULE PACKAGE TEST SOAK runs one test with FIRN_SOAK.
 run_test() {
 	log=$root/build/soak.$3.log
-	{
-		(cd "$1" && FIRN_SOAK=$4 go test -v -count=1 -vet=off -timeout 48h -run "^$3\$" "$2") && code=0 || code=$?
-		echo "$code" >"$root/build/soak.status"
-	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts="$facts" -f scripts/tests.awk
-	test "$(cat "$root/build/soak.status")" = 0 || return 1
+	(export FIRN_SOAK="$4" && go_test "$log" "$1" -timeout 48h -run "^$3\$" "$2") || return 1
 	# A test that no longer exists would pass.
 	grep -q "^--- [A-Z]*: $3 " "$log" || {
 		echo "soak: no test $3 in $2: fix scripts/soak.sh"
@@ -86,13 +73,6 @@ each_of() {
 	while read -r module package name <&3; do
 		step "$name" run_test "$module" "$package" "$name" "$2"
 	done 3<build/soak.list
-}
-
-check_model() {
-	sh scripts/model.sh full >build/soak.model.log && code=0 || code=$?
-	test $code = 0 || cat build/soak.model.log
-	grep '^report: \|^SKIPPED' build/soak.model.log | sed 's/^report: /report /; s/^SKIPPED: /skipped model: /' >>"$facts"
-	return $code
 }
 
 run_race() {
@@ -113,7 +93,7 @@ sh scripts/kube.sh >/dev/null || echo 'SKIPPED: kube-apiserver does not build he
 sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools |
 	sed 's/^SKIPPED: /skipped packages: /' | tee -a "$facts"
 if [ "$budget" -ge 7200 ]; then
-	step 'the whole model' check_model
+	step 'the whole model' check_model full
 	each_of "$long" 1
 	step 'all under the race detector' run_race
 fi
@@ -132,8 +112,4 @@ echo "== summary of $(($(date +%s) - began)) s, of $time"
 cat "$summary"
 awk '$1 == "report" { sub(/^report /, ""); print "report: " $0 }' "$facts"
 grep '^skipped ' "$facts" || true
-if [ $failed != 0 ]; then
-	echo "make soak: failed: $(awk '$(NF-2) == "FAILED" { sub(/ +FAILED.*/, ""); printf "%s%s", sep, $0; sep = ", " }' "$summary")"
-	exit 1
-fi
-echo 'make soak: all passed'
+finish 'make soak'

@@ -25,15 +25,7 @@ facts=build/test.facts
 : >$summary
 : >$facts
 
-# step NAME COMMAND… runs one step, and records its result and duration.
-step() {
-	name=$1
-	shift
-	echo "== $name"
-	begin=$(date +%s)
-	if "$@"; then result=ok; else result=FAILED; fi
-	printf '%-44s %-6s %4d s\n' "$name" $result $(($(date +%s) - begin)) >>$summary
-}
+. scripts/steps.sh
 
 # Errexit is off inside the steps: each must return its status.
 
@@ -78,12 +70,8 @@ run_tests() {
 	.) log=build/test.root.log ;;
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
-	{
-		# Many tests wait for stores and windows: four packages at a time fill two cores.
-		(cd "$1" && go test -v -count=1 -vet=off -p 4 -timeout 1h ./...) && code=0 || code=$?
-		echo "$code" >"$log.status"
-	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts=$facts -f scripts/tests.awk
-	test "$(cat "$log.status")" = 0
+	# Many tests wait for stores and windows: four packages at a time fill two cores.
+	go_test "$log" "$1" -p 4 -timeout 1h ./...
 }
 
 # Some test must have read every row of the golden data.
@@ -98,14 +86,6 @@ check_vectors() {
 			code=1
 		fi
 	done
-	return $code
-}
-
-# The model needs spin and a C compiler, and prints SKIPPED if they are unavailable.
-check_model() {
-	sh scripts/model.sh ${FIRN_ALL:+fast} >build/model.log && code=0 || code=$?
-	test $code = 0 || cat build/model.log
-	grep '^report: \|^SKIPPED' build/model.log | sed 's/^report: /report /; s/^SKIPPED: /skipped model: /' >>$facts
 	return $code
 }
 
@@ -240,7 +220,7 @@ join packages
 lane server
 lane rest
 step 'go test .' run_tests .
-step 'check the model' check_model
+step 'check the model' check_model "${FIRN_ALL:+fast}"
 join server rest
 step 'every vector read' check_vectors
 
@@ -265,8 +245,4 @@ fi
 awk '
 	$1 == "count" { passed += $2; failed += $3; skipped += $4 }
 	END { printf "tests: %d passed, %d failed, %d skipped\n", passed, failed, skipped }' $facts
-if grep -q ' FAILED  *[0-9]* s$' $summary; then
-	echo "make test: failed: $(awk '$(NF-2) == "FAILED" { sub(/ +FAILED.*/, ""); printf "%s%s", sep, $0; sep = ", " }' $summary)"
-	exit 1
-fi
-echo 'make test: all passed'
+finish 'make test'
