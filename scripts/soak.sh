@@ -49,7 +49,7 @@ long='. ./grant TestFocuses
 . ./internal/mistakes TestMistakes
 . ./grant/dirstore TestCrashStates
 . ./grant TestKubernetesFleet
-. ./sequencer TestFleet
+. ./grant TestFleet
 server ./internal/noderun TestNoOverlap
 server ./internal/service TestCloseMany
 server ./internal/noderun TestGenerators'
