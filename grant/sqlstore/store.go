@@ -243,23 +243,16 @@ func pause(ctx context.Context, n int) bool {
 	}
 }
 
-// discard removes a connection to the wrong server from the pool.
-func discard(conn *sql.Conn) {
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-	_ = conn.Close()
-}
-
 // back returns a connection to the pool after a call that ended with err. A
 // connection on which a call failed is closed, unless the reason was a conflict
 // with others. Other code may have left it in a state in which every call
 // fails, for example with locked tables, and the pool hands out first what was
 // returned last.
 func (s *store) back(conn *sql.Conn, err error) {
-	if err == nil || s.d.is(err, s.d.again) {
-		_ = conn.Close()
-		return
+	if err != nil && !s.d.is(err, s.d.again) {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
-	discard(conn)
+	_ = conn.Close()
 }
 
 // stale returns an error if a server must not be trusted because of its value
@@ -301,21 +294,15 @@ func (s *store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 			state, err = f(conn)
 		}
 		if err == nil {
-			if err = s.stale(state); err != nil {
-				// Other connections may lead to the primary: after a failover,
-				// the host's name does, and this connection is older.
-				discard(conn)
-				if dead++; dead > maxDead {
-					return err
-				}
-				continue
-			}
+			err = s.stale(state)
 		}
 		s.back(conn, err)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, driver.ErrBadConn):
+		case errors.Is(err, driver.ErrBadConn), errors.Is(err, ErrReplica):
+			// Other connections may lead to the primary: after a failover, the
+			// host's name does, and this connection is older.
 			if dead++; dead > maxDead {
 				return err
 			}
@@ -412,11 +399,6 @@ func (s *store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 			if deads++; deads > maxDead {
 				return false, failed(ctx, what, dead)
 			}
-		case len(old) == 0 && s.d.is(err, s.d.duplicate):
-			if dead == nil {
-				return false, nil
-			}
-			return false, failed(ctx, what, err)
 		case s.d.is(err, s.d.refused):
 			if again++; s.d.is(err, s.d.again) && pause(call, again) {
 				continue
@@ -440,13 +422,7 @@ func (e *doubtError) Unwrap() error { return e.error }
 // send makes one attempt of a CAS on a connection, which it returns to the
 // pool. It returns the number of rows that were durably changed.
 func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
-	defer func() {
-		if err != nil && s.d.is(err, s.d.duplicate) {
-			_ = conn.Close()
-			return
-		}
-		s.back(conn, err)
-	}()
+	defer func() { s.back(conn, err) }()
 	if _, err := s.warnings(conn); err != nil { // from earlier statements
 		return 0, err
 	}
@@ -459,14 +435,16 @@ func (s *store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	} else {
 		result, err = conn.ExecContext(ctx, s.in(s.d.update), next, key, old)
 	}
-	if s.d.is(err, s.d.readOnly) {
-		err = fmt.Errorf("%w: %w", ErrReplica, err)
-	}
-	if err != nil {
+	switch {
+	case len(old) == 0 && s.d.is(err, s.d.duplicate): // nothing was changed
+	case s.d.is(err, s.d.readOnly):
+		return 0, fmt.Errorf("%w: %w", ErrReplica, err)
+	case err != nil:
 		return 0, err
-	}
-	if changed, err = result.RowsAffected(); err != nil {
-		return 0, &doubtError{err}
+	default:
+		if changed, err = result.RowsAffected(); err != nil {
+			return 0, &doubtError{err}
+		}
 	}
 	warned, err := s.warnings(conn)
 	if changed == 0 && s.d.begin != "" {
