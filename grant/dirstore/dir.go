@@ -41,19 +41,13 @@ func openDir(path string, o *Options) (*dir, error) {
 	if err := checkFileSystem(there, o.AllowVolatile); err != nil {
 		return nil, err
 	}
-	if there != path {
-		if !o.Create {
-			return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? If no store was there before, create one (Create, or ?create=true in a URL)",
-				ErrNoStore, path)
-		}
-		if err := makeDirs(there, path); err != nil {
+	if there != path && !o.Create {
+		return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? If no store was there before, create one (Create, or ?create=true in a URL)",
+			ErrNoStore, path)
+	}
+	if o.Create {
+		if err := makeDir(there, path); err != nil {
 			return nil, fmt.Errorf("dirstore: create %s: %w", path, explain(err))
-		}
-	} else if _, err := os.Lstat(filepath.Join(path, markerName)); o.Create && errors.Is(err, fs.ErrNotExist) {
-		// It may have just been created, by hand or by a process that died at
-		// this point.
-		if err := syncName(path); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return nil, fmt.Errorf("dirstore: create %s: %w", path, err)
 		}
 	}
 	path = systemPath(path)
@@ -69,30 +63,30 @@ func openDir(path string, o *Options) (*dir, error) {
 	return &dir{path: path, root: root, info: info, perm: settledPerm(info)}, nil
 }
 
-// makeDirs creates the directories below there that path needs, durably.
-func makeDirs(there, path string) error {
-	parent := filepath.Dir(path)
-	if parent != there {
-		if err := makeDirs(there, parent); err != nil {
+// makeDir creates a directory, and those above it up to one that exists, and
+// makes their names durable. The existing one may have just been created, by
+// hand or by a process that died at this point; if its parent cannot be read,
+// that is not an error.
+func makeDir(existing, path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	for {
+		f, err := os.Open(filepath.Dir(path))
+		if err == nil {
+			err = errors.Join(syncDirectory(f), f.Close())
+		}
+		if path == existing {
+			if errors.Is(err, fs.ErrPermission) {
+				return nil
+			}
 			return err
 		}
+		if err != nil {
+			return err
+		}
+		path = filepath.Dir(path)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncName(path)
-}
-
-// syncName makes a directory's entry in its parent durable. If the parent
-// cannot be read, that is not an error unless this process created the
-// directory.
-func syncName(path string) error {
-	f, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	err = syncDirectory(f)
-	return errors.Join(err, f.Close())
 }
 
 // same returns an error if the path no longer leads to the directory that was

@@ -119,7 +119,7 @@ func (op Operation) apply(value string) (string, bool) {
 func Format(initial string, history []Operation) string {
 	ops := slices.SortedFunc(slices.Values(history), func(a, b Operation) int { return cmp.Compare(a.From, b.From) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "begins with %s", quote(initial))
+	fmt.Fprintf(&b, "begins with %.60q", initial)
 	for _, op := range ops {
 		fmt.Fprintf(&b, "\n%6d to %-6d %s: %v", op.From, op.To, op.By, op)
 	}
@@ -129,18 +129,7 @@ func Format(initial string, history []Operation) string {
 // String returns the call and what it returned.
 func (op Operation) String() string {
 	if op.Kind == Get {
-		return "Get = " + quote(op.Got)
+		return fmt.Sprintf("Get = %.60q", op.Got)
 	}
-	return fmt.Sprintf("CAS(%s, %s) = %s", quote(op.Old), quote(op.Next), [...]string{"true", "false", "unknown"}[op.Outcome])
-}
-
-// quote formats a value, of which "" means absent.
-func quote(value string) string {
-	switch {
-	case value == "":
-		return "nil"
-	case len(value) > 64:
-		return fmt.Sprintf("%q… of %d bytes", value[:40], len(value))
-	}
-	return fmt.Sprintf("%q", value)
+	return fmt.Sprintf("CAS(%.60q, %.60q) = %s", op.Old, op.Next, [...]string{"true", "false", "unknown"}[op.Outcome])
 }

@@ -26,33 +26,20 @@ import (
 // The zero Store is empty, has its standby, and is ready to use. It is
 // safe for concurrent use by multiple goroutines and must not be copied.
 type Store struct {
-	mu      sync.Mutex // guards the fields below
-	primary *server
-	down    bool          // the standby does not follow
-	changed chan struct{} // closed when a wait may end
-	closed  bool
+	mu       sync.Mutex // guards the fields below
+	primary  data
+	standby  data          // while it does not follow
+	down     bool          // the standby does not follow
+	promoted int           // how often the standby was
+	changed  chan struct{} // closed when a wait may end; nil if there is none
+	closed   bool
 }
 
-// A server is a log of applied writes, in order. The standby has the first
-// durable of its entries.
-type server struct {
-	log      []entry
-	values   map[string][]byte // from the whole log; a value is never changed
-	durable  int
-	replaced bool // by a failover: nothing becomes durable here any more
-}
-
-func newServer(log []entry) *server {
-	s := &server{log: slices.Clone(log), values: make(map[string][]byte), durable: len(log)}
-	for _, e := range log {
-		s.values[e.key] = e.value
-	}
-	return s
-}
-
-type entry struct {
-	key   string
-	value []byte
+// A data is what a server has: values, which are never changed, and the number
+// of writes.
+type data struct {
+	values map[string][]byte
+	writes int64
 }
 
 var (
@@ -63,20 +50,14 @@ var (
 
 // errWait is the error of a CAS that is applied on the primary alone, as far as
 // is known.
-var errWait = errors.New("storetest: applied at the primary, and perhaps not at the standby")
-
-// init makes the first server. The caller holds r.mu.
-func (r *Store) init() {
-	if r.primary == nil {
-		r.primary = newServer(nil)
-		r.changed = make(chan struct{})
-	}
-}
+var errWait = errors.New("replicated: applied at the primary, and perhaps not at the standby")
 
 // wake makes all waits check again. The caller holds r.mu.
 func (r *Store) wake() {
-	close(r.changed)
-	r.changed = make(chan struct{})
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
 }
 
 // StopStandby makes the standby stop following the primary: from now on every
@@ -84,8 +65,9 @@ func (r *Store) wake() {
 func (r *Store) StopStandby() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.init()
-	r.down = true
+	if !r.down {
+		r.down, r.standby = true, data{maps.Clone(r.primary.values), r.primary.writes}
+	}
 }
 
 // StartStandby makes the standby follow again. It catches up with the primary,
@@ -93,9 +75,7 @@ func (r *Store) StopStandby() {
 func (r *Store) StartStandby() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.init()
 	r.down = false
-	r.primary.durable = len(r.primary.log)
 	r.wake()
 }
 
@@ -104,49 +84,47 @@ func (r *Store) StartStandby() {
 func (r *Store) Failover() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.init()
-	r.primary.replaced = true
-	r.primary = newServer(r.primary.log[:r.primary.durable])
-	r.down = false
+	if r.down {
+		r.primary, r.down = r.standby, false
+	}
+	r.promoted++
 	r.wake()
 }
 
-// enter rejects invalid calls. It returns the primary, and r locked.
-func (r *Store) enter(ctx context.Context, keys ...string) (*server, error) {
+// enter rejects invalid calls. It returns with r locked.
+func (r *Store) enter(ctx context.Context, keys ...string) error {
 	if err := grant.CheckKey(keys...); err != nil {
-		return nil, err
+		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+		return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 	}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
-		return nil, fmt.Errorf("%w: replicated: the store is closed", grant.ErrNotSent)
+		return fmt.Errorf("%w: replicated: the store is closed", grant.ErrNotSent)
 	}
-	r.init()
-	return r.primary, nil
+	return nil
 }
 
 // Get returns the value of a key on the primary. It may be lost.
 func (r *Store) Get(ctx context.Context, key string) ([]byte, error) {
-	values, err := r.GetMany(ctx, []string{key})
-	if err != nil {
+	if err := r.enter(ctx, key); err != nil {
 		return nil, err
 	}
-	return values[0], nil
+	defer r.mu.Unlock()
+	return bytes.Clone(r.primary.values[key]), nil
 }
 
 // GetMany returns the values of all keys, as Get does.
 func (r *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	at, err := r.enter(ctx, keys...)
-	if err != nil {
+	if err := r.enter(ctx, keys...); err != nil {
 		return nil, err
 	}
 	defer r.mu.Unlock()
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
-		values[i] = bytes.Clone(at.values[key])
+		values[i] = bytes.Clone(r.primary.values[key])
 	}
 	return values, nil
 }
@@ -156,44 +134,42 @@ func (r *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
-	at, err := r.enter(ctx, key)
-	if err != nil {
+	if err := r.enter(ctx, key); err != nil {
 		return false, err
 	}
-	if !bytes.Equal(at.values[key], old) {
-		r.mu.Unlock()
+	defer r.mu.Unlock()
+	if !bytes.Equal(r.primary.values[key], old) {
 		return false, nil
 	}
-	at.values[key] = bytes.Clone(next)
-	at.log = append(at.log, entry{key, at.values[key]})
-	here := len(at.log)
-	if !r.down && !at.replaced {
-		at.durable = here
+	if r.primary.values == nil {
+		r.primary.values = make(map[string][]byte)
 	}
-	for at.durable < here {
-		over, changed := at.replaced || r.closed, r.changed
-		r.mu.Unlock()
-		if over {
-			return false, errWait
+	r.primary.values[key] = bytes.Clone(next)
+	r.primary.writes++
+	for promoted := r.promoted; r.down && !r.closed && r.promoted == promoted; {
+		if r.changed == nil {
+			r.changed = make(chan struct{})
 		}
+		changed := r.changed
+		r.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			return false, fmt.Errorf("%w: %w", errWait, ctx.Err())
 		case <-changed:
 		}
 		r.mu.Lock()
+		if ctx.Err() != nil || r.closed || r.promoted != promoted {
+			return false, errors.Join(errWait, ctx.Err())
+		}
 	}
-	r.mu.Unlock()
 	return true, nil
 }
 
 // List calls yield for every key with the prefix. The values may be lost.
 func (r *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	at, err := r.enter(ctx)
-	if err != nil {
+	if err := r.enter(ctx); err != nil {
 		return err
 	}
-	found := maps.Clone(at.values)
+	found := maps.Clone(r.primary.values)
 	r.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		if err := ctx.Err(); err != nil {
@@ -208,19 +184,17 @@ func (r *Store) List(ctx context.Context, prefix string, yield func(key string, 
 
 // Lineage counts what the primary has applied: a Failover can make it smaller.
 func (r *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
-	at, err := r.enter(ctx)
-	if err != nil {
+	if err := r.enter(ctx); err != nil {
 		return "", 0, err
 	}
 	defer r.mu.Unlock()
-	return "replicated", int64(len(at.log)), nil
+	return "replicated", r.primary.writes, nil
 }
 
 // Close closes the store and ends all waits.
 func (r *Store) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.init()
 	r.closed = true
 	r.wake()
 	return nil
