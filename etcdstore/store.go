@@ -71,9 +71,6 @@ func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err
 // failed returns the error of a call that ended with err. ctx is the context of
 // the caller or that of enter.
 func (s *store) failed(ctx context.Context, what string, err error) error {
-	if ctx.Err() == nil && s.ctx.Err() != nil {
-		return fmt.Errorf("etcdstore: %s: the store was closed in the meantime: %w", what, err)
-	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)
 	}

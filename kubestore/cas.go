@@ -61,19 +61,11 @@ func (s *store) create(ctx context.Context, key string, next []byte) (bool, erro
 	}
 	// A copy of the request may have created it before this one was refused.
 	now, e := s.fetch(ctx, name)
-	switch {
-	case r.isDenial() && is(e, r.code): // reading is not allowed either
-		return false, notSent(err)
-	case e != nil:
-		return false, fmt.Errorf("%w; reading the lease afterwards: %w", err, e)
-	case now != nil && now.Metadata.Annotations[createdAnnotation] == mark:
-		return false, fmt.Errorf("%w, and yet this write created it: it was sent twice", err)
-	case r.isDenial():
-		return false, notSent(err)
-	case now == nil:
-		return false, fmt.Errorf("%w, and it was deleted since", err)
+	err = r.verdict(now, e, createdAnnotation, mark)
+	if err == nil && now == nil {
+		err = fmt.Errorf("%w, and it was deleted since", r)
 	}
-	return false, nil
+	return false, err
 }
 
 // replace implements CAS for a key with a value.
@@ -104,17 +96,8 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 			return false, err
 		}
 		successor, e := s.successor(ctx, name, from, r.isDenial())
-		switch {
-		case r.isDenial() && is(e, r.code): // reading is not allowed either
-			return false, notSent(err)
-		case e != nil:
-			return false, fmt.Errorf("%w; looking for the write that replaced it: %w", err, e)
-		case successor != nil && successor.Metadata.Annotations[writeAnnotation] == mark:
-			return false, fmt.Errorf("%w, and yet this write was applied: it was sent twice", err)
-		case r.isDenial():
-			return false, notSent(err)
-		case successor == nil:
-			return false, nil // deleted
+		if err := r.verdict(successor, e, writeAnnotation, mark); err != nil || successor == nil { // or it was deleted
+			return false, err
 		}
 		// The resourceVersion that the write named is gone, so it is never
 		// applied. If, for example, only a label has changed, the value is
@@ -123,6 +106,23 @@ func (s *store) replace(ctx context.Context, key string, old, next []byte) (bool
 			return false, nil
 		}
 	}
+}
+
+// verdict returns what a refusal of a write means, by the Lease that stands in
+// its place, and whose annotation has the mark of a write: nil if another write
+// took the place. e is the error of looking for that Lease.
+func (r *refusal) verdict(now *lease, e error, annotation, mark string) error {
+	switch {
+	case r.isDenial() && is(e, r.code): // reading is not allowed either
+		return notSent(r)
+	case e != nil:
+		return fmt.Errorf("%w; looking for the write in its place: %w", r, e)
+	case now != nil && now.Metadata.Annotations[annotation] == mark:
+		return fmt.Errorf("%w, and yet this write was applied: it was sent twice", r)
+	case r.isDenial():
+		return notSent(r)
+	}
+	return nil
 }
 
 // confirm checks the answer to a write that succeeded. A write that changes

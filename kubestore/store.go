@@ -75,9 +75,6 @@ func (s *store) enter(ctx context.Context) (_ context.Context, leave func(), err
 // failed returns the error of a call that ended with err. ctx is the caller's
 // context.
 func (s *store) failed(ctx context.Context, what string, err error) error {
-	if ctx.Err() == nil && s.ctx.Err() != nil {
-		return fmt.Errorf("kubestore: %s: the store was closed in the meantime: %w", what, err)
-	}
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("kubestore: %s: %w: %w", what, cause, err)
 	}
