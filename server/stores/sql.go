@@ -276,9 +276,12 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	return nil, err
 }
 
-// innermost returns the last error of a chain, or the first if there are
-// several: drivers prefix it with the URL.
+// innermost returns the error of the network, which names the address, or the
+// last one of a chain: drivers prefix it with the URL.
 func innermost(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op
+	}
 	for {
 		next := errors.Unwrap(err)
 		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
@@ -286,12 +289,6 @@ func innermost(err error) error {
 		}
 		if next == nil {
 			return err
-		}
-		var op *net.OpError
-		if !errors.As(next, &op) {
-			if _, ok := err.(*net.OpError); ok {
-				return err // names the address
-			}
 		}
 		err = next
 	}

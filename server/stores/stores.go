@@ -22,9 +22,6 @@ import (
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
-// schemes returns the possible beginnings of URLs, before the colon.
-func schemes() []string { return []string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"} }
-
 // An Error says why a store was not opened. Its text contains no password.
 type Error struct {
 	Err  error
@@ -99,9 +96,7 @@ func Check(text string) error {
 func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = fault("", "%s: %w", u.scheme, err)
-		e.URL = errors.Is(err, grant.ErrOptions)
-		e.Unreachable = isNetwork(err) || errors.Is(err, grant.ErrUnreachable)
+		e = &Error{Err: err, URL: errors.Is(err, grant.ErrOptions), Unreachable: isNetwork(err) || errors.Is(err, grant.ErrUnreachable)}
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, Redacted))
@@ -127,7 +122,7 @@ func parse(text string) (*parsed, error) {
 	if scheme == "redis" || scheme == "rediss" {
 		return nil, wrong("docs/redis.md says what to do instead", "%q: Redis cannot be a store, because it may lose writes that it has confirmed", Redact(text))
 	}
-	if !ok || !slices.Contains(schemes(), scheme) {
+	if !ok || !slices.Contains([]string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"}, scheme) {
 		return nil, wrong("write machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: unknown kind of store", Redact(text))
 	}
 	bad := func(what string) error {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,22 +164,11 @@ func otherLocale(t *testing.T, server *sqltest.Server) {
 	works(t, open(t, url+"&table=made"))
 }
 
-// named puts the name of a table in the place of T where it is a word, or its
-// beginning.
-func named(text, table string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		word := func(j int) bool {
-			return j >= 0 && j < len(text) && (text[j] >= 'A' && text[j] <= 'Z' || text[j] >= 'a' && text[j] <= 'z')
-		}
-		if text[i] == 'T' && !word(i-1) && !word(i+1) {
-			b.WriteString(table)
-		} else {
-			b.WriteByte(text[i])
-		}
-	}
-	return b.String()
-}
+// tableName is T where it is a word, or its beginning.
+var tableName = regexp.MustCompile(`\bT(\b|_)`)
+
+// named puts the name of a table in the place of T.
+func named(text, table string) string { return tableName.ReplaceAllString(text, table+"${1}") }
 
 // works: keys that differ in case are two, and are listed.
 func works(t *testing.T, s grant.Store) {

@@ -37,14 +37,21 @@ const escaped = "secret%3A%2F%40%3F"
 // A Server is a database server that can be killed and restarted. It is not
 // safe for concurrent use.
 type Server struct {
+	// Standby starts a replica, which answers queries and takes no writes. A
+	// MariaDB must have been started with ReplicationMariaDB; its replica is
+	// then semi-synchronous.
+	Standby func() *Server
+
+	// Archive starts pg_receivewal, which stores the log of a PostgreSQL and
+	// confirms it like a standby, and ends it with the test.
+	Archive func()
+
 	t       testing.TB
 	scheme  string
 	address string
 	start   func() *exec.Cmd
 	sql     []string // the command that runs SQL from its input as the superuser
 	query   []string // the same, and prints rows
-	standby func(testing.TB) *Server
-	archive func()
 	cmd     *exec.Cmd
 	ended   chan struct{}
 	log     *bytes.Buffer
@@ -124,21 +131,6 @@ func (s *Server) Exec(sql string) {
 func (s *Server) Query(sql string) string {
 	s.t.Helper()
 	return strings.TrimSpace(run(s.t, "", nil, sql, s.query[0], s.query[1:]...))
-}
-
-// Standby starts a replica, which answers queries and takes no writes. A
-// MariaDB must have been started with ReplicationMariaDB; its replica is then
-// semi-synchronous.
-func (s *Server) Standby() *Server {
-	s.t.Helper()
-	return s.standby(s.t)
-}
-
-// Archive starts pg_receivewal, which stores the log of a PostgreSQL and
-// confirms it like a standby, and ends it with the test.
-func (s *Server) Archive() {
-	s.t.Helper()
-	s.archive()
 }
 
 // Start starts the server again after Kill. Wait waits until it answers.
@@ -277,14 +269,14 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential}
 		return cmd
 	}
-	s.standby = func(t testing.TB) *Server {
+	s.Standby = func() *Server {
 		t.Helper()
 		backup := Find(t, "pg_basebackup", "postgresql-client")
 		replica, as := Directory(t, "postgres", "postgres")
 		run(t, replica, as, "", backup, "-D", filepath.Join(replica, "data"), "-h", dir, "-p", port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
 		return postgreSQL(t, replica, as, settings)
 	}
-	s.archive = func() {
+	s.Archive = func() {
 		t.Helper()
 		to, as := Directory(t, "archive", "postgres")
 		cmd := exec.Command(Find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U", "postgres", "--synchronous")
@@ -316,7 +308,7 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s := mariaDB(t, settings)
 	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password))
-	s.standby = func(t testing.TB) *Server {
+	s.Standby = func() *Server {
 		t.Helper()
 		if !slices.Contains(settings, "log-bin=log") {
 			t.Fatal("sqltest: a MariaDB with standbys must be started with ReplicationMariaDB")
