@@ -12,7 +12,7 @@ import (
 
 // Values that zero fields of Config stand for.
 const (
-	DefaultMaxConns = 10_000
+	DefaultMaxConns = listen.DefaultMaxConns
 	DefaultMaxNames = service.DefaultMaxNames
 	DefaultLimit    = service.DefaultLimit
 )

@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"context"
 	"io"
 	"time"
 )
@@ -14,73 +15,58 @@ const (
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
 	refuseTimeout = time.Second
 
-	// refusedEvery is the minimum time between warnings about refused connections,
-	// and about errors of accept.
-	refusedEvery = 10 * time.Second
+	// warnEvery is the minimum time between warnings about refused connections, or
+	// about errors of accept.
+	warnEvery = 10 * time.Second
 )
 
 // full is the message to a refused client.
 const full = "too many connections: the server has reached --max-connections; retry later, or use another server"
 
 // admit gives a connection a slot, or has it refused without one. It waits
-// only while the maximum number is being refused. It reports false when the Mux
-// is closing.
-func (m *Mux) admit(c *limited) bool {
-	if m.slots == nil {
-		return m.begin(c, m.hello)
+// only while the maximum number is being refused.
+func (m *Mux) admit(c *limited) {
+	do := m.hello
+	if c.slot = m.slots.Add(1) <= int64(m.c.MaxConns); !c.slot {
+		m.slots.Add(-1)
+		do = m.turnAway
+		select {
+		case m.refusals <- struct{}{}:
+		case <-m.ctx.Done():
+			_ = c.Close()
+			return
+		}
 	}
-	select {
-	case m.slots <- struct{}{}:
-		c.slot = true
-		return m.begin(c, m.hello)
-	default:
-	}
-	select {
-	case m.slots <- struct{}{}:
-		c.slot = true
-		return m.begin(c, m.hello)
-	case m.refusals <- struct{}{}:
-		return m.begin(c, m.turnAway)
-	case <-m.ctx.Done():
-		return false
-	}
-}
-
-// begin starts do for a new connection.
-func (m *Mux) begin(c *limited, do func(*limited)) bool {
-	if !m.greet(c) {
-		return false
-	}
-	go do(c)
-	return true
+	m.hellos.Go(func() { do(c) })
 }
 
 // turnAway refuses a connection in its own protocol. A client of gRPC reports a
 // connection that is closed as UNAVAILABLE, and reconnects by itself.
 func (m *Mux) turnAway(raw *limited) {
-	defer m.hellos.Done()
 	defer func() { <-m.refusals }()
-	m.refused.Add(1)
-	if now := time.Now().UnixNano(); now-m.warned.Load() > int64(refusedEvery) {
-		m.warned.Store(now)
-		m.c.Log.Warn("refusing connections: --max-connections reached", "limit", cap(m.slots), "peer", raw.RemoteAddr())
-	}
+	defer raw.Close()
+	defer context.AfterFunc(m.ctx, func() { _ = raw.Close() })()
+	m.warn("refusing connections: --max-connections reached", "limit", m.c.MaxConns, "peer", raw.RemoteAddr())
 	_ = raw.SetDeadline(time.Now().Add(m.refuseWithin))
-	if conn, p, err := m.detect(raw); err == nil {
-		switch p {
-		case HTTP:
-			answer(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
-				`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`+full+`"}`+"\n")
-		case RESP:
-			// These are Redis's words, which clients recognize.
-			if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {
-				Linger(conn)
-			}
+	conn, p, err := m.detect(raw)
+	switch {
+	case err != nil:
+	case p == HTTP:
+		answer(conn, "503 Service Unavailable\r\nRetry-After: 1", "application/problem+json",
+			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`+full+`"}`+"\n")
+	case p == RESP:
+		// These are Redis's words, which clients recognize.
+		if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err == nil {
+			Linger(conn)
 		}
-		_ = conn.Close()
 	}
-	m.mu.Lock()
-	delete(m.greeted, raw)
-	m.mu.Unlock()
-	_ = raw.Close()
+	_ = conn.Close()
+}
+
+// warn logs a warning, unless it has just logged one.
+func (m *Mux) warn(text string, args ...any) {
+	now, last := time.Now().UnixNano(), m.warned.Load()
+	if now-last > int64(warnEvery) && m.warned.CompareAndSwap(last, now) {
+		m.c.Log.Warn(text, args...)
+	}
 }

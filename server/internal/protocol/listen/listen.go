@@ -2,17 +2,16 @@
 // which is HTTP/2, and RESP.
 //
 // Without TLS the first bytes decide. HTTP/2 begins with "PRI ". HTTP/1.1
-// begins with a common method and a space, or with a line that ends like a
-// request line, which its server answers with an error. Anything else is RESP,
-// whose server rejects invalid input. With TLS the negotiated protocol decides,
-// or the first bytes if none was negotiated, as by RESP clients.
+// begins with a common method and a space, or with another word, a space and /
+// or *. Anything else is RESP, whose server rejects invalid input. With TLS the
+// negotiated protocol decides, or the first bytes if none was negotiated, as by
+// RESP clients.
 //
 // It does not support HTTP/2 clients other than gRPC: see package tlsconf for
 // what is negotiated.
 package listen
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -21,7 +20,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +54,7 @@ type Config struct {
 	Only []Protocol
 
 	// MaxConns is how many connections may be open at once, of all protocols
-	// together; 0 means no limit. Further connections get an error in their
+	// together; 0 means DefaultMaxConns. Further connections get an error in their
 	// protocol and are closed.
 	MaxConns int
 
@@ -67,8 +66,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// DefaultHello is the value of Config.Hello that 0 stands for.
-const DefaultHello = 10 * time.Second
+// Values that zero fields of Config stand for.
+const (
+	DefaultMaxConns = 10_000
+	DefaultHello    = 10 * time.Second
+)
 
 // A Mux passes the connections of one listener to the servers of the protocols.
 // It must be made by New, and is safe for concurrent use.
@@ -76,39 +78,28 @@ type Mux struct {
 	c      Config
 	l      net.Listener
 	accept [protocols]*sub
-	slots  chan struct{} // one per connection; nil without a limit
+	slots  atomic.Int64 // connections that count toward MaxConns
 	open   [protocols]atomic.Int64
-	serves [protocols]bool
 
 	refusals     chan struct{} // one per connection that is being refused
 	refuseWithin time.Duration // how long a refusal may take
-	refused      atomic.Uint64
-	warned       atomic.Int64 // Unix nanoseconds of the last warning
+	warned       atomic.Int64  // Unix nanoseconds of the last warning
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
-
-	mu      sync.Mutex // guards the fields below
-	greeted map[net.Conn]struct{}
-	hellos  sync.WaitGroup
+	closed sync.Once
+	hellos sync.WaitGroup // connections whose protocol is not known yet
 }
 
 // New makes a Mux over a listener, which it then owns.
 func New(l net.Listener, c Config) *Mux {
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
 	c.Hello = cmp.Or(c.Hello, DefaultHello)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{}), refuseWithin: min(refuseTimeout, c.Hello)}
+	m := &Mux{c: c, l: l, refusals: make(chan struct{}, maxRefusals), refuseWithin: min(refuseTimeout, c.Hello)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for p := range m.accept {
 		m.accept[p] = &sub{m: m, conns: make(chan net.Conn)}
-		m.serves[p] = c.Only == nil
-	}
-	for _, p := range c.Only {
-		m.serves[p] = true
-	}
-	if c.MaxConns > 0 {
-		m.slots = make(chan struct{}, c.MaxConns)
-		m.refusals = make(chan struct{}, maxRefusals)
 	}
 	return m
 }
@@ -123,16 +114,12 @@ func (m *Mux) Addr() net.Addr { return m.l.Addr() }
 // Open returns the current number of connections of a protocol.
 func (m *Mux) Open(p Protocol) int64 { return m.open[p].Load() }
 
-// Refused returns how many connections exceeded Config.MaxConns.
-func (m *Mux) Refused() uint64 { return m.refused.Load() }
-
 // Serve accepts connections until Close, and returns net.ErrClosed once all
 // connections whose protocol was not known yet are closed. Meanwhile the
 // servers of all served protocols must accept connections.
 func (m *Mux) Serve() error {
 	defer m.hellos.Wait()
 	defer m.Close()
-	var told time.Time // when an error of accept was last logged
 	for {
 		raw, err := m.l.Accept()
 		if err != nil {
@@ -141,61 +128,36 @@ func (m *Mux) Serve() error {
 			}
 			// Too many open files, for example: the number will fall again.
 			var temporary interface{ Temporary() bool }
-			if errors.As(err, &temporary) && temporary.Temporary() {
-				if told.IsZero() || time.Since(told) > refusedEvery {
-					told = time.Now()
-					m.c.Log.Warn("accept failed", "error", err)
-				}
-				select {
-				case <-time.After(50 * time.Millisecond):
-					continue
-				case <-m.ctx.Done():
-					return net.ErrClosed
-				}
+			if !errors.As(err, &temporary) || !temporary.Temporary() {
+				return err
 			}
-			return err
+			m.warn("accept failed", "error", err)
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-m.ctx.Done():
+			}
+			continue
 		}
-		conn := &limited{Conn: newDirect(raw), m: m}
-		if !m.admit(conn) {
-			_ = conn.Close()
-			return net.ErrClosed
-		}
+		m.admit(&limited{Conn: newDirect(raw), m: m})
 	}
 }
 
 // Close stops listening, and closes connections whose protocol is not known
 // yet. The servers close the others. Closing again has no effect.
-func (m *Mux) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return nil
-	}
-	m.cancel()
-	for c := range m.greeted {
-		_ = c.Close()
-	}
-	return m.l.Close()
-}
-
-// greet registers a connection whose protocol is to be determined.
-func (m *Mux) greet(c net.Conn) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ctx.Err() != nil {
-		return false
-	}
-	m.greeted[c] = struct{}{}
-	m.hellos.Add(1)
-	return true
+func (m *Mux) Close() (err error) {
+	m.closed.Do(func() {
+		m.cancel()
+		err = m.l.Close()
+	})
+	return err
 }
 
 // hello determines the protocol of a connection and passes it to its server.
 func (m *Mux) hello(raw *limited) {
-	defer m.hellos.Done()
+	stop := context.AfterFunc(m.ctx, func() { _ = raw.Close() })
 	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
 	conn, p, err := m.detect(raw)
-	if err == nil && !m.serves[p] {
+	if err == nil && m.c.Only != nil && !slices.Contains(m.c.Only, p) {
 		err = fmt.Errorf("%v is not served here", p)
 		if p == HTTP {
 			refuse(conn, "HTTP is not served here")
@@ -204,12 +166,9 @@ func (m *Mux) hello(raw *limited) {
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
-	m.mu.Lock()
-	delete(m.greeted, raw)
-	m.mu.Unlock()
-	if err != nil {
+	if !stop() || err != nil {
 		_ = conn.Close()
-		if !errors.Is(err, io.EOF) {
+		if err != nil && !errors.Is(err, io.EOF) {
 			m.c.Log.Debug("connection closed before its protocol was known", "peer", raw.RemoteAddr(), "error", err)
 		}
 		return
@@ -226,135 +185,77 @@ func (m *Mux) hello(raw *limited) {
 // detect determines the protocol of a connection. The returned connection still
 // has all its bytes, and is not nil even after an error.
 func (m *Mux) detect(raw net.Conn) (net.Conn, Protocol, error) {
-	conn := raw
-	if m.c.TLS != nil {
-		first := make([]byte, 1)
-		if _, err := io.ReadFull(raw, first); err != nil {
-			return raw, 0, err
-		}
-		whole := &prefixedConn{Conn: raw, first: first}
-		if first[0] != 0x16 { // no TLS record of a handshake
-			if prefixed, p, err := sniff(whole); err == nil && p == HTTP {
-				refuse(prefixed, "this is HTTP, but this listener needs HTTPS: begin the URL with https://")
-			}
-			return raw, 0, errors.New("not a TLS handshake")
-		}
-		secure := tls.Server(whole, m.c.TLS)
-		ctx, cancel := context.WithTimeout(m.ctx, m.c.Hello)
-		defer cancel()
-		if err := secure.HandshakeContext(ctx); err != nil {
-			return secure, 0, fmt.Errorf("TLS: %w", err)
-		}
-		switch secure.ConnectionState().NegotiatedProtocol {
-		case "h2":
-			return secure, GRPC, nil
-		case "http/1.1":
-			return secure, HTTP, nil
-		}
-		conn = secure
+	if m.c.TLS == nil {
+		return sniff(raw)
 	}
-	prefixed, p, err := sniff(conn)
-	return prefixed, p, err
+	secure := tls.Server(raw, m.c.TLS)
+	ctx, cancel := context.WithTimeout(m.ctx, m.c.Hello)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && e.Conn != nil {
+			if p, sure := protocolOf(e.RecordHeader[:]); p == HTTP || !sure { // of a long method
+				refuse(e.Conn, "this is HTTP, but this listener needs HTTPS: begin the URL with https://")
+			}
+		}
+		return secure, 0, fmt.Errorf("TLS: %w", err)
+	}
+	switch secure.ConnectionState().NegotiatedProtocol {
+	case "h2":
+		return secure, GRPC, nil
+	case "http/1.1":
+		return secure, HTTP, nil
+	}
+	return sniff(secure)
 }
 
-// methods are the usual beginnings of HTTP/1.1 requests.
-var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "QUERY "}
+// methods are those that need no / or * after them to be recognized.
+var methods = []string{"GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "QUERY"}
 
-// preface is how HTTP/2 begins; these bytes suffice.
-const preface = "PRI "
+// maxMethod is the length of the longest method that is recognized.
+const maxMethod = 32
 
-// A request with another method is recognized by its whole first line, of up to
-// maxLine bytes, with a method of up to maxMethod.
-const (
-	maxMethod = 32
-	maxLine   = 8 << 10
-)
-
-// sniff reads as many bytes as needed to determine the protocol: eight at
-// first, and more if they may begin an HTTP request with an unusual method.
+// sniff reads as many bytes as needed to determine the protocol.
 func sniff(conn net.Conn) (net.Conn, Protocol, error) {
-	b := &prefixedConn{Conn: conn}
-	buf := make([]byte, 0, 8)
+	buf := make([]byte, 0, maxMethod+2)
 	for {
-		if len(buf) == cap(buf) {
-			buf = append(make([]byte, 0, min(4*cap(buf), maxLine)), buf...)
-		}
 		n, err := conn.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		b.first = buf
-		if p, sure := protocolOf(buf); sure {
-			return b, p, nil
-		}
-		if err != nil {
-			if len(buf) > 0 && errors.Is(err, io.EOF) {
-				return b, RESP, nil // its server rejects invalid input
-			}
-			return b, 0, err
+		p, sure := protocolOf(buf)
+		switch {
+		case sure || len(buf) > 0 && errors.Is(err, io.EOF): // the server of RESP rejects invalid input
+			return &prefixedConn{Conn: conn, first: buf}, p, nil
+		case err != nil:
+			return conn, 0, err
 		}
 	}
 }
 
 // protocolOf determines the protocol that begins with these bytes, if they
-// suffice; maxLine bytes always do.
+// suffice; maxMethod+2 bytes always do.
 func protocolOf(first []byte) (p Protocol, sure bool) {
-	if len(first) == 0 {
-		return 0, false
-	}
-	whole := false
-	begins := func(word string) bool {
-		n := min(len(word), len(first))
-		if string(first[:n]) != word[:n] {
-			return false
-		}
-		whole = n == len(word)
-		return true
-	}
-	if begins(preface) {
-		return GRPC, whole
-	}
-	for _, method := range methods {
-		if begins(method) {
-			return HTTP, whole
-		}
-	}
-	return byLine(first[:min(len(first), maxLine)])
-}
-
-// byLine decides for input without a common method. An inline RESP command has
-// no slash or star after its first word, or does not end like an HTTP request.
-func byLine(first []byte) (p Protocol, sure bool) {
 	n := 0
-	for n < len(first) && n <= maxMethod && isTokenChar(first[n]) {
+	for n < len(first) && n <= maxMethod && isMethodChar(first[n]) {
 		n++
 	}
-	switch {
-	case n == 0, n > maxMethod:
-		return RESP, true
-	case n == len(first):
+	switch word := string(first[:n]); {
+	case n == len(first) && n <= maxMethod:
 		return RESP, false
-	case first[n] != ' ':
+	case n == 0 || n > maxMethod || first[n] != ' ':
 		return RESP, true
+	case word == "PRI":
+		return GRPC, true
+	case slices.Contains(methods, word):
+		return HTTP, true
 	case n+1 == len(first):
 		return RESP, false
-	case first[n+1] != '/' && first[n+1] != '*':
-		return RESP, true
-	}
-	line, _, ended := bytes.Cut(first, []byte("\n"))
-	if !ended {
-		return RESP, len(first) == maxLine
-	}
-	line = bytes.TrimSuffix(line, []byte("\r"))
-	if at := len(line) - len(" HTTP/1.1"); at > n && string(line[at:at+8]) == " HTTP/1." {
+	case first[n+1] == '/' || first[n+1] == '*':
 		return HTTP, true
 	}
 	return RESP, true
 }
 
-// isTokenChar reports whether an HTTP method may contain the character by RFC
-// 9110, except * and $, with which RESP begins.
-func isTokenChar(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.IndexByte("!#%&'+-.^_`|~", c) >= 0
-}
+// isMethodChar reports whether registered HTTP methods have the character.
+func isMethodChar(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '-' }
 
 // refuse answers HTTP with an error, if possible.
 func refuse(conn net.Conn, why string) {
@@ -437,11 +338,11 @@ func closeWrite(c net.Conn) error {
 	return errors.ErrUnsupported
 }
 
-// A limited is a connection that counts toward the limit.
+// A limited is a connection that may count toward the limit.
 type limited struct {
 	net.Conn
 	m        *Mux
-	slot     bool         // it holds one of the slots
+	slot     bool         // it counts
 	protocol atomic.Int32 // protocol + 1, once it is known
 	once     sync.Once
 }
@@ -449,7 +350,7 @@ type limited struct {
 func (l *limited) Close() error {
 	l.once.Do(func() {
 		if l.slot {
-			<-l.m.slots
+			l.m.slots.Add(-1)
 		}
 		// When Open falls, there is room for another connection.
 		if p := l.protocol.Load(); p > 0 {
