@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"mime"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,62 +31,36 @@ func (m media) String() string {
 	return "application/json"
 }
 
-// negotiate picks the offer that the Accept headers prefer, the first among
-// equals. Without a header it is the first offer. It reports false if none is
-// acceptable.
+// negotiate picks the offer with the greatest weight in the Accept headers: the
+// one that they name first among equals, or the first offer without a header.
+// It reports false if none is acceptable.
 //
 // It ignores ranges that it cannot parse, because old clients send such: Java's
 // says "*; q=.2".
 func negotiate(accept []string, offers []media) (media, bool) {
-	if len(accept) == 0 {
-		return offers[0], true
-	}
 	header := strings.Join(accept, ",")
 	if header == "" || header == "*/*" {
 		return offers[0], true
 	}
-	best, bestQ := offers[0], 0.0
 	for _, m := range offers {
 		if header == m.String() {
 			return m, true // most clients send this, so it is not parsed
 		}
-		if q := quality(header, m.String()); q > bestQ {
-			best, bestQ = m, q
-		}
 	}
-	return best, bestQ > 0
-}
-
-// quality returns the weight that an Accept header gives a type: that of the
-// most specific matching range, or 0.
-func quality(header, name string) float64 {
-	major, _, _ := strings.Cut(name, "/")
-	weight, rank := 0.0, 0
+	best, weight := offers[0], 0.0
 	for part := range strings.SplitSeq(header, ",") {
-		r, params, err := mime.ParseMediaType(part)
+		name, params, err := mime.ParseMediaType(part)
 		if err != nil {
 			continue
 		}
-		rankHere := 0
-		switch r {
-		case name:
-			rankHere = 3
-		case major + "/*":
-			rankHere = 2
-		case "*/*":
-			rankHere = 1
+		q, err := strconv.ParseFloat(cmp.Or(params["q"], "1"), 64)
+		i := slices.IndexFunc(offers, func(m media) bool {
+			fits, _ := path.Match(name, m.String())
+			return fits
+		})
+		if err == nil && i >= 0 && q > weight {
+			best, weight = offers[i], q
 		}
-		if rankHere <= rank {
-			continue
-		}
-		q := 1.0
-		if text, ok := params["q"]; ok {
-			q, err = strconv.ParseFloat(text, 64)
-			if err != nil || !(q >= 0 && q <= 1) {
-				continue
-			}
-		}
-		weight, rank = q, rankHere
 	}
-	return weight
+	return best, weight > 0
 }

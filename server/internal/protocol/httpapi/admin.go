@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -208,10 +207,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) *problem {
 	if err != nil {
 		return &problem{Fault: service.Fault{Detail: "see the server's log", Kind: service.Internal, Cause: err}}
 	}
-	body = append(body, '\n')
-	w.Header()["Content-Type"] = contentTypes[mediaJSON]
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
-	w.Write(body)
-	return nil
+	return whole(w, status, "application/json", append(body, '\n'))
 }

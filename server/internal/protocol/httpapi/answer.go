@@ -10,17 +10,24 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
+// A frame is the text around IDs or runs. No format has a character that JSON
+// has to escape.
+type frame struct{ before, between, after string }
+
+var (
+	jsonFrame = frame{`{"ids":["`, `","`, "\"]}\n"}
+	textFrame = frame{"", "\n", "\n"}
+	runsFrame = frame{`{"runs":[{"first":"`, `},{"first":"`, "}]}\n"}
+)
+
 // An idWriter writes IDs or runs to a client, in pieces of about chunkSize. For
-// each ID or run, append to the buffer that begin returns and pass it to end;
+// each ID or run, append to the buffer that next returns and pass it to add;
 // call close last. It is not safe for concurrent use.
 type idWriter struct {
-	w             http.ResponseWriter
-	before, after string // text around an ID
-	between, last string // text between two IDs, and after the last
-	buf           []byte
-	some          bool  // an ID was appended
-	sent          bool  // a piece was sent
-	err           error // of the connection: the client has gone
+	w http.ResponseWriter
+	frame
+	separator string // before the next ID or run
+	buf       []byte
 }
 
 // chunkSize is how much of an answer is collected before it is sent. It bounds
@@ -28,10 +35,9 @@ type idWriter struct {
 // take 13 MB.
 const chunkSize = 32 << 10
 
-// fewTexts is how many IDs or runs fit into one chunk in any format: the
-// longest has fewer than 160 bytes. The length of such an answer need not be
-// computed first.
-const fewTexts = chunkSize / 160
+// fewTexts is how many IDs or runs have at most 2048 bytes in any format: the
+// longest has fewer than 160. Net/http sets the length of such an answer.
+const fewTexts = 2048 / 160
 
 // idWriters pools idWriters for their buffers. These are slightly larger than
 // chunkSize, because IDs are appended before the size is checked.
@@ -71,18 +77,14 @@ var contentTypes = [...][]string{
 // newIDWriter begins the answer to a request for IDs in text or JSON.
 func newIDWriter(w http.ResponseWriter, q *nextRequest) *idWriter {
 	a := idWriters.Get().(*idWriter)
-	*a = idWriter{w: w, buf: a.buf[:0]}
-	// No format has a character that JSON has to escape.
+	*a = idWriter{w: w, frame: jsonFrame, buf: a.buf[:0]}
 	switch {
 	case q.runs:
-		a.buf = append(a.buf, `{"runs":[`...)
-		a.before, a.between, a.after, a.last = `{"first":"`, ",", "}", "]}\n"
-	case q.media == mediaJSON:
-		a.buf = append(a.buf, `{"ids":[`...)
-		a.before, a.between, a.after, a.last = `"`, `,`, `"`, "]}\n"
+		a.frame = runsFrame
 	case q.media == mediaText:
-		a.after = "\n"
+		a.frame = textFrame
 	}
+	a.buf = append(a.buf, a.before...)
 	w.Header()["Content-Type"] = contentTypes[q.media]
 	return a
 }
@@ -95,44 +97,33 @@ func (a *idWriter) scratch() []byte { return a.buf[len(a.buf):] }
 // Content-Length, an answer that was cut off looks complete to Wget and to
 // HTTP/1.0 clients and proxies, and its last ID may be half of one.
 func (a *idWriter) setLength(n, texts int) {
-	total := len(a.buf) + texts + n*(len(a.before)+len(a.after)) + (n-1)*len(a.between) + len(a.last)
+	total := len(a.before) + texts + (n-1)*len(a.between) + len(a.after)
 	a.w.Header()["Content-Length"] = []string{strconv.Itoa(total)}
 }
 
-// begin returns the buffer to append an ID to.
-func (a *idWriter) begin() []byte {
-	buf := a.buf
-	if a.some {
-		buf = append(buf, a.between...)
-	}
-	a.some = true
-	return append(buf, a.before...)
+// next returns the buffer to append an ID or run to.
+func (a *idWriter) next() []byte {
+	buf := append(a.buf, a.separator...)
+	a.separator = a.between
+	return buf
 }
 
-// end takes the buffer back, and reports whether the client can still receive
+// add takes the buffer back, and reports whether the client can still receive
 // more.
-func (a *idWriter) end(buf []byte) bool {
-	a.buf = append(buf, a.after...)
-	return len(a.buf) < chunkSize || a.flush()
-}
-
-// flush sends the buffer, and reports whether the client is still there.
-func (a *idWriter) flush() bool {
-	if a.err == nil {
-		_, a.err = a.w.Write(a.buf)
+func (a *idWriter) add(buf []byte) bool {
+	a.buf = buf
+	if len(buf) < chunkSize {
+		return true
 	}
-	a.buf, a.sent = a.buf[:0], true
-	return a.err == nil
+	_, err := a.w.Write(buf)
+	a.buf = buf[:0]
+	return err == nil
 }
 
-// close sends the rest; a must not be used afterwards. Every answer has a
-// Content-Length; net/http sets that of a short one.
+// close sends the rest; a must not be used afterwards.
 func (a *idWriter) close() {
-	a.buf = append(a.buf, a.last...)
-	if !a.sent && len(a.buf) > 2048 {
-		a.w.Header()["Content-Length"] = []string{strconv.Itoa(len(a.buf))}
-	}
-	a.flush()
+	a.buf = append(a.buf, a.after...)
+	a.w.Write(a.buf) // an error means that the client has gone
 	a.w = nil
 	idWriters.Put(a)
 }

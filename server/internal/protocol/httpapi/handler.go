@@ -9,6 +9,7 @@ import (
 	"path"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -395,7 +396,15 @@ Read one:
 
 // plain answers with a text.
 func plain(w http.ResponseWriter, text string) *problem {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Write([]byte(text))
+	return whole(w, http.StatusOK, "text/plain; charset=utf-8", []byte(text))
+}
+
+// whole writes an answer that is complete in memory. Each has a Content-Length:
+// net/http sets that of short ones only.
+func whole(w http.ResponseWriter, status int, media string, body []byte) *problem {
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body)
 	return nil
 }

@@ -3,35 +3,16 @@ package httpapi
 import (
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
 // isLoopbackHost reports whether a Host header names this machine: localhost,
 // an IPv4 address that begins with 127, or [::1], each with or without a port.
 func isLoopbackHost(host string) bool {
-	name, port, hasPort := strings.Cut(host, ":")
-	if strings.HasPrefix(host, "[") {
-		end := strings.IndexByte(host, ']')
-		if end < 0 {
-			return false
-		}
-		name, port = host[1:end], host[end+1:]
-		port, hasPort = strings.CutPrefix(port, ":")
-		addr, err := netip.ParseAddr(name)
-		return err == nil && addr == netip.IPv6Loopback() && (hasPort || port == "") && isPort(port)
-	}
-	if hasPort && !isPort(port) {
-		return false
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
+	name := (&url.URL{Host: host}).Hostname()
 	addr, err := netip.ParseAddr(name)
-	return err == nil && addr.Is4() && addr.IsLoopback()
-}
-
-func isPort(s string) bool {
-	return strings.Trim(s, "0123456789") == ""
+	return strings.EqualFold(name, "localhost") || err == nil && addr.IsLoopback()
 }
 
 // isCrossSite reports whether a browser sent the request for a page of another

@@ -17,20 +17,20 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 	values, faults := readParams(r.URL.RawQuery, inspectParams)
 	var o inspect.Options
 	var err error
-	if layout := values[0]; layout.given {
-		if o.Layout, err = firn.ParseLayout(layout.value); err != nil {
+	if layout := values[0]; layout != "" {
+		if o.Layout, err = firn.ParseLayout(layout); err != nil {
 			faults.add("%s", service.Detail(err))
 		}
 	}
-	if from := values[1]; from.given {
-		if o.From, err = inspect.ParseEncoding(from.value); err != nil {
+	if from := values[1]; from != "" {
+		if o.From, err = inspect.ParseEncoding(from); err != nil {
 			faults.add("%s", service.Detail(err))
 		}
 	}
 	if p := faults.problem(); p != nil {
 		return p
 	}
-	if p := h.sequencerOf(r, who, values[2].value, &o); p != nil {
+	if p := h.sequencerOf(r, who, values[2], &o); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {

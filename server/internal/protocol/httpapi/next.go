@@ -35,32 +35,24 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	count, format, runs := values[0], values[1], values[2]
 
 	q.count = 1
-	if count.given {
-		n, err := strconv.ParseUint(count.value, 10, 64)
+	if count != "" {
+		n, err := strconv.ParseUint(count, 10, 64)
 		if err != nil || n < 1 || n > uint64(most) {
-			faults.add("count is %s: it must be a number from 1 to %d", inspect.Quote(count.value), most)
+			faults.add("count is %s: it must be a number from 1 to %d", inspect.Quote(count), most)
 		}
 		q.count = int(n)
 	}
-	if format.given {
-		q.hasFormat = true
+	if q.hasFormat = format != ""; q.hasFormat {
 		var err error
-		if q.format, err = form.Parse(format.value); err != nil {
+		if q.format, err = form.Parse(format); err != nil {
 			faults.add("%s", service.Detail(err))
 		}
 	}
-	if runs.given {
-		if runs.value != "true" && runs.value != "false" {
-			faults.add("runs is %s: it must be true or false", inspect.Quote(runs.value))
-		}
-		q.runs = runs.value == "true"
+	if q.runs = runs == "true"; !q.runs && runs != "" && runs != "false" {
+		faults.add("runs is %s: it must be true or false", inspect.Quote(runs))
 	}
-
-	if q.runs && q.hasFormat && q.format.Is(firn.Raw) {
-		faults.add("runs=true cannot be combined with format=raw: leave one of them out")
-	}
-	if q.runs && q.hasFormat && q.format.IsVeiled() {
-		faults.add("runs=true cannot be combined with format=veiled: veiled IDs do not form runs")
+	if q.runs && q.hasFormat && (q.format.Is(firn.Raw) || q.format.IsVeiled()) {
+		faults.add("runs=true cannot be combined with format=%s, which does not form runs", q.format.String())
 	}
 	if p := faults.problem(); p != nil {
 		return q, p
@@ -167,7 +159,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 			a.setLength(len(runs), total)
 		}
 		for _, r := range runs {
-			if !a.end(appendRun(a.begin(), r, &q.format)) {
+			if !a.add(appendRun(a.next(), r, &q.format)) {
 				break
 			}
 		}
@@ -177,7 +169,7 @@ func (q *nextRequest) answer(w http.ResponseWriter, b *service.Batch) {
 		a.setLength(q.count, textLength(a, b, &q.format))
 	}
 	for id := range b.All {
-		if !a.end(id.Append(a.begin(), &q.format)) {
+		if !a.add(id.Append(a.next(), &q.format)) {
 			break
 		}
 	}

@@ -622,7 +622,7 @@ func TestVeiled(t *testing.T) {
 	plain := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)}), Limit: 2 * time.Second})
 	wantProblem(t, do(plain, "GET", "/v1/sequencers/orders/next?format=veiled"), service.BadParameter, "start it with --veil-keys")
 	wantProblem(t, do(h, "GET", "/v1/sequencers/ulids/next?format=veiled"), service.BadParameter, "must have 64 bits, or be uuidv7")
-	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "do not form runs")
+	wantProblem(t, do(h, "GET", "/v1/sequencers/orders/next?format=veiled&runs=true"), service.BadParameter, "format=veiled")
 	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001"), service.BadParameter, `"v7_0000000000001" is a veiled ID: name its sequencer`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/v7_0000000000001?layout=default&sequencer=orders"), service.BadParameter, "not both")
 	wantProblem(t, do(plain, "GET", "/v1/inspect/v7_0000000000001?sequencer=orders"), service.BadParameter, "start it with --veil-keys")

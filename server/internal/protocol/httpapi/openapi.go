@@ -3,7 +3,6 @@ package httpapi
 import (
 	_ "embed"
 	"net/http"
-	"strconv"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 )
@@ -15,8 +14,5 @@ var openAPI []byte
 
 // openapi answers with the description of the API.
 func (h *Handler) openapi(w http.ResponseWriter, _ *http.Request, _ *auth.Credentials) *problem {
-	w.Header().Set("Content-Type", "application/yaml")
-	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
-	w.Write(openAPI)
-	return nil
+	return whole(w, http.StatusOK, "application/yaml", openAPI)
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -9,12 +10,6 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 )
-
-// A param is a query parameter, given or not.
-type param struct {
-	value string
-	given bool
-}
 
 // maxParams is how many parameters a path can have.
 const maxParams = 4
@@ -34,12 +29,12 @@ func (f faults) problem() *problem {
 }
 
 // readParams parses a query strictly: a parameter that is unknown, repeated or
-// not URL-encoded is a fault. The values are in the order of known; a value
-// with a fault is left out.
+// not URL-encoded is a fault. The values are in the order of known; that of a
+// parameter that is not given, or has a fault, is "".
 //
 // It replaces url.ParseQuery, which allocates a map for every request and does
 // not report any of this.
-func readParams(query string, known []string) (values [maxParams]param, f faults) {
+func readParams(query string, known []string) (values [maxParams]string, f faults) {
 	var seen [maxParams]bool
 	for query != "" {
 		var pair string
@@ -47,26 +42,24 @@ func readParams(query string, known []string) (values [maxParams]param, f faults
 		if pair == "" {
 			continue
 		}
-		rawName, rawValue, hasValue := strings.Cut(pair, "=")
+		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, nameErr := url.QueryUnescape(rawName)
 		value, valueErr := url.QueryUnescape(rawValue)
 		i := slices.Index(known, name)
 		switch {
 		case nameErr != nil:
 			f.add("the parameter %s is not URL-encoded", inspect.Quote(rawName))
-		case i < 0 && len(known) == 0:
-			f.add("unknown parameter %s: this path has no parameters", inspect.Quote(name))
 		case i < 0:
-			f.add("unknown parameter %s: the parameters are %s", inspect.Quote(name), list(known))
+			f.add("unknown parameter %s: this path has %s", inspect.Quote(name), cmp.Or(list(known), "no parameters"))
 		case valueErr != nil:
 			f.add("the value of %s, %s, is not URL-encoded", name, inspect.Quote(rawValue))
 		case seen[i]:
 			f.add("%s is given twice", name)
-			values[i] = param{}
-		case !hasValue || value == "":
+			values[i] = ""
+		case value == "":
 			f.add("%s has no value: write %s=… or leave it out", name, name)
 		default:
-			values[i] = param{value, true}
+			values[i] = value
 		}
 		if i >= 0 {
 			seen[i] = true

@@ -36,7 +36,6 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 // write answers with the problem.
 func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 	h, status := w.Header(), cmp.Or(p.status, p.Kind.Status())
-	h.Set("Content-Type", "application/problem+json")
 	if p.Retry > 0 {
 		seconds := (p.Retry + time.Second - 1) / time.Second
 		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
@@ -58,9 +57,5 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
 	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), status, p.Detail, r.URL.EscapedPath(), requestid.Of(r.Context())})
-	if body.Len() > 2048 { // net/http sets the length of shorter ones
-		h.Set("Content-Length", strconv.Itoa(body.Len()))
-	}
-	w.WriteHeader(status)
-	w.Write(body.Bytes())
+	whole(w, status, "application/problem+json", body.Bytes())
 }
