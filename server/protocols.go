@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -29,12 +30,10 @@ func (s *Server) shown() metrics.Config {
 	if s.files.tls != nil {
 		m.Expiry = s.files.tls.Expiry
 	}
-	byName := make(map[string]listen.Protocol)
 	for _, p := range protocols {
 		m.Protocols = append(m.Protocols, p.String())
-		byName[p.String()] = p
 	}
-	m.Connections = func(protocol string) int64 { return s.open(byName[protocol]) }
+	m.Connections = func(protocol string) int64 { return s.open(protocols[slices.Index(m.Protocols, protocol)]) }
 	if s.source.cluster != nil {
 		m.StoreUp = s.source.answers.Up
 	}
@@ -74,7 +73,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 func (s *Server) newRPC() *rpcapi.Server {
 	return rpcapi.NewServer(rpcapi.Config{
 		Backend: s.source.backend, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
-		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.tracer.GRPCServer(),
+		Auth: s.authorizer(), Log: s.c.Log, Options: s.tracer.GRPCServer(),
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("grpc", outcomeOf(k), d) },
 	})
 }
@@ -82,7 +81,7 @@ func (s *Server) newRPC() *rpcapi.Server {
 func (s *Server) newRESP() *respapi.Server {
 	return respapi.NewServer(respapi.Config{
 		Backend: s.source.backend, Veil: s.c.VeilKeys, Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
-		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(), TLSState: listen.StateOf,
+		IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe, Auth: s.authorizer(),
 		Version: s.c.Version, Log: s.c.Log, Trace: s.tracer.RESP(),
 		Observe: func(n int, d time.Duration, k service.Kind) { s.metrics.ObserveMany("resp", outcomeOf(k), d, n) },
 	})

@@ -55,30 +55,17 @@ func Values(sent []string) []string {
 	return []string{New()}
 }
 
-// An idContext is a context with the ID of its request.
-type idContext struct {
-	context.Context
-	id string
-}
-
 type idKey struct{}
 
-func (c *idContext) Value(key any) any {
-	if key == (idKey{}) {
-		return c
-	}
-	return c.Context.Value(key)
-}
-
 // WithID returns the context of a request with this ID.
-func WithID(ctx context.Context, id string) context.Context { return &idContext{ctx, id} }
+func WithID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, idKey{}, id)
+}
 
 // Of returns the request ID of a context, or "".
 func Of(ctx context.Context) string {
-	if c, ok := ctx.Value(idKey{}).(*idContext); ok {
-		return c.id
-	}
-	return ""
+	id, _ := ctx.Value(idKey{}).(string)
+	return id
 }
 
 // NewHandler returns a Handler that adds the request ID to log lines whose

@@ -5,13 +5,14 @@ import (
 	"net"
 
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/protocol/listen"
 	"github.com/firnid/firn/server/internal/service"
 )
 
 // firstWho returns the credentials of a client before AUTH: those of its
 // certificate, or nil if the client has to authenticate.
 func (s *Server) firstWho(nc net.Conn) *auth.Credentials {
-	c := &auth.Credentials{TLS: s.c.TLSState(nc), Address: nc.RemoteAddr().String()}
+	c := &auth.Credentials{TLS: listen.StateOf(nc), Address: nc.RemoteAddr().String()}
 	if s.c.Auth != nil && s.c.Auth.Allow(c, auth.Anything, "") != nil {
 		return nil
 	}

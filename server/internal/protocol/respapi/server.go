@@ -3,7 +3,6 @@ package respapi
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -50,10 +49,6 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything. A client
 	// authenticates with AUTH and a token, or with a certificate.
 	Auth auth.Authorizer
-
-	// TLSState returns the TLS state of a connection after its handshake, or nil;
-	// a nil function means no TLS.
-	TLSState func(net.Conn) *tls.ConnectionState
 
 	// Version is the version of Firn for INFO and HELLO; "" means "unknown".
 	Version string
@@ -108,9 +103,6 @@ func NewServer(c Config) *Server {
 	}
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Limits = c.Limits.WithDefaults()
-	if c.TLSState == nil {
-		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
-	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Server{

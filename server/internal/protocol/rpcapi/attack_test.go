@@ -17,7 +17,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -76,10 +75,7 @@ func frameOf(kind, flags byte, stream uint32, payload []byte) []byte {
 // that only the server's own limits hold it back.
 func dialRaw(t *testing.T, l *narrow) *raw {
 	t.Helper()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := nettest.Dial(t, l.Addr().String())
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	r := &raw{t, conn, 1}
@@ -169,7 +165,7 @@ func TestAnswersNotRead(t *testing.T) {
 				used = max(used, now-min(before, now))
 			}
 			now()
-			conn := dialTo(t, l.Addr().String())
+			conn := nettest.DialGRPC(t, l.Addr().String())
 			ids := firnv1.NewIDsClient(conn)
 			err := status.Error(codes.Unavailable, "")
 			for status.Code(err) == codes.Unavailable { // it may be too slow once
@@ -209,11 +205,7 @@ func testStreamNotRead(t *testing.T) {
 	s := fast()
 	l, server := nettest.NewPipes(), NewServer(Config{Backend: s, Limits: service.Limits{Write: time.Second}})
 	go server.Serve(l)
-	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial(), nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return l.Dial(), nil }))
 	t.Cleanup(func() {
 		_ = conn.Close()
 		_ = server.Shutdown(context.Background())
@@ -331,16 +323,11 @@ func TestBusyStream(t *testing.T) {
 	s := fast()
 	l := listening(t, Config{Backend: s})
 	var controls, dials atomic.Int64
-	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			dials.Add(1)
-			c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-			return &controlsConn{c, frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := nettest.DialGRPC(t, "firn", grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		dials.Add(1)
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+		return &controlsConn{c, frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}, &controls}, err
+	}))
 	stream, err := firnv1.NewIDsClient(conn).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -438,7 +425,7 @@ func TestFloods(t *testing.T) {
 			if now := heap(); now > before {
 				used = now - before
 			}
-			conn := dialTo(t, l.Addr().String())
+			conn := nettest.DialGRPC(t, l.Addr().String())
 			if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), new(firnv1.NextRequest)); err != nil {
 				t.Errorf("another client: %v", err)
 			}
@@ -471,7 +458,7 @@ func TestManyCalls(t *testing.T) {
 	for range conns {
 		dial(maxStreams)
 	}
-	conn := dialTo(t, l.Addr().String())
+	conn := nettest.DialGRPC(t, l.Addr().String())
 	ids := firnv1.NewIDsClient(conn)
 	for range fewCalls {
 		go func() {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -50,7 +49,7 @@ func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFu
 
 // find validates a call and finds the sequencer. n is how many IDs it takes at
 // once.
-func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
+func (s *Server) find(ctx context.Context, name string, form firnv1.Form, n int64) (want, error) {
 	w := want{name: name}
 	if n > int64(s.c.Limits.Count) {
 		return w, invalid("count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
@@ -68,7 +67,7 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 	var err error
 	take := service.Taker{Backend: s.c.Backend, Auth: s.c.Auth}
 	if w.s, err = take.Find(ctx, name, shownIn(ctx)); err != nil {
-		return w, s.failed(ctx, method, err)
+		return w, s.failed(ctx, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
 		return w, invalidAs(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 or more, so its IDs do not form runs: use FORM_IDS", w.s.Layout))
@@ -77,10 +76,10 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 }
 
 // take takes n IDs, or returns an error.
-func (s *Server) take(ctx context.Context, method string, w want, n int) (*firnv1.StreamResponse, error) {
+func (s *Server) take(ctx context.Context, w want, n int) (*firnv1.StreamResponse, error) {
 	b, err := w.s.Take(ctx, n)
 	if err != nil {
-		return nil, s.failed(ctx, method, err)
+		return nil, s.failed(ctx, err)
 	}
 	a := new(firnv1.StreamResponse)
 	switch {
@@ -115,7 +114,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	n := max(1, int64(r.GetCount())) // also if int has 32 bits
-	w, err := s.find(ctx, "Next", name, r.GetForm(), n)
+	w, err := s.find(ctx, name, r.GetForm(), n)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +123,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 			return nil, err
 		}
 	}
-	a, err := s.take(ctx, "Next", w, int(n))
+	a, err := s.take(ctx, w, int(n))
 	if err != nil {
 		return nil, err
 	}
@@ -136,17 +135,14 @@ func (s *Server) begin(ctx context.Context, l *firn.Layout, n int) error {
 	turn, cancel := service.WithTurn(ctx, l, n)
 	defer cancel()
 	k, size := callOf(ctx), min(int64(2*n*l.Bits()/8), maxHeld) // the IDs, and the message
-	err := k.m.reserve(turn, size)
-	switch {
-	case err == nil:
+	if k.m.reserve(turn, size) == nil {
 		k.booked = size
 		return nil
-	case k.ctx.Err() != nil:
-		return status.FromContextError(k.ctx.Err()).Err()
-	case errors.Is(err, errFull):
-		return fail(service.Busy, fmt.Sprintf("clients have not read %d MiB of answers in %v: no ID was taken; take fewer at a time, or use another server", maxHeldAll>>20, s.c.Limit), time.Second)
 	}
-	return fail(service.Busy, fmt.Sprintf("the client has not received and read %d MiB of earlier answers in %v: no ID was taken; use another connection for calls that must not wait for them", maxHeld>>20, s.c.Limit), time.Second)
+	if err := k.ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	return fail(service.Busy, fmt.Sprintf("earlier answers were not read in %v, %d MiB of this connection or %d MiB of all: no ID was taken; take fewer at a time, or use another connection or server", s.c.Limit, maxHeld>>20, maxHeldAll>>20), time.Second)
 }
 
 // A credit is how many more IDs a stream may send.
@@ -207,7 +203,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 		return err
 	}
 	limited, cancel := s.limited(ctx)
-	w, err := s.find(limited, "Stream", name, first.GetForm(), 0)
+	w, err := s.find(limited, name, first.GetForm(), 0)
 	cancel()
 	if err != nil {
 		return err
@@ -240,23 +236,22 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 			}
 		}
 	}()
-	o := &outbox{m: callOf(ctx).m, limit: s.c.Limits.Write, room: semaphore.NewWeighted(maxOutbox)}
-	defer o.close()
-	err = s.pump(ctx, stream, w, c, o, batch)
-	if errors.Is(err, errStalled) {
-		return s.stall(o.m)
+	if err := s.pump(ctx, stream, w, c, batch); !errors.Is(err, errStalled) {
+		return err
 	}
-	return err
+	return s.stall(callOf(ctx).m)
 }
 
 // pump sends IDs for credit until there will be no more credit, or Shutdown.
-func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
+func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, batch uint64) error {
 	if !w.runs {
 		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
 	}
 	waits, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.stopped, func() { cancel(context.Cause(s.stopped)) })()
+	o := callOf(ctx).m.newOutbox(cancel)
+	defer o.close()
 	for {
 		if waits.Err() != nil {
 			return context.Cause(waits)
@@ -264,12 +259,13 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 		n, err := c.take(batch)
 		switch {
 		case errors.Is(err, io.EOF):
-			return o.acquire(waits, maxOutbox) // until all messages have left
+			return o.wait(waits, maxOutbox) // until all messages have left
 		case err != nil:
 			return err
 		case n == 0:
-			if err := o.wait(waits, c.change); err != nil {
-				return err
+			select {
+			case <-c.change:
+			case <-waits.Done():
 			}
 			continue
 		}
@@ -277,14 +273,9 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 		if err := o.reserve(waits); err != nil {
 			return err
 		}
-		// A stream can outlast the token that began it.
-		if err := s.check(ctx, auth.Take, w.name); err != nil {
-			return err
-		}
-		limited, cancel := s.limited(ctx)
-		a, err := s.take(limited, "Stream", w, int(n))
-		cancel()
+		a, err := s.takeAgain(ctx, w, int(n))
 		if err != nil {
+			o.m.unreserve(maxPiece)
 			return err
 		}
 		for runs := a.Runs; len(runs) > maxRuns; runs = a.Runs {
@@ -300,4 +291,14 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 			return err
 		}
 	}
+}
+
+// takeAgain takes IDs for a stream, which can outlast the token that began it.
+func (s *Server) takeAgain(ctx context.Context, w want, n int) (*firnv1.StreamResponse, error) {
+	if err := s.check(ctx, auth.Take, w.name); err != nil {
+		return nil, err
+	}
+	limited, cancel := s.limited(ctx)
+	defer cancel()
+	return s.take(limited, w, n)
 }

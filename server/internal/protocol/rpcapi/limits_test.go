@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
@@ -28,7 +26,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	s := NewServer(Config{Backend: static(t, "default")})
 	l := nettest.Listen(t)
 	go s.Serve(l)
-	stream, err := firnv1.NewIDsClient(dialTo(t, l.Addr().String())).Stream(t.Context())
+	stream, err := firnv1.NewIDsClient(nettest.DialGRPC(t, l.Addr().String())).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +58,7 @@ func TestShutdownWaits(t *testing.T) {
 	})})
 	l := nettest.Listen(t)
 	go s.Serve(l)
-	conn := dialTo(t, l.Addr().String())
+	conn := nettest.DialGRPC(t, l.Addr().String())
 	go firnv1.NewIDsClient(conn).Next(context.WithoutCancel(t.Context()), &firnv1.NextRequest{})
 	for running.Load() == 0 {
 		time.Sleep(time.Millisecond)
@@ -175,7 +173,7 @@ func TestHealth(t *testing.T) {
 	l := nettest.Listen(t)
 	go s.Serve(l)
 	defer s.Shutdown(context.Background())
-	h := healthpb.NewHealthClient(dialTo(t, l.Addr().String()))
+	h := healthpb.NewHealthClient(nettest.DialGRPC(t, l.Addr().String()))
 	want := func(when string, want healthpb.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		for _, service := range []string{"", "firn.v1.IDs", "firn.v1.Sequencers"} {
@@ -203,16 +201,6 @@ func TestHealth(t *testing.T) {
 	if r, err := watch.Recv(); err != nil || r.Status != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Error(r, err)
 	}
-}
-
-func dialTo(t *testing.T, address string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 type guardFunc func(token string, state *tls.ConnectionState) error

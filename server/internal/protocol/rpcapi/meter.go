@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
 
 // A meter reads the frames of a connection to see which streams are open, and
@@ -19,7 +21,6 @@ type meter struct {
 	total       *totals
 	tls         *tls.ConnectionState // nil without TLS
 
-	turn *semaphore.Weighted // held while a call reserves room
 	room *semaphore.Weighted // of maxHeld
 
 	mu     sync.Mutex          // guards the fields below
@@ -30,15 +31,23 @@ type meter struct {
 	moved  time.Time           // when a frame of an answer was sent, or began to wait
 	closed bool
 
-	watched
+	calls      map[*call]struct{} // whose handlers have not ended
+	outboxes   map[*outbox]struct{}
+	strangers  int       // calls of unauthenticated clients
+	turned     int       // calls beyond maxStrangers
+	known      bool      // some call was authenticated, or none needs to be
+	since      time.Time // when the connection began, or a call last succeeded
+	timer      *time.Timer
+	controls   int // SETTINGS, PING and resets since controlled, or since the last answer
+	controlled time.Time
 }
 
 func (s *Server) newMeter(conn net.Conn) *meter {
 	m := &meter{
 		Conn: conn, read: s.c.Limits.Read, write: s.c.Limits.Write, total: &s.total,
-		tls: s.c.TLSState(conn), turn: semaphore.NewWeighted(1), room: semaphore.NewWeighted(maxHeld),
+		tls: listen.StateOf(conn), room: semaphore.NewWeighted(maxHeld),
 		open: make(map[uint32]struct{}), moved: time.Now(),
-		watched: watched{calls: make(map[*call]struct{}), known: s.c.Auth == nil, since: time.Now()},
+		calls: make(map[*call]struct{}), outboxes: make(map[*outbox]struct{}), known: s.c.Auth == nil, since: time.Now(),
 	}
 	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	return m
@@ -132,9 +141,6 @@ func (m *meter) Close() error {
 		}
 	}
 	m.mu.Unlock()
-	m.total.mu.Lock()
-	delete(m.total.conns, m)
-	m.total.mu.Unlock()
 	return m.Conn.Close()
 }
 

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that is wrapped
 	"google.golang.org/grpc/mem"
@@ -40,83 +39,59 @@ func costOf(size int) int {
 
 var errStalled = errors.New("the client does not read")
 
-// An outbox holds what one stream has encoded and not sent. Its methods are for
-// the goroutine of the stream.
+// An outbox holds what one stream has encoded and not sent.
 type outbox struct {
 	m     *meter
-	limit time.Duration       // how long it may be full without a message leaving
-	room  *semaphore.Weighted // of maxOutbox
-	spare bool                // room is reserved for a message
+	left  chan struct{}           // receives a value when a message has left
+	stall context.CancelCauseFunc // called when messages stay for too long
 
 	// Guarded by m.mu.
-	held  int       // messages in it
+	held  int64     // bytes of gRPC's buffers
 	moved time.Time // when a message left, or was added to an empty outbox
 }
 
-// patience returns when the stream has stalled, unless a message leaves before.
-func (o *outbox) patience() time.Time {
+// newOutbox makes an outbox, which must be closed. The connection watches it.
+func (m *meter) newOutbox(stall context.CancelCauseFunc) *outbox {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := &outbox{m: m, left: make(chan struct{}, 1), stall: stall}
+	m.outboxes[o] = struct{}{}
+	return o
+}
+
+func (o *outbox) close() {
 	o.m.mu.Lock()
 	defer o.m.mu.Unlock()
-	if o.held == 0 {
-		return time.Now().Add(o.limit)
-	}
-	return o.moved.Add(o.limit)
+	delete(o.m.outboxes, o)
 }
 
-// wait waits until change receives a value, and returns errStalled if messages
-// stay for too long. It may return early.
-func (o *outbox) wait(ctx context.Context, change <-chan struct{}) error {
-	timer := time.NewTimer(time.Until(o.patience()))
-	defer timer.Stop()
-	select {
-	case <-change:
-	case <-timer.C:
-		if !time.Now().Before(o.patience()) {
-			return errStalled
-		}
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// acquire waits for n bytes of the outbox.
-func (o *outbox) acquire(ctx context.Context, n int64) error {
-	for !o.room.TryAcquire(n) {
-		patient, cancel := context.WithDeadline(ctx, o.patience())
-		err := o.room.Acquire(patient, n)
-		cancel()
-		switch {
-		case err == nil:
+// wait waits until the outbox has room for n bytes.
+func (o *outbox) wait(ctx context.Context, n int64) error {
+	for {
+		o.m.mu.Lock()
+		room := maxOutbox - o.held
+		o.m.mu.Unlock()
+		if room >= n {
 			return nil
-		case ctx.Err() != nil:
+		}
+		select {
+		case <-o.left:
+		case <-ctx.Done():
 			return context.Cause(ctx)
-		case !time.Now().Before(o.patience()):
-			return errStalled
 		}
 	}
-	return nil
 }
 
 // reserve waits until the outbox, the connection and the server have room for a
-// message of the maximum size. add or close must give the room back.
+// message of the maximum size. add or unreserve must give the room back.
 func (o *outbox) reserve(ctx context.Context) error {
-	if err := o.acquire(ctx, maxPiece); err != nil {
+	if err := o.wait(ctx, maxPiece); err != nil {
 		return err
 	}
-	if err := o.m.reserve(ctx, maxPiece); err != nil {
-		o.room.Release(maxPiece)
+	if o.m.reserve(ctx, maxPiece) != nil {
 		return context.Cause(ctx)
 	}
-	o.spare = true
 	return nil
-}
-
-// close gives back room that add has not used.
-func (o *outbox) close() {
-	if o.spare {
-		o.m.unreserve(maxPiece)
-	}
 }
 
 // add uses what reserve took for a message, and returns it in a form that gRPC
@@ -124,18 +99,20 @@ func (o *outbox) close() {
 func (o *outbox) add(message proto.Message) *tracked {
 	size := proto.Size(message)
 	cost := int64(costOf(size))
-	o.spare = false
 	o.m.unreserve(maxPiece - cost)
-	o.room.Release(maxPiece - cost)
 	o.m.mu.Lock()
-	if o.held++; o.held == 1 {
+	if o.held == 0 {
 		o.moved = time.Now()
 	}
+	o.held += cost
 	o.m.mu.Unlock()
 	return o.m.track(message, size, cost, func() {
-		o.held--
+		o.held -= cost
 		o.moved = time.Now()
-		o.room.Release(cost)
+		select {
+		case o.left <- struct{}{}:
+		default:
+		}
 	})
 }
 

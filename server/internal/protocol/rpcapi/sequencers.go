@@ -42,14 +42,14 @@ func toProto(i grant.Info) *firnv1.Sequencer {
 }
 
 // failedOn is failed for one sequencer.
-func (s *Server) failedOn(ctx context.Context, method, name string, err error) error {
+func (s *Server) failedOn(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
 		return fail(service.NoSequencer, fmt.Sprintf("sequencer %s not found", name), 0)
 	case errors.Is(err, grant.ErrMismatch):
 		return fail(service.Different, service.Detail(err), 0)
 	}
-	return s.failed(ctx, method, err)
+	return s.failed(ctx, err)
 }
 
 // List returns the sequencers that the caller may see.
@@ -58,7 +58,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	limited, cancel := s.limited(ctx)
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
@@ -73,7 +73,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 		return true
 	})
 	if err != nil {
-		return nil, s.failed(ctx, "List", err)
+		return nil, s.failed(ctx, err)
 	}
 	return r, nil
 }
@@ -84,11 +84,11 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	limited, cancel := s.limited(ctx)
 	defer cancel()
 	info, err := a.Lookup(limited, q.GetName())
 	if err != nil {
-		return nil, s.failedOn(ctx, "Get", q.GetName(), err)
+		return nil, s.failedOn(ctx, q.GetName(), err)
 	}
 	r := &firnv1.GetResponse{Sequencer: toProto(info)}
 	err = a.Nodes(limited, q.GetName(), func(n grant.NodeInfo, err error) bool {
@@ -98,7 +98,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 		return true
 	})
 	if err != nil {
-		return nil, s.failed(ctx, "Get", err)
+		return nil, s.failed(ctx, err)
 	}
 	return r, nil
 }
@@ -117,11 +117,11 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 		}
 		return nil, invalid(field, wrong[0].Text)
 	}
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	limited, cancel := s.limited(ctx)
 	defer cancel()
 	info, err := a.Create(limited, q.GetName(), c)
 	if err != nil {
-		return nil, s.failedOn(ctx, "Create", q.GetName(), err)
+		return nil, s.failedOn(ctx, q.GetName(), err)
 	}
 	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
 }
@@ -157,7 +157,7 @@ func durationText(d *durationpb.Duration) string {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.changeSequencer(ctx, "Attach", q.GetName(), func(ctx context.Context, a service.Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
+	i, err := s.changeSequencer(ctx, q.GetName(), func(ctx context.Context, a service.Administrator, name string, limit time.Duration) (info grant.Info, pending bool, err error) {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		info, err = a.Attach(limited, name)
@@ -168,26 +168,26 @@ func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.A
 
 // Detach makes all servers give their node IDs back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
-	i, err := s.changeSequencer(ctx, "Detach", q.GetName(), service.Detach)
+	i, err := s.changeSequencer(ctx, q.GetName(), service.Detach)
 	return &firnv1.DetachResponse{Sequencer: i}, err
 }
 
 // Destroy is a permanent Detach.
 func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
-	i, err := s.changeSequencer(ctx, "Destroy", q.GetName(), service.Destroy)
+	i, err := s.changeSequencer(ctx, q.GetName(), service.Destroy)
 	return &firnv1.DestroyResponse{Sequencer: i}, err
 }
 
 // changeSequencer answers with the sequencer as it is, also if the change
 // continues.
-func (s *Server) changeSequencer(ctx context.Context, method, name string, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
+func (s *Server) changeSequencer(ctx context.Context, name string, do func(context.Context, service.Administrator, string, time.Duration) (grant.Info, bool, error)) (*firnv1.Sequencer, error) {
 	a, err := s.admin(ctx, auth.Change, name, true)
 	if err != nil {
 		return nil, err
 	}
 	info, _, err := do(ctx, a, name, s.c.Limit)
 	if err != nil {
-		return nil, s.failedOn(ctx, method, name, err)
+		return nil, s.failedOn(ctx, name, err)
 	}
 	return toProto(info), nil
 }

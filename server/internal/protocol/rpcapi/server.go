@@ -7,7 +7,6 @@ package rpcapi
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -54,10 +53,6 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// TLSState returns the TLS state of a connection, or nil; a nil function means
-	// no TLS.
-	TLSState func(net.Conn) *tls.ConnectionState
-
 	// Observe is called for every call, with the kind of problem and the duration.
 	// nil is allowed.
 	Observe func(k service.Kind, d time.Duration)
@@ -103,10 +98,7 @@ func NewServer(c Config) *Server {
 	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Limits = c.Limits.WithDefaults()
-	if c.TLSState == nil {
-		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
-	}
-	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll), conns: make(map[*meter]struct{})}}
+	s := &Server{c: c, total: totals{room: semaphore.NewWeighted(maxHeldAll)}}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.stopped, s.stop = context.WithCancelCause(context.Background())
 	s.h = healthy{s: s}
@@ -335,7 +327,7 @@ func invalidAs(k service.Kind, field, text string) error {
 }
 
 // failed returns what a client sees of an error of a Backend or its sources.
-func (s *Server) failed(ctx context.Context, method string, err error) error {
+func (s *Server) failed(ctx context.Context, err error) error {
 	f := service.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
 	switch callOf(ctx).ctx.Err() { // the client's: the server's limit is another context
 	case context.Canceled:
@@ -344,6 +336,7 @@ func (s *Server) failed(ctx context.Context, method string, err error) error {
 		return failAs(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
 	}
 	if f.Cause != nil {
+		method, _ := grpc.Method(ctx)
 		s.c.Log.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
 	return fail(f.Kind, f.Detail, f.Retry)

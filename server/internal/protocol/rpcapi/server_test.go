@@ -41,7 +41,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 	s := NewServer(c)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	conn := dialTo(t, l.Addr().String())
+	conn := nettest.DialGRPC(t, l.Addr().String())
 	t.Cleanup(func() {
 		_ = conn.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), nettest.Patience)
@@ -55,17 +55,6 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 	})
 	return conn
 }
-
-// A failing backend fails with an error.
-type failing struct{ err error }
-
-func (f failing) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
-	return nil, f.err
-}
-
-func (failing) Ready(context.Context) error      { return nil }
-func (failing) Admin() service.Administrator     { return nil }
-func (failing) Opened(string) *service.Sequencer { return nil }
 
 func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
@@ -136,21 +125,6 @@ func TestNextFaults(t *testing.T) {
 	}
 	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "a b"})
 	wantField(t, "sequencer", err, "bad-name")
-
-	for _, test := range []struct {
-		err    error
-		code   codes.Code
-		reason string
-	}{
-		{context.DeadlineExceeded, codes.Unavailable, "busy"}, // the server's limit
-		{errors.New("secret"), codes.Internal, "internal"},
-	} {
-		_, err := firnv1.NewIDsClient(serve(t, Config{Backend: failing{test.err}})).Next(t.Context(), &firnv1.NextRequest{})
-		wantCode(t, test.err.Error(), err, test.code, test.reason)
-		if st := status.Convert(err); test.reason == "internal" && st.Message() == "secret" {
-			t.Errorf("the client is told %q", st.Message())
-		}
-	}
 }
 
 // A slow source gives nothing until it is released, and counts what it has

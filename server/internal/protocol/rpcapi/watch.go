@@ -57,18 +57,6 @@ type call struct {
 	stranger bool // its client is not authenticated, and the call is counted
 }
 
-// A watched is what a meter knows about calls. It is guarded by meter.mu.
-type watched struct {
-	calls      map[*call]struct{} // whose handlers have not ended
-	strangers  int                // calls of unauthenticated clients
-	turned     int                // calls beyond maxStrangers
-	known      bool               // some call was authenticated, or none needs to be
-	since      time.Time          // when the connection began, or a call last succeeded
-	timer      *time.Timer
-	controls   int // SETTINGS, PING and resets since controlled, or since the last answer
-	controlled time.Time
-}
-
 type callKey struct{}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
@@ -149,11 +137,8 @@ func (m *meter) forget(k *call) {
 // holds m.mu.
 func (m *meter) unread() bool { return len(m.open) > len(m.calls) || m.held > 0 }
 
-// watch registers the connection, and checks it regularly until it is closed.
+// watch checks the connection regularly until it is closed.
 func (m *meter) watch() {
-	m.total.mu.Lock()
-	defer m.total.mu.Unlock()
-	m.total.conns[m] = struct{}{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	every := min(m.read, m.write) / 2
@@ -171,9 +156,9 @@ func (m *meter) watch() {
 	})
 }
 
-// expire ends calls whose message does not arrive, and reports whether to close
-// the connection: its client has not authenticated, or does not read its
-// answers. The caller holds m.mu.
+// expire ends calls whose message does not arrive, and streams that are not
+// read. It reports whether to close the connection: its client has not
+// authenticated, or does not read its answers. The caller holds m.mu.
 func (m *meter) expire(now time.Time) (end bool) {
 	for k := range m.calls {
 		switch {
@@ -183,7 +168,14 @@ func (m *meter) expire(now time.Time) (end bool) {
 			k.cancel()
 		}
 	}
-	return !m.known && now.Sub(m.since) >= m.read || m.unread() && now.Sub(m.moved) >= m.write
+	for o := range m.outboxes {
+		if o.held > 0 && now.Sub(o.moved) >= m.write {
+			o.stall(errStalled)
+		}
+	}
+	pause := now.Sub(m.moved)
+	return !m.known && now.Sub(m.since) >= m.read || m.unread() && pause >= m.write ||
+		m.held > 0 && pause >= maxPause && m.total.waiting.Load() > 0
 }
 
 // tooManyControls records that the client has sent SETTINGS, a PING or a reset,

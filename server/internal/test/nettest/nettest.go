@@ -20,6 +20,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // Patience is how long a test waits for what must happen eventually. It ends
@@ -42,6 +45,28 @@ func Listen(t testing.TB) net.Listener {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// Dial connects until the test ends.
+func Dial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// DialGRPC connects over gRPC until the test ends.
+func DialGRPC(t testing.TB, address string, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 // FreeAddress returns a loopback address at which another process can listen.
