@@ -139,12 +139,11 @@ type Server struct {
 	mu      sync.Mutex // guards the fields below, except for calls of Wait
 	muxes   []*listen.Mux
 	closed  bool
-	running sync.WaitGroup          // goroutines that accept connections
-	watched sync.WaitGroup          // goroutines that run until watching is done
-	cut     context.CancelCauseFunc // ends the wait of the first Shutdown; nil before it
+	running sync.WaitGroup // goroutines that accept connections
+	watched sync.WaitGroup // goroutines that run until watching is done
 
-	ended   chan struct{} // closed when the first Shutdown returns
-	stopped error         // its error
+	shutdown sync.Once
+	stopped  error // of Shutdown
 }
 
 // New makes a Server, which does nothing until Serve. Call Shutdown to end it,
@@ -175,7 +174,6 @@ func New(c Config) (*Server, error) {
 	s.web.RegisterOnShutdown(s.pages.Close) // page streams do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
-	s.ended = make(chan struct{})
 	if c.Tokens != "" {
 		s.logTokens("tokens loaded")
 	}
@@ -294,24 +292,10 @@ func (s *Server) Drain() {
 // allows a moment for that after ctx is done. Nothing of the Server runs when
 // Shutdown returns.
 //
-// It may be called more than once and concurrently. All calls return the same
-// error, and the first context that is done ends the requests.
+// It may be called more than once and concurrently. Later calls wait for the
+// first one, and return its error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	cut := s.cut
-	var until context.Context
-	if cut == nil {
-		until, s.cut = context.WithCancelCause(ctx)
-		defer s.cut(nil)
-	}
-	s.mu.Unlock()
-	if cut != nil {
-		defer context.AfterFunc(ctx, func() { cut(ctx.Err()) })()
-		<-s.ended
-		return s.stopped
-	}
-	defer close(s.ended)
-	s.stopped = s.stop(until)
+	s.shutdown.Do(func() { s.stopped = s.stop(ctx) })
 	return s.stopped
 }
 

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/auth"
@@ -41,20 +39,13 @@ func TestListeners(t *testing.T) {
 	}
 	var listeners []server.Listener
 	for _, only := range [][]server.Protocol{nil, {server.RESP}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := nettest.Listen(t)
 		listeners = append(listeners, server.Listener{Listener: l, Only: only})
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
 	for _, l := range listeners {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := nettest.Dial(t, l.Addr().String())
 		fmt.Fprint(conn, "PING\r\n")
 		if answer, err := bufio.NewReader(conn).ReadString('\n'); answer != "+PONG\r\n" {
 			t.Errorf("%v: the answer to PING is %q, %v", l.Only, answer, err)
@@ -100,10 +91,7 @@ func TestServeEnds(t *testing.T) {
 		return errors.Is(err, net.ErrClosed)
 	}
 	at := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := nettest.Listen(t)
 		return l
 	}
 	srv, err := server.New(server.Config{Static: new(server.Static)})
@@ -152,10 +140,7 @@ func TestShutdownBesideServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := nettest.Listen(t)
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := srv.Serve(server.Listener{Listener: l}); err != nil {
@@ -169,53 +154,6 @@ func TestShutdownBesideServe(t *testing.T) {
 		})
 		both.Wait()
 	}
-}
-
-// TestShutdownTwice: a second Shutdown whose context is done ends the requests
-// that the first one waits for, and both return.
-func TestShutdownTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hours, err := firn.ParseLayout("bits=time:40.node:10.seq:0,unit=1h")
-		if err != nil {
-			t.Fatal(err)
-		}
-		static := &server.Static{Layout: hours, Options: new(firn.Options)}
-		srv, err := server.New(server.Config{Static: static, Limit: 2 * time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := nettest.NewPipes()
-		served := make(chan error, 1)
-		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
-		client, conn := net.Pipe()
-		defer client.Close()
-		l.Add(conn)
-		fmt.Fprint(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		synctest.Wait()
-
-		first := make(chan error, 1)
-		go func() { first <- srv.Shutdown(context.Background()) }()
-		time.Sleep(time.Minute)
-		select {
-		case err := <-first:
-			t.Errorf("Shutdown does not wait for a request: %v", err)
-		default:
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		begin := time.Now()
-		for i, err := range []error{srv.Shutdown(ctx), <-first} {
-			if err == nil {
-				t.Errorf("call %d: a request was cut off, and the error is nil", i)
-			}
-		}
-		if took := time.Since(begin); took != time.Minute {
-			t.Errorf("it took %v, want the minute of the second call", took)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestTokenEndsWhileDraining: a token that is taken out of its file ends while

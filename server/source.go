@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -142,22 +141,14 @@ func (s *Server) describe(listeners []Listener) func() members.Member {
 	}
 }
 
-// addressOf returns the address at which other servers reach this one over
-// gRPC.
-func addressOf(listeners []Listener, host string) (address string) {
+// addressOf returns the address of the first TCP listener.
+func addressOf(listeners []Listener, host string) string {
 	for _, l := range listeners {
-		tcp, ok := l.Addr().(*net.TCPAddr)
-		if !ok {
-			continue
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+			return net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+		} else if ok {
+			return tcp.String()
 		}
-		text := tcp.String()
-		if tcp.IP.IsUnspecified() {
-			text = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
-		}
-		if len(l.Only) == 0 || slices.Contains(l.Only, GRPC) {
-			return text
-		}
-		address = cmp.Or(address, text)
 	}
-	return address
+	return ""
 }

@@ -66,21 +66,14 @@ func TestGiveBack(t *testing.T) {
 	}
 }
 
-// TestAddressOf: the address is that of a listener with gRPC.
+// TestAddressOf: the address is that of the first TCP listener.
 func TestAddressOf(t *testing.T) {
-	at := func(port int, only ...Protocol) Listener {
-		return Listener{fixedListener{addr: &net.TCPAddr{IP: net.IPv4zero, Port: port}}, only}
-	}
+	at := func(addr net.Addr) Listener { return Listener{Listener: fixedListener{addr: addr}} }
+	unix, any, one := at(&net.UnixAddr{Name: "/x", Net: "unix"}), at(&net.TCPAddr{IP: net.IPv4zero, Port: 1}), at(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2})
 	for _, tt := range []struct {
 		listeners []Listener
 		want      string
-	}{
-		{nil, ""},
-		{[]Listener{at(1), at(2, GRPC)}, "host:1"},
-		{[]Listener{at(1, HTTP), at(2, GRPC)}, "host:2"},
-		{[]Listener{at(1, HTTP), at(2, RESP)}, "host:1"},
-		{[]Listener{{fixedListener{addr: &net.UnixAddr{Name: "/x", Net: "unix"}}, nil}, at(2, RESP)}, "host:2"},
-	} {
+	}{{nil, ""}, {[]Listener{unix, any, one}, "host:1"}, {[]Listener{one, any}, "127.0.0.1:2"}} {
 		if got := addressOf(tt.listeners, "host"); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
