@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -44,11 +43,7 @@ func served(t *testing.T, c Config) (*Server, string) {
 // and the rest.
 func send(t *testing.T, address, request string) (code int, answer string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := nettest.Dial(t, address)
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	if _, err := io.WriteString(conn, request); err != nil {
 		t.Fatal(err)
@@ -107,11 +102,7 @@ func TestSecretsStayOut(t *testing.T) {
 // connection is idle or has ended.
 func talk(t *testing.T, address, commands string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := nettest.Dial(t, address)
 	_ = conn.SetDeadline(time.Now().Add(nettest.Patience))
 	if _, err := io.WriteString(conn, commands+"QUIT\r\n"); err != nil {
 		t.Fatal(err)

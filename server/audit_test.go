@@ -12,16 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestAudit: each change of a sequencer gives one line that names the client,
@@ -33,7 +31,7 @@ func TestAudit(t *testing.T) {
 	if err := os.WriteFile(file, []byte("tokens:\n- {name: ops, role: admin, sha256: "+hash+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := new(lockedBuffer)
+	log := new(nettest.Output)
 	_, address := served(t, Config{Tokens: file, Log: slog.New(requestid.NewHandler(slog.NewJSONHandler(log, nil)))})
 
 	web := func(method, path string) {
@@ -47,11 +45,7 @@ func TestAudit(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := nettest.DialGRPC(t, address)
 	admin := firnv1.NewSequencersClient(conn)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token, "x-request-id", "rpc-1")
 	call := func(err error) {
@@ -136,27 +130,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A lockedBuffer is a log that goroutines share.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
-
 // TestAuditWithoutTokens: without authentication, the line has the address.
 func TestAuditWithoutTokens(t *testing.T) {
-	log := new(lockedBuffer)
+	log := new(nettest.Output)
 	_, address := served(t, Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	resp, err := http.Post("http://"+address+"/v1/sequencers/orders/next", "", nil)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // TestDrainLosesNothing: clients behind a balancer, which heeds /readyz for new
@@ -86,12 +86,8 @@ func TestDrainLosesNothing(t *testing.T) {
 			_, err = io.Copy(io.Discard, r.Body)
 			return err
 		})
-		conn, err := grpc.NewClient("passthrough:///localhost", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+		conn := nettest.DialGRPC(t, "localhost", grpc.WithDisableRetry(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return balance(ctx, "", "") }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
 		run(func() error {
 			_, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{})
 			return err

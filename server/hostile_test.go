@@ -136,10 +136,7 @@ func recordings(t *testing.T) map[string]string {
 // recordCalls records a client of a server that serves only this client.
 func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := nettest.Listen(t)
 	s := newStack(t, l, nil)
 	text := nettest.Recorded(t, l.Addr().String(), do)
 	if err := s.end(); err != nil {

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
@@ -22,13 +21,14 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // A moody store answers reads with an error, panics, or hangs.
 type moody struct {
 	memstore.Store
 	err    error
-	panics bool
+	panics atomic.Bool
 	asked  chan struct{} // if not nil: reads hang, after a value is sent
 }
 
@@ -39,7 +39,7 @@ func (s *moody) Get(ctx context.Context, key string) ([]byte, error) {
 		s.asked <- struct{}{}
 		<-ctx.Done()
 		return nil, ctx.Err()
-	case s.panics:
+	case s.panics.Load():
 		panic("store")
 	case s.err != nil:
 		return nil, s.err
@@ -67,16 +67,13 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	next := func(ctx context.Context, t *testing.T, address, name string) error {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_, err = firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
+		conn := nettest.DialGRPC(t, address)
+		_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: name})
 		return err
 	}
-	all := func(t *testing.T, store *moody, outcome string, kind service.Kind) {
+	all := func(t *testing.T, store *moody, outcome string, fault service.Fault) {
 		t.Helper()
+		kind := fault.Kind
 		check(t, store, fmt.Sprintf("grpc %s, http %[1]s, resp %[1]s", outcome), func(t *testing.T, address string) {
 			st := status.Convert(next(t.Context(), t, address, "orders"))
 			answers := []string{fmt.Sprint(st.Details(), st.Message())}
@@ -84,11 +81,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("gRPC: %v, want %v", st.Code(), kind.Code())
 			}
 			for _, request := range []string{"POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n", "NEXT orders\r\n"} {
-				conn, err := net.Dial("tcp", address)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
+				conn := nettest.Dial(t, address)
 				fmt.Fprint(conn, request)
 				answer := make([]byte, 4<<10)
 				n, _ := conn.Read(answer) // an answer, or the end after a panic
@@ -102,6 +95,12 @@ func TestOutcomes(t *testing.T) {
 			if kind != service.NoProblem && (!strings.Contains(answers[1], fmt.Sprintf("HTTP/1.1 %d ", kind.Status())) || !strings.HasPrefix(answers[2], "-"+kind.RESP()+" ")) {
 				t.Errorf("%s: the answers are %q", kind, answers)
 			}
+			retry := int(math.Ceil(fault.Retry.Seconds()))
+			for i, want := range []string{"retry_delay:{seconds:%d", "Retry-After: %d\r\n", "; retry after %d s\r\n"} {
+				if want = fmt.Sprintf(want, retry); strings.Contains(answers[i], want) != (retry > 0) {
+					t.Errorf("%s: the answer is %q, want %q: %t", kind, answers[i], want, retry > 0)
+				}
+			}
 		})
 	}
 	for want, errs := range map[string][]error{
@@ -112,15 +111,19 @@ func TestOutcomes(t *testing.T) {
 		},
 	} {
 		for _, err := range errs {
-			kind := service.FaultOf(err, time.Second, false).Kind
-			if kind == service.Internal {
-				kind = service.StoreUnavailable // the error is the store's
+			fault := service.FaultOf(err, time.Second, false)
+			if fault.Kind == service.Internal {
+				fault = service.FaultOf(sequencer.ErrUnavailable, time.Second, false) // the error is the store's
 			}
-			t.Run(kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, kind) })
+			t.Run(fault.Kind.String(), func(t *testing.T) { all(t, &moody{err: err}, want, fault) })
 		}
 	}
-	t.Run("panic", func(t *testing.T) { all(t, &moody{panics: true}, "failed", service.NoProblem) })
-	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", service.NoProblem) })
+	t.Run("ok", func(t *testing.T) { all(t, new(moody), "ok", service.Fault{Kind: service.NoProblem}) })
+	t.Run("panic", func(t *testing.T) {
+		store := new(moody)
+		store.panics.Store(true)
+		all(t, store, "failed", service.Fault{Kind: service.NoProblem})
+	})
 	t.Run("the client leaves", func(t *testing.T) {
 		store := &moody{asked: make(chan struct{}, 100)}
 		check(t, store, "grpc cancelled, http cancelled", func(t *testing.T, address string) {
@@ -128,10 +131,7 @@ func TestOutcomes(t *testing.T) {
 			go func() { <-store.asked; cancel() }()
 			_ = next(ctx, t, address, "orders-1")
 
-			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := nettest.Dial(t, address)
 			fmt.Fprint(conn, "POST /v1/sequencers/orders-2/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			<-store.asked
 			_ = conn.Close()

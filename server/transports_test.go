@@ -23,59 +23,34 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/respapi"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/nettest"
+	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
-// A fickle Backend has sequencers that do what a test wants.
+// A fickle Backend fails or hangs when a test wants.
 type fickle struct {
-	layout firn.Layout
-	err    atomic.Pointer[error]
-	hang   atomic.Bool
-
-	s *service.Sequencer
+	service.Backend
+	err  atomic.Pointer[error]
+	hang atomic.Bool
 }
 
 func newFickle(t *testing.T, layout string) *fickle {
 	t.Helper()
-	f := &fickle{layout: firn.MustParseLayout(layout)}
-	var err error
-	grant, o := firn.Grant{Node: 1, From: time.Now()}, &firn.Options{MaxAhead: time.Second}
-	if f.layout.Bits() == 128 {
-		var g *firn.Generator128
-		g, err = firn.NewGenerator128(f.layout, grant, o)
-		f.s = service.NewSequencer(f.layout, fickleSource[firn.ID128]{f, g})
-	} else {
-		var g *firn.Generator
-		g, err = firn.NewGenerator(f.layout, grant, o)
-		f.s = service.NewSequencer(f.layout, fickleSource[firn.ID]{f, g})
-	}
+	static, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1, Options: &firn.Options{MaxAhead: time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := new(fickle)
+	f.Backend = servicetest.Backend(func(ctx context.Context, name string) (*service.Sequencer, error) {
+		if f.hang.Load() {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		if err := f.err.Load(); err != nil {
+			return nil, *err
+		}
+		return static.Sequencer(ctx, name, nil)
+	})
 	return f
-}
-
-func (f *fickle) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
-	return f.s, nil
-}
-
-func (f *fickle) Opened(string) *service.Sequencer { return nil }
-func (f *fickle) Ready(context.Context) error      { return nil }
-func (f *fickle) Admin() service.Administrator     { return nil }
-
-type fickleSource[I firn.AnyID[I]] struct {
-	*fickle
-	from firn.SourceOf[I]
-}
-
-func (s fickleSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
-	if s.hang.Load() {
-		<-ctx.Done()
-		return b, ctx.Err()
-	}
-	if err := s.err.Load(); err != nil {
-		return b, *err
-	}
-	return s.from.NextBatch(ctx, n)
 }
 
 // fickleLimit is how long a request may take. A sequencer that hangs does so

@@ -29,11 +29,7 @@ func TestAnswersNotRead(t *testing.T) {
 			go s.Serve(Listener{Listener: l})
 			before := inUse()
 			for range conns {
-				conn, err := net.Dial("tcp", l.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
+				conn := nettest.Dial(t, l.Addr().String())
 				// From the first answer on it is counted as open.
 				if _, err := io.WriteString(conn, row.hello); err != nil {
 					t.Fatal(err)

@@ -110,17 +110,17 @@ func TestEmptyLater(t *testing.T) { synctest.Test(t, testEmptyLater) }
 
 func testEmptyLater(t *testing.T) {
 	time.Sleep(time.Until(day))
-	cut := new(flaky)
+	cut := newFlaky()
 	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		cut.down.Store(false)
+		cut.Cut.Store(false)
 		_ = q.Close(context.Background())
 	}()
-	cut.down.Store(true) // it does not see what follows
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(&cut.Store, nil)}), Limit: 100 * time.Millisecond})
+	cut.Cut.Store(true) // it does not see what follows
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(cut.Store, nil)}), Limit: 100 * time.Millisecond})
 	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
 		method, target, _ := strings.Cut(path, " ")
 		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {

@@ -19,37 +19,14 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/service"
+	"github.com/firnid/firn/server/internal/test/nettest"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
 
-// A flaky store can be made unreachable.
-type flaky struct {
-	memstore.Store
-	down atomic.Bool
-}
-
 var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
 
-func (f *flaky) Get(ctx context.Context, key string) ([]byte, error) {
-	if f.down.Load() {
-		return nil, errDown
-	}
-	return f.Store.Get(ctx, key)
-}
-
-func (f *flaky) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if f.down.Load() {
-		return false, errDown
-	}
-	return f.Store.CAS(ctx, key, old, next)
-}
-
-func (f *flaky) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if f.down.Load() {
-		return errDown
-	}
-	return f.Store.List(ctx, prefix, yield)
-}
+// newFlaky makes a store that can be made unreachable.
+func newFlaky() *nettest.Store { return &nettest.Store{Store: new(memstore.Store), Err: errDown} }
 
 // newCluster makes a Cluster on a store and closes it when the test ends.
 func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
@@ -109,7 +86,7 @@ func TestClusterLife(t *testing.T) { synctest.Test(t, testClusterLife) }
 
 func testClusterLife(t *testing.T) {
 	time.Sleep(time.Until(day))
-	store := new(flaky)
+	store := newFlaky()
 	ctx := t.Context()
 	var log bytes.Buffer
 	c := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
@@ -149,7 +126,7 @@ func testClusterLife(t *testing.T) {
 	if w := do(h, "GET", "/readyz"); w.Code != 200 {
 		t.Errorf("/readyz: %d %s", w.Code, w.Body)
 	}
-	store.down.Store(true)
+	store.Cut.Store(true)
 	if got := next(); got != 200 {
 		t.Errorf("status %d without the store, within the window", got)
 	}
@@ -164,7 +141,7 @@ func testClusterLife(t *testing.T) {
 	}
 	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})})
 	wantProblem(t, do(empty, "GET", "/readyz"), service.StoreUnavailable)
-	store.down.Store(false)
+	store.Cut.Store(false)
 	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
 		t.Errorf("/readyz: %d %s", w.Code, w.Body)
 	}
@@ -183,7 +160,7 @@ func (w *writes) Write(p []byte) (int, error) {
 // finds one, which it tries whenever it is probed, or until another server that
 // can be asked has one. It logs each change once.
 func TestReadyWithoutNumber(t *testing.T) {
-	store := new(flaky)
+	store := newFlaky()
 	one := sequencer.Config{Nodes: &grant.Range{Lo: 3, Hi: 3}}
 	holder := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders", nil); err != nil {
@@ -213,11 +190,11 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 	elsewhere.Store(false)
 	wantProblem(t, ready(), service.NodesExhausted)
-	store.down.Store(true)
+	store.Cut.Store(true)
 	for range 3 {
 		wantProblem(t, ready(), service.StoreUnavailable)
 	}
-	store.down.Store(false)
+	store.Cut.Store(false)
 	if err := holder.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,22 +1,14 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/internal/test/servicetest"
 )
@@ -93,6 +85,7 @@ func TestHealth(t *testing.T) {
 	}
 	want("/healthz", 200, "ok\n")
 	want("/readyz", 200, "ready\n")
+	want("/openapi.yaml", 200, "openapi: 3.1.0")
 	h.Drain()
 	want("/healthz", 200, "ok\n")
 	want("/readyz", 503, "urn:firn:problem:draining")
@@ -170,48 +163,9 @@ func TestInspect(t *testing.T) {
 	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), service.NotAcceptable, "application/json")
 }
 
-// A failing Backend returns an error, or its source does.
-type failing struct{ here, source error }
-
-func (f failing) Sequencer(context.Context, string, service.Creator) (*service.Sequencer, error) {
-	return service.NewSequencer(firn.Default(), f), f.here
-}
-
-func (failing) Ready(context.Context) error      { return nil }
-func (failing) Admin() service.Administrator     { return nil }
-func (failing) Opened(string) *service.Sequencer { return nil }
-
-func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
-
-// TestErrors: an error has its problem, and its time to retry in whole seconds.
-// TestOutcomes of package server has more of them.
-func TestErrors(t *testing.T) {
-	for _, row := range []struct {
-		err         error
-		kind        service.Kind
-		retry, logs string
-	}{
-		{&firn.WaitError{Wait: 1500 * time.Millisecond}, service.Busy, "2", ""},
-		{grant.ErrDetached, service.Detached, "", ""},
-		{errors.New("secret: postgres://user:password@host"), service.Internal, "", "ERROR"},
-		{fmt.Errorf("%w: secret: no route to 10.0.0.1", sequencer.ErrUnavailable), service.StoreUnavailable, "1", "DEBUG"},
-	} {
-		for _, backend := range []failing{{here: row.err}, {source: row.err}} {
-			var log bytes.Buffer
-			h := NewHandler(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-			w := do(h, "POST", "/v1/sequencers/orders/next")
-			p := wantProblem(t, w, row.kind)
-			if got := w.Header().Get("Retry-After"); got != row.retry || strings.Contains(p.Detail, "secret") {
-				t.Errorf("%v: Retry-After = %q, want %q; detail is %q", row.err, got, row.retry, p.Detail)
-			}
-			if got := log.String(); strings.Contains(got, "secret") != (row.logs != "") || !strings.Contains(got, "level="+row.logs) || strings.Contains(got, "ERROR") != (row.logs == "ERROR") {
-				t.Errorf("%v: the log says %q", row.err, got)
-			}
-		}
-	}
-
-	// A source that breaks its contract is a failure of the server.
-	h := NewHandler(Config{Backend: failing{}})
+// A source that breaks its contract is a failure of the server.
+func TestShortBatch(t *testing.T) {
+	h := NewHandler(Config{Backend: servicetest.Open(func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, nil })})
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
 }
 
@@ -301,39 +255,5 @@ func TestServerLimits(t *testing.T) {
 	}
 	if got := get(strings.Repeat("x", 30<<10)); got != 431 {
 		t.Errorf("a header of 30 KiB: status %d, want 431", got)
-	}
-}
-
-// TestContentLengthOfLists: answers other than IDs have a Content-Length,
-// however long they are.
-func TestContentLengthOfLists(t *testing.T) {
-	backend := newCluster(t, service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
-	for i := range 40 {
-		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), servicetest.Config(firn.Default())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server := httptest.NewServer(NewHandler(Config{Backend: backend}))
-	defer server.Close()
-	for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.yaml", "/v1/sequencers", "/v1/sequencers/orders-01", "/v1/members", "/v1/inspect/1", "/nowhere", "/v1/sequencers/" + strings.Repeat("a", 3000)} {
-		long := int64(-1)
-		for _, method := range []string{"GET", "HEAD"} {
-			r, err := http.NewRequest(method, server.URL+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.Body.Close()
-			if method == "HEAD" && strings.HasPrefix(path, "/v1/inspect") {
-				continue // it contains the age of something
-			}
-			if w.ContentLength < 0 || long >= 0 && w.ContentLength != long && w.StatusCode < 300 {
-				t.Errorf("%s %.40s: status %d, Content-Length %d, and of GET %d", method, path, w.StatusCode, w.ContentLength, long)
-			}
-			long = w.ContentLength
-		}
 	}
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,6 +48,9 @@ func do(h http.Handler, method, target string, headers ...string) *httptest.Resp
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
+	if n := w.Header().Get("Content-Length"); w.Body.Len() > 2048 && n != fmt.Sprint(w.Body.Len()) {
+		panic(fmt.Sprintf("%s %s: Content-Length %q of %d bytes", method, target, n, w.Body.Len()))
+	}
 	return w
 }
 

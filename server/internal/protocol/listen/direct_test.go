@@ -9,21 +9,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
 // directPair returns both ends of a TCP connection on loopback; the first is
 // made by newDirect. Their buffers are small, whatever the system's defaults.
 func directPair(t *testing.T) (net.Conn, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := nettest.Listen(t)
 	defer l.Close()
-	far, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	far := nettest.Dial(t, l.Addr().String())
 	near, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -101,10 +101,7 @@ func ask(t *testing.T, conn net.Conn, text string, size int) string {
 
 func (s *service) dial(t *testing.T) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := nettest.Dial(t, s.addr)
 	return conn
 }
 

@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/service"
@@ -226,51 +224,6 @@ func TestInspect(t *testing.T) {
 		all := values(t, talk(s, line("HELLO 3")+line(tt.in)))
 		if got := all[1].String(); !strings.Contains(got, tt.want) {
 			t.Errorf("%s:\n got %s\nwant %s", tt.in, got, tt.want)
-		}
-	}
-}
-
-// TestFailures: an error of a backend has the code of its kind, and the store's
-// own message stays in the log.
-func TestFailures(t *testing.T) {
-	secret := errors.New("dial 10.0.0.1: refused")
-	for _, tt := range []struct {
-		err    error
-		want   string
-		logged bool
-	}{
-		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: the store of node IDs could not be reached, read or written; see the server's log", false},
-		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
-		{secret, "-ERR internal: see the server's log", true},
-		{errors.New("a\r\nb"), "-ERR internal: ", true},
-	} {
-		for _, from := range []string{"backend", "source", "second"} {
-			var log strings.Builder
-			taken := 0
-			source := servicetest.Source(func(_ context.Context, n int) (firn.Batch, error) {
-				if from == "second" && taken == 0 {
-					taken = n
-					return firn.BatchFromRuns(firn.Run{First: 1, Count: n}), nil
-				}
-				return firn.Batch{}, tt.err
-			})
-			backend := servicetest.Backend(func(context.Context, string) (*service.Sequencer, error) {
-				if from == "backend" {
-					return nil, tt.err
-				}
-				return service.NewSequencer(firn.Default(), source), nil
-			})
-			s := NewServer(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
-			all := values(t, talk(s, strings.Repeat(line("NEXT orders"), 3)))
-			if len(all) != 3 || !strings.HasPrefix(all[2].String(), tt.want) {
-				t.Errorf("%v from %s: %v, want %s", tt.err, from, all, tt.want)
-			}
-			if strings.Contains(all[2].text, "10.0.0.1") {
-				t.Errorf("%v from %s: %s tells too much", tt.err, from, all[2])
-			}
-			if got := strings.Contains(log.String(), "command failed"); got != tt.logged {
-				t.Errorf("%v from %s was logged: %t, want %t", tt.err, from, got, tt.logged)
-			}
 		}
 	}
 }

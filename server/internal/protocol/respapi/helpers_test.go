@@ -260,10 +260,7 @@ func serve(t testing.TB, s *Server, l net.Listener) (end func()) {
 // dialTCP connects; the test fails after a minute instead of hanging.
 func dialTCP(t testing.TB, addr string) *client {
 	t.Helper()
-	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := nettest.Dial(t, addr)
 	_ = nc.SetDeadline(time.Now().Add(nettest.Patience))
 	t.Cleanup(func() { nc.Close() })
 	return newClient(nc)
