@@ -1,5 +1,6 @@
-// Package conformance tests the clients of all languages against real servers
-// under faults, and against answers that no server gives. It is for no program.
+// Package conformance tests the clients of languages other than Go against real
+// servers under faults, and against answers that no server gives. Those of the
+// Go client are in its package. It is for no program.
 //
 // Each package in sdk/ supplies a driver, a program that reads one command a
 // line and answers each with one line:

@@ -4,20 +4,9 @@ package conformance
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +19,6 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/server/internal/test/nettest"
 )
 
@@ -41,7 +29,6 @@ type language struct {
 }
 
 var languages = []language{
-	{"go", func(t *testing.T) []string { return []string{os.Args[0]} }},
 	{"python", func(t *testing.T) []string { return pythonDriver(t) }},
 	{"asyncio", func(t *testing.T) []string { return append(pythonDriver(t), "--aio") }},
 	{"typescript", func(t *testing.T) []string {
@@ -134,7 +121,6 @@ func (l language) start(t *testing.T, servers []string, args ...string) *driver 
 	t.Helper()
 	command := l.command(t)
 	cmd := exec.Command(command[0], append(command[1:], append([]string{"--servers", strings.Join(servers, ","), "--sequencer", "orders"}, args...)...)...)
-	cmd.Env = append(os.Environ(), driverVariable+"=1")
 	log := new(nettest.Output)
 	cmd.Stderr = log
 	in, err := cmd.StdinPipe()
@@ -279,13 +265,7 @@ func wantDistinct(t *testing.T, all []firn.ID) {
 	}
 }
 
-// driverVariable makes the test binary the driver of the Go client.
-const driverVariable = "FIRN_CONFORMANCE_DRIVER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(driverVariable) != "" {
-		os.Exit(drive())
-	}
 	var err error
 	if temporary, err = os.MkdirTemp("", "conformance"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -294,136 +274,4 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(temporary)
 	os.Exit(code)
-}
-
-// drive is the driver of the Go client.
-func drive() int {
-	var servers, name, tokenFile, ca string
-	var wide bool
-	flag.StringVar(&servers, "servers", "", "")
-	flag.StringVar(&name, "sequencer", "", "")
-	flag.StringVar(&tokenFile, "token-file", "", "")
-	flag.StringVar(&ca, "ca", "", "")
-	flag.BoolVar(&wide, "wide", false, "")
-	flag.Parse()
-	config := client.Config{Servers: strings.Split(servers, ",")}
-	if tokenFile != "" {
-		config.TokenSource = func(context.Context) (string, error) {
-			text, err := os.ReadFile(tokenFile)
-			return string(bytes.TrimSpace(text)), err
-		}
-	}
-	if ca != "" {
-		config.HTTPClient = &http.Client{Transport: &http.Transport{DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			text, err := os.ReadFile(ca)
-			if err != nil {
-				return nil, err
-			}
-			pool := x509.NewCertPool()
-			pool.AppendCertsFromPEM(text)
-			return (&tls.Dialer{Config: &tls.Config{RootCAs: pool}}).DialContext(ctx, network, address)
-		}}}
-	}
-	c, err := client.New(config)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if wide {
-		serve(c, c.Sequencer128(name))
-	} else {
-		serve(c, c.Sequencer(name))
-	}
-	return 0
-}
-
-// serve runs the commands of the standard input.
-func serve[I wireID[I]](c *client.Client, s *client.SequencerOf[I]) {
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		words := strings.Fields(lines.Text())
-		answer, err := obey(c, s, words)
-		if err != nil {
-			answer = fmt.Sprintf("error %T %s", err, strings.Join(strings.Fields(err.Error()), " "))
-		}
-		fmt.Println(answer)
-		if words[0] == "close" {
-			break
-		}
-	}
-}
-
-// A wireID is an ID of either width that can be written.
-type wireID[I any] interface {
-	firn.AnyID[I]
-	fmt.Stringer
-	encoding.BinaryAppender
-}
-
-// obey runs one command.
-func obey[I wireID[I]](c *client.Client, s *client.SequencerOf[I], words []string) (string, error) {
-	ctx := context.Background()
-	number := func(i int) int {
-		n, _ := strconv.Atoi(words[i])
-		return n
-	}
-	switch words[0] {
-	case "next":
-		answer := "ok"
-		for range number(1) {
-			id, err := s.Next(ctx)
-			if err != nil {
-				return "", err
-			}
-			answer += " " + id.String()
-		}
-		return answer, nil
-	case "take":
-		batch, err := s.NextBatch(ctx, number(1))
-		answer := "ok"
-		for id := range batch.All() {
-			answer += " " + id.String()
-		}
-		return answer, err
-	case "burst":
-		n, threads := number(1), number(2)
-		var data []byte
-		var (
-			all     sync.WaitGroup
-			mu      sync.Mutex // guards the fields below, and data
-			longest time.Duration
-			failure error
-		)
-		for range threads {
-			all.Go(func() {
-				var slowest time.Duration
-				var mine []byte
-				for range n {
-					start := time.Now()
-					id, err := s.Next(ctx)
-					if err != nil {
-						mu.Lock()
-						defer mu.Unlock()
-						failure = err
-						return
-					}
-					slowest = max(slowest, time.Since(start))
-					mine, _ = id.AppendBinary(mine)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				data, longest = append(data, mine...), max(longest, slowest)
-			})
-		}
-		all.Wait()
-		err := cmp.Or(failure, os.WriteFile(words[3], data, 0o600))
-		return fmt.Sprintf("ok %.3f", float64(longest)/float64(time.Millisecond)), err
-	case "fork":
-		return "skip", nil // a Go program cannot fork
-	case "stats":
-		text, err := json.Marshal(c.Servers())
-		return "ok " + string(text), err
-	case "close":
-		return "ok", c.Close(ctx)
-	}
-	return "", errors.New("unknown command " + words[0])
 }

@@ -248,6 +248,9 @@ func TestAllTogether(t *testing.T) {
 			usable = append(usable, l)
 		})
 	}
+	if len(usable) == 0 {
+		t.Skip("skipped: no client of another language can run here")
+	}
 	servers := startServers(t, 3, "http")
 	var drivers []*driver
 	for _, l := range usable {
