@@ -12,8 +12,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi/firnv1"
 	"github.com/firnid/firn/server/internal/service"
@@ -98,58 +99,36 @@ func TestStreamChecksAgain(t *testing.T) {
 	}
 }
 
-// A stuck Administrator answers nothing until its context is done, but a Lookup
-// if there is something to find.
-type stuck struct {
-	*service.Cluster
-	found *grant.Info
-}
-
-func (s stuck) Admin() service.Administrator { return s }
-
-func (s stuck) Lookup(ctx context.Context, _ string) (grant.Info, error) {
-	if s.found != nil {
-		return *s.found, nil
-	}
-	<-ctx.Done()
-	return grant.Info{}, ctx.Err()
-}
-
-func (s stuck) Attach(ctx context.Context, _ string) (grant.Info, error) {
-	return stuck{}.Lookup(ctx, "")
-}
-
-func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
-	return stuck{}.Lookup(ctx, "")
-}
-
-func (s stuck) Destroy(ctx context.Context, _ string) (grant.Info, error) {
-	return stuck{}.Lookup(ctx, "")
-}
-
 // TestAdminLimit: what is asked of the store ends at the limit, also for
-// clients that set no deadline. A Detach that has to wait longer says how far
-// it is. A Destroy that was not begun is an error.
+// clients that set no deadline. A Detach that has to wait for another process
+// says how far it is.
 func TestAdminLimit(t *testing.T) {
-	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(new(memstore.Store), nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{Cluster: cluster}, Limit: 50 * time.Millisecond}))
-	ctx, cancel := context.WithTimeout(t.Context(), nettest.Patience)
-	defer cancel()
+	store, cut := &nettest.Store{Store: new(memstore.Store)}, new(nettest.Store)
+	cut.Store = store.Store
+	cluster := service.NewCluster(service.ClusterConfig{Admin: service.NewStoreAdmin(store, nil)})
+	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
+	held, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut.Cut.Store(true) // it does not see what follows
+	if r, err := q.Detach(t.Context(), &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
+		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
+	}
+	store.Hangs.Store(true)
 	for what, call := range map[string]func() error{
-		"Get":    func() error { _, err := q.Get(ctx, &firnv1.GetRequest{Name: "orders"}); return err },
-		"Attach": func() error { _, err := q.Attach(ctx, &firnv1.AttachRequest{Name: "orders"}); return err },
+		"Get":     func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{Name: "orders"}); return err },
+		"Attach":  func() error { _, err := q.Attach(t.Context(), &firnv1.AttachRequest{Name: "orders"}); return err },
+		"Destroy": func() error { _, err := q.Destroy(t.Context(), &firnv1.DestroyRequest{Name: "orders"}); return err },
 	} {
-		err := call()
-		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+		if err := call(); status.Code(err) != codes.Unavailable {
 			t.Errorf("%s: %v, want Unavailable", what, err)
 		}
 	}
-	q = firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster, &grant.Info{State: grant.Detaching}}, Limit: 50 * time.Millisecond}))
-	if r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"}); err != nil || r.GetSequencer().GetState() != "detaching" {
-		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
-	}
-	if _, err := q.Destroy(ctx, &firnv1.DestroyRequest{Name: "orders"}); status.Code(err) != codes.Unavailable {
-		t.Errorf("Destroy: %v, want Unavailable", err)
+	store.Hangs.Store(false)
+	cut.Cut.Store(false)
+	if err := held.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
