@@ -97,7 +97,7 @@ func TestLimits(t *testing.T) {
 	// What begins is to end within the read timeout, and what is idle is closed.
 	var all sync.WaitGroup
 	for input, want := range map[string]string{
-		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument may have up to 1024 bytes",
+		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: $ must be followed by the bytes of an argument, up to 1024, and CR LF",
 		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command must arrive completely within 1s",
 		"NEXT orders 11\r\n":                     "-ERR bad-parameter: count is \"11\": it must be a number from 1 to 10",
 		"PING\r\n":                               "+PONG\r\n",
