@@ -16,9 +16,9 @@ import (
 type allowClock struct{ behind, ahead bool }
 
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
-func clockVars(cmd *cobra.Command, allow *allowClock) {
-	cmd.Flags().BoolVar(&allow.behind, "allow-clock-behind", false, "acquire a node ID even if this clock is more than 10s behind other members'")
-	cmd.Flags().BoolVar(&allow.ahead, "allow-clock-ahead", false, "acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
+func clockVars(cmd *cobra.Command, behind, ahead *bool) {
+	cmd.Flags().BoolVar(behind, "allow-clock-behind", false, "acquire a node ID even if this clock is more than 10s behind other members'")
+	cmd.Flags().BoolVar(ahead, "allow-clock-ahead", false, "acquire a node ID even if this clock is more than 10s ahead of the store's or other members'")
 }
 
 // clockMost is how far the clock may differ from the store's.

@@ -202,25 +202,21 @@ func (s *serveCmd) load(flags *pflag.FlagSet, path string, getenv func(string) s
 // reload reads the file again and applies what can change while the server
 // runs: the templates, and the level of the log. It returns the keys that need
 // a restart.
-func (s *serveCmd) reload() (changed bool, restart []string, err error) {
-	old := s.file.Load()
-	if old == nil {
-		return false, nil, nil
-	}
+func (s *serveCmd) reload() (restart []string, err error) {
 	// All values must be valid, or nothing of the file is applied.
 	to, flags := serveFlags()
 	if err := flags.Parse(s.args); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	all, err := to.load(flags, s.config, s.getenv)
 	if err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	all = append(append(all, to.checkValues()...), to.checkNodes(false)...)
 	if err := all.error(to.from); err != nil {
-		return false, nil, err
+		return nil, err
 	}
-	f := to.file.Load()
+	old, f := s.file.Load(), to.file.Load()
 	for _, k := range configKeys {
 		if k.key != "log.level" && !slices.Equal(old.Setting(k.key).Values, f.Setting(k.key).Values) {
 			restart = append(restart, k.key)
@@ -228,7 +224,7 @@ func (s *serveCmd) reload() (changed bool, restart []string, err error) {
 	}
 	s.setLevel(to.logLevel)
 	s.file.Store(f)
-	return true, restart, nil
+	return restart, nil
 }
 
 // template returns the template of a name.

@@ -245,7 +245,7 @@ func TestReloadFaults(t *testing.T) {
 	} {
 		write(tt.text)
 		before := s.file.Load()
-		_, _, err := s.reload()
+		_, err := s.reload()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
 		}

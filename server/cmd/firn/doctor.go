@@ -72,7 +72,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	}
 	c := doctor.Config{
-		Version: buildOf().Version, Connections: uint64(s.maxConns), Now: a.now,
+		Version: buildOf().Version, Connections: uint64(s.MaxConns), Now: a.now,
 		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.store != "" {
@@ -80,7 +80,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 			return err
 		}
 	}
-	if s.node == "" || s.store != "" {
+	if !s.isStatic() {
 		url := cmp.Or(s.store, a.getenv(storeEnv))
 		if url != "" || a.container() == "" {
 			c.Directory = a.directoryOf(url)
@@ -89,7 +89,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		files, err := os.ReadDir(c.Directory)
 		c.Missing = c.Directory != "" && makes && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 	}
-	if (s.node == "" || s.store != "") && !c.Missing {
+	if !s.isStatic() && !c.Missing {
 		c.Store, c.StoreError = a.openStore(ctx, s.store, false, func(string, ...any) {})
 		if e, ok := errors.AsType[*exitError](c.StoreError); ok {
 			c.StoreHint = e.hint
@@ -108,7 +108,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 	}
 	_, wrong := s.check(true) // as serve does when it starts
 	wrong = append(wrong, s.checkFiles()...)
-	if c.Forward.URLs = s.forwardTo; len(wrong) == 0 {
+	if c.Forward.URLs = s.ForwardTo; len(wrong) == 0 {
 		if s.opened.forwardToken != nil {
 			c.Forward.Token = s.opened.forwardToken.Token()
 		}

@@ -43,25 +43,28 @@ func (s *serveCmd) checkFiles() (all faults) {
 			check(flag, "--tls-cert, --tls-key and --client-ca must be PEM files")
 		}
 	}
-	if s.tokens != "" {
-		_, err = auth.Open(s.tokens, nil)
+	if s.Tokens != "" {
+		_, err = auth.Open(s.Tokens, nil)
 		check("tokens", "run firn token new to add an entry, and firn token --help for the format")
 	}
-	s.opened.forwardToken, err = auth.OpenBearer(s.forwardToken, nil)
+	s.opened.forwardToken, err = auth.OpenBearer(s.ForwardToken, nil)
 	check("forward-token", "the file must contain one token, as printed by firn token new")
 	s.opened.veilKeys, err = readVeilKeys(s.veilKeys)
 	check("veil-keys", "firn convert --help explains the file")
 	return all
 }
 
-// reloadAll reloads the configuration and logs the result.
+// reloadAll reloads the configuration, if it is in a file, and logs the result.
 func (s *serveCmd) reloadAll(log *slog.Logger) {
-	switch changed, restart, err := s.reload(); {
+	if s.file.Load() == nil {
+		return
+	}
+	switch restart, err := s.reload(); {
 	case err != nil:
 		log.Error("invalid configuration: keeping the previous one", "error", err)
-	case changed && len(restart) > 0:
+	case len(restart) > 0:
 		log.Warn("configuration reloaded: templates and log.level apply now, other keys after a restart", "keys", strings.Join(restart, " "))
-	case changed:
+	default:
 		log.Info("configuration reloaded: templates apply to sequencers that are not in use yet, log.level applies now")
 	}
 }

@@ -187,7 +187,7 @@ func TestEmptiedTokens(t *testing.T) {
 	write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
 	a, _, stderr := serveApp(t)
 	s := newServeCmd()
-	s.tokens = path
+	s.Tokens = path
 	log := s.logger(a)
 	defer a.log.Close()
 	if err := s.checkFiles().error(nil); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
@@ -16,9 +17,9 @@ import (
 func refused(t *testing.T, file, want string) {
 	t.Helper()
 	for name, s := range map[string]*serveCmd{
-		"tokens":        {tokens: file},
+		"tokens":        {Config: server.Config{Tokens: file}},
 		"tls-cert":      {tls: tlsconf.Files{Cert: file, Key: file}},
-		"forward-token": {forwardToken: file},
+		"forward-token": {Config: server.Config{ForwardToken: file}},
 	} {
 		if err := s.checkFiles().error(nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)

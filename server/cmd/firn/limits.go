@@ -13,42 +13,28 @@ import (
 	"github.com/firnid/firn/server/internal/service"
 )
 
-// limitFlags are the limits of requests and connections of serve.
-type limitFlags struct {
-	limits     server.Limits
-	idleOfRESP time.Duration
-
-	integersOfRESP string // allowIntegers or refuseUnsafe
-}
-
 // Values of --resp-integers.
 const (
 	allowIntegers = "allow"
 	refuseUnsafe  = "refuse-unsafe"
 )
 
-// newLimitFlags returns the defaults.
-func newLimitFlags() limitFlags {
-	return limitFlags{
-		limits: server.Limits{
-			Count: service.MaxCount, Body: service.DefaultBody, Header: service.DefaultHeader,
-			Read: service.DefaultRead, Write: service.DefaultWrite, Idle: service.DefaultIdle,
-		},
-		integersOfRESP: allowIntegers,
-	}
+var defaultLimits = server.Limits{
+	Count: service.MaxCount, Body: service.DefaultBody, Header: service.DefaultHeader,
+	Read: service.DefaultRead, Write: service.DefaultWrite, Idle: service.DefaultIdle,
 }
 
-// flags adds the flags of limits.
-func (l *limitFlags) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	numberVar(cmd, &l.limits.Count, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
-	sizeVar(cmd, &l.limits.Body, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
-	sizeVar(cmd, &l.limits.Header, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
-	f.DurationVar(&l.limits.Read, "read-timeout", l.limits.Read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
-	f.DurationVar(&l.limits.Write, "write-timeout", l.limits.Write, "how long a client may take to read an answer, 100ms to 10m")
-	f.DurationVar(&l.limits.Idle, "idle-timeout", l.limits.Idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
-	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
-	wordVar(cmd, &l.integersOfRESP, "resp-integers", "MODE", "INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
+// limitFlags adds the flags for limits of requests and connections.
+func (s *serveCmd) limitFlags(cmd *cobra.Command) {
+	f, l := cmd.Flags(), &s.Limits
+	numberVar(cmd, &l.Count, "max-ids-per-call", "", fmt.Sprintf("maximum number of IDs per request, up to %d", service.MaxCount))
+	sizeVar(cmd, &l.Body, "max-body", "maximum size of an HTTP body, a gRPC message or a RESP argument, 1KiB to 16MiB")
+	sizeVar(cmd, &l.Header, "max-header", "maximum size of HTTP and gRPC headers, 4KiB to 1MiB")
+	f.DurationVar(&l.Read, "read-timeout", l.Read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
+	f.DurationVar(&l.Write, "write-timeout", l.Write, "how long a client may take to read an answer, 100ms to 10m")
+	f.DurationVar(&l.Idle, "idle-timeout", l.Idle, "how long HTTP and gRPC connections are kept between requests, 1s to 24h")
+	f.DurationVar(&s.RESPIdle, "resp-idle-timeout", s.RESPIdle, "how long RESP connections are kept between commands, 1s to 24h; 0 means forever")
+	wordVar(cmd, &s.integers, "resp-integers", "MODE", "INCR for IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe", allowIntegers, refuseUnsafe)
 }
 
 // sizeVar adds a flag for a number of bytes.
@@ -63,15 +49,15 @@ func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
 
 // checkLimits validates the flags of limits.
-func (l *limitFlags) checkLimits() (all faults) {
-	within(&all, "max-ids-per-call", l.limits.Count, 1, service.MaxCount, strconv.Itoa)
-	within(&all, "max-body", l.limits.Body, 1<<10, 16<<20, showSize)
-	within(&all, "max-header", l.limits.Header, 4<<10, 1<<20, showSize)
-	within(&all, "read-timeout", l.limits.Read, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
-	within(&all, "write-timeout", l.limits.Write, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
-	within(&all, "idle-timeout", l.limits.Idle, time.Second, 24*time.Hour, time.Duration.String)
-	if l.idleOfRESP != 0 {
-		within(&all, "resp-idle-timeout", l.idleOfRESP, time.Second, 24*time.Hour, time.Duration.String)
+func (s *serveCmd) checkLimits() (all faults) {
+	within(&all, "max-ids-per-call", s.Limits.Count, 1, service.MaxCount, strconv.Itoa)
+	within(&all, "max-body", s.Limits.Body, 1<<10, 16<<20, showSize)
+	within(&all, "max-header", s.Limits.Header, 4<<10, 1<<20, showSize)
+	within(&all, "read-timeout", s.Limits.Read, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
+	within(&all, "write-timeout", s.Limits.Write, 100*time.Millisecond, 10*time.Minute, time.Duration.String)
+	within(&all, "idle-timeout", s.Limits.Idle, time.Second, 24*time.Hour, time.Duration.String)
+	if s.RESPIdle != 0 {
+		within(&all, "resp-idle-timeout", s.RESPIdle, time.Second, 24*time.Hour, time.Duration.String)
 	}
 	return all
 }

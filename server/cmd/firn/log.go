@@ -24,6 +24,8 @@ type logFlags struct {
 	level slog.LevelVar // the current level
 }
 
+func defaultLog() logFlags { return logFlags{logFormat: "text", logLevel: "info"} }
+
 // flags adds the flags of logs.
 func (l *logFlags) flags(cmd *cobra.Command) {
 	wordVar(cmd, &l.logFormat, "log-format", "FORMAT", "format of the log on stderr: text or json", "text", "json")

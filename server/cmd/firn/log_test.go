@@ -95,7 +95,7 @@ func TestLogLevelReload(t *testing.T) {
 		}{{"debug", true, "", false}, {"loud", true, "", true}, {"error}\nlimits: {body: 1B", true, "", true}, {"error", false, "", false}, {"error", false, "", false}} {
 			write(step.level)
 			before := out.Len()
-			_, restart, err := s.reload()
+			restart, err := s.reload()
 			if (err != nil) != (step.wrong && !(given && step.level == "loud")) { // a flag overrides it
 				t.Errorf("%s: %v", step.level, err)
 			}

@@ -87,7 +87,7 @@ With --server, the server at that URL makes the IDs, with its own settings.`,
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
-	clockVars(cmd, &n.allow)
+	clockVars(cmd, &n.allow.behind, &n.allow.ahead)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
 	formVar(cmd, &n.format, "format", "f", "output format (default the layout's own)")
 	cmd.Flags().Var(&value[string]{&n.veiled, notEmpty, asIs, "FILE"}, "veil-key-file", "file with the keys for --format veiled; see firn convert --help")

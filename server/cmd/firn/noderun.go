@@ -28,7 +28,7 @@ type nodeRunCmd struct {
 }
 
 func newNodeRun(a *app) *cobra.Command {
-	n := &nodeRunCmd{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logFlags: logFlags{logFormat: "text", logLevel: "info"}}
+	n := &nodeRunCmd{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logFlags: defaultLog()}
 	cmd := &cobra.Command{
 		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
 		Short: "Run a program with a node ID that no other program holds",
@@ -77,7 +77,7 @@ apply: 128 plus the number of the signal if one interrupts it.
 	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")
 	f.DurationVar(&n.margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
 	f.DurationVar(&n.grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
-	clockVars(cmd, &n.allow)
+	clockVars(cmd, &n.allow.behind, &n.allow.ahead)
 	n.logFlags.flags(cmd)
 	return cmd
 }

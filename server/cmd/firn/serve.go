@@ -28,6 +28,7 @@ import (
 	"github.com/firnid/firn/server/internal/access/tlsconf"
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
+	"github.com/firnid/firn/server/internal/fleet/tracing"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
@@ -36,56 +37,50 @@ import (
 // defaultListen is a loopback address, where neither TLS nor tokens are needed.
 const defaultListen = "127.0.0.1:3476"
 
-// A serveCmd has the flags of the command serve.
+// A serveCmd has the flags of the command serve. Those of the server's
+// configuration are set there; the method server completes it.
 type serveCmd struct {
-	listen         []string
-	listenOf       [3]string // addresses for only HTTP, gRPC and RESP
-	tls            tlsconf.Files
-	tokens         string
-	maxConns       int
-	advertise      string
-	config         string
-	file           atomic.Pointer[config.File] // its contents; nil without a file
-	from           origin                      // of values that no flag sets
-	args           []string                    // the command line
-	getenv         func(string) string
-	create         bool
-	forwardTo      []string
-	forwardToken   string // path of the file
-	veilKeys       string // likewise
-	opened         openedFiles
-	layout         firn.Layout
-	anyLayout      bool // the given layout could not be read
-	store          string
-	node           string
-	nodes          *grant.Range
-	allowLocal     bool
-	allowClock     allowClock
-	maxAhead       *time.Duration // nil means the layout's
-	maxNames       int
-	requestTimeout time.Duration
-	drainDelay     time.Duration
-	drainTimeout   time.Duration
-	insecure       bool
-	waitForStore   bool
+	server.Config
 	logFlags
-	limitFlags
-	traceFlags
+
+	config string
+	file   atomic.Pointer[config.File] // its contents; nil without a file
+	from   origin                      // of values that no flag sets
+	args   []string                    // the command line
+	getenv func(string) string
+
+	listen     []string
+	listenOf   [3]string // addresses for only HTTP, gRPC and RESP
+	tls        tlsconf.Files
+	veilKeys   string // path of the file
+	opened     openedFiles
+	anyLayout  bool // the given layout could not be read
+	store      string
+	node       string
+	allowLocal bool
+	create     bool
+	integers   string // allowIntegers or refuseUnsafe
+	traces     tracing.Config
+
+	drainDelay   time.Duration
+	drainTimeout time.Duration
+	insecure     bool
+	waitForStore bool
 }
 
 // newServeCmd returns the defaults.
 func newServeCmd() *serveCmd {
 	return &serveCmd{
-		listen:         []string{defaultListen},
-		maxConns:       server.DefaultMaxConns,
-		layout:         firn.Default(),
-		maxNames:       server.DefaultMaxNames,
-		requestTimeout: server.DefaultLimit,
-		drainTimeout:   15 * time.Second,
-		logFlags:       logFlags{logFormat: "text", logLevel: "info"},
-		limitFlags:     newLimitFlags(),
-		create:         true,
-		waitForStore:   true,
+		Config: server.Config{
+			MaxConns: server.DefaultMaxConns, MaxNames: server.DefaultMaxNames, Limit: server.DefaultLimit, Limits: defaultLimits,
+			Sequencers: sequencer.Config{Layout: firn.Default()},
+		},
+		logFlags:     defaultLog(),
+		listen:       []string{defaultListen},
+		integers:     allowIntegers,
+		drainTimeout: 15 * time.Second,
+		create:       true,
+		waitForStore: true,
 	}
 }
 
@@ -167,26 +162,26 @@ func (s *serveCmd) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "PEM `FILE` with the authorities of client certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate signed by --client-ca")
-	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
-	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` of this server in lists of servers (default the host's name and port)")
-	numberVar(cmd, &s.maxConns, "max-connections", "", "maximum number of connections per address")
-	layoutVar(cmd, &s.layout, "layout of the IDs")
+	f.StringVar(&s.Tokens, "tokens", "", "`FILE` with the permissions of tokens and certificates")
+	f.StringVar(&s.Advertise, "advertise", "", "`ADDRESS` of this server in lists of servers (default the host's name and port)")
+	numberVar(cmd, &s.MaxConns, "max-connections", "", "maximum number of connections per address")
+	layoutVar(cmd, &s.Sequencers.Layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, or pinned with --store: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
-	nodesVar(cmd, &s.nodes)
+	nodesVar(cmd, &s.Sequencers.Nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME use a MAC address that was assigned by software")
-	clockVars(cmd, &s.allowClock)
-	durationVar(cmd, &s.maxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
-	numberVar(cmd, &s.maxNames, "max-sequencers", "", "maximum number of sequencers in use")
-	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
+	clockVars(cmd, &s.Sequencers.AllowClockBehind, &s.Sequencers.AllowClockAhead)
+	durationVar(cmd, &s.Sequencers.MaxAhead, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
+	numberVar(cmd, &s.MaxNames, "max-sequencers", "", "maximum number of sequencers in use")
+	f.DurationVar(&s.Limit, "request-timeout", s.Limit, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after a signal; /readyz answers 503 and HTTP clients are asked to reconnect")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
-	s.limitFlags.flags(cmd)
+	s.limitFlags(cmd)
 	s.logFlags.flags(cmd)
-	s.traceFlags.flags(cmd)
+	s.traceFlags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "allow any listen address and host name, even without TLS or tokens")
-	f.StringSliceVar(&s.forwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
-	f.StringVar(&s.forwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
+	f.StringSliceVar(&s.ForwardTo, "forward-to", nil, "`URL`s of other servers of the store, to ask while this one has no node ID")
+	f.StringVar(&s.ForwardToken, "forward-token", "", "`FILE` with this server's token for --forward-to")
 	f.StringVar(&s.veilKeys, "veil-keys", "", "`FILE` with the keys of veiled IDs (format=veiled)")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "if the store is unreachable, start without it and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; false refuses unknown names")
@@ -264,43 +259,36 @@ func cause(err error) error {
 }
 
 // static returns the source of IDs without a store.
-func (s *serveCmd) static(node uint64) *service.StaticConfig {
-	var o *firn.Options
-	if s.maxAhead != nil {
-		o = &firn.Options{MaxAhead: *s.maxAhead}
-	}
-	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o}
-}
-
-// usual returns the settings of sequencers without a template.
-func (s *serveCmd) usual(node uint64) sequencer.Config {
-	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, MaxAhead: s.maxAhead, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
-	if s.node != "" {
-		c.Nodes = &grant.Range{Lo: node, Hi: node}
+func (s *serveCmd) static(node uint64) *server.Static {
+	c := &server.Static{Layout: s.Sequencers.Layout, Node: node}
+	if ahead := s.Sequencers.MaxAhead; ahead != nil {
+		c.Options = &firn.Options{MaxAhead: *ahead}
 	}
 	return c
 }
+
+// isStatic reports whether the node ID is static.
+func (s *serveCmd) isStatic() bool { return s.node != "" && s.store == "" }
 
 // server returns the configuration of the server, from values that check has
 // accepted. Its Store is open, or is being waited for; fail ends the server if
 // the store turns out to be wrong.
 func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail func(error)) (c server.Config, err error) {
-	c = server.Config{
-		Advertise: s.advertise, Tokens: s.tokens, AnyHost: s.insecure || s.tls.Require,
-		Limit: s.requestTimeout, Limits: s.limits, RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: s.maxConns,
-		Version: version, Log: log, MaxNames: s.maxNames, ForwardToken: s.forwardToken, VeilKeys: s.opened.veilKeys,
-	}
+	c = s.Config
+	c.AnyHost, c.RESPRefuseUnsafe, c.VeilKeys = s.insecure || s.tls.Require, s.integers == refuseUnsafe, s.opened.veilKeys
+	c.Version, c.Log = version, log
 	warnOfReaders(s.veilKeys, func(text string) { log.Warn(text) })
 	if s.tls != (tlsconf.Files{}) {
 		c.TLS = (*server.TLS)(&s.tls)
 	}
 	node := uint64(0)
 	if s.node != "" {
-		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
+		if node, err = readNode(c.Sequencers.Layout, s.node, s.allowLocal); err != nil {
 			return c, err
 		}
+		c.Sequencers.Nodes = &grant.Range{Lo: node, Hi: node}
 	}
-	if s.node != "" && s.store == "" {
+	if s.isStatic() {
 		log.Warn("static node ID: another server with the same one makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
 		if a.getenv(storeEnv) != "" {
 			log.Warn("static node ID: ignoring "+storeEnv, "hint", "add --store to pin the number in a store")
@@ -308,13 +296,10 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		if f := s.file.Load(); f != nil && len(f.Templates) > 0 {
 			log.Warn("static node ID: ignoring the templates of the configuration file", "hint", "add --store to use their layouts, prefixes and other settings")
 		}
-		static := s.static(node)
-		c.Static = &server.Static{Layout: static.Layout, Node: static.Node, Options: static.Options}
+		c.Static = s.static(node)
 		return c, nil
 	}
-	c.Sequencers, c.Template = s.usual(node), s.template
-	c.Sequencers.Now = a.clock
-	c.ForwardTo = s.forwardTo
+	c.Sequencers.Now, c.Template = a.clock, s.template
 	open := func(ctx context.Context) (grant.Store, error) {
 		if err := a.checkDirectory(s.store); err != nil {
 			return nil, err
@@ -353,10 +338,10 @@ func (s *serveCmd) check(lookUp bool) (endpoints []*endpoint, all faults) {
 
 // ahead returns the value of --max-ahead, or 0.
 func (s *serveCmd) ahead() time.Duration {
-	if s.maxAhead == nil {
+	if s.Sequencers.MaxAhead == nil {
 		return 0
 	}
-	return *s.maxAhead
+	return *s.Sequencers.MaxAhead
 }
 
 // checkValues validates values that depend on nothing else.
@@ -367,7 +352,7 @@ func (s *serveCmd) checkValues() (all faults) {
 		least time.Duration
 	}{
 		{"max-ahead", s.ahead(), 0},
-		{"request-timeout", s.requestTimeout, time.Millisecond},
+		{"request-timeout", s.Limit, time.Millisecond},
 		{"drain-delay", s.drainDelay, 0},
 		{"drain-timeout", s.drainTimeout, 0},
 	} {
@@ -375,33 +360,33 @@ func (s *serveCmd) checkValues() (all faults) {
 			all.add(d.flag, d.value.String(), "", "it must be at least %v", d.least)
 		}
 	}
-	within(&all, "max-connections", s.maxConns, 1, 1_000_000, strconv.Itoa)
-	within(&all, "max-sequencers", s.maxNames, 1, 1<<30, strconv.Itoa)
-	if s.node != "" && s.store == "" && !s.create {
+	within(&all, "max-connections", s.MaxConns, 1, 1_000_000, strconv.Itoa)
+	within(&all, "max-sequencers", s.MaxNames, 1, 1<<30, strconv.Itoa)
+	if s.isStatic() && !s.create {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
-	if s.layout.ReadOnly() {
-		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(s.layout))
-	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
-		all.add("layout", s.layout.String(), "", "%w", err)
+	if layout := s.Sequencers.Layout; layout.ReadOnly() {
+		all.add("layout", layout.String(), "run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(layout))
+	} else if err := config.CheckTime(layout, time.Now()); err != nil {
+		all.add("layout", layout.String(), "", "%w", err)
 	}
-	if s.advertise != "" && !isHostPort(s.advertise) {
-		all.add("advertise", s.advertise, "", "it must be HOST:PORT, such as ids-1.example:3476")
+	if s.Advertise != "" && !isHostPort(s.Advertise) {
+		all.add("advertise", s.Advertise, "", "it must be HOST:PORT, such as ids-1.example:3476")
 	}
-	for _, text := range s.forwardTo {
+	for _, text := range s.ForwardTo {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !isHostPort(u.Host) || strings.TrimSuffix(text, "/") != u.Scheme+"://"+u.Host:
 			all.add("forward-to", text, "", "it must be a URL of a server, such as https://ids-1.example:3476")
-		case u.Scheme == "http" && s.forwardToken != "" && !s.insecure:
+		case u.Scheme == "http" && s.ForwardToken != "" && !s.insecure:
 			all.add("forward-to", text, "use an https URL, or --insecure on a private network", "--forward-token would be sent without TLS")
 		}
 	}
 	switch {
-	case len(s.forwardTo) > 0 && s.node != "" && s.store == "":
-		all.add("forward-to", s.forwardTo[0], "add --store", "with a static node ID, no store knows the windows of other servers")
-	case len(s.forwardTo) == 0 && s.forwardToken != "":
-		all.add("forward-token", s.forwardToken, "", "it needs --forward-to")
+	case len(s.ForwardTo) > 0 && s.isStatic():
+		all.add("forward-to", s.ForwardTo[0], "add --store", "with a static node ID, no store knows the windows of other servers")
+	case len(s.ForwardTo) == 0 && s.ForwardToken != "":
+		all.add("forward-token", s.ForwardToken, "", "it needs --forward-to")
 	}
 	return append(append(all, s.checkLimits()...), s.checkTraces()...)
 }
@@ -419,54 +404,47 @@ func isHostPort(text string) bool {
 // checkNodes checks node IDs and max-ahead against the layouts of the server
 // and, if these are valid, of its templates.
 func (s *serveCmd) checkNodes(lookUp bool) (all faults) {
-	if s.anyLayout || s.layout.ReadOnly() || s.ahead() < 0 {
+	layout, nodes := s.Sequencers.Layout, s.Sequencers.Nodes
+	if s.anyLayout || layout.ReadOnly() || s.ahead() < 0 {
 		return nil // reported already
 	}
-	nodes, all := s.checkUsual(lookUp)
+	node := uint64(0)
+	kind, name, _ := strings.Cut(s.node, ":")
+	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
+	switch {
+	case s.node != "" && nodes != nil:
+		all.add("nodes", "", "", "either --node or --nodes, not both")
+	case s.node != "" && (lookUp || !ofMachine):
+		var err error
+		if node, err = readNode(layout, s.node, s.allowLocal); err != nil {
+			all.exit("node", s.node, err)
+		}
+		nodes = &grant.Range{Lo: node, Hi: node}
+	case nodes != nil:
+		if err := nodes.Check(layout); err != nil {
+			all.exit("nodes", nodes.String(), err)
+		}
+	}
+	var err error
+	if s.isStatic() {
+		c := s.static(node)
+		_, err = service.NewStatic(service.StaticConfig{Layout: c.Layout, Node: c.Node, Options: c.Options})
+	} else {
+		_, err = grant.DefaultConfig(nil, layout, s.Sequencers.MaxAhead, nil)
+	}
+	switch ahead := s.Sequencers.MaxAhead; {
+	case err == nil:
+	case ahead != nil:
+		all.exit("max-ahead", ahead.String(), err)
+	default:
+		all.exit("layout", layout.String(), err)
+	}
 	if f := s.file.Load(); f != nil && len(all) == 0 {
-		for _, err := range f.Check(config.Template{Layout: s.layout, MaxAhead: s.maxAhead, Nodes: nodes}, time.Now()) {
+		for _, err := range f.Check(config.Template{Layout: layout, MaxAhead: s.Sequencers.MaxAhead, Nodes: nodes}, time.Now()) {
 			all = append(all, fault{err: err})
 		}
 	}
 	return all
-}
-
-// checkUsual checks the settings that apply without a template against the
-// server's layout, and returns the node IDs, if they are known.
-func (s *serveCmd) checkUsual(lookUp bool) (nodes *grant.Range, all faults) {
-	nodes = s.nodes
-	node := uint64(0)
-	kind, name, _ := strings.Cut(s.node, ":")
-	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
-	if s.node != "" && (lookUp || !ofMachine) {
-		var err error
-		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
-			all.exit("node", s.node, err)
-		}
-		nodes = &grant.Range{Lo: node, Hi: node}
-	}
-	switch r := s.nodes; {
-	case s.node != "" && r != nil:
-		all.add("nodes", "", "", "either --node or --nodes, not both")
-	case r != nil:
-		if err := r.Check(s.layout); err != nil {
-			all.exit("nodes", r.String(), err)
-		}
-	}
-	var err error
-	if s.node != "" && s.store == "" {
-		_, err = service.NewStatic(*s.static(node))
-	} else {
-		_, err = grant.DefaultConfig(nil, s.layout, s.maxAhead, nil)
-	}
-	switch {
-	case err == nil:
-	case s.maxAhead != nil:
-		all.exit("max-ahead", s.maxAhead.String(), err)
-	default:
-		all.exit("layout", s.layout.String(), err)
-	}
-	return nodes, all
 }
 
 // ballast returns memory that is never touched, and so takes none. Go collects
@@ -488,89 +466,71 @@ func (s *serveCmd) serve(ctx context.Context, a *app, log *slog.Logger, srv *ser
 		listeners[i] = server.Listener{Listener: p.listener, Only: p.only}
 	}
 	defer runtime.KeepAlive(ballast(a.getenv))
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listeners...) }()
+	var failure error
+	ended := make(chan struct{})
+	go func() { failure = srv.Serve(listeners...); close(ended) }()
 	s.greet(a, log, secure, endpoints)
 	manager := serviceManagerOf(a.getenv, log)
 	manager.Ready(endpoints[0].url(scheme(secure)))
 	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
-	var watching sync.WaitGroup
-	watching.Go(func() { manager.Watch(alive) })
-	defer watching.Wait()
+	var background sync.WaitGroup
+	background.Go(func() { manager.Watch(alive) })
+	background.Go(func() { s.reloadAt(alive, hup, log, srv) })
+	defer background.Wait()
 	defer dead()
 
-	over := make(chan struct{})
-	var reloading sync.WaitGroup
-	reloading.Go(func() { s.reloadAt(hup, over, log, srv) })
-	defer reloading.Wait()
-	defer close(over)
-
-	ended := false
-	var failure error
 	select {
-	case failure = <-served:
-		ended = true
+	case <-ended:
 	case <-ctx.Done():
+		log.Info("signal received", "hint", "a second signal stops the server at once, without giving node IDs back")
 	}
 	manager.Stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
-	var again []any // the first line after a signal explains a second signal
-	if ctx.Err() != nil {
-		again = []any{"hint", "a second signal stops the server at once, without giving node IDs back"}
-	}
-	if s.drainDelay > 0 && !ended {
+	if s.drainDelay > 0 {
 		// Load balancers must be able to ask /readyz, so the port stays open.
-		log.Info("draining: /readyz answers 503, requests are still served", append([]any{"delay", s.drainDelay.String()}, again...)...)
-		again = nil
+		log.Info("draining: /readyz answers 503, requests are still served", "delay", s.drainDelay.String())
 		select {
-		case failure = <-served:
-			ended = true
+		case <-ended:
 		case <-time.After(s.drainDelay):
 		}
 	}
-	log.Info("stopping: requests in progress may finish", append([]any{"limit", s.drainTimeout.String()}, again...)...)
+	log.Info("stopping: requests in progress may finish", "limit", s.drainTimeout.String())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTimeout)
 	defer cancel()
 	err := srv.Shutdown(ctx)
-	if !ended {
-		failure = <-served
+	<-ended
+	switch {
+	case failure != nil:
+		return failed("", "serve: %w", failure)
+	case errors.Is(err, context.DeadlineExceeded):
+		return failed("give them more time with --drain-timeout", "requests were cut off because they had not finished after %v", s.drainTimeout)
+	case err != nil:
+		return failed("", "stop: %w", err)
 	}
-	return s.result(failure, err)
+	return nil
 }
 
 // hupEvery is the minimum time between two reloads by signals, because each can
 // log a line. Of signals that come sooner, one is handled later.
 const hupEvery = time.Second
 
-// reloadAt reloads files at signals from hup, also while the server drains.
-func (s *serveCmd) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+// reloadAt reloads files at signals from hup, also while the server drains,
+// until ctx is done.
+func (s *serveCmd) reloadAt(ctx context.Context, hup <-chan os.Signal, log *slog.Logger, srv *server.Server) {
 	for {
 		select {
 		case <-hup:
 			s.reloadAll(log)
 			srv.Reload()
-		case <-over:
+		case <-ctx.Done():
 			return
 		}
 		select {
 		case <-time.After(hupEvery):
-		case <-over:
+		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// result returns the error of a server that has ended.
-func (s *serveCmd) result(failure, end error) error {
-	switch {
-	case failure != nil:
-		return failed("", "serve: %w", failure)
-	case errors.Is(end, context.DeadlineExceeded):
-		return failed("give them more time with --drain-timeout", "requests were cut off because they had not finished after %v", s.drainTimeout)
-	case end != nil:
-		return failed("", "stop: %w", end)
-	}
-	return nil
 }
 
 // closingTime is how long giving node IDs back may take after requests have
@@ -591,12 +551,12 @@ func (s *serveCmd) greet(a *app, log *slog.Logger, secure bool, endpoints []*end
 		log.Warn("insecure: anyone who can reach this address can take IDs and read other clients' traffic")
 	}
 	source, name := "node", s.node
-	if s.store != "" || s.node == "" {
+	if !s.isStatic() {
 		url, _ := a.storeURL(s.store)
 		source, name = "store", stores.Redact(url)
 	}
 	for _, p := range endpoints {
-		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), source, name)
+		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.Sequencers.Layout.String(), source, name)
 	}
 	url := endpoints[0].url(scheme(secure))
 	if !a.styleOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {

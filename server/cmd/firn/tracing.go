@@ -14,18 +14,15 @@ import (
 	"github.com/firnid/firn/server/internal/fleet/tracing"
 )
 
-// traceFlags are the flags of traces.
-type traceFlags struct{ traces tracing.Config }
-
-// flags adds the flags of traces.
-func (t *traceFlags) flags(cmd *cobra.Command) {
+// traceFlags adds the flags of traces.
+func (s *serveCmd) traceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
-	wordVar(cmd, &t.traces.Protocol, "tracing-protocol", "PROTOCOL", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
-	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
+	f.StringVar(&s.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
+	wordVar(cmd, &s.traces.Protocol, "tracing-protocol", "PROTOCOL", "protocol of the collector: grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)", tracing.GRPC, tracing.HTTP)
+	f.BoolVar(&s.traces.Insecure, "tracing-insecure", false, "send traces without TLS if the URL has no scheme")
 	show := func(*float64) string { return fmt.Sprint(tracing.DefaultRatio) }
-	f.Var(&value[*float64]{&t.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
-	f.StringVar(&t.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
+	f.Var(&value[*float64]{&s.traces.Ratio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "share of requests to trace, 0 to 1, if the client does not decide")
+	f.StringVar(&s.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
 }
 
 func parseRatio(s string) (*float64, error) {
@@ -37,8 +34,8 @@ func parseRatio(s string) (*float64, error) {
 }
 
 // checkTraces validates the flags of traces.
-func (t *traceFlags) checkTraces() (all faults) {
-	if err := t.traces.Check(); err != nil {
+func (s *serveCmd) checkTraces() (all faults) {
+	if err := s.traces.Check(); err != nil {
 		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
 	}
 	return all
@@ -49,8 +46,8 @@ func (t *traceFlags) checkTraces() (all faults) {
 const traceLimit = 3 * time.Second
 
 // startTraces starts tracing if it is enabled. end sends the remaining spans.
-func (t *traceFlags) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
-	c := t.traces
+func (s *serveCmd) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
+	c := s.traces
 	c.Version, c.Getenv, c.Log = version, a.getenv, log
 	if host, err := os.Hostname(); err == nil {
 		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
