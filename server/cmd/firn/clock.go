@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -31,39 +31,17 @@ const anyClockHint = "check the clock (date -u); if it is right, override this w
 // store that does not report its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
 	if by, now := a.storeLead(ctx, s); by.Abs() > most {
-		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)", aheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
+		return failed(anyClockHint, "this machine's clock is %s the store's (%s, not %s)", doctor.AheadOf(by), textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	}
 	return nil
 }
 
-// aheadOf formats how far a clock is ahead of another, or behind it.
-func aheadOf(by time.Duration) string {
-	if by < 0 {
-		return fmt.Sprintf("%v behind", -by)
-	}
-	return fmt.Sprintf("%v ahead of", by)
-}
-
-// storeLead returns how far this machine's clock is ahead of the store's, at
-// least; negative if it is behind. It is 0 if the clocks may agree or the store
+// storeLead is doctor.Lead for this program's clock, and 0 for a store that
 // does not report its time.
 func (a *app) storeLead(ctx context.Context, s grant.Store) (by time.Duration, now time.Time) {
-	c, ok := grant.As[grant.Clock](s)
-	if !ok {
-		return 0, a.now()
-	}
-	before := a.now()
-	told, resolution, err := c.Time(ctx)
-	now = a.now()
+	by, now, err := doctor.Lead(ctx, s, a.now)
 	if err != nil {
 		return 0, now
 	}
-	ahead, behind := before.Sub(told.Add(resolution)), told.Sub(now)
-	switch {
-	case ahead > 0:
-		by = ahead
-	case behind > 0:
-		by = -behind
-	}
-	return by.Round(time.Millisecond), now
+	return by, now
 }

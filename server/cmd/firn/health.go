@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,20 +35,22 @@ server's certificate, and sends no token.`,
   firn health 127.0.0.1:3476`,
 		Args: takes("the address", 0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			address := ""
-			if len(args) > 0 {
-				if configFile != "" {
-					return misuse("leave one of them out", "--config has no effect with the address %s", args[0])
-				}
-				address = args[0]
-			} else {
+			var address string
+			switch {
+			case len(args) == 0:
 				s, err := a.configured(configFile, "")
+				if err == nil {
+					address, err = s.healthAddress()
+				}
 				if err != nil {
 					return err
 				}
-				if address, err = s.healthAddress(); err != nil {
-					return err
-				}
+			case configFile != "":
+				return misuse("leave one of them out", "--config has no effect with the address %s", args[0])
+			case !strings.HasPrefix(args[0], "unix:") && !isHostPort(args[0]):
+				return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", args[0])
+			default:
+				address = args[0]
 			}
 			path := "/readyz"
 			if live {
@@ -81,8 +80,6 @@ func (s *serveCmd) healthAddress() (string, error) {
 			return p.text, nil
 		case p.address.Port == 0:
 			return "", misuse("name the address: firn health HOST:PORT", "--%s %s: the server takes a free port, which only its log shows", p.flag, p.text)
-		case p.address.IP == nil || p.address.IP.IsUnspecified(): // a container may be unable to resolve localhost
-			return fmt.Sprintf("127.0.0.1:%d", p.address.Port), nil
 		default:
 			return p.address.String(), nil
 		}
@@ -90,37 +87,13 @@ func (s *serveCmd) healthAddress() (string, error) {
 	return "", misuse("", "the server has no HTTP address: see --listen-http")
 }
 
-// askHealth requests a path from the server at an address, with or without TLS.
+// askHealth requests a path from the server at an address, and prints the
+// answer.
 func (a *app) askHealth(ctx context.Context, address, path string) error {
-	if !strings.HasPrefix(address, "unix:") && !isHostPort(address) {
-		return misuse("write HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", address)
-	}
-	client := http.Client{
-		Transport:     doctor.Transport(address),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	get := func(scheme string) (*http.Response, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+path, nil)
-		if err != nil {
-			return nil, err
-		}
-		return client.Do(request)
-	}
-	answer, err := get("http")
-	if err == nil && answer.StatusCode == http.StatusBadRequest || err != nil && ctx.Err() == nil && !isRefused(err) {
-		if err == nil {
-			_ = answer.Body.Close()
-		}
-		answer, err = get("https")
-	}
+	answer, body, err := doctor.Ask(ctx, address, path)
 	if err != nil {
 		return failed("check that the server is running and listens there; if it requires client certificates, let it also listen on a socket: --listen unix:PATH",
 			"the server at %s does not answer: %w", address, cause(err))
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
-	if err != nil {
-		return failed("", "the server at %s does not answer: %w", address, cause(err))
 	}
 	if answer.StatusCode == http.StatusOK {
 		_, err := fmt.Fprintln(a.stdout, plainLines(strings.TrimSpace(string(body))))
@@ -131,10 +104,4 @@ func (a *app) askHealth(ctx context.Context, address, path string) error {
 		problem.Title, problem.Detail = answer.Status, "the answer is not from Firn"
 	}
 	return &exitError{code: exitNo, err: fmt.Errorf("the server at %s is not ready: %s: %s", address, problem.Title, problem.Detail)}
-}
-
-// isRefused reports whether no connection was made.
-func isRefused(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -114,7 +115,7 @@ acquire it until the time that this clock showed. firn node repair gives it back
 		}
 		l.right = map[int]bool{1: true, 6: true}
 		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
-			a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
+			a.note("this machine's clock is %s the store's: compare both with a time server", doctor.AheadOf(by))
 		}
 		for _, name := range names {
 			if err := l.sequencer(ctx, name); err != nil {

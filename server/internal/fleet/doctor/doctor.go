@@ -92,7 +92,6 @@ func Run(ctx context.Context, c Config) []Finding {
 		c.Now = time.Now
 	}
 	r := &report{c: c}
-	begin := time.Now()
 	r.synchronized()
 	r.store(ctx)
 	r.ranges(ctx)
@@ -105,7 +104,6 @@ func Run(ctx context.Context, c Config) []Finding {
 	for _, file := range c.Certificates {
 		r.certificate(file)
 	}
-	r.stepped(begin)
 	return r.found
 }
 
@@ -173,21 +171,6 @@ func (r *report) synchronized() {
 	}
 }
 
-// mostStep is how far a synchronized clock may differ from a monotonic counter
-// after some seconds.
-const mostStep = 100 * time.Millisecond
-
-// stepped compares the clock with a counter that cannot be set, over the time
-// of the other checks.
-func (r *report) stepped(begin time.Time) {
-	end := time.Now()
-	step := end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
-	if step.Abs() > mostStep {
-		r.add("clock", Fix, "make the time service slew the clock instead of stepping it; IDs stay unique when it steps, but callers may wait",
-			"the clock was changed by %v while this command ran", step.Round(time.Millisecond))
-	}
-}
-
 // The number of timed requests, the latency of a slow store, and the clock
 // difference that is an error: from ten seconds on, members refuse node IDs.
 const (
@@ -218,12 +201,10 @@ func (r *report) store(ctx context.Context) {
 		took = append(took, time.Since(begin))
 	}
 	slices.Sort(took)
-	median, worst := took[requests/2], took[requests-1]
-	text := fmt.Sprintf("the store answers in %v; the slowest of %d requests took %v", median.Round(time.Microsecond), requests, worst.Round(time.Microsecond))
-	if median > slowStore {
-		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)", "%s: slow", text)
+	if median := took[requests/2].Round(time.Microsecond); median > slowStore {
+		r.add("store", Fix, "move it closer, or give it a faster disk; with longer windows it is needed less often (docs/operations.md)", "the store answers in %v: slow", median)
 	} else {
-		r.add("store", OK, "", "%s", text)
+		r.add("store", OK, "", "the store answers in %v", median)
 	}
 	if c, ok := grant.As[health.Checker](r.c.Store); ok {
 		dangers, err := c.Check(ctx)
@@ -286,69 +267,74 @@ func (r *report) records(ctx context.Context) {
 
 // storeClock compares this machine's clock with the store's.
 func (r *report) storeClock(ctx context.Context) {
-	c, ok := grant.As[grant.Clock](r.c.Store)
-	if !ok {
-		return
-	}
-	before := r.c.Now()
-	told, resolution, err := c.Time(ctx)
-	after := r.c.Now()
-	if err != nil {
-		r.add("clock", Unknown, "", "the store does not report its time: %v", err)
-		return
-	}
-	ahead, behind := before.Sub(told.Add(resolution)), told.Sub(after)
+	by, _, err := Lead(ctx, r.c.Store, r.c.Now)
 	switch {
-	case ahead > mostOffset:
-		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %v ahead of the store's", ahead.Round(time.Millisecond))
-	case behind > mostOffset:
-		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %v behind the store's", behind.Round(time.Millisecond))
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		r.add("clock", Unknown, "", "the store does not report its time: %v", err)
+	case by.Abs() > mostOffset:
+		r.add("clock", Fix, ntpHint+", here and on the store's machine", "this clock is at least %s the store's", AheadOf(by))
 	default:
 		r.add("clock", OK, "", "this clock and the store's agree")
 	}
+}
+
+// Lead returns how far the clock now is ahead of the store's, at least, and its
+// time; it is negative if the clock is behind, and 0 if the two may agree. The
+// error matches errors.ErrUnsupported if the store does not report its time.
+func Lead(ctx context.Context, s grant.Store, now func() time.Time) (by time.Duration, at time.Time, err error) {
+	c, ok := grant.As[grant.Clock](s)
+	if !ok {
+		return 0, now(), errors.ErrUnsupported
+	}
+	before := now()
+	told, resolution, err := c.Time(ctx)
+	at = now()
+	switch ahead, behind := before.Sub(told.Add(resolution)), told.Sub(at); {
+	case err != nil:
+	case ahead > 0:
+		by = ahead
+	case behind > 0:
+		by = -behind
+	}
+	return by.Round(time.Millisecond), at, err
+}
+
+// AheadOf formats how far a clock is ahead of another, or behind it.
+func AheadOf(by time.Duration) string {
+	if by < 0 {
+		return fmt.Sprintf("%v behind", -by)
+	}
+	return fmt.Sprintf("%v ahead of", by)
 }
 
 // members compares this program with the servers of the store.
 func (r *report) members(ctx context.Context) {
 	now := r.c.Now()
 	all, err := members.List(ctx, r.c.Store, now)
-	if err != nil {
+	switch {
+	case err != nil:
 		r.add("members", Unknown, "", "cannot list the servers of the store: %v", err)
 		return
+	case len(all) == 0:
+		r.add("members", OK, "", "no server is using the store")
+		return
 	}
-	versions := make(map[string][]string)
-	for _, m := range all {
-		name := m.Host
-		if m.Address != "" {
-			name = m.Address
-		}
-		versions[m.Version] = append(versions[m.Version], name)
+	texts, versions := make([]string, len(all)), []string{r.c.Version}
+	for i, m := range all {
+		name := cmp.Or(m.Address, m.Host)
+		texts[i] = fmt.Sprintf("%s (%s)", name, cmp.Or(m.Version, "unknown version"))
+		versions = append(versions, m.Version)
 		// It wrote this in the past, by its own clock.
 		if lead := m.Seen.Sub(now); lead > mostOffset {
 			r.add("clock", Fix, ntpHint+", on both machines", "the clock of server %s is at least %v ahead of this one", name, lead.Round(time.Millisecond))
 		}
 	}
-	if len(all) == 0 {
-		r.add("members", OK, "", "no server is using the store")
-		return
-	}
-	var texts []string
-	for v, names := range versions {
-		slices.Sort(names)
-		v = cmp.Or(v, "unknown version")
-		texts = append(texts, fmt.Sprintf("%s (%s)", v, strings.Join(names, ", ")))
-	}
 	slices.Sort(texts)
-	text := "servers of the store: " + strings.Join(texts, "; ")
-	for v := range versions {
-		for w := range versions {
-			if apart(v, w) {
-				r.add("members", Fix, "servers of one store may be only one minor version apart: upgrade the older ones (docs/upgrades.md)", "%s", text)
-				return
-			}
-		}
-		if apart(v, r.c.Version) {
-			r.add("members", Fix, "versions may be only one minor version apart: use a firn closer to the servers' version (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
+	text := "servers of the store: " + strings.Join(texts, ", ")
+	for _, v := range versions {
+		if slices.ContainsFunc(versions, func(w string) bool { return apart(v, w) }) {
+			r.add("members", Fix, "versions on one store may be only one minor version apart (docs/upgrades.md)", "%s; this firn is %s", text, r.c.Version)
 			return
 		}
 	}
@@ -440,47 +426,17 @@ func (r *report) address(ctx context.Context, address string) {
 			return
 		}
 	}
-	switch what, reason := whoAnswers(ctx, address); {
-	case what == "":
-	case reason != "":
-		r.add("address", Fix, "its log has the cause; see docs/runbooks.md", "%s listens on %s%s", what, address, reason)
-		return
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	answer, body, err := Ask(ctx, address, "/readyz")
+	switch {
+	case err != nil || answer.Header.Get("X-Request-Id") == "": // which every Firn sends
+		r.add("address", Fix, "stop that program, or choose another address", "another program listens on %s", address)
+	case answer.StatusCode == http.StatusOK:
+		r.add("address", OK, "", "a ready server listens on %s", address)
 	default:
-		r.add("address", OK, "", "%s listens on %s", what, address)
-		return
+		r.add("address", Fix, "its log has the cause; see docs/runbooks.md", "a server that is not ready listens on %s: %s", address, cmp.Or(detailOf(body), answer.Status))
 	}
-	r.add("address", Fix, "stop that program, or choose another address", "another program listens on %s", address)
-}
-
-// whoAnswers returns what a server at an address is, or "" if it is not Firn,
-// and why it is not ready.
-func whoAnswers(ctx context.Context, address string) (what, reason string) {
-	if host, port, err := net.SplitHostPort(address); err == nil && !strings.HasPrefix(address, "unix:") {
-		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			address = net.JoinHostPort("127.0.0.1", port)
-		}
-	}
-	for _, scheme := range []string{"http", "https"} {
-		client := http.Client{Transport: Transport(address), Timeout: 2 * time.Second}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost/readyz", nil)
-		if err != nil {
-			return "", ""
-		}
-		answer, err := client.Do(request)
-		if err != nil {
-			continue
-		}
-		detail := detailOf(answer.Body)
-		_ = answer.Body.Close()
-		switch {
-		case answer.Header.Get("X-Request-Id") == "": // which every Firn sends
-		case answer.StatusCode == http.StatusOK:
-			return "a ready server", ""
-		case answer.StatusCode == http.StatusServiceUnavailable:
-			return "a server that is not ready", ": " + cmp.Or(detail, "it does not say why")
-		}
-	}
-	return "", ""
 }
 
 // soon is how long before its expiry a certificate should be replaced.
@@ -505,16 +461,14 @@ func (r *report) certificate(file string) {
 			return
 		}
 		found = true
-		until := c.NotAfter.UTC().Format(time.RFC3339)
-		switch left := c.NotAfter.Sub(r.c.Now()); {
-		case left <= 0:
-			r.add("TLS", Fix, hint, "%s: the certificate of %q expired at %s", file, c.Subject, until)
-		case r.c.Now().Before(c.NotBefore):
-			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s: the certificate of %q is not valid before %s", file, c.Subject, c.NotBefore.UTC().Format(time.RFC3339))
-		case left < soon:
-			r.add("TLS", Fix, hint, "%s: the certificate of %q expires at %s", file, c.Subject, until)
+		text := fmt.Sprintf("%s: the certificate of %q is valid from %s until %s", file, c.Subject, c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339))
+		switch now := r.c.Now(); {
+		case now.Before(c.NotBefore):
+			r.add("TLS", Fix, "check the clock, or replace the certificate", "%s", text)
+		case now.After(c.NotAfter.Add(-soon)):
+			r.add("TLS", Fix, hint, "%s", text)
 		default:
-			r.add("TLS", OK, "", "%s: the certificate of %q is valid until %s", file, c.Subject, until)
+			r.add("TLS", OK, "", "%s", text)
 		}
 	}
 	if !found {

@@ -5,10 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -43,10 +40,6 @@ func (r *report) forwards(ctx context.Context) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	for _, to := range r.c.Forward.URLs {
-		if r.isOwn(ctx, to) {
-			r.add("forward", Fix, "remove it from --forward-to", "%s is this server itself", to)
-			continue
-		}
 		r.forward(ctx, client, to, name)
 	}
 }
@@ -77,10 +70,8 @@ func (r *report) forward(ctx context.Context, client *http.Client, to, name stri
 		return
 	}
 	defer answer.Body.Close()
-	detail := ""
-	if answer.StatusCode != http.StatusOK {
-		detail = detailOf(answer.Body)
-	}
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+	detail := detailOf(body)
 	switch owner := answer.Header.Get(service.OwnerHeader); {
 	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
 		r.add("forward", Fix, "give --forward-token a token of that server with the role generate", "%s denies access: %s", to, detail)
@@ -108,46 +99,9 @@ func (r *report) owns(ctx context.Context, name, owner string) (found bool) {
 	return found
 }
 
-// isOwn reports whether a URL leads to an address that this server listens on.
-func (r *report) isOwn(ctx context.Context, to string) bool {
-	u, err := url.Parse(to)
-	if err != nil {
-		return false
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	there, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
-	if err != nil {
-		return false
-	}
-	mine, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, address := range r.c.Listen {
-		host, p, err := net.SplitHostPort(address)
-		if err != nil || p != port {
-			continue
-		}
-		at := net.ParseIP(host)
-		for _, ip := range there {
-			local := slices.ContainsFunc(mine, func(a net.Addr) bool {
-				n, ok := a.(*net.IPNet)
-				return ok && n.IP.Equal(net.ParseIP(ip))
-			})
-			if local && (at == nil || at.IsUnspecified() || at.Equal(net.ParseIP(ip))) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // detailOf returns why a server refuses, from its answer; "" if it is not Firn.
-func detailOf(body io.Reader) string {
+func detailOf(body []byte) string {
 	var problem struct{ Detail string }
-	_ = json.NewDecoder(io.LimitReader(body, 1<<16)).Decode(&problem)
+	_ = json.Unmarshal(body, &problem)
 	return problem.Detail
 }
