@@ -199,7 +199,11 @@ func (l *listing) end(empty string) error {
 	switch {
 	case l.asJSON:
 	case len(l.rows) > 0:
-		l.print(l.a.stdout, l.a.styleOf(l.a.stdout))
+		var all strings.Builder
+		l.print(&all, l.a.styleOf(l.a.stdout))
+		if _, err := io.WriteString(l.a.stdout, all.String()); err != nil {
+			return err
+		}
 	case empty != "" && !l.broken:
 		l.a.note("%s", empty)
 	}
