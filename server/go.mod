@@ -3,7 +3,6 @@ module github.com/firnid/firn/server
 go 1.26.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
 	github.com/firnid/firn v0.0.0

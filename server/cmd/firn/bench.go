@@ -33,7 +33,7 @@ throughput, the latency, and whether any ID is a duplicate.
   firn bench --sequencer bench --connections 16 --duration 30s
 
 The IDs are not used for anything: give bench a sequencer of its own. It keeps all IDs
-until the end, which takes 16 bytes of memory per request or more. A request that fails
+until the end, which takes 32 bytes of memory per request or more. A request that fails
 is counted and retried. Bench exits with 1 if there is a duplicate.`,
 		Example: "  firn bench\n  firn bench --server firn://a:3476\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
 		Args:    noArgs,
@@ -123,7 +123,7 @@ func (b *benchCmd) report(a *app, l load.Result) error {
 			Requests: l.Requests, IDs: l.IDs, PerSecond: float64(l.IDs) / l.Took.Seconds(), Failures: l.Failures, Duplicates: l.Duplicates,
 			Micros: map[string]int64{
 				"p50": l.Quantile(50).Microseconds(), "p90": l.Quantile(90).Microseconds(), "p99": l.Quantile(99).Microseconds(),
-				"p999": l.Quantile(99.9).Microseconds(), "max": l.Longest().Microseconds(),
+				"p999": l.Quantile(99.9).Microseconds(), "max": l.Quantile(100).Microseconds(),
 			},
 		}
 		if l.Failure != nil {
@@ -134,7 +134,7 @@ func (b *benchCmd) report(a *app, l load.Result) error {
 	var r rows
 	r.add("IDs", "%s in %.1f s: %s per second", group(l.IDs), l.Took.Seconds(), group(uint64(float64(l.IDs)/l.Took.Seconds())))
 	r.add("requests", "%s: %s per second, from %d clients", group(l.Requests), group(uint64(float64(l.Requests)/l.Took.Seconds())), b.connections)
-	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Longest())
+	r.add("latency", "p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v", l.Quantile(50), l.Quantile(90), l.Quantile(99), l.Quantile(99.9), l.Quantile(100))
 	if l.Failures > 0 {
 		r.add("failed", "%s; the last: %v", group(l.Failures), l.Failure)
 	}

@@ -78,7 +78,7 @@ func TestServeClockAhead(t *testing.T) {
 	if code, _, body := stopped.post(t, "orders"); code != 503 || !strings.Contains(body, "may be used before 20") {
 		t.Errorf("the number is blocked: %d %s, want 503", code, body)
 	}
-	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine || !strings.Contains(out, "1 blocked, 1 of which were given back") {
+	if code, out := runLine(t, "node repair orders --apply --store "+store); code != exitFine || !strings.Contains(out, "1 blocked, 1 of which can be given back") {
 		t.Fatalf("repair ends with %d: %s", code, out)
 	}
 	take("right, after the repair", stopped)

@@ -94,16 +94,6 @@ func unsure(ctx context.Context, s grant.Store, name string, r grant.FenceReport
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
-// longestKnown describes the window that a fence was computed from. Nothing in
-// a restored store shows that a sequencer was later created again with a longer
-// window.
-func longestKnown(r grant.FenceReport, given bool) string {
-	if given {
-		return fmt.Sprintf("%v, the longest known", r.LongestWindow)
-	}
-	return fmt.Sprintf("%v, the longest known to this store; run again with --longest-window if it was ever longer", r.LongestWindow)
-}
-
 func (a *app) printFence(name string, r grant.FenceReport, why string, given bool, m *mendCmd) error {
 	if m.asJSON {
 		return a.printJSON(struct {
@@ -119,14 +109,14 @@ func (a *app) printFence(name string, r grant.FenceReport, why string, given boo
 	}
 	var t rows
 	t.add("sequencer", "%s", name)
-	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
-	written, held, waits := "to rewrite", "are held", "would wait"
-	if m.apply {
-		written, held, waits = "rewritten", "were held", "wait"
+	t.add("records", "%d, %d of which are held", r.Nodes, len(r.Held))
+	window := fmt.Sprintf("%v, the longest known", r.LongestWindow)
+	if !given { // no record shows that it was created again with a longer window
+		window += " to this store; run again with --longest-window if it was ever longer"
 	}
-	t.add("records", "%d %s, %d of which %s", r.Nodes, written, len(r.Held), held)
-	t.add("window", "%s", longestKnown(r, given))
-	t.add("floor", "%s: members %s about %v for a node ID", textfmt.Stamp(r.Floor), waits, wait)
+	t.add("window", "%s", window)
+	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
+	t.add("floor", "%s: members wait about %v for a node ID", textfmt.Stamp(r.Floor), wait)
 	if why != "" {
 		t.add("unsure", "%s: --apply needs --longest-window", why)
 	}

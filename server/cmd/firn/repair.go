@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -82,35 +83,19 @@ func (a *app) printRepair(name string, r grant.RepairReport, m *mendCmd) error {
 	}
 	var t rows
 	t.add("sequencer", "%s", name)
-	can, gives, keeps := "can be", "would give back", "would keep"
-	if m.apply {
-		can, gives, keeps = "were", "gave back", "kept"
-	}
-	if blocked := len(r.Nodes) + len(r.Left); blocked == 0 {
-		t.add("node IDs", "none blocked")
-	} else {
-		t.add("node IDs", "%d blocked, %d of which %s given back", blocked, len(r.Nodes), can)
-	}
-	blockedBy := func(n grant.RepairedNode) string {
-		by := "an unknown host"
-		if n.Host != "" {
-			by = "host " + n.Host
-		}
-		if n.Owner != "" {
-			by += ", owner " + n.Owner
-		}
-		return fmt.Sprintf("blocked until %s by %s", textfmt.Stamp(n.Until), by)
+	t.add("node IDs", "%d blocked, %d of which can be given back", len(r.Nodes)+len(r.Left), len(r.Nodes))
+	blocked := func(n grant.RepairedNode) (key string) {
+		key = fmt.Sprintf("node %d", n.Node)
+		t.add(key, "blocked until %s by host %s, owner %s", textfmt.Stamp(n.Until), cmp.Or(n.Host, "unknown"), cmp.Or(n.Owner, "unknown"))
+		return key
 	}
 	for _, n := range r.Nodes {
-		key := fmt.Sprintf("node %d", n.Node)
-		t.add(key, "%s", blockedBy(n))
-		t.add(key, "%s %s to %s", gives, textfmt.Stamp(n.From), textfmt.Stamp(n.To))
-		t.add(key, "%s %s to %s, which no member uses again", keeps, textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
+		key := blocked(n)
+		t.add(key, "gives back %s to %s", textfmt.Stamp(n.From), textfmt.Stamp(n.To))
+		t.add(key, "keeps %s to %s, which no member uses again", textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
 	}
 	for _, n := range r.Left {
-		key := fmt.Sprintf("node %d", n.Node)
-		t.add(key, "%s", blockedBy(n))
-		t.add(key, "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
+		t.add(blocked(n), "cannot be given back: no unused time is left before that. Members acquire other node IDs until then")
 	}
 	t.addDamaged(r.Damaged)
 	t.print(a.stdout, a.styleOf(a.stdout))

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
 )
@@ -39,20 +37,18 @@ type Result struct {
 	Failures   uint64
 	Failure    error // the last failure
 
-	times *hdr.Histogram // of requests, in microseconds
+	times []time.Duration // of requests, sorted
 }
 
 // Quantile returns the duration that this percentage of the requests did not
 // exceed.
 func (r *Result) Quantile(percent float64) time.Duration {
-	return time.Duration(r.times.ValueAtQuantile(percent)) * time.Microsecond
+	n := len(r.times)
+	return r.times[min(int(float64(n)*percent/100), n-1)].Round(time.Microsecond)
 }
 
-// Longest returns the duration of the slowest request.
-func (r *Result) Longest() time.Duration { return time.Duration(r.times.Max()) * time.Microsecond }
-
 // Run puts load on the servers. It keeps all IDs in memory until the end, which
-// takes 16 bytes per request or more. It calls watch every second with the
+// takes 32 bytes per request or more. It calls watch every second with the
 // counts since the last call; nil is allowed. It returns an error if no IDs
 // arrived, or if the configuration of the clients is invalid.
 func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Result, error) {
@@ -78,10 +74,10 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 	go func() { all.Wait(); close(done) }()
 	watchUntil(done, &requests, &ids, watch)
 
-	r := Result{Took: time.Since(begin), Requests: requests.Load(), IDs: ids.Load(), times: hdr.New(1, longest, 3)}
+	r := Result{Took: time.Since(begin), Requests: requests.Load(), IDs: ids.Load()}
 	var spans []span
 	for _, l := range loaders {
-		r.times.Merge(l.times)
+		r.times = append(r.times, l.times...)
 		spans = append(spans, l.spans...)
 		r.Failures += l.failed
 		if l.err != nil {
@@ -95,6 +91,7 @@ func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Resu
 		}
 		return r, r.Failure
 	}
+	slices.Sort(r.times)
 	r.Duplicates = countDuplicates(spans)
 	return r, nil
 }
@@ -128,12 +125,10 @@ type loader struct {
 	wide   int                                                    // 1: the IDs have 128 bits
 	packed []byte
 	spans  []span
-	times  *hdr.Histogram // of requests, in microseconds
+	times  []time.Duration // of requests
 	failed uint64
 	err    error // the last failure
 }
-
-const longest = 60_000_000 // microseconds
 
 // patience is how long a request may take, including connecting.
 const patience = 10 * time.Second
@@ -145,7 +140,7 @@ func newLoader(o Options) (*loader, error) {
 		return nil, err
 	}
 	return &loader{
-		client: c, times: hdr.New(1, longest, 3),
+		client: c,
 		take: [...]func(context.Context, []byte) ([]byte, error){
 			packedOf(c.Sequencer(o.Sequencer), o.Count), packedOf(c.Sequencer128(o.Sequencer), o.Count),
 		},
@@ -171,7 +166,7 @@ func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.
 		if n == 0 {
 			continue
 		}
-		_ = l.times.RecordValue(min(max(time.Since(begin).Microseconds(), 1), longest))
+		l.times = append(l.times, time.Since(begin))
 		requests.Add(1)
 		ids.Add(n)
 	}
