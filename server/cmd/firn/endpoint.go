@@ -81,11 +81,6 @@ func (p *endpoint) resolve(s *serveCmd) error {
 	if address.IP.IsLoopback() || s.insecure || s.guarded() {
 		return nil
 	}
-	host, _, _ := net.SplitHostPort(p.text)
-	where := "this is not a loopback address"
-	if host == "" || address.IP.IsUnspecified() {
-		where = "this is every address of this machine"
-	}
 	lacks := "there are neither TLS nor tokens"
 	switch {
 	case s.tls.Cert != "":
@@ -95,7 +90,7 @@ func (p *endpoint) resolve(s *serveCmd) error {
 	}
 	return misuse(fmt.Sprintf("use --listen %s, or --insecure if only trusted programs can reach it",
 		netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
-		"--%s %s: %s, and %s", p.flag, p.text, where, lacks)
+		"--%s %s: other machines can reach this address, and %s", p.flag, p.text, lacks)
 }
 
 // open starts listening.

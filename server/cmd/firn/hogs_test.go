@@ -9,9 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -153,7 +151,7 @@ func TestHogs(t *testing.T) {
 			if raced() {
 				limit *= 8
 			}
-			peak := peakMemory(t, server.cmd.Process.Pid) >> 10
+			peak := memoryOf(t, server.cmd.Process.Pid, "VmHWM") >> 10
 			if peak > limit {
 				t.Errorf("the server has had %d MiB, want %d at most", peak, limit)
 			}
@@ -166,21 +164,4 @@ func TestHogs(t *testing.T) {
 		})
 	}
 	t.Logf("report: the most memory of a server with 64 connections that send without end and read nothing: %s", strings.Join(report, ", "))
-}
-
-// peakMemory is the most memory of a process that was in RAM, in KiB.
-func peakMemory(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
-			return kib
-		}
-	}
-	t.Fatal("the system does not say how much memory a process has had")
-	return 0
 }

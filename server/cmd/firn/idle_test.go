@@ -12,9 +12,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -200,17 +200,18 @@ func each(n, atOnce int, f func(i int) string) map[string]int {
 	return counts
 }
 
-// rss is how much memory of a process is in RAM, in KiB, or 0 where that is not
-// known.
-func rss(pid int) int {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
-			return kib
-		}
+// memoryOf is a line about the memory of a process, in KiB: VmRSS is how much is
+// in RAM, and VmHWM the most that was; 0 where the system does not say it.
+func memoryOf(t *testing.T, pid int, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil && runtime.GOOS == "linux" {
+		t.Fatal(err)
 	}
-	return 0
+	_, rest, _ := strings.Cut(string(text), name+":")
+	kib := 0
+	_, _ = fmt.Sscan(rest, &kib)
+	return kib
 }
 
 // TestIdleConnections: firn serve holds as many idle connections as
@@ -283,7 +284,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 
 	ofKind := n / len(idleKinds)
-	first := rss(server.cmd.Process.Pid)
+	first := memoryOf(t, server.cmd.Process.Pid, "VmRSS")
 	begin := time.Now()
 	for i := range idleKinds {
 		want("open "+idleKinds[i], each(ofKind, 32, func(c int) string {
@@ -293,7 +294,7 @@ func TestIdleConnections(t *testing.T) {
 		}), "ok", ofKind)
 	}
 	took := time.Since(begin)
-	last := rss(server.cmd.Process.Pid)
+	last := memoryOf(t, server.cmd.Process.Pid, "VmRSS")
 	ask("among the idle")
 	want("check", each(n, 32, func(i int) string { return say(conns[i].check()) }), "ok", n)
 

@@ -208,6 +208,16 @@ func (r *trial) record() grant.NodeInfo {
 	return n
 }
 
+// awaitFile waits until a command has made a file.
+func awaitFile(name string) {
+	for {
+		if _, err := os.Stat(name); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 const forever = "sleep 1000 & wait"
 
 func TestExitCodes(t *testing.T) {
@@ -333,12 +343,7 @@ func TestSignals(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	r := newTrial(t, "sh", "-c", `trap "exit 42" USR1; trap "" TERM; : >"$0"; while :; do sleep 0.01; done`, ready)
 	r.start()
-	for {
-		if _, err := os.Stat(ready); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond) // until the traps are set
-	}
+	awaitFile(ready)             // until the traps are set
 	r.signals <- syscall.SIGTERM // ignored
 	r.signals <- syscall.SIGUSR1
 	r.ends(42, "")
@@ -369,12 +374,7 @@ func TestStubborn(t *testing.T) {
 		ready := filepath.Join(t.TempDir(), "ready")
 		r := newTrial(t, "sh", "-c", script, ready)
 		r.start()
-		for {
-			if _, err := os.Stat(ready); err == nil {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+		awaitFile(ready)
 		r.store.set(true)
 		r.clock.add(8*time.Minute + time.Second)
 		r.sees("stopping the command")
