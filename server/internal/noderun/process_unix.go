@@ -34,10 +34,9 @@ type process struct {
 // end after SIGTERM.
 const leftover = 2 * time.Second
 
-// startProcess starts a command. It calls left if the command has ended and
-// others of its group have not, and ended just before the process counts as
-// ended.
-func startProcess(cmd *exec.Cmd, left, ended func()) (*process, error) {
+// startProcess starts a command. When it has ended, the others of its group are
+// ended too. It calls ended just before the process counts as ended.
+func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	prepareProcess(cmd.SysProcAttr)
@@ -66,9 +65,7 @@ func startProcess(cmd *exec.Cmd, left, ended func()) (*process, error) {
 		if s := cmd.ProcessState; s != nil { // nil if another part of this program waited for it
 			p.code = exitCode(s.Sys().(syscall.WaitStatus))
 		}
-		if p.reap(); syscall.Kill(-p.group, 0) == nil {
-			left()
-		}
+		p.reap()
 		p.end(leftover, func() bool { return false })
 		ended()
 		close(p.ended)

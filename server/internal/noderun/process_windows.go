@@ -26,7 +26,7 @@ type process struct {
 
 // startProcess starts a command. It calls ended just before the process counts
 // as ended.
-func startProcess(cmd *exec.Cmd, _, ended func()) (*process, error) {
+func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return nil, err

@@ -369,23 +369,13 @@ func (r *runner) start() (p *process, code int, err error) {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value.expand(node))
 	}
 	r.latest = r.c.Now().Round(0)
-	if p, err = startProcess(cmd, r.left, r.ended); err != nil {
+	if p, err = startProcess(cmd, r.ended); err != nil {
 		return nil, startCode(err), err
 	}
 	r.process = p
 	r.log = r.log.With("node", node)
 	r.log.Info("command started", "pid", cmd.Process.Pid, "window_until", r.grant.Until.UTC())
 	return p, 0, nil
-}
-
-// left logs that processes of the command's group outlive it, unless Run is
-// stopping them all.
-func (r *runner) left() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.sealed {
-		r.log.Warn("the command has ended: ending the processes that it left in its group")
-	}
 }
 
 // ended records the clock when no process of the command's group is left,
