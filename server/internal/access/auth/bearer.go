@@ -14,13 +14,12 @@ import (
 // file that may change. It must be made by OpenBearer, and is safe for
 // concurrent use.
 type Bearer struct {
-	path string
 	warn func(string)
 	text atomic.Pointer[string]
 
 	mu    sync.Mutex // guards the fields below; held by the call that reads the file again
+	files readfile.Files
 	read  time.Time
-	wrong bool // and that was logged
 }
 
 // OpenBearer reads the token in a file, or returns nil if the path is empty. It
@@ -29,19 +28,26 @@ func OpenBearer(path string, warn func(string)) (*Bearer, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f := &Bearer{path: path, warn: warn, read: time.Now()}
-	text, err := f.load()
-	f.text.Store(&text)
-	return f, err
+	f := &Bearer{warn: warn, files: readfile.Files{Paths: []string{path}}}
+	if _, err := f.load(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
-func (f *Bearer) load() (string, error) {
-	data, err := readfile.ReadTrusted(f.path)
-	text := strings.TrimSpace(string(data))
-	if err == nil && text == "" {
-		err = fmt.Errorf("%s: the file is empty", f.path)
+// load reads the file. changed is true once for each change, and for each error.
+func (f *Bearer) load() (changed bool, err error) {
+	f.read = time.Now()
+	data, changed, err := f.files.Read()
+	if err != nil || !changed {
+		return changed, err
 	}
-	return text, err
+	text := strings.TrimSpace(string(data[0]))
+	if text == "" {
+		return true, fmt.Errorf("%s: the file is empty", f.files.Paths[0])
+	}
+	f.text.Store(&text)
+	return true, nil
 }
 
 // tokenEvery is the minimum time between reads of the file.
@@ -53,14 +59,9 @@ func (f *Bearer) Token() string {
 	if f.mu.TryLock() {
 		defer f.mu.Unlock()
 		if time.Since(f.read) >= tokenEvery {
-			f.read = time.Now()
-			text, err := f.load()
-			if err == nil {
-				f.text.Store(&text)
-			} else if !f.wrong {
+			if changed, err := f.load(); changed && err != nil {
 				f.warn(fmt.Sprintf("keeping the previous token: %v", err))
 			}
-			f.wrong = err != nil
 		}
 	}
 	return *f.text.Load()

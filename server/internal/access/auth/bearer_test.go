@@ -9,7 +9,7 @@ import (
 )
 
 // TestBearer: the token is read again; a file that is gone or empty leaves the
-// previous one, and is reported once.
+// previous one, and each change to that is reported once.
 func TestBearer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "member")
@@ -28,7 +28,7 @@ func TestBearer(t *testing.T) {
 		for _, row := range []struct {
 			text, want string
 			lines      int
-		}{{"firn_a", "firn_a", 0}, {"firn_b\n", "firn_b", 0}, {"", "firn_b", 1}, {" \n", "firn_b", 1}, {"firn_c", "firn_c", 1}, {"", "firn_c", 2}} {
+		}{{"firn_a", "firn_a", 0}, {"firn_b\n", "firn_b", 0}, {"", "firn_b", 1}, {"", "firn_b", 1}, {" \n", "firn_b", 2}, {"firn_c", "firn_c", 2}, {"", "firn_c", 3}} {
 			write(row.text)
 			time.Sleep(tokenEvery)
 			if got := f.Token(); got != row.want || len(log) != row.lines {
