@@ -16,7 +16,6 @@ import (
 type mendCmd struct {
 	verb, done string // "fence", "fenced"
 
-	store                        string
 	apply, all, asJSON, anyClock bool
 
 	skew time.Duration // how far the clock may differ from the store's
@@ -34,16 +33,13 @@ func (m *mendCmd) command(a *app, cmd *cobra.Command, each func(ctx context.Cont
 		}
 		return oneName(cmd, args)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withStore(cmd.Context(), m.store, false, func(s grant.Store) error { return m.run(cmd.Context(), a, s, args, each) })
-	}
-	storeVar(cmd, &m.store)
-	cmd.ValidArgsFunction = a.names(&m.store)
 	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
 	cmd.Flags().BoolVar(&m.all, "all", false, "include all sequencers of the store")
 	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "continue even if the clock differs from the store's or is far from the marks")
-	cmd.Flags().BoolVar(&m.asJSON, "json", false, "print one JSON object per sequencer")
-	return cmd
+	return a.onStore(cmd, false, "print one JSON object per sequencer", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		m.asJSON = asJSON
+		return m.run(ctx, a, s, args, each)
+	})
 }
 
 func (m *mendCmd) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
