@@ -151,7 +151,7 @@ func TestConfigFaults(t *testing.T) {
 		}},
 		{`store: "redis://x"`, []string{`1: store: "redis://x": Redis cannot be a store`}},
 		{`store: "postgres://u:hunter2@h/d?table=a-b"`, []string{"1: store: "}},
-		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": unknown parameter "y"`}},
+		{`store: "dir:/x?y=1"`, []string{`1: store: dir: unknown parameter "y"`}},
 		{`advertise: "not an address"`, []string{`1: advertise is "not an address": it must be HOST:PORT`}},
 		{"listen: 5", []string{`1: listen is "5": address 5: missing port`}},
 		{`listen: [""]`, []string{"1: listen: the address is empty"}},
