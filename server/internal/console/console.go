@@ -98,7 +98,7 @@ func New(c Config) *Console {
 	}
 	k := &Console{
 		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),
-		mux: http.NewServeMux(), history: newHistory(),
+		mux: http.NewServeMux(), history: new(history),
 	}
 	k.snapshots = newSnapshots(k)
 	k.ctx, k.end = context.WithCancel(context.Background())

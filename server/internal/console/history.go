@@ -1,7 +1,6 @@
 package console
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -11,16 +10,17 @@ import (
 // A history counts the IDs that this server made of each sequencer in the last
 // hour. It is safe for concurrent use.
 type history struct {
-	mu      sync.Mutex // guards the fields below
-	samples int
-	times   []time.Time // when the points begin; the last one is the latest sample
-	by      map[string]*series
+	mu      sync.Mutex        // guards the fields below
+	points  []point           // the last one grows with each sample
+	samples int               // in the last point
+	ids     map[string]uint64 // that each sequencer had made at the last sample; nil before the first
 }
 
-// A series is the count of a sequencer at each of the history's times.
-type series struct {
-	counts []uint64 // never decrease
-	ids    uint64   // at the last sample; less than before if the sequencer was opened again
+// A point has the IDs made of each sequencer since the point before. Those of
+// the first point are not used.
+type point struct {
+	at   time.Time
+	made map[string]uint64
 }
 
 const (
@@ -28,8 +28,6 @@ const (
 	samplesPerPoint = 5
 	maxHistories    = 500 // sequencers, as in metrics
 )
-
-func newHistory() *history { return &history{by: make(map[string]*series)} }
 
 // sample samples this server's figures until the console is closed.
 func (k *Console) sample() {
@@ -49,53 +47,22 @@ func (k *Console) sample() {
 func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first := h.samples == 0
-	// The latest sample replaces the one before, until its point is complete.
-	if first || h.samples%samplesPerPoint == 1 {
-		h.times = push(h.times, now)
-		for _, s := range h.by {
-			s.counts = push(s.counts, s.counts[len(s.counts)-1])
-		}
+	if n := len(h.points); n < 2 || h.samples == samplesPerPoint {
+		h.points = append(h.points[max(0, n-historyLen):], point{made: make(map[string]uint64)})
+		h.samples = 0
 	}
 	h.samples++
-	last := len(h.times) - 1
-	h.times[last] = now
-	seen := make(map[string]bool, len(figures))
+	last := &h.points[len(h.points)-1]
+	last.at = now
+	ids := make(map[string]uint64, len(figures))
 	for _, q := range figures {
-		s := h.by[q.Name]
-		if s == nil {
-			if len(h.by) >= maxHistories {
-				continue
-			}
-			s = &series{counts: make([]uint64, len(h.times), historyLen+1)}
-			if first {
-				s.ids = q.IDs // made before the first sample
-			}
-			h.by[q.Name] = s
+		before := h.ids[q.Name] // more than now if the sequencer was opened again
+		if _, known := last.made[q.Name]; h.ids != nil && q.IDs > before && (known || len(last.made) < maxHistories) {
+			last.made[q.Name] += q.IDs - before
 		}
-		if q.IDs > s.ids {
-			s.counts[last] += q.IDs - s.ids
-		}
-		s.ids, seen[q.Name] = q.IDs, true
+		ids[q.Name] = q.IDs
 	}
-	for name, s := range h.by {
-		if seen[name] {
-			continue
-		}
-		s.ids = 0
-		if s.counts[0] == s.counts[last] {
-			delete(h.by, name)
-		}
-	}
-}
-
-// push appends a value, and drops the oldest one if there are too many.
-func push[T any](s []T, v T) []T {
-	if len(s) > historyLen {
-		copy(s, s[1:])
-		s = s[:len(s)-1]
-	}
-	return append(s, v)
+	h.ids = ids
 }
 
 // rates returns the total rates of some sequencers: rates[i] is the mean from
@@ -104,30 +71,30 @@ func push[T any](s []T, v T) []T {
 func (h *history) rates(of func(name string) bool) (times []time.Time, rates []float64, now float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.times) < 2 {
+	if len(h.points) < 2 {
 		return nil, nil, 0
 	}
-	last := len(h.times) - 1
-	rates = make([]float64, last)
-	for name, s := range h.by {
-		if !of(name) {
-			continue
+	made := make([]uint64, len(h.points))
+	for i, p := range h.points {
+		times = append(times, p.at)
+		for name, n := range p.made {
+			if of(name) {
+				made[i] += n
+			}
 		}
-		for i := range rates {
-			rates[i] += h.mean(s, i, i+1)
+		if i > 0 {
+			rates = append(rates, perSecond(made[i], h.points[i-1].at, p.at))
 		}
-		now += h.mean(s, max(0, last-2), last)
 	}
-	return slices.Clone(h.times), rates, now
+	last := len(made) - 1
+	return times, rates, perSecond(made[last-1]+made[last], times[max(0, last-2)], times[last])
 }
 
-// mean returns the mean rate of a series between two of the history's times.
-func (h *history) mean(s *series, from, to int) float64 {
-	passed := h.times[to].Sub(h.times[from]).Seconds()
-	if passed <= 0 {
+func perSecond(n uint64, from, to time.Time) float64 {
+	if !from.Before(to) {
 		return 0
 	}
-	return float64(s.counts[to]-s.counts[from]) / passed
+	return float64(n) / to.Sub(from).Seconds()
 }
 
 // ratesOf returns the rates of one sequencer.
