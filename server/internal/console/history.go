@@ -65,28 +65,40 @@ func (h *history) add(now time.Time, figures []metrics.Sequencer) {
 	h.ids = ids
 }
 
-// rates returns the total rates of some sequencers: rates[i] is the mean from
-// times[i] to times[i+1]. now is the mean of the last two points, so that it is
-// steady.
+// rates returns the total rates of some sequencers, as means does.
 func (h *history) rates(of func(name string) bool) (times []time.Time, rates []float64, now float64) {
+	return h.means(func(made map[string]uint64) (sum uint64) {
+		for name, n := range made {
+			if of(name) {
+				sum += n
+			}
+		}
+		return sum
+	})
+}
+
+// ratesOf returns the rates of one sequencer, as means does.
+func (h *history) ratesOf(name string) (times []time.Time, rates []float64, now float64) {
+	return h.means(func(made map[string]uint64) uint64 { return made[name] })
+}
+
+// means returns rates: rates[i] is the mean from times[i] to times[i+1]. now is
+// the mean of the last two points, so that it is steady. of returns which IDs of
+// a point count.
+func (h *history) means(of func(made map[string]uint64) uint64) (times []time.Time, rates []float64, now float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.points) < 2 {
+	last := len(h.points) - 1
+	if last < 1 {
 		return nil, nil, 0
 	}
 	made := make([]uint64, len(h.points))
 	for i, p := range h.points {
-		times = append(times, p.at)
-		for name, n := range p.made {
-			if of(name) {
-				made[i] += n
-			}
-		}
+		times, made[i] = append(times, p.at), of(p.made)
 		if i > 0 {
-			rates = append(rates, perSecond(made[i], h.points[i-1].at, p.at))
+			rates = append(rates, perSecond(made[i], times[i-1], p.at))
 		}
 	}
-	last := len(made) - 1
 	return times, rates, perSecond(made[last-1]+made[last], times[max(0, last-2)], times[last])
 }
 
@@ -95,9 +107,4 @@ func perSecond(n uint64, from, to time.Time) float64 {
 		return 0
 	}
 	return float64(n) / to.Sub(from).Seconds()
-}
-
-// ratesOf returns the rates of one sequencer.
-func (h *history) ratesOf(name string) (times []time.Time, rates []float64, now float64) {
-	return h.rates(func(n string) bool { return n == name })
 }
