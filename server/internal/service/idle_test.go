@@ -234,6 +234,31 @@ func TestRefusedBesideOthers(t *testing.T) {
 	})
 }
 
+// TestPanicBesideOthers: a template that panics concerns the call that began to
+// open the sequencer, and not one that waits for it.
+func TestPanicBesideOthers(t *testing.T) {
+	used := 0
+	template := func(string) (config.Template, error) {
+		if used++; used == 1 {
+			time.Sleep(time.Second)
+			panic("template")
+		}
+		return config.Template{}, nil
+	}
+	inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
+		panicked := make(chan any, 1)
+		go func() {
+			defer func() { panicked <- recover() }()
+			_, _ = c.Sequencer(t.Context(), "orders", nil)
+		}()
+		time.Sleep(time.Second / 2)
+		takeOne(t, c, "orders")
+		if got := <-panicked; got != "template" {
+			t.Errorf("the first call panics with %v, want the template's panic", got)
+		}
+	})
+}
+
 // asked are Peers that count how often they are asked, and give nothing.
 type asked struct{ n int }
 

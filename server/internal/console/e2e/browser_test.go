@@ -396,12 +396,10 @@ func (b *tab) accessible(name string) {
 	}
 }
 
-// painted waits until the page is seen, as Chromium drops clicks before that,
-// and returns how long that took after it was asked for.
-func (b *tab) painted() time.Duration {
+// painted waits until the page is seen, as Chromium drops clicks before that.
+func (b *tab) painted() {
 	b.t.Helper()
 	b.wait("the first paint", isPainted)
-	return time.Duration(js[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`) * float64(time.Millisecond))
 }
 
 // noScript opens a page as a browser without JavaScript does.
