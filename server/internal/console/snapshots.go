@@ -170,20 +170,14 @@ func (s *snapshot) holder(sequencer string, n grant.NodeInfo) string {
 // nameMembers names servers after their host, and tells those of one host apart
 // by address, or else by ID.
 func nameMembers(list []memberInfo) {
-	names := make(map[string]int)
-	at := func(m memberInfo) string { return m.Host + ", " + m.Address }
+	hosts := make(map[string]int)
 	for _, m := range list {
-		names[m.Host]++
-		names[at(m)]++
+		hosts[m.Host]++
 	}
 	for i, m := range list {
-		switch {
-		case names[m.Host] == 1 && m.Host != "":
-			list[i].Name = m.Host
-		case names[at(m)] == 1 && m.Address != "":
-			list[i].Name = at(m)
-		default:
-			list[i].Name = m.Host + ", " + m.ID[:min(6, len(m.ID))]
+		list[i].Name = m.Host
+		if hosts[m.Host] > 1 || m.Host == "" {
+			list[i].Name += ", " + cmp.Or(m.Address, m.ID[:min(6, len(m.ID))])
 		}
 	}
 }

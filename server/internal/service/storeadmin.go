@@ -65,13 +65,13 @@ func (a *StoreAdmin) ask(ctx context.Context, n need, call func(context.Context)
 	return storeError(ctx, a.patience.during(ctx, n, call))
 }
 
-// askInfo is ask for a call that returns a sequencer's Info.
-func (a *StoreAdmin) askInfo(ctx context.Context, n need, call func(context.Context) (grant.Info, error)) (info grant.Info, err error) {
+// askFor is ask for a call that has a result.
+func askFor[T any](ctx context.Context, a *StoreAdmin, n need, call func(context.Context) (T, error)) (result T, err error) {
 	err = a.ask(ctx, n, func(ctx context.Context) (err error) {
-		info, err = call(ctx)
+		result, err = call(ctx)
 		return err
 	})
-	return info, err
+	return result, err
 }
 
 // Sequencers calls yield for each sequencer of the store.
@@ -81,7 +81,7 @@ func (a *StoreAdmin) Sequencers(ctx context.Context, yield func(string, grant.In
 
 // Lookup returns one sequencer.
 func (a *StoreAdmin) Lookup(ctx context.Context, name string) (grant.Info, error) {
-	return a.askInfo(ctx, need{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
+	return askFor(ctx, a, need{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, a.store, name) })
 }
 
 // Configure returns the configuration of a sequencer to create.
@@ -94,24 +94,24 @@ func (a *StoreAdmin) Create(ctx context.Context, name string, config grant.Confi
 	if err := config.Check(); err != nil {
 		return grant.Info{}, err // not an error of the store
 	}
-	return a.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) {
+	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) {
 		return grant.Create(ctx, a.store, name, config, time.Now())
 	})
 }
 
 // Attach makes a detached sequencer usable again.
 func (a *StoreAdmin) Attach(ctx context.Context, name string) (grant.Info, error) {
-	return a.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.AttachAll(ctx, a.store, name) })
+	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.AttachAll(ctx, a.store, name) })
 }
 
 // Detach makes all members give their node IDs back.
 func (a *StoreAdmin) Detach(ctx context.Context, name string) (grant.Info, error) {
-	return a.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.DetachAll(ctx, a.store, name, nil) })
+	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.DetachAll(ctx, a.store, name, nil) })
 }
 
 // Destroy makes all members give their node IDs back, permanently.
 func (a *StoreAdmin) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	return a.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.Destroy(ctx, a.store, name, nil) })
+	return askFor(ctx, a, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.Destroy(ctx, a.store, name, nil) })
 }
 
 // Nodes calls yield for each node ID of a sequencer.
@@ -120,10 +120,6 @@ func (a *StoreAdmin) Nodes(ctx context.Context, name string, yield func(grant.No
 }
 
 // Members returns the servers that have announced themselves in the store.
-func (a *StoreAdmin) Members(ctx context.Context) (all []members.Member, err error) {
-	err = a.ask(ctx, need{}, func(ctx context.Context) (err error) {
-		all, err = members.List(ctx, a.store, time.Now())
-		return err
-	})
-	return all, err
+func (a *StoreAdmin) Members(ctx context.Context) ([]members.Member, error) {
+	return askFor(ctx, a, need{}, func(ctx context.Context) ([]members.Member, error) { return members.List(ctx, a.store, time.Now()) })
 }
