@@ -81,14 +81,13 @@ func newChart(times []time.Time, rates []float64) chart {
 // latest on the right.
 func newSpark(rates []float64) chart {
 	var minutes []float64
-	for end := len(rates); end > 0; end -= perMinute {
-		sum, begin := 0.0, max(0, end-perMinute)
-		for _, r := range rates[begin:end] {
+	for minute := range slices.Chunk(rates[len(rates)%perMinute:], perMinute) {
+		sum := 0.0
+		for _, r := range minute {
 			sum += r
 		}
-		minutes = append(minutes, sum/float64(end-begin))
+		minutes = append(minutes, sum/perMinute)
 	}
-	slices.Reverse(minutes)
 	c := chart{Wide: sparkWide, High: sparkHigh, Label: "no IDs in the last hour"}
 	if len(minutes) < 2 {
 		return c

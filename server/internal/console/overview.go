@@ -39,18 +39,17 @@ type overviewPage struct {
 
 // An overviewRow is a sequencer in the list.
 type overviewRow struct {
-	Name    string
-	State   state
-	Layout  string
-	Spark   chart
-	Rate    float64
-	Unknown bool // another server makes IDs, at a rate that is not known yet
-	Made    uint64
-	Held    uint64
-	Free    uint64
-	Looked  bool
-	Last    time.Time
-	Left    string
+	Name   string
+	State  state
+	Layout string
+	Spark  chart
+	Rate   float64
+	Made   uint64
+	Held   uint64
+	Free   uint64
+	Looked bool
+	Last   time.Time
+	Left   string
 }
 
 // A sortLink sorts the list by a column.
@@ -164,9 +163,7 @@ func (p *overviewPage) addMembers(k *Console, s *snapshot, who visitor, rows map
 		for _, h := range shown.Holds {
 			if row := rows[h.Sequencer]; row != nil {
 				row.Made += h.IDs
-				rate, known := m.Rates[h.Sequencer]
-				row.Rate += rate
-				row.Unknown = row.Unknown || !known
+				row.Rate += m.Rates[h.Sequencer]
 			}
 		}
 	}
