@@ -122,7 +122,7 @@ done
 for target in $targets; do
 	case $target in linux/*) ;; *) continue ;; esac
 	for format in deb rpm; do
-		VERSION=$version ARCH=${target#*/} "$work/tools/nfpm" package --config deploy/package/nfpm.yaml --packager $format --target "$out"
+		VERSION=$version ARCH=${target#*/} "$work/tools/nfpm" package --config deploy/package/nfpm.yaml --packager $format --target "$out" >&2
 	done
 done
 
