@@ -66,11 +66,13 @@ export SOURCE_DATE_EPOCH GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DA
 export GIT_AUTHOR_NAME="$GIT_COMMITTER_NAME" GIT_AUTHOR_EMAIL="$GIT_COMMITTER_EMAIL" GIT_AUTHOR_DATE="$GIT_COMMITTER_DATE"
 modules=$(sed -n 's|^	\./*||p' go.work) # "" is the root
 tags=
+echo 'module none' >"$work/go.mod" # where go mod download changes nothing
 for dir in . $modules; do
 	cd "$src/$dir"
 	for other in $(sed -n 's|^replace \(github.com/firnid/[^ ]*\) => .*|\1|p' go.mod); do
 		go mod edit -require "$other@$version" -dropreplace "$other"
-		go mod download "$other@$version"
+		sums=$(cd "$work" && go mod download -json "$other@$version") || fail "$dir: $sums"
+		echo "$sums" | sed -n "s|.*\"Sum\": \"\(.*\)\".*|$other $version \1|p; s|.*\"GoModSum\": \"\(.*\)\".*|$other $version/go.mod \1|p" >>go.sum
 	done
 	! grep '^replace' go.mod >&2 || fail "$dir/go.mod replaces a module, so go install would refuse it"
 	git add -A "$src"
@@ -84,7 +86,8 @@ cd "$src"
 git checkout -q --detach "$commit"
 rm -rf "$GOMODCACHE" # which remembers where the tags were
 for dir in . $modules; do
-	(cd "$dir" && go mod download "$(go list -m)@$version")
+	path=$(cd "$dir" && go list -m)
+	(cd "$work" && go mod download "$path@$version")
 done
 cp -R "$GOMODCACHE/cache/download/github.com/firnid" "$out/proxy/github.com/"
 find "$out/proxy" -name '*.lock' -exec rm {} + -o -name '*.ziphash' -exec rm {} +
