@@ -229,18 +229,14 @@ func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error 
 	for {
 		// Before the attempt, so that no later change is missed.
 		status, changed := m.keeper.Status()
-		err := errNoWindow
 		if current := m.current.Load(); current != nil {
-			if err = try(*current); !hasEnded(err) {
+			if err := try(*current); !hasEnded(err) {
 				return err
 			}
 		}
 		if refused := m.refused(status); refused != nil {
 			m.want() // so that changes are noticed soon
 			return refused
-		}
-		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {
-			return m.tooLarge()
 		}
 		if err := m.keeper.Demand(ctx); err != nil {
 			return m.gaveUp(err)
@@ -253,17 +249,14 @@ func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error 
 	}
 }
 
-// checkBatch rejects a batch of n IDs that fits no window.
+// checkBatch rejects a batch of n IDs that may fit no window. A window is not
+// renewed for less than a twelfth of its length, so a batch has at most the rest.
 func (m *member[I]) checkBatch(n int) error {
-	l := m.config.Layout
-	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64(m.Config().Window/l.Unit()) {
+	l, window := m.config.Layout, m.Config().Window
+	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64((window-window/12)/l.Unit()) {
 		return nil // the generator rejects sizes below 1
 	}
-	return m.tooLarge()
-}
-
-func (m *member[I]) tooLarge() error {
-	return fmt.Errorf("%w: a window of sequencer %s is %v long: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, m.Config().Window)
+	return fmt.Errorf("%w: a window of sequencer %s is %v long, and a batch spans no more than 11/12 of it: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, window)
 }
 
 // needContext panics if ctx is nil, as in package firn.
@@ -271,23 +264,6 @@ func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("sequencer: the context is nil: pass context.Background() to wait for as long as it takes")
 	}
-}
-
-var errNoWindow = errors.New("sequencer: no window is open")
-
-// isFresh reports whether a renewal would gain almost nothing; a Keeper ignores
-// a Demand then.
-func (m *member[I]) isFresh(status grant.Status) bool {
-	now := time.Now
-	if m.options.Now != nil {
-		now = m.options.Now
-	}
-	at := now()
-	if used := m.used(); used.After(at) {
-		at = used
-	}
-	window := m.Config().Window
-	return status.Until.Sub(at) > window-window/12
 }
 
 // gaveUp returns the error of a call whose context is done.

@@ -137,7 +137,6 @@ func TestClockThatPanics(t *testing.T) {
 			"TryNext":   func() { _, _ = q.TryNext() },
 			"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 3)) },
 			"NextBatch": func() { _, _ = q.NextBatch(t.Context(), 3) },
-			"too large": func() { _, _ = q.NextBatch(t.Context(), 4096*29_900) }, // is the window fresh?
 			"TryBatch":  func() { _, _ = q.TryNextBatch(3) },
 			"Stats":     func() { q.Stats() },
 		} {

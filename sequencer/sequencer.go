@@ -228,8 +228,8 @@ func (q *Sequencer) TryNext() (firn.ID, error) { return q.tryNext() }
 func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error { return q.fill(ctx, dst) }
 
 // NextBatch returns the next n IDs, at consecutive slots, and waits like Next;
-// see firn.Generator.NextBatch. For a batch that fits no window, the error
-// matches firn.ErrBatchTooLarge.
+// see firn.Generator.NextBatch. For a batch that spans more than 11/12 of a
+// window, the error matches firn.ErrBatchTooLarge.
 func (q *Sequencer) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
 	return q.nextBatch(ctx, n)
 }
