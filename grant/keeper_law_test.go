@@ -172,6 +172,12 @@ func TestAskLaw(t *testing.T) {
 			}
 		}
 	})
+	// A damaged record is not the one to be replaced.
+	s := &tellingStore{err: fmt.Errorf("%w: %w", ErrNotSent, ErrDamaged)}
+	k := &Keeper{store: s, set: Settings{Name: "s", Timeout: 5 * time.Second}}
+	if e, _ := k.ask(t.Context(), action{Kind: actionCAS, Key: "k"}, &lineageOf{store: plainStore{}}); e.Err != nil || e.Applied || k.Stats().Refused != 1 {
+		t.Errorf("a write over a damaged record: %+v, %+v", e, k.Stats())
+	}
 	if _, _, err := storeTime(t.Context(), plainStore{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("the time of a store without a clock: %v", err)
 	}
