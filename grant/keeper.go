@@ -285,34 +285,60 @@ func (k *Keeper) logAlarm(i alarm) {
 
 // ask makes a request. back is not nil if the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back *event) {
-	e.Kind = eventAnswered
 	limit := k.set.Timeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
 	// Also before the configuration is read, so that a fence's floor is not
-	// known before its reason. The check has a timeout of its own: if a store
-	// is slow because many members ask it, half of one timeout would never
-	// suffice.
+	// known before its reason.
 	if a.Kind == actionCAS || a.Key == configKey(k.set.Name) || slices.Contains(a.Keys, configKey(k.set.Name)) {
-		asking, cancel := context.WithTimeout(ctx, limit)
-		wentBack, err := l.wentBack(asking)
-		if wentBack {
-			back = &event{Kind: eventWentBack}
-			e.Err = fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
-			// It may have been fenced since.
-			if config, err := get(asking, k.store, configKey(k.set.Name)); err == nil {
-				back.Values = [][]byte{config}
-			}
-		} else if err != nil {
-			e.Err = fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
-		}
-		cancel()
-		if e.Err != nil {
-			k.count(func(s *KeeperStats) { s.Requests, s.Failed = s.Requests+1, s.Failed+1 })
-			return e, back
-		}
+		back, e.Err = k.askLineage(ctx, limit, l)
 	}
+	if e.Err == nil {
+		e = k.do(ctx, limit, a)
+	}
+	e.Kind = eventAnswered
+	if e.Applied && e.Err == nil {
+		l.settled = max(l.settled, l.shown)
+	}
+	k.count(func(s *KeeperStats) {
+		s.Requests++
+		switch {
+		case e.Err != nil:
+			s.Failed++
+			if a.Kind == actionCAS && !errors.Is(e.Err, ErrNotSent) {
+				s.Unknown++
+			}
+		case a.Kind == actionCAS && !e.Applied:
+			s.Refused++
+		case a.Kind == actionCAS:
+			s.Applied++
+		}
+	})
+	return e, back
+}
+
+// askLineage returns why no request may be made now, and the event for a store
+// that went back. It has a timeout of its own: if a store is slow because many
+// members ask it, half of one timeout would never suffice.
+func (k *Keeper) askLineage(ctx context.Context, limit time.Duration, l *lineageOf) (back *event, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	switch wentBack, err := l.wentBack(ctx); {
+	case err != nil:
+		return nil, fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
+	case !wentBack:
+		return nil, nil
+	}
+	back = &event{Kind: eventWentBack}
+	if config, err := get(ctx, k.store, configKey(k.set.Name)); err == nil { // it may have been fenced since
+		back.Values = [][]byte{config}
+	}
+	return back, fmt.Errorf("%w: the store went back to an earlier state", ErrNotSent)
+}
+
+// do calls the store.
+func (k *Keeper) do(ctx context.Context, limit time.Duration, a action) (e event) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	switch a.Kind {
@@ -330,30 +356,14 @@ func (k *Keeper) ask(ctx context.Context, a action, l *lineageOf) (e event, back
 			return true
 		})
 	case actionCAS:
-		switch e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); {
-		case e.Applied && e.Err == nil:
-			l.settled = max(l.settled, l.shown)
-		case errors.Is(e.Err, ErrDamaged) && errors.Is(e.Err, ErrNotSent):
+		e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next)
+		if errors.Is(e.Err, ErrDamaged) && errors.Is(e.Err, ErrNotSent) {
 			e.Err = nil // the stored value is not the one to be replaced
 		}
 	case actionTime:
 		e.Time, e.Within, e.Err = storeTime(ctx, k.store)
 	}
-	k.count(func(s *KeeperStats) {
-		s.Requests++
-		switch {
-		case e.Err != nil:
-			s.Failed++
-			if a.Kind == actionCAS && !errors.Is(e.Err, ErrNotSent) {
-				s.Unknown++
-			}
-		case a.Kind == actionCAS && !e.Applied:
-			s.Refused++
-		case a.Kind == actionCAS:
-			s.Applied++
-		}
-	})
-	return e, nil
+	return e
 }
 
 // storeTime asks a store for its time, in Unix milliseconds: the current time
