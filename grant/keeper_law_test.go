@@ -289,12 +289,15 @@ func TestWentBackLaw(t *testing.T) {
 	})
 }
 
-// A countingHolder fails on request.
-type countingHolder struct{ err error }
+// A countingHolder fails on request, and counts seals.
+type countingHolder struct {
+	err   error
+	seals *int
+}
 
 func (h countingHolder) Begin(firn.Grant) error { return h.err }
 func (h countingHolder) Extend(time.Time) error { return h.err }
-func (h countingHolder) Seal()                  {}
+func (h countingHolder) Seal()                  { *h.seals++ }
 func (h countingHolder) Used() time.Time        { return time.Time{} }
 
 // TestActLaw: what a Keeper counts, logs and passes on for each action and each
@@ -310,12 +313,12 @@ func TestActLaw(t *testing.T) {
 	}
 	m := newRig(t, 4, nil).m
 	for _, err := range []error{nil, errNoAnswer} {
-		k := acting(countingHolder{err})
+		k := acting(countingHolder{err: err})
 		k.act(m, action{Kind: actionBegin})
 		if got := k.Stats(); got != (KeeperStats{Acquired: 1}) || strings.Contains(log.String(), grantLine) != (err != nil) {
 			t.Errorf("begin, %v: %+v, %s", err, got, &log)
 		}
-		k = acting(countingHolder{err})
+		k = acting(countingHolder{err: err})
 		k.act(m, action{Kind: actionExtend})
 		if got := k.Stats(); got != (KeeperStats{Renewed: 1}) || strings.Contains(log.String(), windowLine) != (err != nil) {
 			t.Errorf("extend, %v: %+v, %s", err, got, &log)
@@ -403,9 +406,10 @@ func TestNewKeeperLaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := func(s Settings) Settings {
-		k := NewKeeper(plainStore{}, s, countingHolder{})
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
+		seals := 0
+		k := NewKeeper(plainStore{}, s, countingHolder{seals: &seals})
+		if err := k.Close(t.Context()); err != nil || seals != 1 { // whatever the machine did
+			t.Errorf("Close: %v after %d seals", err, seals)
 		}
 		return k.set
 	}
@@ -417,13 +421,10 @@ func TestNewKeeperLaw(t *testing.T) {
 	}
 	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
 		var log bytes.Buffer
-		k := NewKeeper(plainStore{}, Settings{Name: "s", random: func() uint64 { return 7 }, Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))}, countingHolder{})
-		k.set.Logger.Info("x")
-		if k.set.Timeout != want || k.set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
-			t.Errorf("timeout %v: %v; log %s", given, k.set.Timeout, &log)
-		}
-		if err := k.Close(t.Context()); err != nil {
-			t.Error(err)
+		set := made(Settings{Name: "s", Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		set.Logger.Info("x")
+		if set.Timeout != want || set.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
+			t.Errorf("timeout %v: %v; log %s", given, set.Timeout, &log)
 		}
 	}
 }
