@@ -413,7 +413,8 @@ func TestNewKeeperLaw(t *testing.T) {
 		}
 		return k.set
 	}
-	if s := made(Settings{}); s.Host != name || s.random() == s.random() || s.storeClock {
+	s := made(Settings{})
+	if one, two := s.random(), s.random(); s.Host != name || one == two || s.storeClock {
 		t.Errorf("with nothing given: %+v", s)
 	}
 	if s := made(Settings{Host: "ours", random: func() uint64 { return 7 }}); s.Host != "ours" || s.random() != 7 {
