@@ -14,24 +14,25 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/config"
-	"github.com/firnid/firn/server/internal/ids/adopt"
 	"github.com/firnid/firn/server/internal/ids/check"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// An adoptCmd has the flags of the command adopt.
+// An adoptCmd has the flags of the command check.
 type adoptCmd struct {
 	a       *app
 	name    string
 	layout  firn.Layout
-	from    inspect.Encoding
+	from    form.Form
 	csv     string
 	memory  uint64
 	nodes   *grant.Range
 	stopped bool
 	apply   bool
 	shadow  bool
+	guessed bool // no flag names the layout
 	store   string
 }
 
@@ -55,7 +56,7 @@ file. If the layout is wrong or has another epoch, name it with --layout.
 
 --shadow checks while both run: it reads IDs of the other generator from the standard input,
 takes one from the sequencer for each, and reports every ID that both made, or that the
-sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, and exits with 1 after a contact.
+sequencer may make. It remembers the last ` + group(check.Remembered) + ` IDs, and exits with 1 after a contact.
 
 ` + storeHelp,
 		Example: `  firn adopt orders --csv order_id orders.csv
@@ -91,22 +92,25 @@ sequencer may make. It remembers the last ` + group(adopt.Remembered) + ` IDs, a
 
 // run reads the IDs, and prints or creates the sequencer.
 func (c *adoptCmd) run(ctx context.Context, files []string) error {
-	report, bad, err := c.read(ctx, files)
+	report, err := c.read(ctx, files)
 	if err != nil {
 		return err
 	}
 	c.print(report)
-	if ago := inspect.Age(report.Last, c.a.now()); c.layout.IsZero() && ago > 24*60*60 {
+	if ago := inspect.Age(report.Last, c.a.now()); c.guessed && ago > 24*60*60 {
 		c.a.note("by this layout the highest ID was made %s ago; if that is wrong, name the layout and its epoch with --layout", inspect.Span(ago))
 		if c.apply {
-			return &exitError{exitNo, errors.New("nothing was created: the layout is a guess, and the IDs are old"), "confirm it: --layout " + report.Layout.String()}
+			return &exitError{exitNo, errors.New("nothing was created: the layout is a guess, and the IDs are old"), "confirm it: --layout " + c.layout.String()}
 		}
+	}
+	if report.Foreign > 0 {
+		return &exitError{exitNo, fmt.Errorf("IDs that do not fit layout %s: %d, first %s: %w", c.layout, report.Foreign, report.FirstForeign.Append(nil, form.Of(firn.Decimal)), textfmt.Plain(report.ForeignError)), "name the right layout with --layout, or leave these IDs out if another generator made them"}
 	}
 	nodes, floor, err := c.plan(report)
 	if err != nil {
 		return err
 	}
-	command := fmt.Sprintf("firn sequencer create %s --layout %s", c.name, report.Layout)
+	command := fmt.Sprintf("firn sequencer create %s --layout %s", c.name, c.layout)
 	if nodes != nil {
 		command += fmt.Sprintf(" --nodes %d..%d", nodes.Lo, nodes.Hi)
 		c.a.note("keep the other generator off the node IDs %d..%d", nodes.Lo, nodes.Hi)
@@ -117,17 +121,12 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 			c.a.note("the highest ID is ahead of this clock: the sequencer makes none before %s", stamp(floor))
 		}
 	}
-	switch {
-	case bad.bad > 0:
-		return bad.result(c.a, "IDs")
-	case report.Foreign > 0:
-		return &exitError{exitNo, fmt.Errorf("IDs that do not fit layout %s: %d, first %s", report.Layout, report.Foreign, report.FirstForeign.ID), "name the right layout with --layout, or leave these IDs out if another generator made them"}
-	case !c.apply:
+	if !c.apply {
 		fmt.Fprintln(c.a.stdout, command)
 		return nil
 	}
 	return c.a.withStore(ctx, c.store, true, func(s grant.Store) error {
-		config, err := grant.DefaultConfig(s, report.Layout, nil, nil)
+		config, err := grant.DefaultConfig(s, c.layout, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -141,59 +140,58 @@ func (c *adoptCmd) run(ctx context.Context, files []string) error {
 	})
 }
 
-func (c *adoptCmd) read(ctx context.Context, files []string) (adopt.Report, tally, error) {
-	r := adopt.NewReader(adopt.Options{Layout: c.layout, From: c.from, Now: c.a.now(), Memory: c.memory})
-	in := idInput{a: c.a, csv: c.csv, from: c.from}
-	var t tally
-	out := records.NewWriter(io.Discard)
+// adoptSample is how many IDs decide about the layout.
+const adoptSample = 10_000
+
+// read reads the IDs, and determines the layout.
+func (c *adoptCmd) read(ctx context.Context, files []string) (check.Report, error) {
+	summary := inspect.NewSummary(inspect.Options{From: c.from}, c.a.now())
+	r := newIDReader(c.a, c.csv, c.from, c.layout.Bits(), c.memory)
 	for _, name := range files {
-		err := in.file(ctx, name, out, func(where place, text string, bad error) error {
-			t.all++
-			if bad == nil {
-				bad = r.Add(text)
-				if bad != nil && !errors.As(bad, new(*check.IDError)) {
-					return bad
+		err := r.file(ctx, name, func(where place, text string) (bad, err error) {
+			if c.layout.IsZero() && r.Count() < adoptSample {
+				if bad = summary.Add(text); bad != nil {
+					return bad, nil
 				}
 			}
-			if bad != nil {
-				return t.complain(c.a, out, where, bad)
-			}
-			return nil
+			return r.add(where, text)
 		})
 		if err != nil {
-			return adopt.Report{}, t, adoptError(err)
+			return check.Report{}, err
 		}
 	}
 	switch {
-	case t.all == 0:
-		return adopt.Report{}, t, misuse("", "there is no ID to read")
-	case t.all == t.bad:
-		return adopt.Report{}, t, t.result(c.a, "IDs")
+	case r.all == 0:
+		return check.Report{}, misuse("", "there is no ID to read")
+	case r.bad > 0:
+		return check.Report{}, r.result(c.a, "IDs")
 	}
-	report, err := r.Report()
-	return report, t, adoptError(err)
+	if c.guessed = c.layout.IsZero(); c.guessed {
+		c.layout = summary.Report().Layout
+	}
+	switch {
+	case c.layout.IsZero():
+		return check.Report{}, &exitError{exitNo, errors.New("the IDs fit no known layout"), "name the layout: --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z"}
+	case c.layout.ReadOnly():
+		return check.Report{}, readOnlyError(c.layout)
+	}
+	return r.Report(c.layout), nil
 }
 
-// adoptError adds a hint to an error that ends the reading.
-func adoptError(err error) error {
-	if errors.Is(err, adopt.ErrUnknown) {
-		return &exitError{exitNo, err, "name the layout: --layout bits=time:41.node:10.seq:12,epoch=2020-01-01T00:00:00Z"}
-	}
-	return checkError(err)
-}
-
-func (c *adoptCmd) print(r adopt.Report) {
+func (c *adoptCmd) print(r check.Report) {
 	l := c.a.styleOf(c.a.stdout)
 	var x rows
 	x.add("IDs", "%s", number(l, r.Count))
-	x.add("layout", "%s", l.bold(r.Layout.String()))
+	x.add("layout", "%s", l.bold(c.layout.String()))
 	if r.Foreign > 0 {
 		x.add("foreign", "%s", l.red(number(l, r.Foreign)+" IDs do not fit"))
 	}
 	x.add("duplicates", "%s", number(l, r.Duplicates))
-	x.add("first", "%s", stamp(r.First))
-	x.add("last", "%s", stamp(r.Last))
-	x.add("nodes", "%s of %s in use: %s", number(l, uint64(len(r.Nodes))), number(l, r.Layout.MaxNode()+1), someNodes(r.Nodes))
+	if r.Times {
+		x.add("first", "%s", stamp(r.First))
+		x.add("last", "%s", stamp(r.Last))
+	}
+	x.add("nodes", "%s of %s in use: %s", number(l, uint64(len(r.Nodes))), number(l, c.layout.MaxNode()+1), someNodes(r.Nodes))
 	x.print(c.a.stdout, l)
 }
 
@@ -203,12 +201,12 @@ func someNodes(nodes []uint64) string {
 
 // plan returns the node IDs of the sequencer, nil for all, and the time that its
 // IDs must lie above.
-func (c *adoptCmd) plan(r adopt.Report) (nodes *grant.Range, floor time.Time, err error) {
+func (c *adoptCmd) plan(r check.Report) (nodes *grant.Range, floor time.Time, err error) {
 	switch {
 	case c.stopped:
-		return nil, r.Floor(), nil
+		return nil, r.Floor(c.layout), nil
 	case c.nodes != nil:
-		if err := c.nodes.Check(r.Layout); err != nil {
+		if err := c.nodes.Check(c.layout); err != nil {
 			return nil, floor, misuse("", "%w", err)
 		}
 		if met := r.Meets(c.nodes.Lo, c.nodes.Hi); len(met) > 0 {
@@ -216,7 +214,7 @@ func (c *adoptCmd) plan(r adopt.Report) (nodes *grant.Range, floor time.Time, er
 		}
 		return c.nodes, floor, nil
 	}
-	lo, hi, ok := r.Free()
+	lo, hi, ok := r.Free(c.layout)
 	if !ok {
 		return nil, floor, &exitError{exitNo, errors.New("no node ID is free: the sequencer and the other generator cannot both run"),
 			"stop the other generator, and use --stopped; or read only the IDs of the last days, if it no longer uses some node IDs"}
@@ -270,7 +268,7 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if config.Layout.Bits() != 64 {
 		return misuse("", "IDs of sequencer %s have %d bits: --shadow compares those of 64", c.name, config.Layout.Bits())
 	}
-	shadow := &adopt.Shadow{Layout: config.Layout, From: c.from, Hi: config.Layout.MaxNode(), Since: info.Created}
+	shadow := &check.Shadow{Layout: config.Layout, From: c.from, Hi: config.Layout.MaxNode(), Since: info.Created}
 	if config.Nodes != nil {
 		shadow.Lo, shadow.Hi = config.Nodes.Lo, config.Nodes.Hi
 	}
@@ -283,47 +281,37 @@ func (c *adoptCmd) runShadow(ctx context.Context, s grant.Store) error {
 	if err != nil {
 		return err
 	}
-	var t tally
-	old, contacts := 0, 0
-	meets := func(text string, contact adopt.Contact) {
-		if contact == adopt.None {
+	contacts := 0
+	meets := func(text string, contact check.Contact) {
+		if contact == check.None {
 			return
 		}
 		if contacts++; contacts <= maxComplaints {
 			fmt.Fprintf(c.a.stdout, "contact  %s  %s\n", text, contact)
 		}
 	}
-	out := records.NewWriter(io.Discard)
-	in := idInput{a: c.a, from: c.from}
-	err = in.lines(ctx, c.a.stdin, "", out, func(where place, text string, bad error) error {
-		t.all++
+	in := idInput{a: c.a, out: newRecordWriter(io.Discard), from: c.from}
+	err = in.file(ctx, "-", func(_ place, text string) (bad, err error) {
 		id, err := q.Next(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		meets(id.String(), shadow.New(id))
-		var contact adopt.Contact
-		if bad == nil {
-			contact, bad = shadow.Old(text)
-		}
-		if bad != nil {
-			return t.complain(c.a, out, where, bad)
-		}
-		old++
+		contact, bad := shadow.Old(text)
 		meets(text, contact)
-		return nil
+		return bad, nil
 	})
 	late, stop := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer stop()
 	if e := q.Close(late); e != nil {
 		c.a.note("%s", strings.TrimPrefix(e.Error(), "grant: "))
 	}
-	fmt.Fprintf(c.a.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", old, t.all, c.name, contacts)
+	fmt.Fprintf(c.a.stdout, "%d IDs of the other generator, %d of sequencer %s, %d contacts\n", in.all-in.bad, in.all, c.name, contacts)
 	switch {
 	case err != nil:
 		return err
 	case contacts > 0:
 		return answerNo()
 	}
-	return t.result(c.a, "IDs")
+	return in.result(c.a, "IDs")
 }

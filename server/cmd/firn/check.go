@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,15 +16,15 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/check"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newCheck(a *app) *cobra.Command {
 	var (
 		layout firn.Layout
-		from   inspect.Encoding
+		from   form.Form
 		bits   int
 		memory = uint64(1 << 30)
 		csv    string
@@ -50,47 +51,59 @@ Check skips spaces around IDs and blank lines. With --csv COLUMN it reads that c
 a CSV file with commas: its name in the first line, or its number from 1 in a file
 without names. With --from raw it reads bytes.
 
-Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
---memory. The default is enough for 89 million IDs of 64 bits.`,
+Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is enough for
+53 million IDs.`,
 		Example: `  firn next -n 1000000 | firn check
   firn check --layout twitter ids.txt
   firn check --csv order_id orders.csv
   psql -Atc 'select id from orders' | firn check --layout default --json
   firn check --from raw --bits 64 ids.bin`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := checkCmd{a: a, layout: layout, asJSON: asJSON}
 			switch {
 			case layout.IsZero():
 			case bits != 0 && layout.Bits() != bits:
 				return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
-			case layout.Bits() > check.MaxBits:
-				return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to %d bits", layout, layout.Bits(), check.MaxBits)
+			case layout.Bits() > 128:
+				return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to 128 bits", layout, layout.Bits())
 			default:
 				bits = layout.Bits()
 			}
-			if f, ok := from.Format(); ok && f == firn.Raw {
-				if csv != "" {
-					return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
-				}
-				if c.raw = bits / 8; c.raw == 0 {
-					return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
-				}
-			}
-			if memory == 0 {
+			switch {
+			case from.Is(firn.Raw) && csv != "":
+				return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
+			case from.Is(firn.Raw) && bits == 0:
+				return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
+			case memory == 0:
 				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: check keeps all IDs in memory")
 			}
-			c.from, c.bits, c.csv = from, bits, csv
-			c.Checker = check.New(check.Options{Layout: layout, From: from, Bits: bits, Memory: memory})
-			// Otherwise the collector would let the heap grow to twice the size of the
-			// data.
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
 			if len(args) == 0 {
 				args = []string{"-"}
 				if f, ok := a.stdin.(*os.File); ok && a.styleOf(f).terminal && a.styleOf(a.stderr).terminal {
 					a.note("reading IDs from the terminal; press ctrl-D to end")
 				}
 			}
-			return c.run(cmd.Context(), args)
+			// Otherwise the collector would let the heap grow to twice the size of the
+			// data.
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
+			c := newIDReader(a, csv, from, bits, memory)
+			c.onBad = c.keepBad
+			began := time.Now()
+			for _, name := range args {
+				if err := c.read(cmd.Context(), name); err != nil {
+					return err
+				}
+			}
+			r := report{c.Report(layout), c, layout, time.Since(began)}
+			var err error
+			if asJSON {
+				err = a.printJSON(r.json())
+			} else {
+				err = r.print()
+			}
+			if err == nil && (r.Duplicates > 0 || c.bad > 0 || r.Foreign > 0) {
+				err = answerNo()
+			}
+			return err
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
@@ -102,22 +115,15 @@ Check keeps all IDs in memory: 12 bytes each, 20 with more than 64 bits, up to
 	return cmd
 }
 
-// A checkCmd is a run of the command check.
-type checkCmd struct {
-	a *app
-	*check.Checker
-	layout firn.Layout
-	from   inspect.Encoding
-	bits   int
-	csv    string
-	raw    int // bytes per ID with --from raw; 0 for text
-	asJSON bool
-
-	bad      uint64 // lines that are not IDs
-	badFirst []string
+// An idReader reads files of IDs for a check.
+type idReader struct {
+	idInput
+	check.Checker
+	memory   uint64
+	badFirst []string // lines that are not IDs
 
 	parts []part
-	began time.Time
+	last  place // of the last ID
 }
 
 // A part is a run of IDs on consecutive lines of one file.
@@ -129,95 +135,74 @@ type part struct {
 // maxParts bounds the memory for finding the lines again.
 const maxParts = 100_000
 
-func (c *checkCmd) run(ctx context.Context, args []string) error {
-	c.began = time.Now()
-	in := idInput{a: c.a, csv: c.csv, from: c.from, bits: c.bits}
-	read := c.file
-	if c.raw > 0 {
-		read = c.bytes
+// newIDReader returns an idReader that keeps IDs in so many bytes of memory.
+func newIDReader(a *app, csv string, from form.Form, bits int, memory uint64) *idReader {
+	return &idReader{
+		idInput: idInput{a: a, out: newRecordWriter(io.Discard), csv: csv, from: from, bits: bits},
+		Checker: check.Checker{Max: memory / check.Each}, memory: memory,
 	}
-	for _, name := range args {
-		if err := read(ctx, &in, name); err != nil {
-			return checkError(err)
-		}
-	}
-	f := c.Report()
-	var err error
-	if c.asJSON {
-		err = c.a.printJSON(c.json(f))
-	} else {
-		err = c.report(f)
-	}
-	if err != nil {
-		return err
-	}
-	if f.Duplicates > 0 || c.bad > 0 || f.Foreign > 0 {
-		return answerNo()
-	}
-	return nil
 }
 
-// checkError adds a hint to an error that ends a check.
-func checkError(err error) error {
-	var memory *check.MemoryError
-	var wide *check.WideError
-	var doubt *inspect.AmbiguousError
-	switch {
-	case errors.As(err, &memory):
-		return failed(fmt.Sprintf("allow more with --memory %s", textfmt.Size(2*memory.Limit)),
-			"more than %s IDs need more than %s of memory: %d bytes each", group(memory.Count), textfmt.Size(memory.Limit), memory.Each)
-	case errors.As(err, &doubt):
-		return misuse("--from "+doubt.Names[0], "%w", err)
-	case errors.As(err, &wide):
-		return misuse("", "%w", err)
+// read reads one file, or the standard input. With bytes, the number of an ID
+// takes the place of its line.
+func (c *idReader) read(ctx context.Context, name string) error {
+	if !c.from.Is(firn.Raw) {
+		return c.file(ctx, name, c.add)
 	}
-	return err
-}
-
-// file reads one file, or the standard input.
-func (c *checkCmd) file(ctx context.Context, in *idInput, name string) error {
-	last := 0 // the line of the previous ID
-	return in.file(ctx, name, records.NewWriter(io.Discard), func(where place, text string, bad error) error {
-		count := c.Count()
-		if bad == nil {
-			bad = c.AddText(text)
-			if bad != nil && !errors.As(bad, new(*check.IDError)) {
-				return bad
-			}
-		}
-		if bad != nil {
-			c.bad++
-			if len(c.badFirst) < 3 {
-				c.badFirst = append(c.badFirst, where.String()+": "+strings.TrimPrefix(bad.Error(), "firn: "))
-			}
-			return nil
-		}
-		if (last == 0 || where.line != last+1) && len(c.parts) < maxParts {
-			c.parts = append(c.parts, part{count, where})
-		}
-		last = where.line
-		return nil
-	})
-}
-
-// bytes reads packed IDs; the number of an ID takes the place of its line.
-func (c *checkCmd) bytes(ctx context.Context, in *idInput, name string) error {
-	r, name, err := in.open(name)
+	r, name, err := c.open(name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
-	return records.EachRaw(r, c.raw, func(n int, b []byte) error {
-		if n&(1<<16-1) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return c.AddBytes(b)
+	at := place{name, 0}
+	return eachRaw(ctx, r, c.bits/8, c.out, func(id []byte) error {
+		at.line++
+		return c.keep(at, id)
 	})
 }
 
+// add adds the next ID. The first one determines the form of all.
+func (c *idReader) add(where place, text string) (bad, err error) {
+	id, as, err := c.from.Decode(text, c.bits)
+	if doubt, ok := errors.AsType[*form.AmbiguousError](err); ok {
+		return nil, misuse("--from "+doubt.Names[0], "%w", err)
+	}
+	if err != nil {
+		return err, nil
+	}
+	if err = c.keep(where, id); errors.Is(err, check.ErrWide) {
+		return fmt.Errorf("%s has %d bits: %w", textfmt.Quote(text), 8*len(id), err), nil
+	}
+	c.from = as
+	return nil, err
+}
+
+// keep keeps an ID and its place.
+func (c *idReader) keep(where place, id form.ID) error {
+	count := c.Count()
+	if err := c.Add(id); errors.Is(err, check.ErrMemory) {
+		return failed("allow more with --memory "+formatSize(2*c.memory),
+			"more than %s IDs need more than %s of memory: %d bytes each", group(count), formatSize(c.memory), check.Each)
+	} else if err != nil {
+		return err
+	}
+	if c.last.line++; where != c.last && len(c.parts) < maxParts {
+		c.parts = append(c.parts, part{count, where})
+	}
+	c.last = where
+	return nil
+}
+
+// keepBad remembers the first lines that are not IDs, for the report.
+func (c *idReader) keepBad(where place, err error) error {
+	if len(c.badFirst) < 3 {
+		c.badFirst = append(c.badFirst, where.String()+": "+strings.TrimPrefix(err.Error(), "firn: "))
+	}
+	return nil
+}
+
 // where names the place of an ID in the stream.
-func (c *checkCmd) where(n uint64) string {
+func (c *idReader) where(n uint64) string {
 	i := len(c.parts) - 1
 	for i >= 0 && c.parts[i].first > n {
 		i--
@@ -229,98 +214,106 @@ func (c *checkCmd) where(n uint64) string {
 	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
-func (c *checkCmd) report(f check.Report) error {
-	l := c.a.styleOf(c.a.stdout)
-	n := f.Count
-	seconds := time.Since(c.began).Seconds()
-	var r rows
-	r.add("IDs", "%s", l.bold(number(l, n)))
-	if f.Duplicates == 0 {
-		r.add("duplicates", "%s", l.green("0"))
+// A report prints the result of a check.
+type report struct {
+	check.Report
+	c      *idReader
+	layout firn.Layout
+	took   time.Duration
+}
+
+// text returns an ID as in the stream.
+func (r *report) text(id form.ID) string {
+	if _, ok := r.c.from.Format(); !ok || r.c.from.Is(firn.Raw) || len(id) == 12 {
+		return hex.EncodeToString(id)
+	}
+	return string(id.Append(nil, r.c.from))
+}
+
+func (r *report) print() error {
+	l := r.c.a.styleOf(r.c.a.stdout)
+	var x rows
+	x.add("IDs", "%s", l.bold(number(l, r.Count)))
+	if r.Duplicates == 0 {
+		x.add("duplicates", "%s", l.green("0"))
 	} else {
-		r.add("duplicates", "%s", l.red(number(l, f.Duplicates)))
+		x.add("duplicates", "%s", l.red(number(l, r.Duplicates)))
 	}
 	shown := uint64(0)
-	for _, x := range f.Duplicated {
-		r.add("duplicate", "%s", c.repeatText(x))
-		shown += x.Times - 1
+	for _, d := range r.Duplicated {
+		x.add("duplicate", "%s", r.repeatText(d))
+		shown += d.Times - 1
 	}
-	if shown < f.Duplicates {
-		r.add("duplicate", "… only the first %d are shown", len(f.Duplicated))
+	if shown < r.Duplicates {
+		x.add("duplicate", "… only the first %d are shown", len(r.Duplicated))
 	}
 	switch {
-	case n < 2:
-	case f.Increasing:
-		r.add("inversions", "0: every ID is greater than the previous one")
-	case f.Inversions == 0:
-		r.add("inversions", "0")
+	case r.Count < 2:
+	case r.Increasing:
+		x.add("inversions", "0: every ID is greater than the previous one")
+	case r.Inversions == 0:
+		x.add("inversions", "0")
 	default:
-		r.add("inversions", "%s: IDs after a greater one; a single generator makes none", number(l, f.Inversions))
+		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", number(l, r.Inversions))
 	}
-	if n > 1 {
-		text := number(l, f.K)
-		if f.K > 0 {
-			text += fmt.Sprintf(": %s, %s, is this far from its sorted position", f.Furthest, c.where(f.Place))
-		}
-		r.add("k", "%s", text)
+	if r.K > 0 {
+		x.add("k", "%s: %s, %s, is this far from its sorted position", number(l, r.K), r.text(r.Furthest), r.c.where(r.Place))
+	} else if r.Count > 1 {
+		x.add("k", "0")
 	}
-	if f.Lateness > 0 {
-		r.add("lateness", "%v: %s follows an ID with a time that is this much later", f.Lateness, f.Latest)
+	if r.Lateness > 0 {
+		x.add("lateness", "%v: %s follows an ID with a time that is this much later", r.Lateness, r.text(r.Latest))
 	}
-	if n > 0 {
-		r.add("min", "%s", f.Min)
-		r.add("max", "%s", f.Max)
+	if r.Count > 0 {
+		x.add("min", "%s", r.text(r.Min))
+		x.add("max", "%s", r.text(r.Max))
 	}
-	if f.Times {
-		r.add("first", "%s", inspect.Stamp(f.First, c.layout.Unit()))
-		r.add("last", "%s", inspect.Stamp(f.Last, c.layout.Unit()))
-		span := inspect.Span(-inspect.Age(f.Last, f.First))
-		if d := f.Last.Sub(f.First); d < time.Hour {
-			span = d.String()
-		}
-		r.add("span", "%s", span)
+	if r.Times {
+		x.add("first", "%s", inspect.Stamp(r.First, r.layout.Unit()))
+		x.add("last", "%s", inspect.Stamp(r.Last, r.layout.Unit()))
+		x.add("span", "%s", inspect.Span(inspect.Age(r.First, r.Last)))
 	}
-	if f.Foreign > 0 {
-		r.add("foreign", "%s", l.red(number(l, f.Foreign)+" IDs do not fit layout "+c.layout.String()))
-		r.add("foreign", "%s", c.foreignText(f.FirstForeign))
+	if r.Foreign > 0 {
+		x.add("foreign", "%s", l.red(number(l, r.Foreign)+" IDs do not fit layout "+r.layout.String()))
+		x.add("foreign", "%s: %s: %v", r.c.where(r.ForeignPlace), r.text(r.FirstForeign), textfmt.Plain(r.ForeignError))
 	}
-	if c.bad > 0 {
-		r.add("bad lines", "%s", l.red(number(l, c.bad)))
-		for _, text := range c.badFirst {
-			r.add("bad line", "%s", text)
+	if r.c.bad > 0 {
+		x.add("bad lines", "%s", l.red(number(l, uint64(r.c.bad))))
+		for _, text := range r.c.badFirst {
+			x.add("bad line", "%s", text)
 		}
 	}
-	r.add("read as", "%s", f.From)
-	r.add("took", "%.2f s, %s IDs/s", seconds, count(float64(n)/max(seconds, 1e-6)))
-	return r.print(c.a.stdout, l)
+	x.add("read as", "%s", r.c.from)
+	x.add("took", "%.2f s, %s IDs/s", r.took.Seconds(), count(float64(r.Count)/max(r.took.Seconds(), 1e-6)))
+	return x.print(r.c.a.stdout, l)
 }
 
 // places names the places of a duplicate.
-func (c *checkCmd) places(x check.Duplicate) (at []string) {
-	for _, p := range x.Places {
-		at = append(at, c.where(p))
+func (r *report) places(d check.Duplicate) (at []string) {
+	for _, p := range d.Places {
+		at = append(at, r.c.where(p))
 	}
 	return at
 }
 
-// repeatText describes a duplicate: where it occurs, and its parts.
-func (c *checkCmd) repeatText(x check.Duplicate) string {
-	at := c.places(x)
-	if x.Times > uint64(len(x.Places)) {
-		at = append(at, "…")
+// parts returns the parts of a duplicate by the layout, if it has any.
+func (r *report) parts(d check.Duplicate) (p firn.Parts, ok bool) {
+	if r.layout.IsZero() {
+		return p, false
 	}
-	text := fmt.Sprintf("%s %d times: %s", x.ID, x.Times, strings.Join(at, ", "))
-	if x.Known {
-		text += fmt.Sprintf("; %s node %d seq %d", inspect.Stamp(x.Parts.Time, c.layout.Unit()), x.Parts.Node, x.Parts.Seq)
-	}
-	return text
+	p, err := r.layout.DecomposeBytes(d.ID)
+	return p, err == nil
 }
 
-// foreignText describes an ID that does not fit the layout, and why.
-func (c *checkCmd) foreignText(x *check.ForeignID) string {
-	text := c.where(x.Place) + ": " + x.ID
-	if x.Err != nil {
-		text += ": " + strings.TrimPrefix(x.Err.Error(), "firn: ")
+// repeatText describes a duplicate: where it occurs, and its parts.
+func (r *report) repeatText(d check.Duplicate) string {
+	at := r.places(d)
+	if d.Times > uint64(len(d.Places)) {
+		at = append(at, "…")
+	}
+	text := fmt.Sprintf("%s %d times: %s", r.text(d.ID), d.Times, strings.Join(at, ", "))
+	if p, ok := r.parts(d); ok {
+		text += fmt.Sprintf("; %s node %d seq %d", inspect.Stamp(p.Time, r.layout.Unit()), p.Node, p.Seq)
 	}
 	return text
 }
@@ -334,27 +327,27 @@ func number(l style, n uint64) string {
 }
 
 // json returns the report for JSON.
-func (c *checkCmd) json(f check.Report) any {
+func (r *report) json() any {
 	duplicated := []any{}
-	for _, x := range f.Duplicated {
-		d := map[string]any{"id": x.ID, "times": x.Times, "at": c.places(x)}
-		if x.Known {
-			d["time_ms"], d["node"], d["seq"] = inspect.Millis(x.Parts.Time), inspect.Number(x.Parts.Node), inspect.Number(x.Parts.Seq)
+	for _, d := range r.Duplicated {
+		v := map[string]any{"id": r.text(d.ID), "times": d.Times, "at": r.places(d)}
+		if p, ok := r.parts(d); ok {
+			v["time_ms"], v["node"], v["seq"] = inspect.Millis(p.Time), inspect.Number(p.Node), inspect.Number(p.Seq)
 		}
-		duplicated = append(duplicated, d)
+		duplicated = append(duplicated, v)
 	}
 	v := map[string]any{
-		"count": f.Count, "duplicates": f.Duplicates, "duplicated": duplicated, "inversions": f.Inversions, "k": f.K, "increasing": f.Increasing,
-		"bad_lines": c.bad, "bad": append([]string{}, c.badFirst...), "from": f.From.String(), "seconds": time.Since(c.began).Round(time.Millisecond).Seconds(),
+		"count": r.Count, "duplicates": r.Duplicates, "duplicated": duplicated, "inversions": r.Inversions, "k": r.K, "increasing": r.Increasing,
+		"bad_lines": r.c.bad, "bad": append([]string{}, r.c.badFirst...), "from": r.c.from.String(), "seconds": r.took.Round(time.Millisecond).Seconds(),
 	}
-	if f.Count > 0 {
-		v["min"], v["max"] = f.Min, f.Max
+	if r.Count > 0 {
+		v["min"], v["max"] = r.text(r.Min), r.text(r.Max)
 	}
-	if !c.layout.IsZero() {
-		v["layout"], v["foreign"] = c.layout.String(), f.Foreign
+	if !r.layout.IsZero() {
+		v["layout"], v["foreign"] = r.layout.String(), r.Foreign
 	}
-	if f.Times {
-		v["first_ms"], v["last_ms"], v["lateness_ms"] = inspect.Millis(f.First), inspect.Millis(f.Last), float64(f.Lateness)/1e6
+	if r.Times {
+		v["first_ms"], v["last_ms"], v["lateness_ms"] = inspect.Millis(r.First), inspect.Millis(r.Last), float64(r.Lateness)/1e6
 	}
 	return v
 }

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newCompose(a *app) *cobra.Command {
@@ -55,36 +59,30 @@ continues, and exits with 1.`,
 				if cmd.Flags().Changed("format") {
 					return misuse("", "compose - prints dec and hex; --format needs a single ID")
 				}
-				c := &inspect.Composer{Layout: layout, Time: t, HasTime: cmd.Flags().Changed("time"), Seq: seq}
-				if node != "" {
-					c.Node = func(l firn.Layout) (uint64, error) { return readNode(l, node, true) }
-				}
-				return composeLines(cmd.Context(), a, c)
+				return composeLines(cmd.Context(), a, composer{layout: layout, time: t, hasTime: cmd.Flags().Changed("time"), node: node, seq: seq})
 			}
 			if !cmd.Flags().Changed("time") {
 				return misuse("firn compose --time now", "--time is missing")
 			}
 			if layout.ReadOnly() {
-				return misuse("", "%w", inspect.ReadOnlyError(layout))
+				return misuse("", "%w", readOnlyError(layout))
 			}
 			if err := outputForm(cmd, &format, layout, prefix); err != nil {
 				return err
 			}
 			p := firn.Parts{Time: t, Seq: seq}
-			if node != "" {
-				var err error
-				if p.Node, err = readNode(layout, node, true); err != nil {
-					return err
-				}
+			var err error
+			if p.Node, err = readNode(layout, cmp.Or(node, "0"), true); err != nil {
+				return err
 			}
-			n, err := inspect.Compose(layout, p)
+			id, err := compose(layout, p)
 			if err != nil {
 				return misuse(composeHint(layout, err), "%w", err)
 			}
 			if asJSON {
-				return a.printJSON(n.JSON())
+				return a.printJSON(composed(id))
 			}
-			text := n.Append(nil, &format)
+			text := id.Append(nil, format)
 			if !format.Is(firn.Raw) {
 				text = append(text, '\n')
 			}
@@ -115,25 +113,166 @@ func composeHint(l firn.Layout, err error) string {
 	return "firn layout " + l.String() + " shows its widths"
 }
 
+// readOnlyError returns the error for a layout whose IDs cannot be made.
+func readOnlyError(l firn.Layout) error {
+	return fmt.Errorf("IDs of layout %s can be read but not made", l)
+}
+
+// compose composes an ID of 64 or 128 bits.
+func compose(l firn.Layout, p firn.Parts) (form.ID, error) {
+	switch {
+	case l.ReadOnly():
+		return nil, readOnlyError(l)
+	case l.Bits() == 128:
+		id, err := l.Compose128(p)
+		return id[:], err
+	}
+	id, err := l.Compose(p)
+	return firn.Raw.Append(nil, id), err
+}
+
+// composed returns an ID for JSON.
+func composed(id form.ID) any {
+	return struct {
+		Dec string `json:"dec"`
+		Hex string `json:"hex"`
+	}{string(id.Append(nil, form.Of(firn.Decimal))), hex.EncodeToString(id)}
+}
+
 // composeLines answers one record per line.
-func composeLines(ctx context.Context, a *app, c *inspect.Composer) error {
-	out := records.NewWriter(a.stdout)
+func composeLines(ctx context.Context, a *app, c composer) error {
+	out := newRecordWriter(a.stdout)
 	var t tally
 	to := json.NewEncoder(out)
-	err := records.EachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
+	err := eachLine(ctx, a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
-		var n inspect.ID
+		var id form.ID
 		if err == nil {
-			n, err = c.Compose(line)
+			id, err = c.compose(line)
 		}
 		if err != nil {
 			t.bad++
 			return to.Encode(errorJSON(err))
 		}
-		return to.Encode(n.JSON())
+		return to.Encode(composed(id))
 	})
 	if err != nil {
 		return err
 	}
 	return t.result(a, "lines")
+}
+
+// A composer composes IDs of records, of any layouts. Keys that a record leaves
+// out have the values here.
+type composer struct {
+	layout  firn.Layout
+	time    time.Time
+	hasTime bool // otherwise every record needs time_ms
+	node    string
+	seq     uint64
+
+	last     firn.Layout // of lastText, that of the last record with a layout
+	lastText jsonText
+}
+
+// A partsRecord describes how to compose an ID.
+type partsRecord struct {
+	Layout jsonText
+	TimeMS jsonText `json:"time_ms"`
+	Node   jsonText
+	Seq    jsonText
+}
+
+// A jsonText is the text of a value in JSON, or "" if it is null. A string
+// stands for the number in it. Numbers keep their digits and never pass through
+// a float64.
+type jsonText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *jsonText) UnmarshalJSON(b []byte) error {
+	text := string(b) // the user of the value rejects what is not a number
+	switch {
+	case text == "null":
+		return nil
+	case *v != "":
+		return errors.New("a key is given twice")
+	case text == `""`:
+		return errors.New("a value is empty")
+	case b[0] == '"':
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+	}
+	*v = jsonText(text)
+	return nil
+}
+
+// parseRecord parses a JSON object with the keys layout, time_ms, node and seq.
+// Unknown and repeated keys are errors.
+func parseRecord(line string) (r partsRecord, err error) {
+	switch text := strings.TrimSpace(line); {
+	case line == "":
+		return r, errors.New("the line is empty")
+	case !strings.HasPrefix(text, "{"):
+		return r, errors.New("expected a JSON object")
+	}
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(&r); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return r, errors.New("the object is not complete")
+	case err != nil:
+		if text, unknown := strings.CutPrefix(err.Error(), "json: "); unknown {
+			err = fmt.Errorf("%s: the keys are layout, time_ms, node and seq", text)
+		}
+		return r, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return r, fmt.Errorf("unexpected text after the object at offset %d", d.InputOffset())
+	}
+	return r, nil
+}
+
+// compose composes the ID of one record.
+func (c *composer) compose(line string) (form.ID, error) {
+	r, err := parseRecord(line)
+	if err != nil {
+		return nil, err
+	}
+	l := c.layout
+	if r.Layout != "" {
+		if r.Layout != c.lastText {
+			if c.last, err = firn.ParseLayout(string(r.Layout)); err != nil {
+				return nil, err
+			}
+			c.lastText = r.Layout
+		}
+		l = c.last
+	}
+	p := firn.Parts{Time: c.time, Seq: c.seq}
+	switch {
+	case r.TimeMS != "":
+		if p.Time, err = parseMillis(string(r.TimeMS)); err != nil {
+			return nil, wrongKey("time_ms", r.TimeMS, err)
+		}
+	case !c.hasTime:
+		return nil, errors.New("time_ms is missing")
+	}
+	if r.Node != "" {
+		if p.Node, err = l.ParseNode(string(r.Node)); err != nil {
+			return nil, wrongKey("node", r.Node, err)
+		}
+	} else if p.Node, err = readNode(l, cmp.Or(c.node, "0"), true); err != nil {
+		return nil, err
+	}
+	if r.Seq != "" {
+		if p.Seq, err = parseNumber(string(r.Seq)); err != nil {
+			return nil, wrongKey("seq", r.Seq, err)
+		}
+	}
+	return compose(l, p)
+}
+
+func wrongKey(key string, v jsonText, err error) error {
+	return fmt.Errorf("%s %s: %w", key, textfmt.Quote(string(v)), textfmt.Plain(err))
 }

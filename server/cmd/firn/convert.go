@@ -2,24 +2,23 @@ package main
 
 import (
 	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newConvert(a *app) *cobra.Command {
 	var (
-		from   inspect.Encoding
-		to     form.Form
+		from   form.Form
+		to     = form.Of(firn.Decimal)
 		prefix string
 		veiled veilFlags
 		layout firn.Layout
@@ -65,7 +64,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := converter{a: a, from: from, to: to, bits: bits, groups: groups, asJSON: asJSON}
 			if from.IsTyped() {
-				c.from = inspect.Typed(prefix)
+				c.from = form.TypedAs(prefix)
 			}
 			if to.IsTyped() || !from.IsTyped() {
 				if err := usePrefix(&c.to, "to", prefix); err != nil {
@@ -78,7 +77,7 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 					return err
 				}
 				if from.IsVeiled() {
-					c.from = inspect.Veiled(v)
+					c.from = form.VeiledBy(v)
 				}
 				if to.IsVeiled() {
 					c.to = form.VeiledBy(v)
@@ -89,20 +88,21 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
-			out := records.NewWriter(a.stdout)
-			var err error
-			if f, _ := from.Format(); f == firn.Raw {
-				err = c.bytes(out, a.stdin)
-			} else {
-				in := idInput{a: a, csv: csv, from: c.from, bits: c.bits}
-				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
-					return c.line(out, where, text, bad)
+			c.out = newRecordWriter(a.stdout)
+			if from.Is(firn.Raw) {
+				return eachRaw(cmd.Context(), a.stdin, c.bits/8, c.out, func(id []byte) error {
+					bad, err := c.convert(id)
+					return cmp.Or(bad, err)
 				})
 			}
-			if err != nil {
+			in := idInput{a: a, out: c.out, csv: csv, from: c.from, bits: c.bits}
+			if asJSON {
+				in.onBad = in.badJSON
+			}
+			if err := in.each(cmd.Context(), args, c.text); err != nil {
 				return err
 			}
-			return c.tally.result(a, "IDs")
+			return in.result(a, "IDs")
 		},
 	}
 	encodingVar(cmd, &from)
@@ -120,14 +120,13 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 // A converter converts IDs to another format.
 type converter struct {
 	a      *app
-	from   inspect.Encoding
+	from   form.Form
 	to     form.Form
 	bits   int // 0: as in the text
 	groups int // bits between spaces; 0: none
 	asJSON bool
 
-	tally tally
-	buf   []byte
+	out *recordWriter
 }
 
 // check rejects flags that exclude each other.
@@ -144,7 +143,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	if err := c.a.checkRaw("to", &c.to, c.asJSON); err != nil {
 		return err
 	}
-	if isFormat && from == firn.Raw {
+	if c.from.Is(firn.Raw) {
 		if cmd.Flags().Changed("csv") {
 			return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
 		}
@@ -157,62 +156,54 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 	}
 	if c.bits != 0 && isFormat {
 		if err := from.Fits(c.bits); err != nil {
-			return misuse("", "--from %s: %w", from, inspect.Plain(err))
+			return misuse("", "--from %s: %w", from, textfmt.Plain(err))
 		}
 	}
 	return nil
 }
 
-// line converts one text.
-func (c *converter) line(out *records.Writer, where place, text string, err error) error {
-	c.tally.all++
-	if err == nil && text == "" {
-		err = inspect.ErrEmptyLine
+// text converts one text.
+func (c *converter) text(_ place, text string) (bad, err error) {
+	id, _, bad := c.from.Decode(text, c.bits)
+	if _, ok := errors.AsType[*form.AmbiguousError](bad); ok {
+		bad = fmt.Errorf("%w with --from", bad)
 	}
-	c.buf = c.buf[:0]
-	if err == nil {
-		err = c.text(text)
+	if bad != nil {
+		return bad, nil
 	}
-	if err == nil {
-		_, err = out.Write(c.buf)
-		return err
-	}
-	if _, ok := errors.AsType[*inspect.AmbiguousError](err); ok {
-		err = fmt.Errorf("%w with --from", err)
+	return c.convert(id)
+}
+
+// convert writes an ID. Those of 96 and 160 bits have few formats.
+func (c *converter) convert(id form.ID) (bad, err error) {
+	var text []byte
+	switch short := len(id) == 8 || len(id) == 16; {
+	case !short && c.to.Is(firn.Decimal):
+		text = new(big.Int).SetBytes(id).Append(nil, 10)
+	case !short && c.to.Is(firn.Hex):
+		text = hex.AppendEncode(nil, id)
+	case !short:
+		return fmt.Errorf("an ID of %d bits can only be written as dec or hex", 8*len(id)), nil
+	case c.groups > 0:
+		text = appendGroups(nil, id.Append(nil, form.Of(firn.Binary)), c.groups)
+	default:
+		if bad := c.to.Check(id); bad != nil {
+			return bad, nil
+		}
+		text = id.Append(c.out.AvailableBuffer(), c.to)
 	}
 	if c.asJSON {
-		c.tally.bad++
-		return json.NewEncoder(out).Encode(errorJSON(err))
+		return nil, json.NewEncoder(c.out).Encode(struct {
+			ID     string `json:"id"`
+			Format string `json:"format"`
+			Bits   int    `json:"bits"`
+		}{string(text), c.to.String(), 8 * len(id)})
 	}
-	return c.tally.complain(c.a, out, where, err)
-}
-
-// text appends the converted text.
-func (c *converter) text(text string) error {
-	b, _, err := inspect.Decode(text, c.from, c.bits)
-	if err != nil {
-		return err
+	if !c.to.Is(firn.Raw) {
+		text = append(text, '\n')
 	}
-	if len(b) != 8 && len(b) != 16 {
-		return c.appendLong(b)
-	}
-	return c.append(b)
-}
-
-func (c *converter) append(n inspect.ID) error {
-	if c.to.IsVeiled() {
-		if err := c.to.Check(n.Append(nil, firn.Raw)); err != nil {
-			return err
-		}
-	}
-	c.begin()
-	if c.groups > 0 {
-		c.buf = appendGroups(c.buf, n.Append(nil, firn.Binary), c.groups)
-	} else {
-		c.buf = n.Append(c.buf, &c.to)
-	}
-	c.end(8 * len(n))
-	return nil
+	_, err = c.out.Write(text)
+	return nil, err
 }
 
 // appendGroups appends bits to b, with a space between groups of that many,
@@ -225,48 +216,4 @@ func appendGroups(b, bits []byte, group int) []byte {
 		b = append(b, bit)
 	}
 	return b
-}
-
-// appendLong appends an ID of 96 or 160 bits, for which there are few formats.
-func (c *converter) appendLong(b []byte) error {
-	c.begin()
-	switch {
-	case c.to.Is(firn.Decimal):
-		c.buf = new(big.Int).SetBytes(b).Append(c.buf, 10)
-	case c.to.Is(firn.Hex):
-		c.buf = fmt.Appendf(c.buf, "%x", b)
-	default:
-		return fmt.Errorf("an ID of %d bits can only be written as dec or hex", 8*len(b))
-	}
-	c.end(8 * len(b))
-	return nil
-}
-
-func (c *converter) begin() {
-	if c.asJSON {
-		c.buf = append(c.buf, `{"id":"`...)
-	}
-}
-
-func (c *converter) end(bits int) {
-	switch {
-	case c.asJSON:
-		c.buf = fmt.Appendf(c.buf, "\",\"format\":%q,\"bits\":%d}\n", c.to.String(), bits)
-	case !c.to.Is(firn.Raw):
-		c.buf = append(c.buf, '\n')
-	}
-}
-
-// bytes converts packed IDs.
-func (c *converter) bytes(out *records.Writer, r io.Reader) error {
-	err := records.EachRaw(r, c.bits/8, func(_ int, b []byte) error {
-		c.tally.all++
-		c.buf = c.buf[:0]
-		if err := c.append(b); err != nil {
-			return err
-		}
-		_, err := out.Write(c.buf)
-		return err
-	})
-	return cmp.Or(out.Flush(), err)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -137,7 +136,7 @@ func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) 
 		*f = form.Of(l.Format())
 	}
 	if err := f.Fits(l.Bits()); err != nil {
-		return misuse("", "--format %s: %w", f, inspect.Plain(err))
+		return misuse("", "--format %s: %w", f, textfmt.Plain(err))
 	}
 	if f.IsVeiled() {
 		return misuse("use firn convert --to veiled", "--format veiled: %s does not write veiled IDs", cmd.Name())
@@ -146,9 +145,9 @@ func outputForm(cmd *cobra.Command, f *form.Form, l firn.Layout, prefix string) 
 }
 
 // encodingVar adds --from.
-func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
-	show := func(e inspect.Encoding) string { return e.String() }
-	cmd.Flags().Var(&value[inspect.Encoding]{e, inspect.ParseEncoding, show, "FORMAT"}, "from", "format of the input")
+func encodingVar(cmd *cobra.Command, e *form.Form) {
+	show := func(e form.Form) string { return e.String() }
+	cmd.Flags().Var(&value[form.Form]{e, form.ParseInput, show, "FORMAT"}, "from", "format of the input")
 	complete(cmd, "from", wordsOf(append([]string{"auto"}, formatNames...)...))
 }
 
@@ -178,14 +177,14 @@ func drawn(diagram string, l style) bool {
 
 // timeVar adds a flag for a point in time.
 func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
-	parse := func(s string) (time.Time, error) { return textfmt.ParseTime(s, a.started) }
+	parse := func(s string) (time.Time, error) { return parseTime(s, a.started) }
 	cmd.Flags().Var(&value[time.Time]{t, parse, nil, "TIME"}, name, usage)
 }
 
 // numberVar adds a flag for a decimal integer: pflag's own reads 010 as 8.
 func numberVar[T int | uint64](cmd *cobra.Command, n *T, name, short, usage string) {
 	parse := func(s string) (T, error) {
-		v, err := inspect.ParseNumber(s)
+		v, err := parseNumber(s)
 		return T(v), err
 	}
 	show := func(n T) string { return strconv.FormatUint(uint64(n), 10) }

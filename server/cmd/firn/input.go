@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,22 +16,57 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // maxComplaints is how many invalid IDs are shown.
 const maxComplaints = 10
 
 // An idInput reads the IDs of a command: from arguments, files, and the
-// standard input.
+// standard input. It counts them, and reports texts that are not IDs.
 type idInput struct {
 	a    *app
-	csv  string // the column with the IDs; "" if lines have only IDs
-	from inspect.Encoding
+	out  *recordWriter // of the command, flushed before waiting for input
+	csv  string        // the column with the IDs; "" if lines have only IDs
+	from form.Form
 	bits int // of an ID, or 0
 
+	// onBad takes the place of a complaint on stderr.
+	onBad func(where place, err error) error
+
+	tally
 	stdin bool // the standard input was read
+}
+
+// A takeID takes the next ID. It returns why the text is not an ID, or an error
+// that ends the command.
+type takeID func(p place, text string) (bad, err error)
+
+// take passes a text on, unless it is bad already.
+func (in *idInput) take(p place, text string, bad error, do takeID) (err error) {
+	in.all++
+	if bad == nil {
+		bad, err = do(p, text)
+	}
+	if bad == nil || err != nil {
+		return err
+	}
+	if in.onBad != nil {
+		in.bad++
+		return in.onBad(p, bad)
+	}
+	return in.complain(in.a, in.out, p, bad)
+}
+
+// badJSON reports texts that are not IDs as JSON, in their place.
+func (in *idInput) badJSON(_ place, err error) error {
+	return json.NewEncoder(in.out).Encode(errorJSON(err))
+}
+
+// errorJSON returns invalid input for JSON.
+func errorJSON(err error) any {
+	return map[string]string{"error": strings.TrimPrefix(err.Error(), "firn: ")}
 }
 
 // columnHelp describes files of IDs.
@@ -64,15 +100,15 @@ func (p place) String() string {
 
 // each calls do for every ID. An argument that is not an ID but names a file is
 // read as that file; - is the standard input.
-func (in *idInput) each(ctx context.Context, args []string, out records.Flusher, do func(p place, text string, bad error) error) error {
+func (in *idInput) each(ctx context.Context, args []string, do takeID) error {
 	files := 0
 	for _, arg := range args {
 		var err error
 		if arg == "-" || in.isFile(arg) {
 			files++
-			err = in.file(ctx, arg, out, do)
+			err = in.file(ctx, arg, do)
 		} else {
-			err = do(place{}, arg, nil)
+			err = in.take(place{}, arg, nil, do)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return failed("an argument that is not an ID is read as a file name", "%w", err)
@@ -84,13 +120,13 @@ func (in *idInput) each(ctx context.Context, args []string, out records.Flusher,
 	if in.csv != "" && files == 0 {
 		return misuse("name the file, or - for the standard input", "--csv %s has no effect on IDs given as arguments", in.csv)
 	}
-	return out.Flush()
+	return in.out.Flush()
 }
 
 // isFile reports whether an argument is a file: it is not an ID, and the file
 // exists, or it looks like a path.
 func (in *idInput) isFile(arg string) bool {
-	if _, _, err := inspect.Decode(arg, in.from, in.bits); err == nil || arg == "" {
+	if _, _, err := in.from.Decode(arg, in.bits); err == nil || arg == "" {
 		return false
 	}
 	if info, err := os.Stat(arg); err == nil {
@@ -101,13 +137,22 @@ func (in *idInput) isFile(arg string) bool {
 }
 
 // file reads the IDs in a file, or in the standard input for -.
-func (in *idInput) file(ctx context.Context, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
+func (in *idInput) file(ctx context.Context, name string, do takeID) error {
 	r, name, err := in.open(name)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	return in.lines(ctx, r, name, out, do)
+	if in.csv != "" {
+		return in.column(ctx, r, name, do)
+	}
+	return eachLine(ctx, r, in.out, func(n int, line string, bad error) error {
+		text := strings.TrimSpace(line)
+		if text == "" && bad == nil {
+			return nil
+		}
+		return in.take(place{name, n}, text, bad, do)
+	})
 }
 
 // open opens a file, or the standard input for -, which has no name.
@@ -126,35 +171,21 @@ func (in *idInput) open(name string) (io.ReadCloser, string, error) {
 	return io.NopCloser(in.a.stdin), "", nil
 }
 
-// lines reads the IDs of r, which has that name.
-func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
-	if in.csv != "" {
-		return in.column(ctx, r, name, out, do)
-	}
-	return records.EachLine(ctx, r, out, func(n int, line string, bad error) error {
-		text := strings.TrimSpace(line)
-		if text == "" && bad == nil {
-			return nil
-		}
-		return do(place{name, n}, text, bad)
-	})
-}
-
 // column reads the IDs in a column of CSV. Empty cells are skipped.
-func (in *idInput) column(ctx context.Context, r io.Reader, name string, out records.Flusher, do func(p place, text string, bad error) error) error {
-	input, stop := records.NewReader(ctx, r, out)
+func (in *idInput) column(ctx context.Context, r io.Reader, name string, do takeID) error {
+	from, stop := readInput(ctx, r, in.out, byteOrderMark)
 	defer stop()
-	table := csv.NewReader(input)
+	table := csv.NewReader(from)
 	table.FieldsPerRecord, table.ReuseRecord = -1, true
 	column, _ := strconv.Atoi(in.csv)
 	column--
 	for {
 		cells, err := table.Read()
 		if err == io.EOF {
-			return out.Flush()
+			return in.out.Flush()
 		}
 		if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-			if err := do(place{name, bad.Line}, "", bad.Err); err != nil {
+			if err := in.take(place{name, bad.Line}, "", bad.Err, do); err != nil {
 				return err
 			}
 			continue
@@ -165,7 +196,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 		line, _ := table.FieldPos(0)
 		if column < 0 {
 			if column = slices.Index(cells, in.csv); column < 0 {
-				return misuse("the columns are "+some(cells, inspect.Quote), "%s: column %s not found", place{name, line}, inspect.Quote(in.csv))
+				return misuse("the columns are "+some(cells, textfmt.Quote), "%s: column %s not found", place{name, line}, textfmt.Quote(in.csv))
 			}
 			continue
 		}
@@ -178,7 +209,7 @@ func (in *idInput) column(ctx context.Context, r io.Reader, name string, out rec
 		if text == "" && err == nil {
 			continue
 		}
-		if err := do(place{name, line}, text, err); err != nil {
+		if err := in.take(place{name, line}, text, err, do); err != nil {
 			return err
 		}
 	}
@@ -202,7 +233,7 @@ type tally struct{ all, bad int }
 
 // complain reports an invalid ID, up to maxComplaints of them. It flushes the
 // output first, so that both stay in order on a terminal.
-func (t *tally) complain(a *app, out records.Flusher, where place, err error) error {
+func (t *tally) complain(a *app, out *recordWriter, where place, err error) error {
 	t.bad++
 	if t.bad > maxComplaints {
 		if t.bad == maxComplaints+1 {

@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
 )
 
 func newInspect(a *app) *cobra.Command {
 	var (
 		layout  firn.Layout
-		from    inspect.Encoding
+		from    form.Form
 		asJSON  bool
 		all     bool
 		summary bool
@@ -64,7 +64,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
   firn next -n 1000 | firn inspect --layout default --json -`,
 		Args: takes("the ID", 1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f, ok := from.Format(); ok && f == firn.Raw {
+			if from.Is(firn.Raw) {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
 			}
 			if veiled.file != "" || from.IsVeiled() {
@@ -72,55 +72,53 @@ least possible, with --all every reading. For a text that is not an ID it prints
 				if err != nil {
 					return err
 				}
-				from = inspect.Veiled(v)
+				from = form.VeiledBy(v)
 			} else if cmd.Flags().Changed("sequencer") {
 				return misuse("", "--sequencer needs --veil-key-file")
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{o: o, all: all, style: a.styleOf(a.stdout)}
 			p.diagram = drawn(diagram, p.style)
-			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
-			out := records.NewWriter(a.stdout)
-			if summary {
-				return inspectSummary(cmd.Context(), &in, args, out, o, asJSON)
+			in := idInput{a: a, out: newRecordWriter(a.stdout), csv: csv, from: from}
+			if bits := layout.Bits(); bits == 64 || bits == 128 {
+				in.bits = bits
 			}
-			var t tally
+			if summary {
+				return inspectSummary(cmd.Context(), &in, args, o, asJSON)
+			}
+			if asJSON {
+				in.onBad = in.badJSON
+			}
+			to := json.NewEncoder(in.out)
 			var one bytes.Buffer
-			to := json.NewEncoder(out)
 			lines := linePrinter{asked: !layout.IsZero()}
-			err := in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
-				t.all++
-				one.Reset()
+			err := in.each(cmd.Context(), args, func(where place, text string) (bad, err error) {
 				o.Now = a.now()
-				var r inspect.Result
-				if bad == nil {
-					r, bad = inspect.Read(text, o)
+				r, bad := inspect.Read(text, o)
+				if bad != nil {
+					return bad, nil
 				}
+				one.Reset()
 				switch {
-				case bad != nil && !asJSON:
-					return t.complain(a, out, where, bad)
-				case bad != nil:
-					t.bad++
-					return to.Encode(errorJSON(bad))
 				case asJSON && !layout.IsZero():
-					return to.Encode(r.Readings[0].Parts())
+					return nil, to.Encode(r.Readings[0].Parts())
 				case asJSON:
 					if where.line > 0 && !all {
 						r.DropUnlikely()
 					}
-					return to.Encode(r.JSON())
+					return nil, to.Encode(r.JSON())
 				case where.line > 0 && !all && diagram != "always":
 					lines.print(&one, &r)
 				default:
-					p.print(&one, &r, o.Now, t.all > 1)
+					p.print(&one, &r, o.Now, in.all > 1)
 				}
-				_, err := out.Write(one.Bytes())
-				return err
+				_, err = in.out.Write(one.Bytes())
+				return nil, err
 			})
 			if err != nil {
 				return err
 			}
-			return t.result(a, "IDs")
+			return in.result(a, "IDs")
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs (default all known layouts)")
@@ -135,20 +133,6 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	cmd.MarkFlagsMutuallyExclusive("summary", "diagram")
 	cmd.MarkFlagsMutuallyExclusive("json", "diagram")
 	return cmd
-}
-
-// decodedBits returns the size of the IDs if inspect.Decode supports it,
-// otherwise 0.
-func decodedBits(l firn.Layout) int {
-	if bits := l.Bits(); bits == 64 || bits == 128 {
-		return bits
-	}
-	return 0
-}
-
-// errorJSON returns invalid input for JSON.
-func errorJSON(err error) any {
-	return map[string]string{"error": strings.TrimPrefix(err.Error(), "firn: ")}
 }
 
 // A linePrinter shows the IDs of a column to people, one per line.
@@ -220,7 +204,7 @@ func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, ap
 		r.add("layout", "%s  %s", p.style.bold(best.Name), p.likelihood(best))
 	}
 	if p.o.From.IsAuto() {
-		r.add("read as", "%s, %d bits", best.Encoding, best.Bits())
+		r.add("read as", "%s, %d bits", best.Form, best.Bits())
 	}
 	if known {
 		p.addParts(&r, best, now)
@@ -293,9 +277,9 @@ func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
 		switch {
 		case f.Fits(x.Bits()) != nil:
 		case f != firn.Binary:
-			r.add(f.String(), "%s", x.Bytes.Append(nil, f))
+			r.add(f.String(), "%s", x.Bytes.Append(nil, form.Of(f)))
 		case x.Bits() == 64: // 128 are wider than a terminal
-			r.add("bin", "%s", appendGroups(nil, x.Bytes.Append(nil, f), 8))
+			r.add("bin", "%s", appendGroups(nil, x.Bytes.Append(nil, form.Of(f)), 8))
 		}
 	}
 	if id, err := strconv.ParseUint(x.Dec(), 10, 64); x.Bits() == 64 && err == nil && id > math.MaxInt64 {
@@ -362,8 +346,8 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 			continue
 		}
 		name := x.Name
-		if x.Encoding != best.Encoding {
-			name += " in " + x.Encoding.String()
+		if x.Form != best.Form {
+			name += " in " + x.Form.String()
 		}
 		stamp := "none"
 		if x.HasParts {
@@ -381,32 +365,21 @@ func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspec
 }
 
 // inspectSummary reports on all IDs together.
-func inspectSummary(ctx context.Context, in *idInput, args []string, out *records.Writer, o inspect.Options, asJSON bool) error {
+func inspectSummary(ctx context.Context, in *idInput, args []string, o inspect.Options, asJSON bool) error {
 	s := inspect.NewSummary(o, in.a.now())
-	var t tally
-	err := in.each(ctx, args, out, func(where place, text string, bad error) error {
-		t.all++
-		if bad == nil {
-			bad = s.Add(text)
-		}
-		if bad != nil {
-			return t.complain(in.a, out, where, bad)
-		}
-		return nil
-	})
+	err := in.each(ctx, args, func(_ place, text string) (bad, err error) { return s.Add(text), nil })
 	if err != nil {
 		return err
 	}
-	r := s.Report()
-	if asJSON {
-		err = in.a.printJSON(summaryJSON(r, t))
+	if r := s.Report(); asJSON {
+		err = in.a.printJSON(summaryJSON(r, in.tally))
 	} else {
-		err = printSummary(in.a, r, t)
+		err = printSummary(in.a, r, in.tally)
 	}
 	if err != nil {
 		return err
 	}
-	return t.result(in.a, "IDs")
+	return in.result(in.a, "IDs")
 }
 
 // anomalies describes the anomalies of a column of IDs.

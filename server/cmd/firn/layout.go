@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newLayout(a *app) *cobra.Command {
@@ -73,7 +74,7 @@ node.`,
 			layout, err := firn.ParseLayout(args[0])
 			switch {
 			case err != nil:
-				return misuse(layoutHint, "%q: %w", args[0], inspect.Plain(err))
+				return misuse(layoutHint, "%q: %w", args[0], textfmt.Plain(err))
 			case asJSON:
 				return a.printJSON(jsonOf(layout))
 			}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -40,13 +39,13 @@ func (s *serveCmd) limitFlags(cmd *cobra.Command) {
 // sizeVar adds a flag for a number of bytes.
 func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
 	parse := func(s string) (T, error) {
-		v, err := textfmt.ParseSize(s)
+		v, err := parseSize(s)
 		return T(v), err
 	}
 	cmd.Flags().Var(&value[T]{n, parse, showSize[T], "SIZE"}, name, usage)
 }
 
-func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
+func showSize[T int | uint64](n T) string { return formatSize(uint64(n)) }
 
 // checkLimits validates the flags of limits.
 func (s *serveCmd) checkLimits() (all faults) {

@@ -14,8 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
-	"github.com/firnid/firn/server/internal/ids/records"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -103,7 +102,7 @@ func (n *nextCmd) run(ctx context.Context) error {
 	case n.count == 0:
 		return misuse("", "--count 0: it must be 1 or more")
 	case n.layout.ReadOnly():
-		return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(n.layout))
+		return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(n.layout))
 	case static && (n.name != "" || n.nodes != nil || n.noCreate || n.allow != allowClock{}):
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer, --nodes, --no-create, --allow-clock-behind and --allow-clock-ahead")
 	case n.node != "" && n.nodes != nil:
@@ -162,7 +161,7 @@ func (n *nextCmd) record() (record, error) {
 		n.format = form.Of(n.layout.Format())
 	}
 	if err := n.format.Fits(n.layout.Bits()); err != nil {
-		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, inspect.Plain(err))
+		return record{}, misuse("leave out --format for the layout's own", "--format %s: %w", &n.format, textfmt.Plain(err))
 	}
 	return recordOf(n.format, n.asJSON), n.a.checkRaw("format", &n.format, n.asJSON)
 }
@@ -312,14 +311,14 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 // stream writes IDs as they come, one batch at a time.
 func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
 	ids := make([]I, min(count, 4096))
-	out := records.NewWriter(w)
+	out := newRecordWriter(w)
 	for count > 0 {
 		ids = ids[:min(count, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
 			return storeError(err)
 		}
 		for _, id := range ids {
-			if err := out.End(write(out.Begin(), id)); err != nil {
+			if _, err := out.Write(write(out.AvailableBuffer(), id)); err != nil {
 				return err
 			}
 		}

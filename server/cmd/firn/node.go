@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // nodeUsage describes the values that readNode accepts.
@@ -43,7 +43,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 		}
 	default:
 		if node, err = l.ParseNode(spec); err != nil {
-			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, inspect.Plain(err))
+			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, textfmt.Plain(err))
 		}
 		return node, nil
 	}
@@ -55,7 +55,7 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 		if kind == "if" {
 			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
 		}
-		return 0, misuse(hint, "--node %s is %d: %w", spec, node, inspect.Plain(&firn.RangeError{
+		return 0, misuse(hint, "--node %s is %d: %w", spec, node, textfmt.Plain(&firn.RangeError{
 			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
 		}))
 	}

@@ -8,9 +8,6 @@ import (
 	"github.com/firnid/firn"
 )
 
-// pipeBuf is PIPE_BUF on Linux: how much a pipe takes at once.
-const pipeBuf = 4096
-
 // A pieces remembers each write.
 type pieces [][]byte
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"regexp"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			if format.Is(firn.Raw) {
 				return misuse("firn range --format hex", "--format raw: range prints text")
 			}
-			ends, err := inspect.EndsOf(layout, from, to, &format)
+			lo, hi, err := rangeOf(layout, from, to)
 			if err != nil {
 				hint := ""
 				if !from.Before(to) {
@@ -67,6 +68,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			if from.Before(layout.Epoch()) {
 				a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout, stamp(layout.Epoch()))
 			}
+			first, last := string(lo.Append(nil, format)), string(hi.Append(nil, format))
 			out := bufio.NewWriter(a.stdout)
 			switch {
 			case every != "":
@@ -74,22 +76,21 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 					return err
 				}
 			case column != "":
-				text, err := sqlOf(ends, column, format)
-				if err != nil {
+				if err := sortsAsText(format); err != nil {
 					return err
 				}
-				fmt.Fprintln(out, text)
+				fmt.Fprintf(out, "%s BETWEEN %s AND %s\n", column, sqlValue(lo, format), sqlValue(hi, format))
 			case asJSON:
-				return a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": ends.Lo, "hi": ends.Hi})
+				return a.printJSON(map[string]string{"layout": layout.String(), "from": stamp(from), "to": stamp(to), "lo": first, "hi": last})
 			default:
 				var r rows
-				r.add("lo", "%s", ends.Lo)
-				r.add("hi", "%s", ends.Hi)
+				r.add("lo", "%s", first)
+				r.add("hi", "%s", last)
 				r.add("from", "%s", stamp(from))
 				r.add("to", "%s", stamp(to))
 				r.print(out, a.styleOf(a.stdout))
 			}
-			if ends.Big && format.Is(firn.Decimal) && (every != "" || column != "") {
+			if new(big.Int).SetBytes(hi).BitLen() > 63 && format.Is(firn.Decimal) && (every != "" || column != "") {
 				a.note("IDs of 2^63 and above do not fit SQL's bigint; use a numeric column")
 			}
 			return out.Flush()
@@ -112,26 +113,32 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 
 func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 
-// sqlOf returns an SQL condition. Text in a column sorts like the IDs only if
-// all texts have the same width.
-func sqlOf(e inspect.Ends, column string, f form.Form) (string, error) {
-	lo, err := sqlValue(e.Lo, f)
-	if err != nil {
-		return "", err
+// rangeOf returns the lowest and the highest ID of a time range.
+func rangeOf(l firn.Layout, from, to time.Time) (lo, hi form.ID, err error) {
+	if l.Bits() == 128 {
+		lo, hi, err := l.Range128(from, to)
+		return lo[:], hi[:], err
 	}
-	hi, err := sqlValue(e.Hi, f)
-	return fmt.Sprintf("%s BETWEEN %s AND %s", column, lo, hi), err
+	first, last, err := l.Range(from, to)
+	return firn.Raw.Append(nil, first), firn.Raw.Append(nil, last), err
+}
+
+// sortsAsText returns an error if the texts of a form do not sort like the IDs:
+// only those of one width do, and numbers.
+func sortsAsText(f form.Form) error {
+	if fixed := f.Fixed(); f != fixed && !f.Is(firn.Decimal) {
+		return misuse("use --format "+fixed.String()+", if the column has this format", "SQL with --format %s: texts of different widths do not sort like the IDs", f)
+	}
+	return nil
 }
 
 // sqlValue returns an ID as SQL.
-func sqlValue(id string, f form.Form) (string, error) {
+func sqlValue(id form.ID, f form.Form) string {
+	text := string(id.Append(nil, f))
 	if f.Is(firn.Decimal) {
-		return id, nil
+		return text
 	}
-	if fixed := f.Fixed(); f != fixed {
-		return "", misuse("use --format "+fixed.String()+", if the column has this format", "SQL with --format %s: texts of different widths do not sort like the IDs", &f)
-	}
-	return "'" + id + "'", nil
+	return "'" + text + "'"
 }
 
 // maxPartitions bounds how many partitions are printed at once.
@@ -180,12 +187,15 @@ func parseTable(s string) (string, error) {
 // printPartitions prints a statement of PostgreSQL for each period that
 // overlaps the range.
 func printPartitions(out io.Writer, l firn.Layout, from, to time.Time, every, table string, f form.Form) error {
+	if err := sortsAsText(f); err != nil {
+		return err
+	}
 	lowest := func(from time.Time) (string, error) {
-		ends, err := inspect.EndsOf(l, from, from.AddDate(1, 0, 0), &f)
+		lo, _, err := rangeOf(l, from, from.AddDate(1, 0, 0))
 		if err != nil {
 			return "", err
 		}
-		return sqlValue(ends.Lo, f)
+		return sqlValue(lo, f), nil
 	}
 	p := periods[every]
 	if from.Before(l.Epoch()) {

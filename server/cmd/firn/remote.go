@@ -18,7 +18,6 @@ import (
 	"github.com/firnid/firn/client"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/access/tlsconf"
-	"github.com/firnid/firn/server/internal/ids/records"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -95,7 +94,7 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 	transport.TLSClientConfig = c.TLS
 	defer transport.CloseIdleConnections()
 	asker := &http.Client{Transport: transport, Timeout: time.Minute}
-	out := records.NewWriter(n.a.stdout)
+	out := newRecordWriter(n.a.stdout)
 	for left := n.count; left > 0; {
 		count := min(left, service.MaxCount)
 		answer, err := n.ask(ctx, asker, c.Token, count)
@@ -113,7 +112,7 @@ func (n *nextCmd) fromServer(ctx context.Context) error {
 			if n.asJSON && len(text) > 0 {
 				text = fmt.Appendf(nil, "{\"id\":%q}\n", bytes.TrimSuffix(text, []byte("\n")))
 			}
-			if err := out.End(append(out.Begin(), text...)); err != nil {
+			if _, err := out.Write(text); err != nil {
 				return err
 			}
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/config"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
@@ -105,7 +104,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 		Args:    oneName,
 		PreRunE: func(*cobra.Command, []string) error {
 			if layout.ReadOnly() {
-				return misuse("run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(layout))
+				return misuse("run firn layout for the layouts that can be made", "%w", readOnlyError(layout))
 			}
 			return nil
 		},

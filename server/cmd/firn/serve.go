@@ -29,7 +29,6 @@ import (
 	"github.com/firnid/firn/server/internal/config"
 	"github.com/firnid/firn/server/internal/fleet/health"
 	"github.com/firnid/firn/server/internal/fleet/tracing"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/server/stores"
 )
@@ -366,7 +365,7 @@ func (s *serveCmd) checkValues() (all faults) {
 		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
 	}
 	if layout := s.Sequencers.Layout; layout.ReadOnly() {
-		all.add("layout", layout.String(), "run firn layout for the layouts that can be made", "%w", inspect.ReadOnlyError(layout))
+		all.add("layout", layout.String(), "run firn layout for the layouts that can be made", "%w", readOnlyError(layout))
 	} else if err := config.CheckTime(layout, time.Now()); err != nil {
 		all.add("layout", layout.String(), "", "%w", err)
 	}

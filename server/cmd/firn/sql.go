@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/ids/sqlgen"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 func newSQL(a *app) *cobra.Command {
@@ -33,7 +33,7 @@ The functions make no IDs: take those from Firn.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			out := bufio.NewWriter(a.stdout)
 			if err := sqlgen.Write(out, args[0], name, layout); err != nil {
-				return misuse("", "%w", inspect.Plain(err))
+				return misuse("", "%w", textfmt.Plain(err))
 			}
 			return out.Flush()
 		},

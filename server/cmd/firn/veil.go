@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/access/readfile"
 	"github.com/firnid/firn/server/internal/ids/form"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/veil"
 )
 
@@ -35,7 +36,7 @@ func readVeilKeys(path string) (veil.Keys, error) {
 		return nil, err
 	}
 	keys, err := veil.ParseKeys(string(text))
-	return keys, form.Plain(err)
+	return keys, textfmt.Plain(err)
 }
 
 // veilHelp explains the flags of veilFlags.

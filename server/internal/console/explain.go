@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
@@ -40,7 +41,7 @@ type field struct {
 
 // anatomyOf explains the IDs of a layout.
 func anatomyOf(l firn.Layout) anatomy {
-	a := dissect(&inspect.Reading{Layout: l, Bytes: make(inspect.ID, l.Bits()/8)})
+	a := dissect(&inspect.Reading{Layout: l, Bytes: make(form.ID, l.Bits()/8)})
 	for i := range a.Bits {
 		a.Bits[i].Digit = ""
 	}
@@ -151,7 +152,7 @@ type text struct{ Name, Text string }
 func textsOf(x *inspect.Reading) (texts []text) {
 	for _, f := range []firn.Format{firn.UUID, firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary} {
 		if f.Fits(x.Bits()) == nil {
-			texts = append(texts, text{f.String(), string(x.Bytes.Append(nil, f))})
+			texts = append(texts, text{f.String(), string(x.Bytes.Append(nil, form.Of(f)))})
 		}
 	}
 	if texts == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/fleet/members"
 	"github.com/firnid/firn/server/internal/fleet/metrics"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
@@ -60,7 +61,7 @@ func TestNumbers(t *testing.T) {
 func TestAnatomy(t *testing.T) {
 	for preset := range firn.Presets() {
 		l := preset.Layout
-		x := &inspect.Reading{Layout: l, Bytes: make(inspect.ID, l.Bits()/8)}
+		x := &inspect.Reading{Layout: l, Bytes: make(form.ID, l.Bits()/8)}
 		want := ""
 		for i := range x.Bytes {
 			x.Bytes[i] = byte(37*i + 11)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -113,7 +114,7 @@ func (k *Console) readAll(v *visit, p *inspectPage, ids []string) (err error) {
 		}
 	}
 	if p.From != "" {
-		if o.From, err = inspect.ParseEncoding(p.From); err != nil {
+		if o.From, err = form.ParseInput(p.From); err != nil {
 			return err
 		}
 	}
@@ -184,7 +185,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 	for i := range result.Readings {
 		x := &result.Readings[i]
 		switch {
-		case x.Name == best.Name && x.Encoding == best.Encoding:
+		case x.Name == best.Name && x.Form == best.Form:
 		case x.Likelihood() == inspect.Unlikely:
 			r.Hidden++
 		default:
@@ -197,11 +198,11 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, of string) (*r
 // otherReading describes a reading other than the best one.
 func otherReading(id string, x, best *inspect.Reading) candidate {
 	c := candidate{Name: x.Name, Share: x.Likelihood().String(), Reason: x.Reason()}
-	if x.Encoding != best.Encoding {
-		c.As = x.Encoding.String()
+	if x.Form != best.Form {
+		c.As = x.Form.String()
 	}
 	if !x.Layout.IsZero() {
-		c.Link = inspectAddress([]string{id}, url.Values{"from": {x.Encoding.String()}, "layout": {x.Layout.String()}})
+		c.Link = inspectAddress([]string{id}, url.Values{"from": {x.Form.String()}, "layout": {x.Layout.String()}})
 	}
 	if x.HasParts {
 		c.Time = utc(x.Time)

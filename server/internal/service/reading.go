@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/veil"
 )
 
@@ -32,7 +33,7 @@ func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Optio
 	}
 	if name == "" {
 		if veiled {
-			return &Fault{Kind: BadParameter, Detail: inspect.Quote(text) + " is a veiled ID: " + r.How}
+			return &Fault{Kind: BadParameter, Detail: textfmt.Quote(text) + " is a veiled ID: " + r.How}
 		}
 		return nil
 	}
@@ -50,9 +51,9 @@ func (r Reader) Options(ctx context.Context, name, text string, o *inspect.Optio
 		if err != nil {
 			return &Fault{Kind: BadParameter, Detail: Detail(err)}
 		}
-		o.From = inspect.Veiled(v)
+		o.From = form.VeiledBy(v)
 	case o.From.IsTyped() || o.From.IsAuto() && strings.Contains(text, "_"):
-		o.From = inspect.Typed(q.Prefix)
+		o.From = form.TypedAs(q.Prefix)
 	}
 	return nil
 }

@@ -1,16 +1,19 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // orderSlowly counts, for each key, the keys that sort before it.
 func orderSlowly(keys []key) finding {
 	var f finding
+	var farthest key
 	for place, k := range keys {
 		position, run := uint64(0), repeat{key: k}
 		for p, other := range keys {
@@ -24,8 +27,8 @@ func orderSlowly(keys []key) finding {
 				}
 			}
 		}
-		if distance := max(position, uint64(place)) - min(position, uint64(place)); distance > f.k || distance == f.k && f.k > 0 && k.less(f.kKey) {
-			f.k, f.kKey, f.kFrom = distance, k, uint64(place)
+		if distance := max(position, uint64(place)) - min(position, uint64(place)); distance > f.k || distance == f.k && f.k > 0 && k.less(farthest) {
+			f.k, f.kFrom, farthest = distance, uint64(place), k
 		}
 		if run.places[0] == uint64(place) {
 			f.repeats += run.times - 1
@@ -82,11 +85,9 @@ func TestOrder(t *testing.T) {
 		"high ones last":  append(jitter(increasing(10, ones), 3), increasing(10, wide)...),
 		"repeats":         repeats,
 	} {
-		o := order{limit: 1 << 30}
+		var o order
 		for _, k := range keys {
-			if err := o.add(k); err != nil {
-				t.Fatal(err)
-			}
+			o.add(k)
 		}
 		if got, want := o.find(), orderSlowly(keys); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s, %d keys:\n got %+v\nwant %+v", name, len(keys), got, want)
@@ -94,28 +95,18 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderMemory: exceeding the limit is an error that says what IDs need, and
-// takes no more memory. The keys span several chunks.
-func TestOrderMemory(t *testing.T) {
-	for wide, each := range []uint64{12, 20} {
-		o := order{limit: 4 << 20}
-		var err error
-		n := uint64(0)
-		for ; err == nil; n++ {
-			err = o.add(key{uint64(wide), 1<<40 - n})
-		}
-		var m *MemoryError
-		if !errors.As(err, &m) || m.Each != each || m.Count != n-1 || o.count*each > o.limit || (o.count+chunkKeys)*each <= o.limit {
-			t.Errorf("after %d keys: %v, used %d", n, err, o.used)
-		}
-	}
-	o := order{limit: 1 << 30}
-	for n := range uint64(2*chunkKeys + 3) {
-		if err := o.add(key{n / chunkKeys, 1<<40 - n}); err != nil {
+// TestChunks: keys of several chunks are found, and a Checker takes Max IDs.
+func TestChunks(t *testing.T) {
+	c := Checker{Max: 2*chunkKeys + 3}
+	for n := range c.Max {
+		if err := c.Add((key{n / chunkKeys, 1<<40 - n}).id(16)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if f := o.find(); f.repeats != 0 || f.k != chunkKeys-1 {
-		t.Errorf("%+v", f)
+	if err := c.Add(make(form.ID, 8)); err != ErrMemory {
+		t.Errorf("after Max IDs: %v, want %v", err, ErrMemory)
+	}
+	if r := c.Report(firn.Layout{}); r.Duplicates != 0 || r.K != chunkKeys-1 || r.Count != c.Max {
+		t.Errorf("%+v", r)
 	}
 }

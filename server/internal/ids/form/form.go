@@ -1,33 +1,43 @@
-// Package form has all ways in which Firn writes an ID: the formats of package
-// firn, which need only the ID; typed text, which needs the prefix of its
-// sequencer; and veiled text, which needs a key.
+// Package form has all ways in which Firn writes and reads an ID: the formats of
+// package firn, which need only the ID; typed text, which needs the prefix of
+// its sequencer; veiled text, which needs a key; and the texts of xid and KSUID,
+// which it only reads. What the bits of an ID mean is up to package inspect.
 package form
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/typed"
 	"github.com/firnid/firn/veil"
 )
 
-// The names of the forms that are not formats.
-const (
-	Typed  = "typed"
-	Veiled = "veiled"
-)
-
-// A Form is a way to write IDs. The zero Form is decimal.
+// A Form is a way to write or read IDs. The zero Form is auto: it reads every
+// form that fits the text. Forms can be compared with ==.
 type Form struct {
+	kind   kind
 	format firn.Format
-	typed  bool
-	prefix string
-	veiled bool
+	prefix string // of typed text; to read, "" allows any
 	veil   Veil
 }
+
+type kind uint8
+
+const (
+	isAuto kind = iota
+	isTyped
+	isVeiled
+	isXID
+	isKSUID
+	isFormat
+)
+
+// names has the names of the forms that are not formats.
+var names = []string{isAuto: "auto", isTyped: "typed", isVeiled: "veiled", isXID: "xid", isKSUID: "ksuid"}
 
 // A Veil writes and reads the veiled IDs of a sequencer. An ID of a size whose
 // field is nil has no veiled text.
@@ -37,29 +47,29 @@ type Veil struct{ Of64, Of128 *veil.Text }
 func NewVeil(keys veil.Keys, sequencer string, l firn.Layout) (v Veil, err error) {
 	t, err := keys.Text(sequencer, l)
 	if l.Bits() == 128 {
-		return Veil{Of128: t}, Plain(err)
+		return Veil{Of128: t}, textfmt.Plain(err)
 	}
-	return Veil{Of64: t}, Plain(err)
+	return Veil{Of64: t}, textfmt.Plain(err)
 }
 
 // VeiledBy returns veiled text.
-func VeiledBy(v Veil) Form { return Form{veiled: true, veil: v} }
+func VeiledBy(v Veil) Form { return Form{kind: isVeiled, veil: v} }
 
 // Of returns the Form of a format.
-func Of(f firn.Format) Form { return Form{format: f} }
+func Of(f firn.Format) Form { return Form{kind: isFormat, format: f} }
 
-// TypedAs returns typed text with a prefix, or without one if it is empty.
-func TypedAs(prefix string) Form { return Form{typed: true, prefix: prefix} }
+// TypedAs returns typed text with a prefix. To read, an empty one allows any.
+func TypedAs(prefix string) Form { return Form{kind: isTyped, prefix: prefix} }
 
-// Parse returns the Form with that name: typed, veiled, or one that
+// Parse returns the Form with that name to write IDs: typed, veiled, or one that
 // firn.ParseFormat knows. Typed text has no prefix until SetPrefix, and veiled
 // text no key until SetVeil.
 func Parse(name string) (Form, error) {
 	switch name {
-	case Typed:
-		return TypedAs(""), nil
-	case Veiled:
-		return VeiledBy(Veil{}), nil
+	case names[isTyped]:
+		return Form{kind: isTyped}, nil
+	case names[isVeiled]:
+		return Form{kind: isVeiled}, nil
 	}
 	f, err := firn.ParseFormat(name)
 	if parse := (*firn.ParseError)(nil); errors.As(err, &parse) {
@@ -68,32 +78,54 @@ func Parse(name string) (Form, error) {
 	return Of(f), err
 }
 
-// ParsePrefix returns s if it is a valid prefix of typed text.
-func ParsePrefix(s string) (string, error) { return s, Plain(typed.CheckPrefix(s)) }
-
-// String returns the name of the Form.
-func (f *Form) String() string {
-	switch {
-	case f.typed:
-		return Typed
-	case f.veiled:
-		return Veiled
+// ParseInput returns the Form with that name to read IDs: one of Parse, auto,
+// xid or ksuid. ulid is another name of base32, and objectid of hex.
+func ParseInput(name string) (Form, error) {
+	if k := slices.Index(names, name); k >= 0 {
+		return Form{kind: kind(k)}, nil
 	}
-	return f.format.String()
+	switch name {
+	case "ulid":
+		return Of(firn.Base32), nil
+	case "objectid":
+		return Of(firn.Hex), nil
+	}
+	f, err := Parse(name)
+	if parse := (*firn.ParseError)(nil); errors.As(err, &parse) {
+		parse.Reason += ", auto, ulid, xid, ksuid or objectid"
+	}
+	return f, err
 }
 
+// ParsePrefix returns s if it is a valid prefix of typed text.
+func ParsePrefix(s string) (string, error) { return s, textfmt.Plain(typed.CheckPrefix(s)) }
+
+// String returns the name of the Form.
+func (f Form) String() string {
+	if f.kind == isFormat {
+		return f.format.String()
+	}
+	return names[f.kind]
+}
+
+// Format returns the format that the Form is, if it is one.
+func (f *Form) Format() (firn.Format, bool) { return f.format, f.kind == isFormat }
+
 // Is reports whether the Form is a format.
-func (f *Form) Is(format firn.Format) bool { return !f.typed && !f.veiled && f.format == format }
+func (f *Form) Is(format firn.Format) bool { return f.kind == isFormat && f.format == format }
 
 // IsTyped reports whether the Form is typed text.
-func (f *Form) IsTyped() bool { return f.typed }
+func (f *Form) IsTyped() bool { return f.kind == isTyped }
 
 // IsVeiled reports whether the Form is veiled text.
-func (f *Form) IsVeiled() bool { return f.veiled }
+func (f *Form) IsVeiled() bool { return f.kind == isVeiled }
+
+// IsAuto reports whether the Form is the zero Form.
+func (f *Form) IsAuto() bool { return f.kind == isAuto }
 
 // Fixed returns the Form with texts of one width, which sort like the IDs.
 func (f Form) Fixed() Form {
-	if !f.typed { // typed text has one width
+	if f.kind == isFormat { // typed text has one width
 		f.format = f.format.Fixed()
 	}
 	return f
@@ -101,16 +133,16 @@ func (f Form) Fixed() Form {
 
 // Fits returns nil if the Form can write IDs with that many bits.
 func (f *Form) Fits(bits int) error {
-	if f.typed || f.veiled {
-		return nil
+	if f.kind == isFormat {
+		return f.format.Fits(bits)
 	}
-	return f.format.Fits(bits)
+	return nil
 }
 
 // SetPrefix sets the prefix of typed text to that of a sequencer, which must
 // have one. It does nothing for a format.
 func (f *Form) SetPrefix(prefix string) error {
-	if f.typed && prefix == "" {
+	if f.IsTyped() && prefix == "" {
 		return errors.New("the sequencer has no prefix for typed text: it can only get one when it is created")
 	}
 	f.prefix = prefix
@@ -119,47 +151,33 @@ func (f *Form) SetPrefix(prefix string) error {
 
 // SetVeil sets how veiled text is written. It does nothing for another Form.
 func (f *Form) SetVeil(v func() (Veil, error)) (err error) {
-	if f.veiled {
+	if f.IsVeiled() {
 		f.veil, err = v()
 	}
 	return err
 }
 
-// Check returns an error if the Form is veiled text and cannot hold an ID, given
-// as 8 or 16 bytes.
-func (f *Form) Check(raw []byte) (err error) {
+// Check returns an error if the Form is veiled text and cannot hold an ID.
+func (f *Form) Check(id ID) (err error) {
 	switch {
-	case !f.veiled:
-	case len(raw) == 8 && f.veil.Of64 != nil:
-		_, err = f.veil.Of64.Append(nil, firn.ID(binary.BigEndian.Uint64(raw)))
-	case len(raw) == 16 && f.veil.Of128 != nil:
-		_, err = f.veil.Of128.Append128(nil, firn.ID128(raw))
+	case !f.IsVeiled():
+	case len(id) == 8 && f.veil.Of64 != nil:
+		_, err = f.veil.Of64.Append(nil, firn.ID(binary.BigEndian.Uint64(id)))
+	case len(id) == 16 && f.veil.Of128 != nil:
+		_, err = f.veil.Of128.Append128(nil, firn.ID128(id))
 	default:
-		err = fmt.Errorf("an ID of %d bits is not one of the layout, and cannot be veiled", 8*len(raw))
+		err = fmt.Errorf("an ID of %d bits is not one of the layout, and cannot be veiled", 8*len(id))
 	}
-	return Plain(err)
-}
-
-// Plain returns an error of package veil without the name of the package.
-func Plain(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, name := range []string{"veil: ", "typed: "} {
-		if text, ok := strings.CutPrefix(err.Error(), name); ok {
-			return errors.New(text)
-		}
-	}
-	return err
+	return textfmt.Plain(err)
 }
 
 // Append appends the text of a 64-bit ID, which must fit. IDs of a layout fit
 // the Veil of that layout, and Check reports whether another one does.
 func (f *Form) Append(b []byte, id firn.ID) []byte {
-	switch {
-	case f.typed:
+	switch f.kind {
+	case isTyped:
 		return typed.Append(b, f.prefix, id)
-	case f.veiled:
+	case isVeiled:
 		return must(f.veil.Of64.Append(b, id))
 	}
 	return f.format.Append(b, id)
@@ -167,10 +185,10 @@ func (f *Form) Append(b []byte, id firn.ID) []byte {
 
 // Append128 appends the text of a 128-bit ID.
 func (f *Form) Append128(b []byte, id firn.ID128) []byte {
-	switch {
-	case f.typed:
+	switch f.kind {
+	case isTyped:
 		return typed.Append(b, f.prefix, id)
-	case f.veiled:
+	case isVeiled:
 		return must(f.veil.Of128.Append128(b, id))
 	}
 	return f.format.Append128(b, id)
@@ -181,4 +199,15 @@ func must(b []byte, err error) []byte {
 		panic(err.Error())
 	}
 	return b
+}
+
+// An ID is an ID as bytes, big-endian: 8, 12, 16 or 20.
+type ID []byte
+
+// Append appends the text of an ID of 64 or 128 bits, as Form.Append does.
+func (id ID) Append(b []byte, f Form) []byte {
+	if len(id) == 16 {
+		return f.Append128(b, firn.ID128(id))
+	}
+	return f.Append(b, firn.ID(binary.BigEndian.Uint64(id)))
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"math"
 	"math/big"
 	"strconv"
@@ -21,18 +20,6 @@ func Number(v uint64) any {
 	return strconv.FormatUint(v, 10)
 }
 
-// ParseNumber parses a decimal integer of 64 bits.
-func ParseNumber(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("it exceeds 64 bits")
-	case err != nil:
-		return 0, errors.New("it must be an integer of 0 or more")
-	}
-	return n, nil
-}
-
 // Millis returns t in Unix milliseconds as a value for JSON, like Number, also
 // if it exceeds int64. It rounds down.
 func Millis(t time.Time) any {
@@ -45,23 +32,6 @@ func Millis(t time.Time) any {
 		return v.Int64()
 	}
 	return v.String()
-}
-
-// ParseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
-// time has 64 bits.
-func ParseMillis(s string) (time.Time, error) {
-	if ms, err := strconv.ParseUint(s, 10, 63); err == nil {
-		return time.UnixMilli(int64(ms)).UTC(), nil
-	}
-	v, ok := new(big.Int).SetString(s, 10)
-	switch {
-	case !ok || s[0] == '+' || v.Sign() < 0 && !v.IsInt64():
-		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
-	case v.BitLen() > 66: // 1000 times 2^56 s
-		return time.Time{}, errors.New("it is later than the last time of any layout")
-	}
-	sec, ms := v.DivMod(v, big.NewInt(1000), new(big.Int))
-	return time.Unix(sec.Int64(), ms.Int64()*1e6).UTC(), nil
 }
 
 // PartsJSON is the parts of an ID in JSON. Integers above 2^53 are strings.
@@ -80,7 +50,7 @@ type PartsJSON struct {
 // ReadingJSON is a reading in JSON.
 type ReadingJSON struct {
 	PartsJSON
-	From       string        `json:"from"`  // the encoding of the text
+	From       string        `json:"from"`  // the form of the text
 	Score      float64       `json:"score"` // 0 to 1, the share among all readings, and none of them
 	For        []string      `json:"for"`   // reasons, in words
 	Against    []string      `json:"against"`
@@ -108,7 +78,7 @@ func (r *Result) JSON() ReadingJSON {
 
 func (r *Reading) json() ReadingJSON {
 	return ReadingJSON{
-		PartsJSON: r.Parts(), From: r.Encoding.String(), Score: math.Round(r.Score*1e6) / 1e6,
+		PartsJSON: r.Parts(), From: r.Form.String(), Score: math.Round(r.Score*1e6) / 1e6,
 		For: append([]string{}, r.For()...), Against: append([]string{}, r.Against()...), Likelihood: r.Likelihood().String(),
 	}
 }

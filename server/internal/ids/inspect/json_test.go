@@ -32,7 +32,7 @@ func checkJSON(t *testing.T, r Result) {
 	}
 	v := exact(t, b)
 	best := &r.Readings[0]
-	if v["layout"] != best.Name || v["dec"] != best.Dec() || v["hex"] != best.Hex() || v["from"] != best.Encoding.String() {
+	if v["layout"] != best.Name || v["dec"] != best.Dec() || v["hex"] != best.Hex() || v["from"] != best.Form.String() {
 		t.Errorf("the object of %q is %s", r.Text, b)
 	}
 	if others, ok := v["others"].([]any); !ok || len(others) != len(r.Readings)-1 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // A reading is weighed by how probable it is that a generator of its layout
@@ -29,19 +30,19 @@ type habit struct {
 	prior    float64   // how common these IDs are among those that people look up
 	born     time.Time // when the format came into use; zero if that is its epoch
 	anyNode  bool      // all node IDs are equally probable
-	bothNode bool      // small and large nodes are both common
 	fewParts bool      // the pieces of the node are 0 or very small
 	anySeq   bool      // all sequence numbers are equally probable
-	noFields bool      // other generators fill node and sequence with random bits
 	note     string    // a note for readers of this preset
 }
+
+const randomElsewhere = "other generators of this format put random bits in place of node and sequence"
 
 var habits = map[string]habit{
 	"default": {prior: 1.5, anyNode: true},
 	// Clients take a hundred IDs at a time, more than a tick has.
 	"hazelcast": {prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true},
 	// bwmarrin/snowflake has the same bits, and most programs use small nodes.
-	"twitter":   {prior: 1, bothNode: true},
+	"twitter":   {prior: 1},
 	"discord":   {prior: 0.5, fewParts: true},
 	"instagram": {prior: -1, anyNode: true, anySeq: true},
 	"sonyflake": {prior: 2.2, anyNode: true},
@@ -49,8 +50,8 @@ var habits = map[string]habit{
 	"snowcast":  {prior: -3, note: "snowcast's epoch and number of nodes are configurable; 2014 and 8192 are assumed here"},
 	"lable":     {prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)},
 	"js53":      {anyNode: true},
-	"uuidv7":    {anyNode: true, anySeq: true, noFields: true},
-	"ulid":      {anyNode: true, anySeq: true, noFields: true},
+	"uuidv7":    {anyNode: true, anySeq: true, note: randomElsewhere},
+	"ulid":      {anyNode: true, anySeq: true, note: randomElsewhere},
 	"xid":       {anyNode: true, anySeq: true},
 	"objectid":  {anyNode: true, anySeq: true},
 	"boundary":  {anyNode: true},
@@ -121,11 +122,11 @@ var presets = sync.OnceValue(func() map[int][]*candidate {
 // of returns the candidate for a number. The IDs of Lable contain which of
 // Lable's layouts they have. It returns nil if the text of the number has
 // another format.
-func (c *candidate) of(n *number) *candidate {
+func (c *candidate) of(n *form.Number) *candidate {
 	switch {
 	case c.preset == "lable":
-		return lables()[n.bytes[6]>>4&1][n.bytes[7]&15]
-	case c.preset == "xid" && n.encoding.name != "xid", c.preset == "objectid" && n.encoding.name == "xid":
+		return lables()[n.Bytes[6]>>4&1][n.Bytes[7]&15]
+	case c.preset == "xid" && n.Form.String() != "xid", c.preset == "objectid" && n.Form.String() == "xid":
 		// The two layouts have the same bits; only their texts differ.
 		return nil
 	}
@@ -143,37 +144,41 @@ var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
 })
 
 // read reads a number by the layout.
-func (c *candidate) read(n *number, now time.Time) (Reading, error) {
-	p, err := c.layout.DecomposeBytes(n.bytes)
+func (c *candidate) read(n *form.Number, now time.Time) (Reading, error) {
+	p, err := c.layout.DecomposeBytes(n.Bytes)
 	if err != nil {
 		return Reading{}, err
 	}
-	r := Reading{
-		Name: c.name, Layout: c.layout, Encoding: n.encoding, Bytes: n.bytes,
+	age := Age(p.Time, now)
+	return Reading{
+		Name: c.name, Layout: c.layout, Form: n.Form, Bytes: n.Bytes,
 		HasParts: true, Time: p.Time, Node: p.Node, Seq: p.Seq, c: c, n: n, now: now,
-	}
-	age := Age(r.Time, now)
-	r.Plausible = age >= -minute && age < 40*Year && !c.isFirstDay(r.Time, now)
-	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(n, c.format) +
-		c.timeWeight(r.Time, now) + c.nodeWeight(r.Node) + math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
+		Plausible: age >= -minute && age < 40*Year && !c.isFirstDay(p.Time, now),
+	}, nil
+}
+
+// weigh weighs a reading by a layout.
+func (r *Reading) weigh() {
+	c := r.c
+	r.weight = c.prior - float64(c.layout.RandomBits()) + formWeight(r.n, c.format) +
+		c.timeWeight(r.Time, r.now) + c.nodeWeight(r.Node) + math.Log2(probability(r.Seq, c.layout.SeqBits(), c.anySeq, false))
 	if c.preset == "lable" {
 		r.weight -= 5 // mode and cluster are taken from the ID
 	}
-	return r, nil
 }
 
 // formWeight weighs whether a format writes its own IDs like this text.
-func formWeight(n *number, own firn.Format) (w float64) {
-	f, ok := n.encoding.Format()
-	if ok && f == firn.Decimal && isPadded(n.text) {
+func formWeight(n *form.Number, own firn.Format) (w float64) {
+	f, ok := n.Form.Format()
+	if ok && f == firn.Decimal && n.Form != form.OfDigits(n.Text) {
 		w = -12
 	}
 	switch {
-	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && n.bits() == 64:
+	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && n.Bits() == 64:
 		return w
-	case f == firn.Hex && own == firn.Decimal && isDigits(n.text):
+	case f == firn.Hex && own == firn.Decimal && form.IsDigits(n.Text):
 		return w - 14 // most likely a number of so many digits
-	case own == firn.UUID && f == firn.Base62 && n.bits() == 128:
+	case own == firn.UUID && f == firn.Base62 && n.Bits() == 128:
 		return w - 1 // Boundary's own
 	case own == firn.UUID && f == firn.Base32:
 		return w - 12 // 26 such digits are a ULID
@@ -264,6 +269,32 @@ func (c *candidate) nodeWeight(node uint64) (w float64) {
 // isGroup reports whether a node is a group address, which no network card has.
 func (c *candidate) isGroup(node uint64) bool { return c.preset == "boundary" && node>>40&1 == 1 }
 
+// For returns what speaks for the reading.
+func (r *Reading) For() []string { return r.reasons().pros }
+
+// Against returns what speaks against the reading.
+func (r *Reading) Against() []string { return r.reasons().cons }
+
+// Reason says briefly why the reading may not be the best one.
+func (r *Reading) Reason() string {
+	if cons := r.Against(); len(cons) > 0 {
+		return cons[0]
+	}
+	if !r.HasParts {
+		return "contains no time"
+	}
+	return r.ago()
+}
+
+// ago says how long ago the time of the ID was.
+func (r *Reading) ago() string {
+	age := Age(r.Time, r.now)
+	if age < 0 {
+		return Span(-age) + " in the future"
+	}
+	return Span(age) + " ago"
+}
+
 // A list collects the reasons for and against a reading.
 type list struct{ pros, cons []string }
 
@@ -271,139 +302,82 @@ func (l *list) pro(format string, a ...any) { l.pros = append(l.pros, fmt.Sprint
 
 func (l *list) con(format string, a ...any) { l.cons = append(l.cons, fmt.Sprintf(format, a...)) }
 
-// For returns what speaks for the reading.
-func (r *Reading) For() []string { return r.reasons().pros }
-
-// Against returns what speaks against the reading.
-func (r *Reading) Against() []string { return r.reasons().cons }
-
 func (r *Reading) reasons() (l list) {
-	r.formReasons(&l)
+	n := r.n
+	if n.About != "" {
+		l.pro("%s", n.About)
+	}
+	f, ok := n.Form.Format()
+	switch {
+	case !ok:
+	case f == firn.Decimal && n.Form != form.OfDigits(n.Text):
+		l.con("decimal numbers have no leading zeros")
+	case f == firn.Hex && form.IsDigits(n.Text) && n.Bits() == 64:
+		l.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
+	case n.Loose && n.Bits() == 64 && r.c != nil && r.c.format != f:
+		l.con("the format does not write its IDs like this, and a word can look the same")
+	}
 	if r.Layout.IsZero() || r.Layout == uuidv6() {
 		r.uuidReasons(&l)
 	}
-	if r.c == nil {
-		return l
+	if r.c != nil {
+		r.layoutReasons(&l)
 	}
-	r.timeReasons(&l)
-	r.fieldReasons(&l)
-	if isRounded(r.n) {
-		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then; one ID in %.0f looks like this by chance", 1/roundedByChance(r.n))
+	if isRounded(n) {
+		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then; one ID in %.0f looks like this by chance", 1/roundedByChance(n))
 	}
 	return l
 }
 
-// Reason says briefly why the reading may not be the best one.
-func (r *Reading) Reason() string {
-	brief := "contains no time"
-	if age := Age(r.Time, r.now); r.HasParts && age >= 0 {
-		brief = Span(age) + " ago"
-	} else if r.HasParts {
-		brief = Span(-age) + " in the future"
-	}
-	for _, reason := range r.Against() {
-		if !strings.HasPrefix(reason, "the time "+r.Stamp()) {
-			return brief + "; " + reason
-		}
-	}
-	return brief
-}
-
-func (r *Reading) formReasons(l *list) {
-	n := r.n
-	if n.about != "" {
-		l.pro("%s", n.about)
-	}
-	f, ok := n.encoding.Format()
-	switch {
-	case !ok:
-	case f == firn.Decimal && isPadded(n.text):
-		l.con("decimal numbers have no leading zeros")
-	case f == firn.Hex && isDigits(n.text) && n.bits() == 64:
-		l.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
-	case n.loose && n.bits() == 64 && r.c != nil && r.c.format != f:
-		l.con("the format does not write its IDs like this, and a word can look the same")
-	}
-}
-
-func (r *Reading) timeReasons(l *list) {
-	age, stamp := Age(r.Time, r.now), r.Stamp()
-	switch {
-	case r.Time.Before(r.c.born):
-		l.con("the time %s is older than the format, which came into use about %d", stamp, r.c.born.Year())
-	case age < -minute:
-		l.con("the time %s is %s in the future", stamp, Span(-age))
-	case age < usual:
-		l.pro("the time %s is %s ago", stamp, Span(max(age, 0)))
-	default:
-		l.con("the time %s is %s ago", stamp, Span(age))
-	}
-	if r.c.isFirstDay(r.Time, r.now) {
-		l.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(r.Time.Sub(r.c.layout.Epoch()).Seconds()))
-	}
-}
-
-func (r *Reading) fieldReasons(l *list) {
+// layoutReasons adds what the parts of an ID say about its layout.
+func (r *Reading) layoutReasons(l *list) {
 	c := r.c
-	switch c.preset {
-	case "lable":
-		mode := "spread"
-		if c.layout.Ordered() {
-			mode = "time-sequential"
-		}
-		l.pro("the mode bit says %s, and the last four bits cluster %d", mode, r.Bytes[7]&15)
-	case "uuidv7":
-		l.pro("its variant and version bits are those of a version 7 UUID")
-	case "js53":
-		l.pro("it fits the 53 bits of a JavaScript number")
-	}
-	node, seq := r.Node, r.Seq
-	switch {
-	case c.layout.NodeBits() == 0 || c.noFields:
-	case c.isGroup(node):
-		l.con("the node %s is a group address, which no network card has", MAC(node))
-	case c.preset == "boundary":
-		l.pro("the node is the MAC address %s", MAC(node))
-	case node < 16 && len(c.nodes) > 1:
-		l.pro("the node is %d (%s)", node, r.NodeText())
-	case node < 16:
-		l.pro("the node is %d", node)
-	case !c.anyNode && !c.bothNode && node > c.layout.MaxNode()/4:
-		l.con("the node is %d of %d: most are small", node, c.layout.MaxNode())
-	}
-	switch {
-	case c.layout.SeqBits() == 0 || c.anySeq:
-	case seq < 4:
-		l.pro("the sequence is %d", seq)
-	case seq > c.layout.MaxSeq()/4:
-		l.con("the sequence is %d of %d: a node seldom makes that many IDs in %v", seq, c.layout.MaxSeq(), c.layout.Unit())
-	}
-	if c.noFields {
-		l.con("other generators of this format put random bits in place of node and sequence")
-	}
 	if c.note != "" {
 		l.con("%s", c.note)
+	}
+	switch age := Age(r.Time, r.now); {
+	case r.Time.Before(c.born):
+		l.con("the time %s is older than the format, which came into use about %d", r.Stamp(), c.born.Year())
+	case age < -minute || age >= usual:
+		l.con("the time %s is %s", r.Stamp(), r.ago())
+	default:
+		l.pro("the time %s is %s", r.Stamp(), r.ago())
+	}
+	if c.isFirstDay(r.Time, r.now) {
+		l.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(r.Time.Sub(c.layout.Epoch()).Seconds()))
+	}
+	switch c.preset {
+	case "lable":
+		l.pro("the mode bit and the last four bits are those of this mode and cluster")
+	case "uuidv7":
+		l.pro("its variant and version bits are those of a version 7 UUID")
+	case "boundary":
+		if c.isGroup(r.Node) {
+			l.con("the node %s is a group address, which no network card has", MAC(r.Node))
+		} else {
+			l.pro("the node is the MAC address %s", MAC(r.Node))
+		}
 	}
 }
 
 // roundedByChance returns the share of IDs of a number's size that look rounded
 // by coincidence; 0 if JavaScript's numbers hold it.
-func roundedByChance(n *number) float64 {
-	f, ok := n.encoding.Format()
-	if !ok || f != firn.Decimal || n.bits() != 64 || n.uint64() <= 1<<53 {
+func roundedByChance(n *form.Number) float64 {
+	f, ok := n.Form.Format()
+	if !ok || f != firn.Decimal || n.Bits() != 64 || n.Uint64() <= 1<<53 {
 		return 0
 	}
-	return math.Exp2(float64(53 - bits.Len64(n.uint64())))
+	return math.Exp2(float64(53 - bits.Len64(n.Uint64())))
 }
 
 // isRounded reports whether JavaScript or a spreadsheet has rounded a decimal
 // number above 2^53: it has not the digits of the double, but the fewest that
 // identify it, padded with zeros.
-func isRounded(n *number) bool {
+func isRounded(n *form.Number) bool {
 	if roundedByChance(n) == 0 {
 		return false
 	}
-	v := n.uint64()
+	v := n.Uint64()
 	// A number that is exactly a double, such as 2^60, may well be an ID whose
 	// last bits are zeros, unless its decimal digits end in zeros too.
 	if v%10 != 0 || uint64(float64(v)) == v && v%1000 != 0 {

@@ -5,15 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
-	"sort"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/form"
@@ -25,8 +21,8 @@ type Options struct {
 	// Layout is the ID's layout; with the zero Layout all presets are tried.
 	Layout firn.Layout
 
-	// From is the encoding of the text; auto tries all encodings.
-	From Encoding
+	// From is the form of the text; auto tries all forms.
+	From form.Form
 
 	// Now is the time by which readings are judged. The zero time means time.Now.
 	Now time.Time
@@ -97,8 +93,8 @@ type Reading struct {
 	Name   string
 	Layout firn.Layout // the zero Layout if Name is not a layout
 
-	Encoding Encoding // of the text
-	Bytes    ID       // 8, 12, 16 or 20
+	Form  form.Form // of the text
+	Bytes form.ID   // 8, 12, 16 or 20
 
 	HasParts bool // whether the ID holds a time, a node and a sequence
 	Time     time.Time
@@ -109,7 +105,7 @@ type Reading struct {
 	Plausible bool    // the time is within the years in which IDs were made
 
 	c      *candidate // how to judge its parts; nil for UUIDs without a time
-	n      *number
+	n      *form.Number
 	now    time.Time
 	weight float64 // base-2 logarithm of the probability of such a text
 }
@@ -157,101 +153,87 @@ func Read(text string, o Options) (Result, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Now()
 	}
-	numbers, err := o.numbers(text)
+	numbers, err := o.From.Numbers(text, o.Layout.Bits())
 	if err != nil {
 		return Result{}, err
 	}
-	if o.From.IsVeiled() && o.Layout.IsZero() {
-		// Another layout has other veiled IDs: these are the ones that Veil reads.
-		o.Layout = firn.Default()
-		if numbers[0].bits() == 128 {
-			o.Layout = firn.MustParseLayout("uuidv7")
+	if o.From.IsVeiled() {
+		numbers[0].Form, numbers[0].About = form.VeiledBy(form.Veil{}), "it was veiled; with another key, it would be another ID"
+		if o.Layout.IsZero() {
+			// Another layout has other veiled IDs: these are the ones that Veil reads.
+			o.Layout = firn.Default()
+			if numbers[0].Bits() == 128 {
+				o.Layout = firn.MustParseLayout("uuidv7")
+			}
 		}
 	}
 	r := Result{Text: text, asked: !o.Layout.IsZero()}
-	if !r.asked {
-		r.Readings = make([]Reading, 0, 16)
+	if r.asked {
+		r.none = noneOfAll{weight: math.Inf(-1)}
+		err = r.readBy(candidateOf(o.Layout), numbers, o.Now)
+	} else {
 		r.none = judgeNone(numbers, o.Now)
 		r.Other = r.none.other
-	}
-	var refused error
-	for _, n := range numbers {
-		if r.asked {
-			x, err := candidateOf(o.Layout).read(n, o.Now)
-			if refused = cmp.Or(refused, err); err == nil {
-				r.add(x)
-			}
-			continue
-		}
-		if x, ok := readUUID(n, o.Now); ok {
-			r.add(x)
-		}
-		for _, c := range presets()[n.bits()] {
-			if c = c.of(n); c == nil {
-				continue
-			}
-			if x, err := c.read(n, o.Now); err == nil && (x.Plausible || !n.loose) {
-				r.add(x)
-			}
-		}
+		r.readAll(numbers, o.Now)
 	}
 	if len(r.Readings) == 0 {
-		return Result{}, cmp.Or(refused, notID(text, "would be an ID from a time before or after all IDs"))
+		return Result{}, cmp.Or(err, errors.New("the ID would be from a time before or after all IDs"))
 	}
 	r.rank()
 	return r, nil
 }
 
-// numbers reads text in every encoding that o allows.
-func (o *Options) numbers(text string) ([]*number, error) {
-	bits := o.Layout.Bits()
-	if o.From.IsAuto() {
-		found := guess(text, bits)
-		if len(found) == 0 {
-			return nil, notRead(text, bits)
+// readBy reads numbers by a layout. The error is that of the first one.
+func (r *Result) readBy(c *candidate, numbers []*form.Number, now time.Time) (refused error) {
+	for _, n := range numbers {
+		x, err := c.read(n, now)
+		refused = cmp.Or(refused, err)
+		if err != nil {
+			continue
 		}
-		return found, nil
+		if len(numbers) > 1 {
+			x.weigh()
+		}
+		r.Readings = append(r.Readings, x)
 	}
-	b, err := o.From.decode(text, bits)
-	if err != nil {
-		return nil, err
-	}
-	if n := 8 * len(b); bits != 0 && n != bits {
-		return nil, fmt.Errorf("%s has %d bits, but IDs of layout %s have %d", Quote(text), n, o.Layout, bits)
-	}
-	n := &number{text: text, encoding: o.From, bytes: b}
-	if n.encoding.IsVeiled() {
-		n.encoding, n.about = Veiled(form.Veil{}), "it was veiled; with another key, it would be another ID"
-	}
-	return []*number{n}, nil
+	return refused
 }
 
-// add adds a reading at its place, the heaviest first. If the layout is known,
-// digits are decimal (or hexadecimal, see isPadded), however likely another
-// reading looks: a stream of IDs must not change its encoding midway.
-func (r *Result) add(x Reading) {
-	first := ofDigits(r.Text)
-	i := sort.Search(len(r.Readings), func(i int) bool {
-		other := &r.Readings[i]
-		if isFirst := x.Encoding == first; r.asked && isFirst != (other.Encoding == first) {
-			return isFirst
+// readAll reads numbers by all known layouts.
+func (r *Result) readAll(numbers []*form.Number, now time.Time) {
+	for _, n := range numbers {
+		if x, ok := readUUID(n, now); ok {
+			r.Readings = append(r.Readings, x)
 		}
-		return x.weight > other.weight
-	})
-	r.Readings = slices.Insert(r.Readings, i, x)
+		for _, c := range presets()[n.Bits()] {
+			if c = c.of(n); c == nil {
+				continue
+			}
+			if x, err := c.read(n, now); err == nil && (x.Plausible || !n.Loose) {
+				x.weigh()
+				r.Readings = append(r.Readings, x)
+			}
+		}
+	}
 }
 
-// rank turns the weights into shares.
+// rank sorts the readings, the heaviest first, and turns the weights into
+// shares. If the layout is known, digits are decimal (or hexadecimal, see
+// form.OfDigits), however likely another reading looks: a stream of IDs must not
+// change its form midway.
 func (r *Result) rank() {
-	none := math.Inf(-1)
-	if !r.asked {
-		none = r.none.weight
+	digits := form.OfDigits(r.Text)
+	slices.SortStableFunc(r.Readings, func(a, b Reading) int {
+		if isFirst := a.Form == digits; r.asked && isFirst != (b.Form == digits) {
+			return map[bool]int{true: -1, false: 1}[isFirst]
+		}
+		return cmp.Compare(b.weight, a.weight)
+	})
+	top := r.none.weight
+	for _, x := range r.Readings {
+		top = max(top, x.weight)
 	}
-	top := none
-	for i := range r.Readings {
-		top = max(top, r.Readings[i].weight)
-	}
-	r.Unknown = math.Exp2(none - top)
+	r.Unknown = math.Exp2(r.none.weight - top)
 	sum := r.Unknown
 	for i := range r.Readings {
 		x := &r.Readings[i]
@@ -262,54 +244,4 @@ func (r *Result) rank() {
 	for i := range r.Readings {
 		r.Readings[i].Score /= sum
 	}
-}
-
-// notRead says why text fits no encoding.
-func notRead(text string, bits int) error {
-	reason := "is not an ID"
-	if bits != 0 {
-		reason = fmt.Sprintf("is not an ID of %d bits", bits)
-	}
-	switch {
-	case text == "":
-		return errors.New("the text is empty")
-	case len(text) > 1 && text[0] == '-' && isDigits(text[1:]):
-		reason += ": it has a sign"
-		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
-			reason += fmt.Sprintf("; as an unsigned number it is %d", uint64(v))
-		}
-	case isFloat(text):
-		reason += ": it was written as a floating-point number, which loses the last digits of an ID; export it as text"
-	case isDigits(text):
-		reason += fmt.Sprintf(": as a decimal number it exceeds %d bits", cmp.Or(bits, 128))
-	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
-		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, not %d", len(text))
-	case strings.Contains(text, "_"):
-		if _, err := Typed("").decode(text, bits); err != nil {
-			return Plain(err)
-		}
-	default:
-		odd := strings.IndexFunc(text, func(r rune) bool { return r != '-' && !strings.ContainsRune(alphanumeric, r) })
-		if odd < 0 {
-			reason += fmt.Sprintf(": its %d characters fit no known encoding", len(text))
-			break
-		}
-		r, _ := utf8.DecodeRuneInString(text[odd:])
-		reason += fmt.Sprintf(": no encoding uses %q, at offset %d", r, odd)
-	}
-	return notID(text, reason)
-}
-
-func notID(text, reason string) error {
-	return fmt.Errorf("%s %s (tried %s)", Quote(text), reason, encodingNames)
-}
-
-// isFloat reports whether a text is a large number as spreadsheets and data
-// frames write it: 1.2E+18 or 1200000000000000000.0.
-func isFloat(text string) bool {
-	if !strings.ContainsAny(text, ".+") || strings.Trim(text, "0123456789.,eE+") != "" {
-		return false
-	}
-	_, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
-	return err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // Numbers that no known layout has made: how common they are among the texts
@@ -34,19 +35,19 @@ func (u *noneOfAll) is(fit, prior float64) bool {
 }
 
 // judgeNone judges the readings of one text.
-func judgeNone(numbers []*number, now time.Time) noneOfAll {
+func judgeNone(numbers []*form.Number, now time.Time) noneOfAll {
 	u := noneOfAll{weight: math.Inf(-1), fit: math.Inf(-1)}
 	for _, n := range numbers {
-		bits := float64(n.bits())
+		bits := float64(n.Bits())
 		switch {
-		case n.loose:
+		case n.Loose:
 			u.is(-bits-3, 0)
-		case n.encoding != As(firn.Decimal):
+		case n.Form != form.Of(firn.Decimal):
 			u.is(-bits, 0)
 		case bits != 64:
 			u.is(-bits, randomPrior)
 		default:
-			u.number(n.uint64(), now)
+			u.number(n.Uint64(), now)
 		}
 	}
 	return u

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // uuidv6 is RFC 9562, section 5.6: ticks of 100 ns since the Gregorian
@@ -34,12 +35,12 @@ var uuidAbout = [16]string{
 
 // readUUID reads the UUIDs of RFC 9562 that are not a preset. Version 7 is a
 // preset.
-func readUUID(n *number, now time.Time) (Reading, bool) {
-	if n.bits() != 128 {
+func readUUID(n *form.Number, now time.Time) (Reading, bool) {
+	if n.Bits() != 128 {
 		return Reading{}, false
 	}
-	hi, lo := firn.ID128(n.bytes).Uint64s()
-	r := Reading{Encoding: n.encoding, Bytes: n.bytes, Plausible: true, n: n, now: now, weight: formWeight(n, firn.UUID)}
+	hi, lo := firn.ID128(n.Bytes).Uint64s()
+	r := Reading{Form: n.Form, Bytes: n.Bytes, Plausible: true, n: n, now: now, weight: formWeight(n, firn.UUID)}
 	switch {
 	case hi == 0 && lo == 0:
 		r.Name = "uuid-nil"
@@ -56,22 +57,26 @@ func readUUID(n *number, now time.Time) (Reading, bool) {
 	if uuidAbout[version] != "" {
 		r.Name = name
 		r.weight -= 122
-		return r, !n.loose || version == 4 // the others are too improbable in so few characters
+		return r, !n.Loose || version == 4 // the others are too improbable in so few characters
 	}
 
 	// Version 1 is read as the version 6 UUID with the same fields.
 	six := *n
 	if version == 1 {
 		ticks := hi&0xfff<<48 | hi>>16&0xffff<<32 | hi>>32
-		six.bytes = binary.BigEndian.AppendUint64(nil, ticks>>12<<16|6<<12|ticks&0xfff)
-		six.bytes = binary.BigEndian.AppendUint64(six.bytes, lo)
+		six.Bytes = binary.BigEndian.AppendUint64(nil, ticks>>12<<16|6<<12|ticks&0xfff)
+		six.Bytes = binary.BigEndian.AppendUint64(six.Bytes, lo)
 	}
 	r, err := uuidTimes().read(&six, now)
-	r.Name, r.Bytes, r.n = name, n.bytes, n
+	if err != nil {
+		return r, false
+	}
+	r.weigh()
+	r.Name, r.Bytes, r.n = name, n.Bytes, n
 	if version == 1 {
 		r.Layout = firn.Layout{}
 	}
-	return r, err == nil
+	return r, true
 }
 
 // uuidReasons adds what the version of a UUID says.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
 	"github.com/firnid/firn/veil"
@@ -155,7 +155,7 @@ func NewHandler(c Config) *Handler {
 			c.Console.ServeHTTP(w, req)
 			return
 		}
-		h.fail(w, req, problemf(service.NotFound, "no such path: %s; see GET /", inspect.Quote(req.URL.Path)))
+		h.fail(w, req, problemf(service.NotFound, "no such path: %s; see GET /", textfmt.Quote(req.URL.Path)))
 	})
 	return h
 }
@@ -171,7 +171,7 @@ func (h *Handler) handle(r route, observe func(service.Kind, time.Duration), tra
 			return
 		}
 		if !slices.Contains(r.methods, req.Method) {
-			p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", inspect.Quote(req.Method), list(r.methods))
+			p := problemf(service.MethodNotAllowed, "this path does not support %s, only %s", textfmt.Quote(req.Method), list(r.methods))
 			p.allow = strings.Join(r.methods, ", ")
 			h.fail(w, req, p)
 			return
@@ -257,12 +257,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if !h.c.AnyHost && !isLoopbackHost(r.Host) {
-		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]", inspect.Quote(r.Host)))
+		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: without tokens, this server answers only localhost, 127.0.0.0/8 and [::1]", textfmt.Quote(r.Host)))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, which does not exist either.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /", inspect.Quote(r.URL.Path)))
+		h.fail(w, r, problemf(service.NotFound, "no such path: %s: a path begins with / and has no empty, . or .. segments; see GET /", textfmt.Quote(r.URL.Path)))
 		return
 	}
 	h.mux.ServeHTTP(w, r)

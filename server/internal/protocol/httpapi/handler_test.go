@@ -147,7 +147,7 @@ func TestInspect(t *testing.T) {
 		kind   service.Kind
 		text   string
 	}{
-		{"/v1/inspect/!", service.BadID, `'!'`},
+		{"/v1/inspect/!", service.BadID, "no known encoding"},
 		{"/v1/inspect/%20", service.BadID, ""},
 		{"/v1/inspect/-1", service.BadID, "sign"},
 		{"/v1/inspect/9223372036854775808?layout=default", service.BadID, "default"},

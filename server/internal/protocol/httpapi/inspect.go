@@ -5,7 +5,9 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/ids/form"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -23,7 +25,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 		}
 	}
 	if from := values[1]; from != "" {
-		if o.From, err = inspect.ParseEncoding(from); err != nil {
+		if o.From, err = form.ParseInput(from); err != nil {
 			faults.add("%s", service.Detail(err))
 		}
 	}
@@ -34,7 +36,7 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request, who *auth.Cred
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
-		return problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
+		return problemf(service.NotAcceptable, "Accept is %s: readings are available as %s", textfmt.Quote(r.Header["Accept"][0]), mediaJSON)
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {

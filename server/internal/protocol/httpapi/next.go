@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/protocol/requestid"
 	"github.com/firnid/firn/server/internal/service"
 )
@@ -38,7 +38,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	if count != "" {
 		n, err := strconv.ParseUint(count, 10, 64)
 		if err != nil || n < 1 || n > uint64(most) {
-			faults.add("count is %s: it must be a number from 1 to %d", inspect.Quote(count), most)
+			faults.add("count is %s: it must be a number from 1 to %d", textfmt.Quote(count), most)
 		}
 		q.count = int(n)
 	}
@@ -49,7 +49,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		}
 	}
 	if q.runs = runs == "true"; !q.runs && runs != "" && runs != "false" {
-		faults.add("runs is %s: it must be true or false", inspect.Quote(runs))
+		faults.add("runs is %s: it must be true or false", textfmt.Quote(runs))
 	}
 	if q.runs && q.hasFormat && (q.format.Is(firn.Raw) || q.format.IsVeiled()) {
 		faults.add("runs=true cannot be combined with format=%s, which does not form runs", q.format.String())
@@ -81,7 +81,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		case q.hasFormat:
 			with = "with format=" + q.format.String() + " they are available as"
 		}
-		return q, problemf(service.NotAcceptable, "Accept is %s: %s %s", inspect.Quote(accept[0]), with, list(names))
+		return q, problemf(service.NotAcceptable, "Accept is %s: %s %s", textfmt.Quote(accept[0]), with, list(names))
 	}
 	q.media = m
 	return q, nil
@@ -109,7 +109,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Credent
 		return p
 	}
 	if ranges := r.Header["Range"]; ranges != nil {
-		return problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be continued: discard what has arrived, and send the request without Range", inspect.Quote(ranges[0]))
+		return problemf(service.UnexpectedRange, "Range is %s: every request makes new IDs, so an answer cannot be continued: discard what has arrived, and send the request without Range", textfmt.Quote(ranges[0]))
 	}
 	if hasBody(w, r) {
 		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -48,11 +48,11 @@ func readParams(query string, known []string) (values [maxParams]string, f fault
 		i := slices.Index(known, name)
 		switch {
 		case nameErr != nil:
-			f.add("the parameter %s is not URL-encoded", inspect.Quote(rawName))
+			f.add("the parameter %s is not URL-encoded", textfmt.Quote(rawName))
 		case i < 0:
-			f.add("unknown parameter %s: this path has %s", inspect.Quote(name), cmp.Or(list(known), "no parameters"))
+			f.add("unknown parameter %s: this path has %s", textfmt.Quote(name), cmp.Or(list(known), "no parameters"))
 		case valueErr != nil:
-			f.add("the value of %s, %s, is not URL-encoded", name, inspect.Quote(rawValue))
+			f.add("the value of %s, %s, is not URL-encoded", name, textfmt.Quote(rawValue))
 		case seen[i]:
 			f.add("%s is given twice", name)
 			values[i] = ""

@@ -421,7 +421,7 @@ func TestTyped(t *testing.T) {
 	}
 	b.Opened("").Prefix = "order"
 	got := talk(NewServer(Config{Backend: b}), in)
-	const want = "$19\r\norder_0000000000001\r\n*2\r\n$19\r\norder_0000000000002\r\n$19\r\norder_0000000000003\r\n-ERR 'o' at offset 16 is not a digit; it may mean '0'\r\n"
+	const want = "$19\r\norder_0000000000001\r\n*2\r\n$19\r\norder_0000000000002\r\n$19\r\norder_0000000000003\r\n-ERR parse typed ID \"order_0000000000o01\": 'o' at offset 16 is not a digit; it may mean '0'\r\n"
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

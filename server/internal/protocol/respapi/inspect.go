@@ -80,7 +80,7 @@ func appendReading(b []byte, resp3 bool, r *inspect.Reading) []byte {
 	b = appendValue(appendBulk(b, "seq"), resp3, p.Seq)
 	b = appendBulk(appendBulk(b, "dec"), p.Dec)
 	b = appendBulk(appendBulk(b, "hex"), p.Hex)
-	b = appendBulk(appendBulk(b, "from"), r.Encoding.String())
+	b = appendBulk(appendBulk(b, "from"), r.Form.String())
 	b = appendDouble(appendBulk(b, "score"), resp3, r.Score)
 	b = appendTexts(appendBulk(b, "for"), r.For())
 	return appendTexts(appendBulk(b, "against"), r.Against())

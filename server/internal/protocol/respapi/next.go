@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/ids/form"
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 	"github.com/firnid/firn/server/internal/service"
 )
 
@@ -149,7 +149,7 @@ func (c *conn) parseCount(arg []byte) (int, error) {
 		n = 10*n + int(digit-'0')
 	}
 	if n < 1 || n > most {
-		return 0, requestErrorf("%s: count is %s: it must be a number from 1 to %d", service.BadParameter, inspect.Quote(string(arg)), most)
+		return 0, requestErrorf("%s: count is %s: it must be a number from 1 to %d", service.BadParameter, textfmt.Quote(string(arg)), most)
 	}
 	return n, nil
 }

@@ -1,7 +1,6 @@
-package adopt
+package check
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,62 +11,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/check"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-// idsOf returns n IDs from noon on, one in a tick, with the node IDs in turn.
-func idsOf(t *testing.T, l firn.Layout, n int, nodes ...uint64) (list []string) {
-	t.Helper()
-	for i := range n {
-		p := firn.Parts{Time: noon.Add(time.Duration(i) * l.Unit()), Node: nodes[i%len(nodes)]}
-		if l.Bits() == 128 {
-			id, err := l.Compose128(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, string(firn.UUID.Append128(nil, id)))
-			continue
-		}
-		id, err := l.Compose(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, id.String())
-	}
-	return list
-}
-
-// TestReader reads streams that are shorter and longer than the sample.
-func TestReader(t *testing.T) {
-	for _, text := range []string{"twitter", "sonyflake", "hazelcast", "flake-idgen", "uuidv7"} {
-		l := firn.MustParseLayout(text)
-		lengths := []int{100}
-		if text == "twitter" {
-			lengths = append(lengths, sample, sample+100)
-		}
-		for _, n := range lengths {
-			r := NewReader(Options{Now: noon.Add(time.Hour), Memory: 1 << 30})
-			ids := idsOf(t, l, n, 1, 7, 300)
-			for _, id := range append(ids, ids[n-1]) {
-				if err := r.Add(id); err != nil {
-					t.Fatalf("%s: %s: %v", text, id, err)
-				}
-			}
-			if err := r.Add("12x4"); !errors.As(err, new(*check.IDError)) {
-				t.Errorf("%s: after 12x4: %v, want an IDError", text, err)
-			}
-			got, err := r.Report()
-			if err != nil || got.Layout != l || got.Count != uint64(n)+1 || got.Duplicates != 1 || fmt.Sprint(got.Nodes) != "[1 7 300]" {
-				t.Errorf("%s: layout %v, %d IDs, %d duplicates, nodes %v, %v; want %d IDs, 1 duplicate, nodes [1 7 300]", text, got.Layout, got.Count, got.Duplicates, got.Nodes, err, n+1)
-			}
-			if want := noon.Add(time.Duration(n) * l.Unit()); !got.Floor().Equal(want) {
-				t.Errorf("%s: floor %v, want %v", text, got.Floor(), want)
-			}
-		}
-	}
-}
 
 // TestFree wants a block without used node IDs, and no larger one.
 func TestFree(t *testing.T) {
@@ -75,7 +21,7 @@ func TestFree(t *testing.T) {
 	for range 2000 {
 		bits := r.IntN(7)
 		l := firn.MustParseLayout(fmt.Sprintf("bits=time:41.node:%d.seq:12", bits))
-		report := Report{Layout: l}
+		var report Report
 		free := make([]bool, 1<<bits)
 		for node := range free {
 			if free[node] = r.IntN(1<<bits) > 2; !free[node] {
@@ -93,7 +39,7 @@ func TestFree(t *testing.T) {
 				}
 			}
 		}
-		lo, hi, ok := report.Free()
+		lo, hi, ok := report.Free(l)
 		if !ok && best > 0 || ok && (int(hi-lo)+1 != best || len(report.Meets(lo, hi)) > 0 || hi > l.MaxNode()) {
 			t.Fatalf("nodes %v of %d: %d..%d %t, want a block of %d", report.Nodes, len(free), lo, hi, ok, best)
 		}

@@ -1,18 +1,17 @@
-package textfmt
+package main
 
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
-// ParseTime parses a point in time: RFC 3339, a date (its beginning in UTC),
+// parseTime parses a point in time: RFC 3339, a date (its beginning in UTC),
 // Unix milliseconds, now, or a time relative to it such as -1h30m or +7d.
-func ParseTime(s string, now time.Time) (time.Time, error) {
+func parseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, errors.New("it is empty")
 	}
@@ -31,7 +30,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("it looks like Unix %s, but numbers are milliseconds: write 13 digits, or a time such as 2026-11-20T10:00:00Z", unit)
 	}
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
-		return inspect.ParseMillis(s)
+		return parseMillis(s)
 	}
 	if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s)); err == nil {
 		return t, nil
@@ -76,4 +75,21 @@ func parseSpan(s string) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(s)
 	return d, err == nil
+}
+
+// parseMillis parses Unix milliseconds exactly, even beyond int64: Boundary's
+// time has 64 bits.
+func parseMillis(s string) (time.Time, error) {
+	if ms, err := strconv.ParseUint(s, 10, 63); err == nil {
+		return time.UnixMilli(int64(ms)).UTC(), nil
+	}
+	v, ok := new(big.Int).SetString(s, 10)
+	switch {
+	case !ok || s[0] == '+' || v.Sign() < 0 && !v.IsInt64():
+		return time.Time{}, errors.New("it is not an integer number of Unix milliseconds")
+	case v.BitLen() > 66: // 1000 times 2^56 s
+		return time.Time{}, errors.New("it is later than the last time of any layout")
+	}
+	sec, ms := v.DivMod(v, big.NewInt(1000), new(big.Int))
+	return time.Unix(sec.Int64(), ms.Int64()*1e6).UTC(), nil
 }

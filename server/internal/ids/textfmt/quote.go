@@ -1,4 +1,4 @@
-package inspect
+package textfmt
 
 import (
 	"errors"
@@ -30,8 +30,13 @@ func Plain(err error) error {
 	if p, ok := errors.AsType[*firn.ParseError](err); ok {
 		return errors.New(p.Reason)
 	}
-	if text, ok := strings.CutPrefix(err.Error(), "firn: "); ok {
-		return errors.New(text)
+	if err == nil {
+		return nil
+	}
+	for _, name := range []string{"firn: ", "veil: ", "typed: "} {
+		if text, ok := strings.CutPrefix(err.Error(), name); ok {
+			return errors.New(text)
+		}
 	}
 	return err
 }

@@ -1,11 +1,11 @@
-package adopt
+package check
 
 import (
 	"encoding/binary"
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/form"
 )
 
 // Remembered is how many IDs a Shadow remembers.
@@ -15,10 +15,10 @@ const Remembered = 1 << 17
 // while both run. It remembers the last Remembered IDs. The exported fields must
 // be set before use. It is not safe for concurrent use.
 type Shadow struct {
-	Layout firn.Layout      // with IDs of 64 bits
-	From   inspect.Encoding // of the other generator's IDs
-	Lo, Hi uint64           // the sequencer's node IDs
-	Since  time.Time        // the sequencer's IDs do not lie before it
+	Layout firn.Layout // with IDs of 64 bits
+	From   form.Form   // of the other generator's IDs
+	Lo, Hi uint64      // the sequencer's node IDs
+	Since  time.Time   // the sequencer's IDs do not lie before it
 
 	count  int
 	recent [Remembered]firn.ID
@@ -40,7 +40,7 @@ func (s *Shadow) New(id firn.ID) Contact { return s.add(id, true) }
 
 // Old adds an ID of the other generator.
 func (s *Shadow) Old(text string) (Contact, error) {
-	b, _, err := inspect.Decode(text, s.From, 64)
+	b, _, err := s.From.Decode(text, 64)
 	if err != nil {
 		return None, err
 	}

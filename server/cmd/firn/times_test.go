@@ -1,4 +1,4 @@
-package textfmt
+package main
 
 import (
 	"strings"
@@ -29,9 +29,9 @@ func TestParseTime(t *testing.T) {
 		"9223372036854775807":            time.UnixMilli(9223372036854775807),
 		"2026-11-20T10:00:00.000000001Z": time.Date(2026, 11, 20, 10, 0, 0, 1, time.UTC),
 	} {
-		got, err := ParseTime(s, now)
+		got, err := parseTime(s, now)
 		if err != nil || !got.Equal(want) {
-			t.Errorf("ParseTime(%q) = %v, %v, want %v", s, got, err, want)
+			t.Errorf("parseTime(%q) = %v, %v, want %v", s, got, err, want)
 		}
 	}
 	for s, want := range map[string]string{
@@ -50,8 +50,8 @@ func TestParseTime(t *testing.T) {
 		"340282366920938463463374607431768211456": "later than the last time of any layout",
 		"-9223372036854775809":                    "not an integer number of Unix milliseconds",
 	} {
-		if got, err := ParseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseTime(%q) = %v, %v, want an error with %q", s, got, err, want)
+		if got, err := parseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("parseTime(%q) = %v, %v, want an error with %q", s, got, err, want)
 		}
 	}
 }
@@ -62,9 +62,9 @@ func FuzzParseTime(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
-		at, err := ParseTime(s, now)
+		at, err := parseTime(s, now)
 		if err == nil && at.UTC().Format(time.RFC3339Nano) == "" {
-			t.Errorf("ParseTime(%q) = %v", s, at)
+			t.Errorf("parseTime(%q) = %v", s, at)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package textfmt
+package main
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ var sizeUnits = [...]struct {
 	size uint64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}}
 
-// ParseSize parses a number of bytes such as 64KiB, 2G or 512.
-func ParseSize(s string) (uint64, error) {
+// parseSize parses a number of bytes such as 64KiB, 2G or 512.
+func parseSize(s string) (uint64, error) {
 	unit := uint64(1)
 	digits := s
 	for _, u := range sizeUnits {
@@ -30,12 +30,24 @@ func ParseSize(s string) (uint64, error) {
 	return total, nil
 }
 
-// Size formats a number of bytes exactly, in the form of ParseSize.
-func Size(n uint64) string {
+// formatSize formats a number of bytes exactly, in the form of parseSize.
+func formatSize(n uint64) string {
 	for _, u := range sizeUnits[:3] {
 		if n >= u.size && n%u.size == 0 {
 			return strconv.FormatUint(n/u.size, 10) + u.name
 		}
 	}
 	return strconv.FormatUint(n, 10) + "B"
+}
+
+// parseNumber parses a decimal integer of 64 bits.
+func parseNumber(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errors.New("it exceeds 64 bits")
+	case err != nil:
+		return 0, errors.New("it must be an integer of 0 or more")
+	}
+	return n, nil
 }

@@ -1,32 +1,27 @@
-package inspect
+package form
 
 import (
 	"errors"
 	"fmt"
 	"testing"
-
-	"github.com/firnid/firn"
 )
 
-func TestParseEncoding(t *testing.T) {
+func TestParseInput(t *testing.T) {
 	for _, name := range []string{"auto", "dec", "hex", "bin", "base32", "base36", "base58", "base62", "base7", "flake32", "flake58", "uuid", "raw", "xid", "ksuid", "base62-fixed"} {
-		e, err := ParseEncoding(name)
+		e, err := ParseInput(name)
 		if err != nil || e.String() != name {
-			t.Errorf("ParseEncoding(%q) = %v, %v", name, e, err)
+			t.Errorf("ParseInput(%q) = %v, %v", name, e, err)
 		}
 	}
 	for name, same := range map[string]string{"ulid": "base32", "objectid": "hex"} {
-		if e, err := ParseEncoding(name); err != nil || e.String() != same {
-			t.Errorf("ParseEncoding(%q) = %v, %v, want %s", name, e, err, same)
+		if e, err := ParseInput(name); err != nil || e.String() != same {
+			t.Errorf("ParseInput(%q) = %v, %v, want %s", name, e, err, same)
 		}
 	}
 	for _, name := range []string{"", "base63", "AUTO", "decimal"} {
-		if e, err := ParseEncoding(name); err == nil {
-			t.Errorf("ParseEncoding(%q) = %v, want an error", name, e)
+		if e, err := ParseInput(name); err == nil {
+			t.Errorf("ParseInput(%q) = %v, want an error", name, e)
 		}
-	}
-	if e := As(firn.Decimal); e.IsAuto() || !(Encoding{}).IsAuto() {
-		t.Errorf("As(Decimal).IsAuto() = %t, Encoding{}.IsAuto() = %t", e.IsAuto(), Encoding{}.IsAuto())
 	}
 }
 
@@ -60,23 +55,23 @@ func TestDecode(t *testing.T) {
 		{"ff", "hex", 0, "00000000000000ff", "hex"},
 		{"9m4e2mr0ui3e8a215n4g", "xid", 0, "4d88e15b60f486e428412dc9", "xid"},
 	} {
-		from, err := ParseEncoding(tt.from)
+		from, err := ParseInput(tt.from)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, as, err := Decode(tt.text, from, tt.bits)
+		got, as, err := from.Decode(tt.text, tt.bits)
 		if err != nil || fmt.Sprintf("%x", got) != tt.want || as.String() != tt.as {
 			t.Errorf("Decode(%q, %s, %d) = %x, %s, %v, want %s, %s", tt.text, tt.from, tt.bits, got, as, err, tt.want, tt.as)
 		}
 	}
 	for _, text := range []string{"helloworlds", "AboKHPfZvePUStfgB6", "038940FDM0000"} {
 		var doubt *AmbiguousError
-		if b, as, err := Decode(text, Encoding{}, 0); !errors.As(err, &doubt) || len(doubt.Names) == 0 {
+		if b, as, err := new(Form).Decode(text, 0); !errors.As(err, &doubt) || len(doubt.Names) == 0 {
 			t.Errorf("Decode(%q) = %x, %s, %v, want an *AmbiguousError", text, b, as, err)
 		}
 	}
 	for _, text := range []string{"", "foo", "-1", "0x", "340282366920938463463374607431768211456"} {
-		if b, as, err := Decode(text, Encoding{}, 0); err == nil {
+		if b, as, err := new(Form).Decode(text, 0); err == nil {
 			t.Errorf("Decode(%q) = %x, %s, want an error", text, b, as)
 		}
 	}
@@ -84,7 +79,7 @@ func TestDecode(t *testing.T) {
 
 // TestKSUIDRange reads the lowest and the highest.
 func TestKSUIDRange(t *testing.T) {
-	ksuid, err := ParseEncoding("ksuid")
+	ksuid, err := ParseInput("ksuid")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +87,11 @@ func TestKSUIDRange(t *testing.T) {
 		"000000000000000000000000000": "0000000000000000000000000000000000000000",
 		"aWgEPTl1tmebfsQzFP4bxwgy80V": "ffffffffffffffffffffffffffffffffffffffff",
 	} {
-		if b, _, err := Decode(text, ksuid, 0); err != nil || fmt.Sprintf("%x", b) != want {
+		if b, _, err := ksuid.Decode(text, 0); err != nil || fmt.Sprintf("%x", b) != want {
 			t.Errorf("Decode(%q) = %x, %v, want %s", text, b, err, want)
 		}
 	}
-	if b, _, err := Decode("aWgEPTl1tmebfsQzFP4bxwgy80W", ksuid, 0); err == nil {
+	if b, _, err := ksuid.Decode("aWgEPTl1tmebfsQzFP4bxwgy80W", 0); err == nil {
 		t.Errorf("one more than the highest KSUID = %x", b)
 	}
 }
