@@ -186,7 +186,7 @@ func (c *idReader) keep(where place, id form.ID) error {
 	} else if err != nil {
 		return err
 	}
-	if c.last.line++; where != c.last && len(c.parts) < maxParts {
+	if c.last.line++; (count == 0 || where != c.last) && len(c.parts) < maxParts {
 		c.parts = append(c.parts, part{count, where})
 	}
 	c.last = where
@@ -239,20 +239,13 @@ func (r *report) print() error {
 	} else {
 		x.add("duplicates", "%s", l.red(number(l, r.Duplicates)))
 	}
-	shown := uint64(0)
 	for _, d := range r.Duplicated {
 		x.add("duplicate", "%s", r.repeatText(d))
-		shown += d.Times - 1
-	}
-	if shown < r.Duplicates {
-		x.add("duplicate", "… only the first %d are shown", len(r.Duplicated))
 	}
 	switch {
 	case r.Count < 2:
 	case r.Increasing:
 		x.add("inversions", "0: every ID is greater than the previous one")
-	case r.Inversions == 0:
-		x.add("inversions", "0")
 	default:
 		x.add("inversions", "%s: IDs after a greater one; a single generator makes none", number(l, r.Inversions))
 	}

@@ -69,23 +69,16 @@ func TestServeGuarded(t *testing.T) {
 		method, path, token string
 		want                int
 	}{
-		{without, "GET", "/healthz", "", 200},
 		{without, "POST", "/v1/sequencers/orders/next", "", 401},
 		{without, "POST", "/v1/sequencers/orders/next", "firn_wrong", 401},
 		{without, "POST", "/v1/sequencers/orders/next", token, 200},
 		{without, "POST", "/v1/sequencers/users/next", token, 403},
-		{without, "GET", "/v1/sequencers", token, 403},
 		{without, "GET", "/v1/sequencers", reader, 200},
-		{without, "GET", "/v1/sequencers/orders", reader, 200},
-		{without, "GET", "/v1/sequencers/users", reader, 403},
 		{without, "GET", "/metrics", reader, 403}, // they have the names of all
-		{withCert, "GET", "/metrics", "", 200},
 		{without, "POST", "/v1/sequencers/orders/next", reader, 403},
-		{without, "DELETE", "/v1/sequencers/orders", reader, 403},
 		{withCert, "GET", "/v1/sequencers", "", 200},
 		{withCert, "POST", "/v1/sequencers/users/next", "", 200},
 		{without, "GET", "/members", "", 303}, // the console asks to sign in
-		{without, "GET", "/members", reader, 303},
 		{withCert, "GET", "/members", "", 200},
 	} {
 		if got := web(row.c, row.method, row.path, row.token); got != row.want {

@@ -91,7 +91,7 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			}
 			to := json.NewEncoder(in.out)
 			var one bytes.Buffer
-			lines := linePrinter{asked: !layout.IsZero()}
+			first := true // of a column
 			err := in.each(cmd.Context(), args, func(where place, text string) (bad, err error) {
 				o.Now = a.now()
 				r, bad := inspect.Read(text, o)
@@ -108,7 +108,8 @@ least possible, with --all every reading. For a text that is not an ID it prints
 					}
 					return nil, to.Encode(r.JSON())
 				case where.line > 0 && !all && diagram != "always":
-					lines.print(&one, &r)
+					printLine(&one, &r, first, !layout.IsZero())
+					first = false
 				default:
 					p.print(&one, &r, o.Now, in.all > 1)
 				}
@@ -135,46 +136,28 @@ least possible, with --all every reading. For a text that is not an ID it prints
 	return cmd
 }
 
-// A linePrinter shows the IDs of a column to people, one per line.
-type linePrinter struct {
-	asked bool // for a layout
-	begun bool
-	width [3]int
-}
-
-func (p *linePrinter) print(w *bytes.Buffer, r *inspect.Result) {
-	if !p.begun {
-		p.begun = true
-		p.width = [3]int{max(20, len(r.Text)), 12, 10}
-		title := "likelihood"
-		if p.asked {
-			p.width[2], title = -2, ""
+// printLine shows an ID of a column to people, on one line below the names of
+// the columns. asked says that the layout was given.
+func printLine(w io.Writer, r *inspect.Result, first, asked bool) {
+	line := func(id, layout, likelihood, parts string) {
+		text := fmt.Sprintf("%-20s  %-12s  ", id, layout)
+		if !asked {
+			text += fmt.Sprintf("%-10s  ", likelihood)
 		}
-		p.line(w, "id", "layout", title, "time                      node  seq")
+		fmt.Fprintln(w, strings.TrimRight(text+parts, " "))
+	}
+	if first {
+		line("id", "layout", "likelihood", "time                      node  seq")
 	}
 	x := &r.Readings[0]
-	likelihood, parts := x.Likelihood().String(), ""
 	switch {
-	case p.asked:
-		likelihood = ""
-	case !r.Known():
-		p.line(w, r.Text, "unknown", "", "")
-		return
+	case !asked && !r.Known():
+		line(r.Text, "unknown", "", "")
+	case x.HasParts:
+		line(r.Text, x.Name, x.Likelihood().String(), fmt.Sprintf("%s  %-4d  %d", x.Stamp(), x.Node, x.Seq))
+	default:
+		line(r.Text, x.Name, x.Likelihood().String(), "")
 	}
-	if x.HasParts {
-		parts = fmt.Sprintf("%s  %-4d  %d", x.Stamp(), x.Node, x.Seq)
-	}
-	p.line(w, r.Text, x.Name, likelihood, parts)
-}
-
-// line prints cells that are as wide as the widest so far.
-func (p *linePrinter) line(w *bytes.Buffer, id, layout, likelihood, rest string) {
-	line := ""
-	for i, cell := range [...]string{id, layout, likelihood} {
-		p.width[i] = max(p.width[i], len(cell))
-		line += fmt.Sprintf("%-*s", p.width[i]+2, cell)
-	}
-	fmt.Fprintln(w, strings.TrimRight(line+rest, " "))
 }
 
 // An idPrinter shows IDs to people.
@@ -214,7 +197,7 @@ func (p *idPrinter) print(w io.Writer, result *inspect.Result, now time.Time, ap
 	}
 	p.addTexts(&r, best)
 	r.print(w, p.style)
-	if known && p.diagram {
+	if known && p.diagram && !best.Layout.IsZero() {
 		p.draw(w, best)
 	}
 	p.others(w, best, others)
@@ -287,52 +270,26 @@ func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
 	}
 }
 
-// draw shows the bits with their values in a box if the terminal is wide
-// enough, otherwise as a list.
+// draw shows the bits with their values in a box, if the terminal is wide
+// enough.
 func (p *idPrinter) draw(w io.Writer, x *inspect.Reading) {
-	if x.Layout.IsZero() {
-		p.list(w, x)
-		return
-	}
 	box := x.Layout.Diagram(func(piece firn.Piece) string {
 		v := piece.Value(x.Bytes)
-		switch piece.Field {
-		case "zero":
+		switch {
+		case piece.Field == "zero":
 			return "0"
-		case "const":
+		case piece.Field == "const":
 			return fmt.Sprintf("=%d", v)
-		case "rand":
+		case piece.Field == "rand":
 			return "rand"
+		case piece.Reversed:
+			return fmt.Sprintf("%s~ %d", piece.Field, v)
 		}
-		text := fmt.Sprintf("%s %d", piece.Field, v)
-		if piece.Reversed {
-			text = fmt.Sprintf("%s~ %d", piece.Field, v)
-		}
-		return text
+		return fmt.Sprintf("%s %d", piece.Field, v)
 	})
-	if p.style.width > 0 && boxWidth(box) > p.style.width {
-		p.list(w, x)
-		return
+	if p.style.fits(box) {
+		fmt.Fprintf(w, "\n%s", box)
 	}
-	fmt.Fprintf(w, "\n%s", box)
-}
-
-func boxWidth(box string) int {
-	line, _, _ := strings.Cut(box, "\n")
-	return len(line) + 1
-}
-
-func (p *idPrinter) list(w io.Writer, x *inspect.Reading) {
-	t := table{head: []string{"bits", "field", "value"}, right: map[int]bool{0: true, 2: true}}
-	for _, piece := range x.Pieces() {
-		value := fmt.Sprint(piece.Value)
-		if piece.Width > 64 {
-			value = "…"
-		}
-		t.add(fmt.Sprintf("%d..%d", piece.Pos+piece.Width-1, piece.Pos), piece.Field, value)
-	}
-	fmt.Fprintln(w)
-	t.print(w, p.style)
 }
 
 // others shows the other readings, one per line.

@@ -128,29 +128,13 @@ func listPresets(a *app, st style, asJSON bool) error {
 
 // jsonOf returns a layout for JSON.
 func jsonOf(l firn.Layout) any {
-	return struct {
-		Layout         string  `json:"layout"`
-		Fields         string  `json:"fields"`
-		Bits           int     `json:"bits"`
-		TimeBits       int     `json:"time_bits"`
-		NodeBits       int     `json:"node_bits"`
-		SeqBits        int     `json:"seq_bits"`
-		RandomBits     int     `json:"random_bits"`
-		UnitNS         int64   `json:"unit_ns"`
-		EpochMS        any     `json:"epoch_ms"`
-		LastMS         any     `json:"last_ms"`
-		MaxNode        any     `json:"max_node"`
-		MaxSeq         any     `json:"max_seq"`
-		IDsPerSecond   float64 `json:"ids_per_second"`
-		Ordered        bool    `json:"ordered"`
-		ReadOnly       bool    `json:"read_only"`
-		Format         string  `json:"format"`
-		NegativeFromMS any     `json:"negative_from_ms"`
-		InexactFromMS  any     `json:"inexact_in_javascript_from_ms"`
-	}{
-		l.String(), l.Fields(), l.Bits(), l.TimeBits(), l.NodeBits(), l.SeqBits(), l.RandomBits(), int64(l.Unit()),
-		inspect.Millis(l.Epoch()), inspect.Millis(l.Last()), inspect.Number(l.MaxNode()), inspect.Number(l.MaxSeq()),
-		l.IDsPerSecond(), l.Ordered(), l.ReadOnly(), l.Format().String(), millisWith(l, 63), millisWith(l, 53),
+	return map[string]any{
+		"layout": l.String(), "fields": l.Fields(), "format": l.Format().String(),
+		"bits": l.Bits(), "time_bits": l.TimeBits(), "node_bits": l.NodeBits(), "seq_bits": l.SeqBits(), "random_bits": l.RandomBits(),
+		"unit_ns": int64(l.Unit()), "epoch_ms": inspect.Millis(l.Epoch()), "last_ms": inspect.Millis(l.Last()),
+		"max_node": inspect.Number(l.MaxNode()), "max_seq": inspect.Number(l.MaxSeq()), "ids_per_second": l.IDsPerSecond(),
+		"ordered": l.Ordered(), "read_only": l.ReadOnly(),
+		"negative_from_ms": millisWith(l, 63), "inexact_in_javascript_from_ms": millisWith(l, 53),
 	}
 }
 
@@ -263,8 +247,7 @@ func count(x float64) string {
 // showLayout prints everything about one layout.
 func showLayout(w io.Writer, st style, l firn.Layout, boxed bool) {
 	if boxed {
-		box := l.Diagram(nil)
-		if st.width == 0 || boxWidth(box) <= st.width {
+		if box := l.Diagram(nil); st.fits(box) {
 			fmt.Fprintf(w, "%s\n", box)
 		}
 	}

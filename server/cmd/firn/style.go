@@ -34,6 +34,12 @@ func (a *app) styleOf(w io.Writer) style {
 	return st
 }
 
+// fits reports whether a box is not wider than the terminal.
+func (st style) fits(box string) bool {
+	line, _, _ := strings.Cut(box, "\n")
+	return st.width == 0 || utf8.RuneCountInString(line) <= st.width
+}
+
 // A painted is text for a terminal, with nothing in it but what this program
 // means to say.
 type painted string

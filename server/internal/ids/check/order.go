@@ -17,7 +17,12 @@ func keyOf(id form.ID) key {
 	return key{binary.BigEndian.Uint64(wide[:8]), binary.BigEndian.Uint64(wide[8:])}
 }
 
-func (k key) compare(o key) int { return cmp.Or(cmp.Compare(k.hi, o.hi), cmp.Compare(k.lo, o.lo)) }
+func (k key) compare(o key) int {
+	if k.hi != o.hi {
+		return cmp.Compare(k.hi, o.hi)
+	}
+	return cmp.Compare(k.lo, o.lo)
+}
 
 func (k key) less(o key) bool { return k.hi < o.hi || k.hi == o.hi && k.lo < o.lo }
 
@@ -88,7 +93,12 @@ func (o *order) find() finding {
 	for i := range places {
 		places[i] = uint32(i)
 	}
-	slices.SortFunc(places, func(a, b uint32) int { return cmp.Or(o.at(a).compare(o.at(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(places, func(a, b uint32) int {
+		if k, other := o.at(a), o.at(b); k != other {
+			return k.compare(other)
+		}
+		return cmp.Compare(a, b)
+	})
 
 	var f finding
 	var run repeat // of the current key

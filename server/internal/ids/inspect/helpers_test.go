@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -35,15 +34,6 @@ func texts() []string {
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "0ujtsYcgvSTl8PAuAdqWYSMnLOv", "9m4e2mr0ui3e8a215n4g",
 		"507f1f77bcf86cd799439011", "8fl90WeizA", "038940FDM0000",
 	}
-}
-
-// fewSmall mostly gives 0, and seldom more than a few.
-func fewSmall(r *rand.Rand) uint64 {
-	v := uint64(0)
-	for r.IntN(3) == 0 {
-		v++
-	}
-	return v
 }
 
 // compose makes an ID of either size.

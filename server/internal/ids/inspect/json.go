@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"strconv"
 	"time"
+
+	"github.com/firnid/firn"
 )
 
 // maxExact is the largest integer up to which every JSON parser is exact.
@@ -102,14 +104,14 @@ func (r *Reading) Parts() PartsJSON {
 	return p
 }
 
-// unit returns the length of a tick; a UUID without a layout has that of
+// unitOf returns the length of a tick; a UUID without a layout has that of
 // version 1.
-func (r *Reading) unit() time.Duration {
-	if r.Layout.IsZero() {
+func unitOf(l firn.Layout) time.Duration {
+	if l.IsZero() {
 		return uuidv6().Unit()
 	}
-	return r.Layout.Unit()
+	return l.Unit()
 }
 
 // Stamp returns the time of the reading as text; see the function Stamp.
-func (r *Reading) Stamp() string { return Stamp(r.Time, r.unit()) }
+func (r *Reading) Stamp() string { return Stamp(r.Time, unitOf(r.Layout)) }

@@ -125,12 +125,3 @@ func TestMillis(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkRead(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Read("117398450593894403", Options{Now: testNow}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -256,18 +256,12 @@ func probability(v uint64, width int, alike, few bool) float64 {
 // nodeWeight weighs each piece of a node on its own: worker 1 of process 0 is
 // two small numbers, not the number 32.
 func (c *candidate) nodeWeight(node uint64) (w float64) {
-	if c.isGroup(node) {
-		w = -6
-	}
 	for _, width := range slices.Backward(c.nodes) {
 		w += math.Log2(probability(node&(1<<width-1), width, c.anyNode, c.fewParts && len(c.nodes) > 1))
 		node >>= width
 	}
 	return w
 }
-
-// isGroup reports whether a node is a group address, which no network card has.
-func (c *candidate) isGroup(node uint64) bool { return c.preset == "boundary" && node>>40&1 == 1 }
 
 // For returns what speaks for the reading.
 func (r *Reading) For() []string { return r.reasons().pros }
@@ -324,7 +318,7 @@ func (r *Reading) reasons() (l list) {
 		r.layoutReasons(&l)
 	}
 	if isRounded(n) {
-		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then; one ID in %.0f looks like this by chance", 1/roundedByChance(n))
+		l.con("it looks rounded, as JavaScript does above 2^53: the last bits of the ID are lost then")
 	}
 	return l
 }
@@ -352,35 +346,21 @@ func (r *Reading) layoutReasons(l *list) {
 	case "uuidv7":
 		l.pro("its variant and version bits are those of a version 7 UUID")
 	case "boundary":
-		if c.isGroup(r.Node) {
-			l.con("the node %s is a group address, which no network card has", MAC(r.Node))
-		} else {
-			l.pro("the node is the MAC address %s", MAC(r.Node))
-		}
+		l.pro("the node is the MAC address %s", MAC(r.Node))
 	}
-}
-
-// roundedByChance returns the share of IDs of a number's size that look rounded
-// by coincidence; 0 if JavaScript's numbers hold it.
-func roundedByChance(n *form.Number) float64 {
-	f, ok := n.Form.Format()
-	if !ok || f != firn.Decimal || n.Bits() != 64 || n.Uint64() <= 1<<53 {
-		return 0
-	}
-	return math.Exp2(float64(53 - bits.Len64(n.Uint64())))
 }
 
 // isRounded reports whether JavaScript or a spreadsheet has rounded a decimal
-// number above 2^53: it has not the digits of the double, but the fewest that
-// identify it, padded with zeros.
+// number: it has not the digits of the double, but the fewest that identify it,
+// padded with zeros. Many numbers below 2^56 look like this by chance.
 func isRounded(n *form.Number) bool {
-	if roundedByChance(n) == 0 {
+	if !n.Form.Is(firn.Decimal) || n.Bits() != 64 {
 		return false
 	}
 	v := n.Uint64()
 	// A number that is exactly a double, such as 2^60, may well be an ID whose
 	// last bits are zeros, unless its decimal digits end in zeros too.
-	if v%10 != 0 || uint64(float64(v)) == v && v%1000 != 0 {
+	if v < 1<<56 || v%10 != 0 || uint64(float64(v)) == v && v%1000 != 0 {
 		return false
 	}
 	return strconv.FormatFloat(float64(v), 'f', -1, 64) == strconv.FormatUint(v, 10)

@@ -62,7 +62,7 @@ func (l Likelihood) String() string {
 	return [...]string{"unlikely", "possible", "likely"}[min(l, Likely)]
 }
 
-// The smallest scores of a likely and of a possible reading. TestRanking shows
+// The smallest scores of a likely and of a possible reading. TestCorpus shows
 // how often the layout that made an ID is likely.
 const (
 	likelyShare   = 0.2

@@ -17,7 +17,6 @@ type Summary struct {
 	by      map[string]*tallyOf
 	unknown float64 // sum of how well IDs fit no layout
 	last    string  // the previous ID
-	chance  float64 // expected number of IDs that look rounded by chance
 
 	count, repeats, rounded int // as in Report
 }
@@ -49,7 +48,7 @@ func (t *tallyOf) total() float64 {
 // A Report is the result of a Summary.
 type Report struct {
 	Count   int // IDs that were read
-	Rounded int // those that look rounded, if there are more than by chance
+	Rounded int // those that look rounded, if there are many
 	Repeats int // IDs equal to the previous one
 
 	Known  bool // some layout fits better than none; the fields below need it
@@ -89,11 +88,9 @@ func (s *Summary) Add(text string) error {
 		s.repeats++
 	}
 	s.last = strings.Clone(text)
-	n := result.Readings[0].n
-	if isRounded(n) {
+	if isRounded(result.Readings[0].n) {
 		s.rounded++
 	}
-	s.chance += roundedByChance(n)
 	// Count how common a layout is once for the column, not for each ID.
 	top := result.none.fit
 	for i := range result.Readings {
@@ -172,16 +169,11 @@ func (s *Summary) Report() Report {
 		r.Nodes, r.NodesMore = min(len(best.nodes), maxNodes), len(best.nodes) > maxNodes
 	}
 	r.Count, r.Repeats = s.count, s.repeats
-	if float64(s.rounded) >= 4*s.chance+float64(s.count/50) {
+	if 10*s.rounded > s.count { // 1 of 16 short IDs looks rounded by chance
 		r.Rounded = s.rounded
 	}
 	return r
 }
 
 // Unit returns the length of a tick.
-func (r *Report) Unit() time.Duration {
-	if r.Layout.IsZero() {
-		return uuidv6().Unit()
-	}
-	return r.Layout.Unit()
-}
+func (r *Report) Unit() time.Duration { return unitOf(r.Layout) }
