@@ -47,9 +47,8 @@ and reports exactly how many are duplicates and how they are ordered.
 The exit code is 1 if there is a duplicate, or a line that is not an ID or does not fit
 the layout, and otherwise 0.
 
-Check skips spaces around IDs and blank lines. With --csv COLUMN it reads that column of
-a CSV file with commas: its name in the first line, or its number from 1 in a file
-without names. With --from raw it reads bytes.
+With --csv COLUMN it reads that column of a CSV file: its name in the first line, or its
+number from 1 in a file without names. With --from raw it reads bytes.
 
 Check keeps all IDs in memory: 20 bytes each, up to --memory. The default is enough for
 53 million IDs.`,

@@ -71,12 +71,15 @@ func NewSequencer[I firn.AnyID[I]](l firn.Layout, source firn.SourceOf[I]) *Sequ
 // Complete makes a Form ready for the IDs of the sequencer. It is an error if
 // the Form does not suit them.
 func (s *Sequencer) Complete(f *form.Form) error {
-	return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix), f.SetVeil(func() (form.Veil, error) {
-		if s.Veil == nil {
-			return form.Veil{}, errNoVeilKeys
-		}
-		return s.Veil()
-	}))
+	if !f.IsVeiled() {
+		return cmp.Or(f.Fits(s.Layout.Bits()), f.SetPrefix(s.Prefix))
+	}
+	if s.Veil == nil {
+		return errNoVeilKeys
+	}
+	v, err := s.Veil()
+	*f = form.VeiledBy(v)
+	return err
 }
 
 var errNoVeilKeys = errors.New("this server has no keys for veiled IDs: start it with --veil-keys")

@@ -63,7 +63,7 @@ func TypedAs(prefix string) Form { return Form{kind: isTyped, prefix: prefix} }
 
 // Parse returns the Form with that name to write IDs: typed, veiled, or one that
 // firn.ParseFormat knows. Typed text has no prefix until SetPrefix, and veiled
-// text no key until SetVeil.
+// text no key: see VeiledBy.
 func Parse(name string) (Form, error) {
 	switch name {
 	case names[isTyped]:
@@ -90,11 +90,11 @@ func ParseInput(name string) (Form, error) {
 	case "objectid":
 		return Of(firn.Hex), nil
 	}
-	f, err := Parse(name)
+	f, err := firn.ParseFormat(name)
 	if parse := (*firn.ParseError)(nil); errors.As(err, &parse) {
-		parse.Reason += ", auto, ulid, xid, ksuid or objectid"
+		parse.Reason += "; or auto, typed, veiled, ulid, xid, ksuid or objectid"
 	}
-	return f, err
+	return Of(f), err
 }
 
 // ParsePrefix returns s if it is a valid prefix of typed text.
@@ -147,14 +147,6 @@ func (f *Form) SetPrefix(prefix string) error {
 	}
 	f.prefix = prefix
 	return nil
-}
-
-// SetVeil sets how veiled text is written. It does nothing for another Form.
-func (f *Form) SetVeil(v func() (Veil, error)) (err error) {
-	if f.IsVeiled() {
-		f.veil, err = v()
-	}
-	return err
 }
 
 // Check returns an error if the Form is veiled text and cannot hold an ID.
