@@ -22,16 +22,11 @@ func TestFormatNames(t *testing.T) {
 			texts[file] = string(text)
 		}
 	}
-	n := 0
-	for f := firn.Format(0); f.Fits(128) == nil; f++ {
-		n++
+	for f := firn.Decimal; f <= firn.Raw; f++ {
 		for where, text := range texts {
 			if !regexp.MustCompile(`\b` + f.String() + `\b`).MatchString(text) {
 				t.Errorf("%s: no format %v", where, f)
 			}
 		}
-	}
-	if n < 9 {
-		t.Errorf("only %d formats have names of their own", n)
 	}
 }
