@@ -142,11 +142,7 @@ func (m member) dangers() (found []string) {
 		quota = defaultQuota
 	}
 	if st.DbSize*10 >= quota*6 {
-		what := "compact it, or raise the quota (--quota-backend-bytes)"
-		if st.DbSizeInUse*2 < st.DbSize {
-			what = "most of it is free: etcdctl defrag, one member after the other"
-		}
-		add("uses over %d %% of its quota, at which etcd refuses writes: %s", st.DbSize*10/quota*10, what)
+		add("uses over %d %% of its quota, at which etcd refuses writes: compact it and defragment it (etcdctl defrag, one member after the other), or raise the quota (--quota-backend-bytes)", st.DbSize*10/quota*10)
 	}
 	return found
 }

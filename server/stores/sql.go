@@ -97,10 +97,7 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		return nil, e
 	}
 	pg, answered := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case strings.Contains(err.Error(), "invalid hex format"): // of a value, from pgx
-		return nil, fault("the driver cannot read bytea_output = escape in this exec mode: ALTER ROLE "+c.User+" SET bytea_output = hex", "%s: %w", where, innermost(err))
-	case !answered:
+	if !answered {
 		return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
 	}
 	e = fault(hintsPostgreSQL[pg.Code], "%s: %s", where, pg.Message) // earlier errors, such as of TLS, matter less

@@ -353,23 +353,6 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// TestEscapedBytes: where bytes come as text, they must come in hexadecimal
-// digits, and the error says how.
-func TestEscapedBytes(t *testing.T) {
-	server := sqltest.PostgreSQL(t)
-	server.Exec("ALTER ROLE " + sqltest.User + " SET bytea_output = escape;\n")
-	s, err := stores.Open(t.Context(), server.URL("create=true", "default_query_exec_mode=exec"))
-	var e *stores.Error
-	if !errors.As(err, &e) || !strings.Contains(e.Hint, "ALTER ROLE firn SET bytea_output = hex") {
-		t.Errorf("%v, %v: want a hint", s, err)
-	}
-	works(t, open(t, server.URL("create=true"))) // bytes come as they are
-	server.Exec("ALTER ROLE " + sqltest.User + " RESET bytea_output;\n")
-	if v, err := open(t, server.URL("default_query_exec_mode=exec")).Get(t.Context(), "v1/a"); string(v) != "1 " || err != nil {
-		t.Errorf("Get = %q, %v", v, err)
-	}
-}
-
 func TestRedact(t *testing.T) {
 	for text, want := range map[string]string{
 		"etcd://a,b/p":                        "etcd://a,b/p",
