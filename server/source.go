@@ -46,7 +46,7 @@ func newSource(c Config, f *files, tracer *tracing.Tracer) (s source, err error)
 	c.Sequencers.Logger = cmp.Or(c.Sequencers.Logger, c.Log)
 	cluster := service.ClusterConfig{
 		Admin: service.NewStoreAdmin(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames,
-		Acquired: s.announcer.Update, Veil: c.VeilKeys,
+		Veil: c.VeilKeys,
 	}
 	if c.Template != nil {
 		cluster.Template = func(name string) (config.Template, error) {

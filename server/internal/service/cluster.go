@@ -61,10 +61,6 @@ type ClusterConfig struct {
 	// to those that are created; a zero layout means firn.Default.
 	Config sequencer.Config
 
-	// Acquired is called when a sequencer was opened and has a node ID. It must
-	// return at once; nil is allowed.
-	Acquired func()
-
 	// MaxNames is how many sequencers may be open at once; 0 means
 	// DefaultMaxNames. Opening one more that exists closes the least recently used
 	// ones. Creating one more closes only sequencers that have been unused for a
@@ -404,9 +400,6 @@ func (c *Cluster) publish(ctx context.Context, e *entry) error {
 		defer cancel()
 		_ = e.close(late) // a node ID that is not given back is free when its window ends
 		return errStops
-	}
-	if c.c.Acquired != nil {
-		c.c.Acquired()
 	}
 	return nil
 }

@@ -120,7 +120,6 @@ type Announcer struct {
 	id    string
 	left  chan struct{} // closed by Leave
 	leave sync.Once
-	news  chan struct{} // of size 1: Update was called
 
 	// Used by Run only.
 	slot  int // -1 if none
@@ -138,7 +137,7 @@ func New(s grant.Store, o Options) *Announcer {
 		o.Now = time.Now
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Announcer{store: s, o: o, id: rand.Text(), left: make(chan struct{}), news: make(chan struct{}, 1), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), left: make(chan struct{}), slot: -1}
 }
 
 // ID returns the ID under which the member is listed.
@@ -146,15 +145,6 @@ func (a *Announcer) ID() string { return a.id }
 
 // Leave makes Run write at once that the member is gone, and nothing more.
 func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
-
-// Update makes Run write soon because describe returns something new: within a
-// tenth of Options.Every, so that several changes cost one write.
-func (a *Announcer) Update() {
-	select {
-	case a.news <- struct{}{}:
-	default:
-	}
-}
 
 // Run writes the record until ctx is done, and then, within a second, that the
 // member is gone. It calls describe before each write, and fills in ID, Seen,
@@ -175,22 +165,15 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 			failing = time.Now()
 			a.o.Log.Warn("server not listed: writing its record to the store failed", "error", err)
 		}
-		for news, again, wait := a.news, (<-chan time.Time)(nil), true; wait; {
-			wait = false
-			select {
-			case <-tick.C:
-			case <-again:
-			case <-news:
-				news, wait = nil, true
-				again = time.After(a.o.Every / 10)
-			case <-a.left:
-				a.end(ctx, describe())
-				<-ctx.Done()
-				return
-			case <-ctx.Done():
-				a.end(ctx, describe())
-				return
-			}
+		select {
+		case <-tick.C:
+		case <-a.left:
+			a.end(ctx, describe())
+			<-ctx.Done()
+			return
+		case <-ctx.Done():
+			a.end(ctx, describe())
+			return
 		}
 	}
 }

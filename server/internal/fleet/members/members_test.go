@@ -164,39 +164,6 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestUpdate: what has changed is listed a second later, and many changes cost
-// one write.
-func TestUpdate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(memstore.Store)
-		a := New(s, Options{})
-		ctx, stop := context.WithCancel(t.Context())
-		var held atomic.Int64
-		writes := 0
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			a.Run(ctx, func() Member {
-				writes++
-				return Member{Holds: make([]Held, held.Load())}
-			})
-		}()
-		time.Sleep(3500 * time.Millisecond)
-		for range 5 {
-			held.Add(1)
-			a.Update()
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(600 * time.Millisecond)
-		synctest.Wait()
-		if all := list(t, s); len(all) != 1 || len(all[0].Holds) != 5 || writes != 2 {
-			t.Errorf("%+v after %d writes, want 5 node IDs after 2", all, writes)
-		}
-		stop()
-		<-ended
-	})
-}
-
 // A timed store tells its time.
 type timed struct{ *memstore.Store }
 
