@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -46,7 +44,7 @@ func (s *Server) shown() metrics.Config {
 // newConsole makes the web pages.
 func (s *Server) newConsole() *console.Console {
 	c := console.Config{
-		Backend: s.source.backend, Veil: s.c.VeilKeys, Figures: s.source.figures, TLS: tlsState,
+		Backend: s.source.backend, Veil: s.c.VeilKeys, Figures: s.source.figures,
 		Layout: s.c.layout(), Limit: s.c.Limit, Version: s.c.Version, Log: s.c.Log,
 	}
 	if s.source.announcer != nil {
@@ -60,7 +58,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 	c := httpapi.Config{
 		Backend: s.source.backend, Veil: s.c.VeilKeys, Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: service.Limits(s.c.Limits),
-		AnyHost: s.c.AnyHost || s.c.Tokens != "", Auth: s.authorizer(), TLS: tlsState,
+		AnyHost: s.c.AnyHost || s.c.Tokens != "", Auth: s.authorizer(),
 		Trace: s.tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
 		Observe: func(k service.Kind, d time.Duration) { s.metrics.Observe("http", outcomeOf(k), d) },
 	}
@@ -93,24 +91,6 @@ func (s *Server) authorizer() auth.Authorizer {
 		return nil // and not a nil *auth.Guard
 	}
 	return s.guard
-}
-
-// tlsStateKey is the context key for the TLS state of a request's connection.
-type tlsStateKey struct{}
-
-// withConn puts the TLS state of a connection into its context, because
-// http.Server does not know it for connections that it did not accept itself.
-func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if state := listen.StateOf(conn); state != nil {
-		ctx = context.WithValue(ctx, tlsStateKey{}, state)
-	}
-	return ctx
-}
-
-// tlsState returns the TLS state of a request's connection, or nil.
-func tlsState(r *http.Request) *tls.ConnectionState {
-	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
-	return state
 }
 
 // outcomeOf returns the outcome of a request, for all protocols.

@@ -170,7 +170,6 @@ func New(c Config) (*Server, error) {
 	s.pages = s.newConsole()
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)
-	s.web.ConnContext = withConn
 	s.web.RegisterOnShutdown(s.pages.Close) // page streams do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())

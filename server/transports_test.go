@@ -65,7 +65,6 @@ func serveFickle(t *testing.T, f *fickle, limits service.Limits, anyHost bool) (
 	observe := func(n int, _ time.Duration, _ service.Kind) { commands.Add(int64(n)) }
 	s := &Server{resp: respapi.NewServer(respapi.Config{Backend: f, Limit: fickleLimit, Limits: service.Limits{Count: limits.Count}, Observe: observe})}
 	web := httpapi.NewServer(httpapi.NewHandler(httpapi.Config{Backend: f, Limit: fickleLimit, Limits: limits, AnyHost: anyHost}))
-	web.ConnContext = withConn
 	mux := listen.New(nettest.Listen(t), listen.Config{})
 	var all sync.WaitGroup
 	all.Go(func() { _ = mux.Serve() })

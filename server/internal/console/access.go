@@ -43,7 +43,7 @@ func (k *Console) visitor(r *http.Request) visitor {
 	if k.c.Guard == nil {
 		return visitor{Known: true}
 	}
-	now, state := k.c.Now(), k.c.TLS(r)
+	now, state := k.c.Now(), r.TLS
 	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
@@ -81,14 +81,14 @@ func (k *Console) signIn(v *visit) {
 		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "Unknown token. It may be mistyped, or it has expired."}})
 		return
 	}
-	http.SetCookie(v.w, k.sessions.Cookie(p, k.c.TLS(v.r) != nil, v.now))
+	http.SetCookie(v.w, k.sessions.Cookie(p, v.r.TLS != nil, v.now))
 	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 }
 
 // signOut ends the session.
 func (k *Console) signOut(v *visit) {
 	if k.c.Guard != nil {
-		http.SetCookie(v.w, k.sessions.End(v.r, k.c.TLS(v.r) != nil))
+		http.SetCookie(v.w, k.sessions.End(v.r, v.r.TLS != nil))
 	}
 	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
 }

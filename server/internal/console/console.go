@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -40,10 +39,6 @@ type Config struct {
 
 	// Guard decides what each user may do; nil allows everything.
 	Guard *auth.Guard
-
-	// TLS returns the TLS state of a request's connection, or nil without TLS. A
-	// nil function uses the state of http.Server.
-	TLS func(*http.Request) *tls.ConnectionState
 
 	// Limit is how long a request may wait; 0 means service.DefaultLimit.
 	Limit time.Duration
@@ -92,9 +87,6 @@ func New(c Config) *Console {
 	}
 	if c.Self == nil {
 		c.Self = func() string { return "" }
-	}
-	if c.TLS == nil {
-		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
 	k := &Console{
 		c: c, admin: c.Backend.Admin(), sessions: auth.NewSessions(sessionLife), origins: http.NewCrossOriginProtection(),

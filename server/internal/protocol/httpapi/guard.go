@@ -10,7 +10,7 @@ import (
 
 // credentials returns the credentials of a request.
 func (h *Handler) credentials(r *http.Request) *auth.Credentials {
-	c := auth.FromHeader(r.Header["Authorization"], h.c.TLS(r))
+	c := auth.FromHeader(r.Header["Authorization"], r.TLS)
 	c.Address = r.RemoteAddr
 	return c
 }

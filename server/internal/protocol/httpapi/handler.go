@@ -64,10 +64,6 @@ type Config struct {
 	// Auth decides what each client may do; nil allows everything.
 	Auth auth.Authorizer
 
-	// TLS returns the TLS state of a request's connection, or nil without TLS. A
-	// nil function uses the state of http.Server.
-	TLS func(*http.Request) *tls.ConnectionState
-
 	// Log receives the server's own failures, and every request at level debug;
 	// nil discards them. The context of a line has the request ID, see package
 	// requestid.
@@ -129,9 +125,6 @@ func NewHandler(c Config) *Handler {
 	}
 	c.Limit, c.Limits = cmp.Or(c.Limit, service.DefaultLimit), c.Limits.WithDefaults()
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	if c.TLS == nil {
-		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
-	}
 	h := &Handler{
 		c: c, mux: http.NewServeMux(),
 		take: service.Taker{Backend: c.Backend, Auth: c.Auth, Limit: c.Limit},
@@ -233,6 +226,9 @@ var (
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
+	if state, ok := r.Context().Value(tlsKey{}).(*tls.ConnectionState); ok {
+		r.TLS = state
+	}
 	// Responses must not be cached: every GET of IDs returns new ones, and an
 	// error may be gone a moment later.
 	header["Cache-Control"] = headerNoStore
@@ -373,7 +369,7 @@ func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 // index explains the server to a person who opens its address in a browser.
 func (h *Handler) index(w http.ResponseWriter, r *http.Request, _ *auth.Credentials) *problem {
 	url := "http://" + r.Host
-	if h.c.TLS(r) != nil {
+	if r.TLS != nil {
 		url = "https://" + r.Host
 	}
 	return plain(w, `This is Firn. It hands out unique, time-ordered IDs.

@@ -1,9 +1,17 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"net/http"
+
+	"github.com/firnid/firn/server/internal/protocol/listen"
 )
+
+// tlsKey is the context key for the TLS state of a connection. http.Server knows
+// it only for connections that it can see to be of TLS.
+type tlsKey struct{}
 
 // NewServer makes an http.Server for a Handler, with all limits set. The caller
 // gives it a listener and shuts it down.
@@ -15,8 +23,14 @@ func NewServer(h *Handler) *http.Server {
 		// The Handler answers OPTIONS * too, after checking Host.
 		DisableGeneralOptionsHandler: true,
 		Protocols:                    protocols,
-		MaxHeaderBytes:               h.c.Limits.Header,
-		ReadHeaderTimeout:            h.c.Limits.Read,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if state := listen.StateOf(conn); state != nil {
+				ctx = context.WithValue(ctx, tlsKey{}, state)
+			}
+			return ctx
+		},
+		MaxHeaderBytes:    h.c.Limits.Header,
+		ReadHeaderTimeout: h.c.Limits.Read,
 		// At least as long as a whole request: it keeps running during the answer.
 		ReadTimeout:  h.c.Limits.Read + h.c.Limit + h.c.Limits.Write,
 		WriteTimeout: h.c.Limit + h.c.Limits.Write,
