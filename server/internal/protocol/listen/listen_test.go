@@ -192,14 +192,3 @@ func TestOnly(t *testing.T) {
 		}
 	}
 }
-
-// TestHello: a connection that says nothing is closed, in time.
-func TestHello(t *testing.T) {
-	s := serve(t, Config{Hello: time.Millisecond})
-	conn := s.dial(t)
-	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(nettest.Patience))
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("%v, want the end", err)
-	}
-}

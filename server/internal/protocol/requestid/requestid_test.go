@@ -2,13 +2,11 @@ package requestid
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/slogtest"
-	"time"
 )
 
 func TestNewID(t *testing.T) {
@@ -33,26 +31,6 @@ func TestValues(t *testing.T) {
 		if got := Values(sent); len(got) != 1 || len(got[0]) != 16 {
 			t.Errorf("%q: %q, want a new one", sent, got)
 		}
-	}
-}
-
-// Contexts derived from a context keep its ID, and end with it.
-func TestContext(t *testing.T) {
-	if got := Of(t.Context()); got != "" {
-		t.Errorf("a request without a name is %q", got)
-	}
-	parent, cancel := context.WithCancel(t.Context())
-	ctx, stop := context.WithTimeout(WithID(parent, "one"), time.Hour)
-	defer stop()
-	if got := Of(ctx); got != "one" {
-		t.Errorf("ID = %q", got)
-	}
-	if got := Of(WithID(ctx, "two")); got != "two" {
-		t.Errorf("ID = %q", got)
-	}
-	cancel()
-	if ctx.Err() == nil {
-		t.Error("the context outlives its parent")
 	}
 }
 
