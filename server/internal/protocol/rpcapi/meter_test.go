@@ -115,6 +115,19 @@ func TestReserve(t *testing.T) {
 	})
 }
 
+// TestRoomForOthers: a connection whose client reads nothing for a while closes
+// if others wait for the room that it holds.
+func TestRoomForOthers(t *testing.T) {
+	m := NewServer(Config{Backend: fast()}).newMeter(new(net.TCPConn))
+	m.track(nil, 0, 1, func() {})
+	for waiting, want := range []bool{false, true} {
+		m.total.waiting.Store(int64(waiting))
+		if got := m.expire(time.Now().Add(maxPause)); got != want {
+			t.Errorf("%d calls wait: it closes: %t, want %t", waiting, got, want)
+		}
+	}
+}
+
 // TestLostMessage: what a message holds is given back if gRPC loses it.
 func TestLostMessage(t *testing.T) {
 	m := NewServer(Config{Backend: fast()}).newMeter(new(net.TCPConn))
