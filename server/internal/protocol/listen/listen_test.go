@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn/server/internal/test/nettest"
@@ -191,4 +192,24 @@ func TestOnly(t *testing.T) {
 			t.Errorf("%q: %q, want %q", d.text, got, want)
 		}
 	}
+}
+
+// TestCloseEndsHellos: a connection whose protocol is not known yet ends with
+// the Mux, at once.
+func TestCloseEndsHellos(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := nettest.NewPipes()
+		m := New(l, Config{})
+		done := make(chan error, 1)
+		go func() { done <- m.Serve() }()
+		conn := l.Dial()
+		begin := time.Now()
+		_ = m.Close()
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("%v, want the end", err)
+		}
+		if err := <-done; !errors.Is(err, net.ErrClosed) || time.Since(begin) != 0 {
+			t.Errorf("Serve = %v after %v", err, time.Since(begin))
+		}
+	})
 }
