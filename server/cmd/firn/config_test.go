@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +32,21 @@ func TestConfigKeys(t *testing.T) {
 	})
 }
 
+// loadedServe is a serve command with these arguments, a file and variables.
+func loadedServe(t *testing.T, file string, getenv func(string) string, args ...string) *serveCmd {
+	t.Helper()
+	s, flags := serveFlags()
+	s.args = args
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := s.load(flags, file, getenv)
+	if err := cmp.Or(err, wrong.error(s.from)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestListenAlone: with an address for one protocol, serve has none for all,
 // unless one is given, in any of flag, variable and file.
 func TestListenAlone(t *testing.T) {
@@ -52,27 +67,11 @@ func TestListenAlone(t *testing.T) {
 		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a, _, _ := serveApp(t)
 		name, value, _ := strings.Cut(tt.env, "=")
-		a.getenv = func(asked string) string {
-			switch asked {
-			case configEnv:
-				return file
-			case name:
-				return value
-			}
-			return ""
-		}
-		s, flags := serveFlags()
-		if err := flags.Parse(tt.args); err != nil {
-			t.Fatal(err)
-		}
-		wrong, err := s.load(flags, a.getenv(configEnv), a.getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoints, more := s.endpoints()
-		if err := append(wrong, more...).error(s.from); err != nil {
+		getenv := func(asked string) string { return map[string]string{name: value}[asked] }
+		s := loadedServe(t, file, getenv, tt.args...)
+		endpoints, wrong := s.endpoints()
+		if err := wrong.error(s.from); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -226,16 +225,7 @@ func TestReloadFaults(t *testing.T) {
 		}
 	}
 	write("max-ahead: 1s")
-	a, _, _ := serveApp(t)
-	s, flags := serveFlags()
-	s.args = []string{"--layout", "hazelcast"}
-	if err := flags.Parse(s.args); err != nil {
-		t.Fatal(err)
-	}
-	wrong, err := s.load(flags, file, a.getenv)
-	if err := errors.Join(err, wrong.error(s.from)); err != nil {
-		t.Fatal(err)
-	}
+	s := loadedServe(t, file, func(string) string { return "" }, "--layout", "hazelcast")
 	for _, tt := range []struct{ text, want string }{
 		{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", ""}, // the layout is that of the flag
 		{"sequencers: {x: {nodes: 0..70000}}", "node IDs 0..70000 do not fit"},

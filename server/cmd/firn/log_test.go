@@ -73,16 +73,11 @@ func TestLogLevelReload(t *testing.T) {
 			}
 		}
 		write("info")
-		s, flags := serveFlags()
+		var args []string
 		if given {
-			s.args = []string{"--log-level", "info"}
+			args = []string{"--log-level", "info"}
 		}
-		if err := flags.Parse(s.args); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.load(flags, file, func(string) string { return "" }); err != nil {
-			t.Fatal(err)
-		}
+		s := loadedServe(t, file, func(string) string { return "" }, args...)
 		var out bytes.Buffer
 		a := &app{stderr: &out}
 		log := s.logger(a)

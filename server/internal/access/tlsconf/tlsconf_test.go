@@ -1,6 +1,7 @@
 package tlsconf
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -67,16 +68,30 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 	return client.ConnectionState(), server.ConnectionState(), err
 }
 
-func TestReload(t *testing.T) {
+// issued writes a certificate that is valid for a month, with the serial number
+// 10, and its key.
+func issued(t *testing.T) (*nettest.Authority, Files) {
+	t.Helper()
 	dir := t.TempDir()
 	ca := nettest.NewAuthority(t)
 	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, 24*30*time.Hour))
-	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
-	var warned []string
-	l, err := Load(f, func(text string) { warned = append(warned, text) })
-	if err != nil || len(warned) > 0 {
-		t.Fatal(err, warned)
+	return ca, Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+}
+
+// loaded loads an issued certificate, and notes what the loader warns of.
+func loaded(t *testing.T) (ca *nettest.Authority, f Files, l *Loader, warned *[]string) {
+	t.Helper()
+	ca, f = issued(t)
+	warned = new([]string)
+	l, err := Load(f, func(text string) { *warned = append(*warned, text) })
+	if err != nil || len(*warned) > 0 {
+		t.Fatal(err, *warned)
 	}
+	return ca, f, l, warned
+}
+
+func TestReload(t *testing.T) {
+	ca, f, l, _ := loaded(t)
 	serial := func(want int64) {
 		t.Helper()
 		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"})
@@ -88,7 +103,7 @@ func TestReload(t *testing.T) {
 	if changed, err := l.Reload(); changed || err != nil {
 		t.Errorf("Reload() = %t, %v", changed, err)
 	}
-	cert, key = nettest.PEM(t, ca.Issue(t, "client", 11, time.Hour))
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 11, time.Hour))
 	write(t, f.Cert, append(cert, '\n')) // the key is of the other one
 	if changed, err := l.Reload(); !changed || err == nil || !strings.Contains(err.Error(), "private key") {
 		t.Errorf("Reload() = %t, %v", changed, err)
@@ -102,20 +117,14 @@ func TestReload(t *testing.T) {
 	if err := os.Chmod(f.Key, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	warned = nil
+	var warned []string
 	if _, err := Load(f, func(text string) { warned = append(warned, text) }); err != nil || len(warned) != 2 {
 		t.Errorf("%v, %q", err, warned)
 	}
 }
 
 func TestProtocols(t *testing.T) {
-	dir := t.TempDir()
-	ca := nettest.NewAuthority(t)
-	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
-	l, err := Load(Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca, _, l, _ := loaded(t)
 	for _, test := range []struct {
 		offer []string
 		want  string
@@ -130,11 +139,9 @@ func TestProtocols(t *testing.T) {
 }
 
 func TestClients(t *testing.T) {
-	dir := t.TempDir()
-	ca, other := nettest.NewAuthority(t), nettest.NewAuthority(t)
-	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
-	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
-	f.ClientCA = write(t, filepath.Join(dir, "ca"), ca.PEM(t))
+	ca, f := issued(t)
+	other := nettest.NewAuthority(t)
+	f.ClientCA = write(t, f.Cert+".ca", ca.PEM(t))
 	pair := func(a *nettest.Authority) []tls.Certificate {
 		cert, key := nettest.PEM(t, a.Issue(t, "client", 20, time.Hour))
 		p, err := tls.X509KeyPair(cert, key)
@@ -175,14 +182,9 @@ func TestClients(t *testing.T) {
 // out does not come in with the session that it has from before.
 func TestResumeAfterReload(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		dir := t.TempDir()
-		ca, other := nettest.NewAuthority(t), nettest.NewAuthority(t)
-		cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
-		f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key), Require: true}
-		inPEM := func(a *nettest.Authority) []byte {
-			return a.PEM(t)
-		}
-		f.ClientCA = write(t, filepath.Join(dir, "ca"), inPEM(ca))
+		ca, f := issued(t)
+		other := nettest.NewAuthority(t)
+		f.ClientCA, f.Require = write(t, f.Cert+".ca", ca.PEM(t)), true
 		l, err := Load(f, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +205,7 @@ func TestResumeAfterReload(t *testing.T) {
 				t.Errorf("TLS %#x, connection %d: %v, resumed %t", version, i, err, state.DidResume)
 			}
 		}
-		write(t, f.ClientCA, append(inPEM(other), '\n'))
+		write(t, f.ClientCA, append(other.PEM(t), '\n'))
 		if changed, err := l.Reload(); !changed || err != nil {
 			t.Fatal(changed, err)
 		}
@@ -216,15 +218,9 @@ func TestResumeAfterReload(t *testing.T) {
 // TestGone: a file that has gone is reported once, and its last contents remain
 // in use.
 func TestGone(t *testing.T) {
-	dir := t.TempDir()
-	ca := nettest.NewAuthority(t)
-	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, 24*30*time.Hour))
-	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
-	l, err := Load(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(f.Key); err != nil {
+	ca, f, l, _ := loaded(t)
+	key, err := os.ReadFile(f.Key)
+	if err = cmp.Or(err, os.Remove(f.Key)); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{true, false} {
@@ -244,44 +240,38 @@ func TestGone(t *testing.T) {
 // TestWarnings: what has expired, or is not valid yet, is used and said, also
 // where it comes later.
 func TestWarnings(t *testing.T) {
-	dir := t.TempDir()
-	ca := nettest.NewAuthority(t)
-	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, 24*30*time.Hour))
-	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
-	var warned []string
-	l, err := Load(f, func(text string) { warned = append(warned, text) })
-	if err != nil || len(warned) > 0 {
-		t.Fatal(err, warned)
-	}
+	ca, f, l, warned := loaded(t)
 	for i, test := range []struct {
 		valid time.Duration
 		want  string
 	}{
 		{-time.Minute, "expired at "}, {time.Hour, "expires soon, at "}, {24 * 30 * time.Hour, ""},
 	} {
-		warned = nil
+		*warned = nil
 		cert, key := nettest.PEM(t, ca.Issue(t, "client", int64(20+i), test.valid))
 		write(t, f.Cert, append(cert, make([]byte, i+1)...)) // each of another size
 		write(t, f.Key, key)
 		if changed, err := l.Reload(); !changed || err != nil {
 			t.Errorf("Reload() = %t, %v", changed, err)
 		}
-		if text := strings.Join(warned, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
+		if text := strings.Join(*warned, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
 			t.Errorf("valid for %v: the warning %q, want %q", test.valid, text, test.want)
 		}
 	}
-	warned = nil
+	*warned = nil
 	l.judge(&x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(24 * 30 * time.Hour)})
-	if len(warned) != 1 || !strings.Contains(warned[0], "is not valid before") {
-		t.Errorf("the warnings are %q", warned)
+	if len(*warned) != 1 || !strings.Contains((*warned)[0], "is not valid before") {
+		t.Errorf("the warnings are %q", *warned)
 	}
 }
 
 func TestFaults(t *testing.T) {
-	dir := t.TempDir()
-	ca := nettest.NewAuthority(t)
-	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
-	good := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+	_, good := issued(t)
+	dir := filepath.Dir(good.Cert)
+	cert, err := os.ReadFile(good.Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
 	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))
 	for want, f := range map[string]Files{
