@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,29 +152,5 @@ func TestForms(t *testing.T) {
 	}
 	if _, err := clienttest.NewHandler(&clienttest.Options{Node: 1 << 40}); err == nil {
 		t.Error("a node ID that is too large was taken")
-	}
-}
-
-// A clock that panics fails only that request, because net/http recovers the
-// panic.
-func TestClockThatPanics(t *testing.T) {
-	var calls atomic.Int64
-	now := func() time.Time {
-		if calls.Add(1) == 2 { // NewHandler reads it once
-			panic(http.ErrAbortHandler)
-		}
-		return time.Now()
-	}
-	s := start(t, &clienttest.Options{Generator: &firn.Options{Now: now}})
-	c, err := client.New(client.Config{Servers: []string{s.URL}, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(context.Background())
-	if _, err := c.Sequencer("orders").NextBatch(t.Context(), 3); err != nil {
-		t.Error(err) // the client retries
-	}
-	if got := s.Requests(); got != 2 {
-		t.Errorf("%d requests, want one that failed and one more", got)
 	}
 }
