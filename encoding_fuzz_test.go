@@ -20,7 +20,7 @@ var encFuzzIDTexts = []string{
 	"0198f3a0-5b7c-7f00-a1b2-c3d4e5f60718", "0198F3A0-5B7C-7F00-A1B2-C3D4E5F60718", "0198f3a05b7c7f00a1b2c3d4e5f60718",
 	"{0198f3a0-5b7c-7f00-a1b2-c3d4e5f60718}", "0198f3a0-5b7c-7f00-a1b2-c3d4e5f6071", "0198f3a0-5b7c-7f00-a1b2-c3d4e5f6071g",
 	"null", `"1"`, "OIl", "LygHa16AHYF", "LygHa16AHYG", "jpXCZedGfVQ", "FZZZZZZZZZZZZ", "fzzzzzzzzzzzz", "G000000000000", "3W5E11264SGSF",
-	"12\xff4", "12é", "\x00", "12345678", "1234567890123456",
+	"12\xff4", "12é", "\x00", "1\x00", "12345678", "1234567890123456", " ", "abc", "x1", "0b1", "١", "urn:uuid:00000000-0000-0000-0000-000000000000",
 }
 
 // encFuzzNumber parses s as ParseID and ParseID128 should, with math/big. It
@@ -202,7 +202,7 @@ func FuzzIDJSON(f *testing.F) {
 		f.Add([]byte(s))
 		f.Add(quoted)
 	}
-	for _, s := range []string{`"\u0031"`, `"\u00310"`, `"\ud83d\ude00"`, `"\n1"`, `"1\/"`, `"\\"`, `""`, `"`, `"\"`, `true`, `{}`, `[]`, `-0`, `1E3`, `0.0`, `01`} {
+	for _, s := range []string{`"\u0031"`, `"\u00310"`, `"\ud83d\ude00"`, `"\n1"`, `"1\/"`, `"\\"`, `""`, `"`, `"\"`, `true`, `{}`, `[]`, `-0`, `1E3`, `0.0`, `01`, `[1]`, `{"id":1}`, `"1`, `1"`, `"\"1\""`, `"\u00310`, `"\u"`, `nul`, `nullnull`, `NaN`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

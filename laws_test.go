@@ -385,54 +385,6 @@ func checkNeighbours(t *testing.T, m *bitModel, a, b, c time.Time) {
 	}
 }
 
-func TestBatchLaw(t *testing.T) {
-	r := seeded(t)
-	layouts := presetLayouts()
-	for range 100 {
-		layouts = append(layouts, randomLayout(t, r, true))
-	}
-	for _, l := range layouts {
-		if l.ReadOnly() {
-			continue
-		}
-		m := modelOf(t, l)
-		at := m.timeOf(1 + r.Uint64N(min(m.most("time"), 1<<20)))
-		grant := firn.Grant{Node: randomValue(r, m.most("node")), From: l.Epoch()}
-		g := mustAny(t, l, grant, &firn.Options{Now: func() time.Time { return at }})
-		s := newSlotModel(m, grant, firn.Options{})
-		for range 4 {
-			n := 1 + r.IntN(200)
-			if size := m.most("seq") + 1; size < 2000 && r.IntN(2) == 0 {
-				n = int(size) + r.IntN(300) // across more than one tick
-			}
-			b, hold, err := g.reserve(n)
-			want := s.reserve(at, uint64(n))
-			if err != nil || want.err != nil {
-				if !errors.Is(err, want.err) {
-					t.Errorf("Reserve(%d) of %s at %v: %v, want %v", n, l, at, err, want.err)
-				}
-				break
-			}
-			if hold != want.hold {
-				t.Errorf("Reserve(%d) of %s at %v: hold %v, want %v", n, l, at, hold, want.hold)
-			}
-			if b.len != n || len(b.ids) != n {
-				t.Errorf("Reserve(%d) of %s: Len() = %d, All() yields %d", n, l, b.len, len(b.ids))
-			}
-			for i, id := range b.ids {
-				if w := s.idOf(want.slot+uint64(i), id); id != w {
-					t.Errorf("Reserve(%d) of %s: ID %d = %v, want %v", n, l, i, id, w)
-					break
-				}
-			}
-			checkRuns(t, m, b)
-			if t.Failed() {
-				return
-			}
-		}
-	}
-}
-
 // checkRuns: the runs of a batch contain its IDs, in order.
 func checkRuns(t *testing.T, m *bitModel, b anyBatch) {
 	t.Helper()
@@ -543,11 +495,15 @@ func TestRandomBits(t *testing.T) {
 func TestGeneratorLaw(t *testing.T) {
 	r := seeded(t)
 	script := make([]byte, 300)
-	for range 150 {
+	for i := range 250 {
+		l := firn.MustParseLayout(scriptLayouts[i%len(scriptLayouts)])
+		if i >= 150 {
+			l = randomLayout(t, r, true)
+		}
 		for i := range script {
 			script[i] = byte(r.Uint32())
 		}
-		runScript(t, script)
+		runScript(t, l, script)
 		if t.Failed() {
 			return
 		}
@@ -614,8 +570,8 @@ func fewer(all []string) []string {
 
 // TestGeneratorsUnderLoad: sixteen goroutines share a generator whose clock
 // jumps while its grant is extended and switched, and which is finally sealed.
-// Every ID is unique, each goroutine's IDs increase, and every ID lies in a
-// window of its own node ID.
+// Every ID is unique, a call that begins after another has returned gets a
+// greater one, and every ID lies in a window of its own node ID.
 func TestGeneratorsUnderLoad(t *testing.T) {
 	r := seeded(t)
 	for _, text := range fewer(loadLayouts) {
@@ -626,6 +582,7 @@ func TestGeneratorsUnderLoad(t *testing.T) {
 
 func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 	const goroutines, calls = 16, 1000
+	ordered := l.Ordered() && l.RandomBits() == 0
 	base := l.Epoch().AddDate(1, 0, 0)
 	clock := &jumpyClock{base: base, seed: seed}
 	windows := []nodeWindow{{1, base.Add(-time.Second), base.Add(time.Second)}}
@@ -636,6 +593,8 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 		wideID
 		term int // the number of calls of Switch that had returned before
 	}
+	var mu sync.Mutex
+	var returned wideID // the greatest ID of all calls of TryNext that have returned
 	var sealed atomic.Bool
 	var terms, count, running atomic.Int64
 	var ids [goroutines][]made
@@ -671,9 +630,20 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 				case 5:
 					g.Stats()
 				default:
+					mu.Lock()
+					before := returned
+					mu.Unlock()
 					var id wideID
 					id, err = g.tryNext()
 					got = []wideID{id}
+					mu.Lock()
+					if err == nil && returned.less(id) {
+						returned = id
+					}
+					mu.Unlock()
+					if err == nil && ordered && !before.less(id) {
+						t.Errorf("%s: TryNext() = %v after %v had been returned", l, id, before)
+					}
 				}
 				cancel()
 				if err != nil {
@@ -733,7 +703,7 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64) {
 
 	var every []wideID
 	for _, mine := range ids {
-		if l.Ordered() && l.RandomBits() == 0 && !slices.IsSortedFunc(mine, func(a, b made) int { return a.compare(b.wideID) }) {
+		if ordered && !slices.IsSortedFunc(mine, func(a, b made) int { return a.compare(b.wideID) }) {
 			t.Fatalf("%s: the IDs of one goroutine do not increase", l)
 		}
 		for _, id := range mine {
@@ -770,47 +740,6 @@ func unique(t testing.TB, l firn.Layout, ids []wideID) {
 		if i > 0 && id == ids[i-1] {
 			t.Errorf("%s: ID %v was made twice", l, id)
 			return
-		}
-	}
-}
-
-// TestOrderBetweenGoroutines: a call that begins after another has returned
-// gets a greater ID, even in another goroutine.
-func TestOrderBetweenGoroutines(t *testing.T) {
-	seed := seeded(t).Uint64()
-	for _, text := range []string{"default", "hazelcast", "snowcast", "lable,mode=time-sequential", "uuidv7", "boundary"} {
-		l := firn.MustParseLayout(text)
-		clock := &jumpyClock{base: l.Epoch().AddDate(1, 0, 0), seed: seed}
-		until := clock.base.Add(time.Hour) // jumps by years lie outside
-		g := mustAny(t, l, firn.Grant{Node: 5, From: l.Epoch(), Until: until}, &firn.Options{Now: clock.now, MaxAhead: time.Second})
-		var mu sync.Mutex
-		var returned wideID // the greatest ID of all calls that have returned
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for range 3000 {
-					mu.Lock()
-					before := returned
-					mu.Unlock()
-					id, err := g.tryNext()
-					if err != nil {
-						continue
-					}
-					if !before.less(id) {
-						t.Errorf("%s: TryNext() = %v after %v had been returned", l, id, before)
-						return
-					}
-					mu.Lock()
-					if returned.less(id) {
-						returned = id
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		all.Wait()
-		if returned == (wideID{}) {
-			t.Errorf("%s: no ID was made", l)
 		}
 	}
 }
