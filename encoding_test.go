@@ -169,18 +169,8 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 				}
 				// Texts between the two lengths are accepted, longer ones are
 				// not.
-				for _, zeros := range []int{0, 1, width - len(short) - 1, width - len(short), width - len(short) + 1} {
-					if zeros < 0 {
-						continue
-					}
-					s := strings.Repeat(digits[:1], zeros) + short
-					got, err := k.parse(f, s)
-					if len(s) <= width && (err != nil || got != id) {
-						t.Fatalf("%v: Parse(%q) = %v, %v, want %v", f, s, got, err, id)
-					}
-					if len(s) > width && err == nil {
-						t.Fatalf("%v: Parse(%q) = %v, want an error: the width is %d", f, s, got, width)
-					}
+				for _, zeros := range []int{0, 1, width - len(short), width - len(short) + 1} {
+					encFuzzFormatParse(t, k, f, strings.Repeat(digits[:1], zeros)+short)
 				}
 			}
 			if f == f.Fixed() {
