@@ -138,65 +138,6 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 	})
 }
 
-// A slot is checked against the term from which it was taken: a call that was
-// suspended after loading the old term must not use its slot under the new one,
-// nor beyond the old one's end.
-func TestSlotIsJudgedByItsTerm(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *Generator) (ID, error){
-		"TryNext": func(_ context.Context, g *Generator) (ID, error) { return g.TryNext() },
-		"Next":    func(ctx context.Context, g *Generator) (ID, error) { return g.Next(ctx) },
-		"Cursor":  func(ctx context.Context, g *Generator) (ID, error) { return g.Cursor().Next(ctx) },
-		"Fill": func(ctx context.Context, g *Generator) (ID, error) {
-			ids := make([]ID, 3)
-			err := g.Fill(ctx, ids)
-			return ids[0], err
-		},
-		"NextBatch": func(ctx context.Context, g *Generator) (ID, error) {
-			b, err := g.NextBatch(ctx, 3)
-			return firstOf(b), err
-		},
-		"Reserve": func(_ context.Context, g *Generator) (ID, error) {
-			b, _, err := g.Reserve(3)
-			return firstOf(b), err
-		},
-	} {
-		clock := &handClock{t: noon}
-		g := newGenerator(t, Default(), Grant{1, noon, noon.Add(time.Second)}, &Options{Now: clock.Now})
-		mustNext(t, g)
-		later := noon.Add(5 * time.Second) // past the end of the old grant
-		clock.Set(later)
-		inside := func(grant Grant) {
-			clock.hook = func() {
-				clock.hook = nil
-				if err := g.Switch(grant); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		inside(Grant{2, noon.Add(2 * time.Second), noon.Add(time.Minute)})
-		id, err := call(t.Context(), g)
-		if err != nil {
-			t.Fatalf("%s past the end of a grant that another follows: %v", name, err)
-		}
-		p, _ := g.layout.Decompose(id)
-		wantParts(t, p, later, 2, 0)
-
-		// The reverse: the new grant's end does not apply to the old slot.
-		inside(Grant{3, noon, noon.Add(time.Second)})
-		if id, err := call(t.Context(), g); !errors.Is(err, ErrGrantOver) {
-			t.Errorf("%s: got %v, %v, want ErrGrantOver: the term of node 3 ends before the clock", name, id, err)
-		}
-	}
-}
-
-// firstOf returns the first ID of a batch, or 0.
-func firstOf(b Batch) ID {
-	for id := range b.All() {
-		return id
-	}
-	return 0
-}
-
 func TestSwitchStartsAboveTheLastTick(t *testing.T) {
 	g, clock := newAtNoon(t, "default", Options{MaxAhead: time.Second})
 	for range 4096 + 10 { // into the next tick

@@ -777,7 +777,9 @@ func TestGrantRoundsInward(t *testing.T) {
 
 // TestChangesInsideACall: a call reads the clock between its look at the state
 // and its swap. If the generator is changed at that moment, by the clock
-// itself, the call takes effect after the change, as if it had been suspended.
+// itself, the call takes effect after the change, as if it had been suspended. A
+// slot is judged by the term from which it was taken: it is neither used under a
+// later grant, nor beyond the end of its own.
 func TestChangesInsideACall(t *testing.T) {
 	for _, text := range []string{"default,seq-bits=2,epoch=0", "hazelcast,seq-bits=0,epoch=0", "lable", "uuidv7", "boundary"} {
 		l := firn.MustParseLayout(text)
@@ -792,27 +794,36 @@ func TestChangesInsideACall(t *testing.T) {
 			for _, inside := range []struct {
 				name string
 				do   func(g anyGenerator) ([]wideID, error)
-				node uint64 // of the call's IDs
-				err  error  // of the call
+				node uint64        // of the call's IDs
+				err  error         // of the call
+				at   time.Duration // how long after the beginning of the first grant, which is of an hour
 			}{
-				{"TryNext", func(g anyGenerator) ([]wideID, error) { return drain(g, 3) }, 1, nil},
-				{"Reserve", func(g anyGenerator) ([]wideID, error) { b, _, err := g.reserve(5); return b.ids, err }, 1, nil},
-				{"Switch", func(g anyGenerator) ([]wideID, error) { return nil, g.Switch(firn.Grant{Node: 2, From: begin}) }, 2, nil},
+				{"TryNext", func(g anyGenerator) ([]wideID, error) { return drain(g, 3) }, 1, nil, 0},
+				{"Reserve", func(g anyGenerator) ([]wideID, error) { b, _, err := g.reserve(5); return b.ids, err }, 1, nil, 0},
+				{"Switch", func(g anyGenerator) ([]wideID, error) { return nil, g.Switch(firn.Grant{Node: 2, From: begin}) }, 2, nil, 0},
+				{"Switch past the end", func(g anyGenerator) ([]wideID, error) {
+					return nil, g.Switch(firn.Grant{Node: 2, From: begin.Add(time.Hour)})
+				}, 2, nil, 2 * time.Hour},
+				{"Switch to a shorter one", func(g anyGenerator) ([]wideID, error) {
+					return nil, g.Switch(firn.Grant{Node: 2, From: begin, Until: begin.Add(time.Second)})
+				}, 0, firn.ErrGrantOver, 5 * time.Second},
 				{"Switch and back", func(g anyGenerator) ([]wideID, error) {
 					err := g.Switch(firn.Grant{Node: 2, From: begin})
 					ids, err2 := drain(g, 2)
 					return ids, errors.Join(err, err2, g.Switch(firn.Grant{Node: 1, From: begin}))
-				}, 1, nil},
-				{"Extend", func(g anyGenerator) ([]wideID, error) { return nil, g.Extend(time.Time{}) }, 1, nil},
-				{"Seal", func(g anyGenerator) ([]wideID, error) { g.Seal(); return nil, nil }, 0, firn.ErrSealed},
+				}, 1, nil, 0},
+				{"Extend", func(g anyGenerator) ([]wideID, error) { return nil, g.Extend(time.Time{}) }, 1, nil, 0},
+				{"Seal", func(g anyGenerator) ([]wideID, error) { g.Seal(); return nil, nil }, 0, firn.ErrSealed, 0},
 			} {
 				var hook func()
+				at := begin
 				now := func() time.Time {
+					now := at
 					if do := hook; do != nil {
 						hook = nil
 						do()
 					}
-					return begin
+					return now
 				}
 				g := mustAny(t, l, firn.Grant{Node: 1, From: begin, Until: begin.Add(time.Hour)}, &firn.Options{Now: now, MaxAhead: time.Second})
 				before, err := drain(g, 2)
@@ -820,6 +831,7 @@ func TestChangesInsideACall(t *testing.T) {
 					t.Fatal(err)
 				}
 				var within []wideID
+				at = begin.Add(inside.at)
 				hook = func() {
 					if within, err = inside.do(g); err != nil {
 						t.Errorf("%s: %s inside %s: %v", l, inside.name, name, err)
