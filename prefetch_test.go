@@ -495,33 +495,40 @@ func (s *stuckSource) NextBatch(context.Context, int) (Batch, error) {
 	return BatchFromRuns(Run{1, 1, 1}), nil
 }
 
-// Contexts whose Done or Err panics.
-type (
-	brokenDone struct{ context.Context }
-	brokenErr  struct{ context.Context }
-)
-
-func (brokenDone) Done() <-chan struct{} { panic("broken") }
-func (brokenErr) Err() error             { panic("broken") }
-
-// A caller's context that panics concerns that caller alone.
+// A caller's context that panics or blocks concerns that caller alone.
 func TestStartPrefetcherOfABrokenContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := started(t, &scriptedSource{delay: time.Second}, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		for _, broken := range []context.Context{brokenDone{ctx}, brokenErr{ctx}} {
-			func() {
+	for _, n := range []int64{1, 2, 3, 4, -1, -4} { // which call of a method panics or, if negative, blocks
+		synctest.Test(t, func(t *testing.T) {
+			p := started(t, &scriptedSource{delay: time.Second}, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			until := make(chan struct{})
+			b := &bomb{explode: func() { panic("broken") }}
+			if n < 0 {
+				b.explode = func() { <-until }
+			}
+			b.left.Store(max(n, -n))
+			var all sync.WaitGroup
+			all.Go(func() {
 				defer func() {
-					if v := recover(); v != "broken" {
+					if v := recover(); v != nil && v != "broken" {
 						t.Errorf("Next panics with %v, want broken", v)
 					}
 				}()
-				p.Next(broken)
-			}()
-		}
-		wantNext(t, p, 101) // the first batch was lost with its call
-	})
+				if id, err := p.Next(mined{ctx, b}); err != nil && err != context.DeadlineExceeded {
+					t.Errorf("Next() = %v, %v, want an ID or DeadlineExceeded", id, err)
+				}
+			})
+			synctest.Wait()
+			patient, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if _, err := p.Next(patient); err != nil {
+				t.Errorf("call %d of its methods is broken: the next call: %v", n, err)
+			}
+			close(until)
+			all.Wait()
+		})
+	}
 }
 
 // A call fetches itself, unless another call has given up its fetch and none
@@ -574,53 +581,6 @@ func TestStartPrefetcherWhoFetches(t *testing.T) {
 			t.Errorf("made by calls: %v, want all but the second and third", byCalls)
 		}
 	})
-}
-
-// A context that blocks concerns its caller alone.
-func TestStartPrefetcherOfABlockingContext(t *testing.T) {
-	for _, blocks := range []string{"Done", "Err"} {
-		synctest.Test(t, func(t *testing.T) {
-			p := started(t, &scriptedSource{delay: time.Second}, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			stuck := blockingContext{ctx, blocks, make(chan struct{})}
-			var all sync.WaitGroup
-			all.Go(func() {
-				if id, err := p.Next(stuck); err != nil && err != context.DeadlineExceeded {
-					t.Errorf("%s: Next() = %v, %v, want an ID or DeadlineExceeded", blocks, id, err)
-				}
-			})
-			synctest.Wait()
-			patient, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			if _, err := p.Next(patient); err != nil {
-				t.Errorf("%s blocks: the next call: %v", blocks, err)
-			}
-			close(stuck.until)
-			all.Wait()
-		})
-	}
-}
-
-// A blockingContext waits in one of its methods.
-type blockingContext struct {
-	context.Context
-	method string
-	until  chan struct{}
-}
-
-func (c blockingContext) Done() <-chan struct{} {
-	if c.method == "Done" {
-		<-c.until
-	}
-	return c.Context.Done()
-}
-
-func (c blockingContext) Err() error {
-	if c.method == "Err" {
-		<-c.until
-	}
-	return c.Context.Err()
 }
 
 // A fetch fails if the source returns nothing, too much, or not at all. A call
