@@ -437,9 +437,9 @@ func TestSeal(t *testing.T) {
 // caller increase, and all are counted, in terms that end while the clock moves
 // the word too.
 func TestSealAgainstNext(t *testing.T) {
-	rounds := 200
+	rounds := 84
 	if testing.Short() {
-		rounds = 20
+		rounds = 21
 	}
 	for round := range rounds {
 		layout := []string{"bits=time:56.node:6.seq:1,unit=1us", "bits=time:43.node:10.seq:10,unit=1us", "bits=time:41.node:5.seq:17"}[round%3]

@@ -316,10 +316,7 @@ func TestRetryAfter(t *testing.T) {
 		busy := true
 		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if busy && strings.Contains(r.URL.Path, "orders") {
-				w.Header().Set("Retry-After", "3")
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(503)
-				fmt.Fprint(w, `{"type":"urn:firn:problem:busy","title":"No ID was available in time","status":503,"detail":"no"}`)
+				problem(w, 503, "3", `{"type":"urn:firn:problem:busy","title":"No ID was available in time","status":503,"detail":"no"}`)
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -348,6 +345,14 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("after the pause: %v", err)
 		}
 	})
+}
+
+// problem answers with a problem.
+func problem(w http.ResponseWriter, status int, retryAfter, body string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", retryAfter)
+	w.WriteHeader(status)
+	fmt.Fprint(w, body)
 }
 
 // A 4xx that every server of Firn would answer is final: one request to one
@@ -419,9 +424,7 @@ func TestGarbage(t *testing.T) {
 		},
 		"only health": func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
 		"another token": func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(401)
-			fmt.Fprint(w, `{"type":"urn:firn:problem:unauthorized"}`)
+			problem(w, 401, "", `{"type":"urn:firn:problem:unauthorized"}`)
 		},
 		"no end": func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"cut": func(w http.ResponseWriter, r *http.Request) {
@@ -593,9 +596,7 @@ func TestBatchTooLarge(t *testing.T) {
 		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if count, _ := strconv.Atoi(r.URL.Query().Get("count")); count > 300 {
 				refused++
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(400)
-				fmt.Fprint(w, `{"type":"urn:firn:problem:batch-too-large","detail":"too many"}`)
+				problem(w, 400, "", `{"type":"urn:firn:problem:batch-too-large","detail":"too many"}`)
 				return
 			}
 			h.ServeHTTP(w, r)

@@ -350,10 +350,7 @@ func TestHungAndFailing(t *testing.T) {
 		refused := 0
 		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			refused++
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.Header().Set("Retry-After", "60")
-			w.WriteHeader(503)
-			fmt.Fprint(w, `{"type":"urn:firn:problem:busy"}`)
+			problem(w, 503, "60", `{"type":"urn:firn:problem:busy"}`)
 		}))
 		n.node(t, "b", 1, "default")
 		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
