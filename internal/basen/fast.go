@@ -162,9 +162,16 @@ func ParseCrockford64(s []byte) (v uint64, ok bool) {
 	if len(s) != 13 {
 		return 0, false
 	}
-	top := valuesCrockford[s[0]] // four bits
-	v, ok = parse12((*[12]byte)(s[1:]))
-	return uint64(top)<<60 | v, ok && top <= 15
+	a := &valuesCrockford
+	d0, d1, d2, d3, d4, d5, d6 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]], a[s[5]], a[s[6]]
+	d7, d8, d9, d10, d11, d12 := a[s[7]], a[s[8]], a[s[9]], a[s[10]], a[s[11]], a[s[12]]
+	// The first digit has four bits; invalid characters have all eight set.
+	if d0 > 15 || (d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11|d12) > 31 {
+		return 0, false
+	}
+	return uint64(d0)<<60 | uint64(d1)<<55 | uint64(d2)<<50 | uint64(d3)<<45 | uint64(d4)<<40 |
+		uint64(d5)<<35 | uint64(d6)<<30 | uint64(d7)<<25 | uint64(d8)<<20 | uint64(d9)<<15 |
+		uint64(d10)<<10 | uint64(d11)<<5 | uint64(d12), true
 }
 
 // ParseCrockford128 parses 26 digits in Crockford's base 32, as Parse128 does,
