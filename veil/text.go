@@ -67,7 +67,8 @@ func parseNumber(s string) (int, bool) {
 // for concurrent use.
 type Text struct {
 	ciphers map[int]*Cipher
-	prefix  string // of new texts
+	newest  *Cipher // of new texts
+	prefix  string  // of these
 }
 
 // Text returns the Text of a sequencer; see New.
@@ -86,20 +87,15 @@ func (k Keys) Text(sequencer string, l firn.Layout) (*Text, error) {
 		}
 		t.ciphers[n] = c
 	}
-	t.prefix = fmt.Sprintf("v%d_", slices.Max(slices.Collect(maps.Keys(k))))
+	newest := slices.Max(slices.Collect(maps.Keys(k)))
+	t.newest, t.prefix = t.ciphers[newest], fmt.Sprintf("v%d_", newest)
 	return t, nil
-}
-
-// newest returns the Cipher of new texts.
-func (t *Text) newest() *Cipher {
-	n, _ := parseNumber(t.prefix[1 : len(t.prefix)-1])
-	return t.ciphers[n]
 }
 
 // Append appends the veiled text of an ID: 13 digits after the underscore. After
 // an error, which is that of Cipher.Veil, it returns b.
 func (t *Text) Append(b []byte, id firn.ID) ([]byte, error) {
-	veiled, err := t.newest().Veil(id)
+	veiled, err := t.newest.Veil(id)
 	if err != nil {
 		return b, err
 	}
@@ -108,7 +104,7 @@ func (t *Text) Append(b []byte, id firn.ID) ([]byte, error) {
 
 // Append128 is Append for UUIDs: 26 digits after the underscore.
 func (t *Text) Append128(b []byte, id firn.ID128) ([]byte, error) {
-	veiled, err := t.newest().Veil128(id)
+	veiled, err := t.newest.Veil128(id)
 	if err != nil {
 		return b, err
 	}
