@@ -171,7 +171,7 @@ func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("firn: node ID: network interface %s: %w", quoteShort(name), err)
+		return 0, fmt.Errorf("firn: node ID: no network interface %s: %w", quoteShort(name), err)
 	}
 	var refused []string
 	for _, i := range interfaces {
