@@ -230,7 +230,7 @@ func (d *dir) lock(name string) (lock, error) {
 	if info, err := f.Stat(); err == nil && d.perm&0o070 != 0 && info.Mode().Perm() != d.perm {
 		_ = f.Chmod(d.perm)
 	}
-	return &fileLock{f, d}, nil
+	return &fileLock{f, name, d}, nil
 }
 
 func (d *dir) close() error { return d.root.Close() }
@@ -238,12 +238,25 @@ func (d *dir) close() error { return d.root.Close() }
 // A fileLock is a lock on an empty file, which is never removed.
 type fileLock struct {
 	file *os.File
+	name string
 	dir  *dir
 }
 
+// try takes the lock if it is free. If somebody has removed the file since it was
+// opened, other processes lock another one, and the call fails.
 func (l *fileLock) try() (bool, error) {
 	ok, err := tryLock(l.file)
-	return ok, l.dir.explain(err)
+	if !ok || err != nil {
+		return false, l.dir.explain(err)
+	}
+	mine, err := l.file.Stat()
+	if err != nil {
+		return false, l.dir.explain(err)
+	}
+	if named, err := l.dir.root.Stat(l.name); err != nil || !os.SameFile(mine, named) {
+		return false, fmt.Errorf("dirstore: %s was removed or replaced while in use: leave the files of the store alone", filepath.Join(l.dir.path, l.name))
+	}
+	return true, nil
 }
 
 // release unlocks the file before it closes it, because a child process that is

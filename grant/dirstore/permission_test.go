@@ -90,6 +90,33 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// TestRemovedLock: a call that waits for a lock whose file is removed does not
+// write beside those that use the new file.
+func TestRemovedLock(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	mustCAS(t, s, "a", "", "1")
+	held, err := s.disk.lock("lock+a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.release()
+	for _, replace := range []bool{false, true} {
+		if err := os.Remove(filepath.Join(dir, "lock+a")); err != nil {
+			t.Fatal(err)
+		}
+		if replace {
+			mustCAS(t, s, "a", "1", "2")
+		}
+		if ok, err := held.try(); ok || err == nil || !strings.Contains(err.Error(), "lock+a was removed or replaced") {
+			t.Errorf("replaced %t: %t, %v, want an error", replace, ok, err)
+		}
+		if !replace {
+			mustCAS(t, s, "a", "1", "1")
+		}
+	}
+}
+
 // TestIrregularFiles has something else in place of a file of the store. Nothing
 // waits for it, other records stay usable, and the error has the file.
 func TestIrregularFiles(t *testing.T) {
