@@ -160,7 +160,7 @@ func (c *Cluster) openEntry(name string) *entry {
 
 // own returns the sequencer of a name, with a node ID of this server.
 func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer, error) {
-	for {
+	for first := true; ; first = false {
 		if err := c.makeRoom(ctx, name); err != nil {
 			return nil, err
 		}
@@ -188,12 +188,13 @@ func (c *Cluster) own(ctx context.Context, name string, by Creator) (*Sequencer,
 			return nil, err
 		case mine && panicked != nil:
 			panic(panicked)
-		case now == phaseFailed && (mine || panicked == nil && !isRefusal(failure)):
+		case now == phaseFailed && (mine || !first && panicked == nil && !isRefusal(failure)):
 			return nil, failure
 		case err != nil:
 			return nil, err
 		}
-		// It was closing, or failed for a reason that concerns another client only.
+		// It was closing, or an attempt failed that began before this call, or for a
+		// reason that concerns another client only.
 	}
 }
 

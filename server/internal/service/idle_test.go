@@ -234,6 +234,31 @@ func TestRefusedBesideOthers(t *testing.T) {
 	})
 }
 
+// TestFailureOfAnEarlierAttempt: a call that finds an attempt to open the
+// sequencer under way does not fail with it, but tries itself.
+func TestFailureOfAnEarlierAttempt(t *testing.T) {
+	used := 0
+	template := func(string) (config.Template, error) {
+		if used++; used == 1 {
+			time.Sleep(time.Second)
+			return config.Template{}, errors.New("not readable now")
+		}
+		return config.Template{}, nil
+	}
+	inCluster(t, ClusterConfig{Template: template}, new(memstore.Store), func(t *testing.T, c *Cluster) {
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Sequencer(t.Context(), "orders", nil)
+			failed <- err
+		}()
+		time.Sleep(time.Second / 2)
+		takeOne(t, c, "orders")
+		if err := <-failed; !errors.Is(err, ErrTemplate) {
+			t.Errorf("the first call: %v, want %v", err, ErrTemplate)
+		}
+	})
+}
+
 // TestPanicBesideOthers: a template that panics concerns the call that began to
 // open the sequencer, and not one that waits for it.
 func TestPanicBesideOthers(t *testing.T) {
