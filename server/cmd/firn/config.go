@@ -264,7 +264,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			case errors.As(err, &exit) && exit.code == exitFailed:
 				return err
 			case err != nil:
-				return &exitError{exitNo, err, ""}
+				return &exitError{exitNo, err, exit.hint}
 			}
 			_, more := s.check(false)
 			all = append(append(all, more...), s.checkFiles()...)

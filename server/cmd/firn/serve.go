@@ -303,7 +303,9 @@ func (s *serveCmd) server(ctx context.Context, a *app, log *slog.Logger, fail fu
 		if err := a.checkDirectory(s.store); err != nil {
 			return nil, err
 		}
-		return a.openStore(ctx, s.store, false, func(format string, args ...any) { log.Warn("store: " + fmt.Sprintf(format, args...)) })
+		return a.openStore(ctx, s.store, false, func(format string, args ...any) {
+			log.Warn("store of this machine", "note", fmt.Sprintf(format, args...))
+		})
 	}
 	if s.waitForStore {
 		c.Store, err = health.OpenOrWait(ctx, open, log, fail)
