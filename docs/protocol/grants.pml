@@ -1,6 +1,6 @@
 /* The checked model of Firn's time-fenced grants, for the model checker Spin.
- * README.md says what each option and each mutant covers; scripts/model.sh runs
- * them.
+ * README.md says what the larger options and the mutants cover;
+ * scripts/model.sh runs them.
  *
  * A tick here is one slot (a time and a sequence) of one node ID.
  *
