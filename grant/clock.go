@@ -96,7 +96,7 @@ func (m *machine) mayClaim(l sighting) bool {
 	ahead, agree := m.leadOverOthers()
 	switch {
 	case ahead.least > aheadMost:
-		m.fail(m.aheadError(ahead, ErrClockAhead), watchEach)
+		m.fail(m.aheadError(ahead, "those of members that renew their node IDs", ErrClockAhead), watchEach)
 		return false
 	case known && agree >= 2:
 		// Only the store disagrees, and the members agree with each other.
@@ -113,7 +113,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		if m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2 {
 			kind = ErrComparingClocks
 		}
-		m.fail(m.aheadError(store, kind), watchEach)
+		m.fail(m.aheadError(store, "the store's", kind), watchEach)
 		return false
 	case agree > 0 || m.mono-c.since > m.window()/2:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
@@ -195,13 +195,9 @@ func (m *machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-// aheadError returns an error of a kind: our clock is ahead of the store's, or
-// of those of members that renew.
-func (m *machine) aheadError(by lead, kind error) error {
-	whose := "those of members that renew their node IDs"
-	if len(m.clocks.leads) == 0 {
-		whose = "the store's"
-	}
+// aheadError returns an error of a kind: our clock is ahead of others, which
+// whose names.
+func (m *machine) aheadError(by lead, whose string, kind error) error {
 	return errorOf(kind, "sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
 		m.set.Name, time.Duration(by.least)*time.Millisecond, whose, timeOf(m.wall).Format(timeFormat), timeOf(m.wall-by.least).Format(timeFormat))
 }

@@ -139,13 +139,10 @@ func TestMayClaimLaw(t *testing.T) {
 		case "comparing":
 			text = "grant: sequencer s: no node ID is claimed yet: the records of other members look old"
 		case "ahead":
-			whose, by := "those of members that renew their node IDs", store
-			if leads == 0 {
-				whose = "the store's"
-			}
+			whose, by := "the store's", store
 			byOthers := leads > 0 && median > 10_000
 			if byOthers {
-				by = median
+				whose, by = "those of members that renew their node IDs", median
 			}
 			comparing = !byOthers && !long && alive >= 2
 			text = fmt.Sprintf("grant: sequencer s: this machine's clock is %v ahead of %s (%s, not %s)", time.Duration(by)*time.Millisecond, whose,
