@@ -247,7 +247,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 		if err := a.confirm(yes, q, name); err != nil {
 			return grant.Info{}, err
 		}
-		info, err := empty(ctx, s, q, &grant.AdminOptions{Waiting: a.tellWaiting(ctx, s, q)})
+		info, err := empty(ctx, s, q, &grant.AdminOptions{Now: a.now, Waiting: a.tellWaiting(ctx, s, q)})
 		if ctx.Err() != nil && err != nil && info.Name != "" {
 			a.note("sequencer %s remains %s and grants no new windows; run firn sequencer %s %s to continue", info.Name, info.State, name, info.Name)
 		}
