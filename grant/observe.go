@@ -14,9 +14,10 @@ import (
 // concurrent use by multiple goroutines.
 type Observer func(ctx context.Context, request, key string) (_ context.Context, end func(applied bool, err error))
 
-// Observe returns a Store that calls o for every request to s, except Watch.
-// The result has the methods of all optional interfaces, and As reports which
-// of them s has. The others return errors.ErrUnsupported.
+// Observe returns a Store that calls o for every request to s, except Watch and
+// Check. The result has the methods of all optional interfaces, and As reports
+// which of them s has. The others return errors.ErrUnsupported. It also has
+// the Window and Check of s, which servers use.
 //
 // The result is always a Watcher. It reports writes made through it and, if s
 // is a Watcher, changes that s reports. So the members of a process learn at
@@ -164,6 +165,20 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 	now, resolution, err = s.Time(ctx)
 	end(false, err)
 	return now, resolution, err
+}
+
+// Check returns the dangers that the store reports about itself.
+func (o *observed) Check(ctx context.Context) (dangers []string, err error) {
+	s, ok := As[checker](o.Store)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return s.Check(ctx)
+}
+
+// A checker is a Store that reports its dangers, as servers log them.
+type checker interface {
+	Check(context.Context) (dangers []string, err error)
 }
 
 // Window returns the default window of the store, or 0 if it has none.

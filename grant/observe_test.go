@@ -52,11 +52,15 @@ func TestOptional(t *testing.T) {
 }
 
 // A plain Store has no ability; a fixed one has a constant lineage, a constant
-// clock, and a short window.
+// clock, a danger, and a short window.
 type (
 	plain struct{ grant.Store }
 	fixed struct{ grant.Store }
 )
+
+type checker interface {
+	Check(context.Context) ([]string, error)
+}
 
 func (fixed) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
 
@@ -64,10 +68,12 @@ func (fixed) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Unix(1, 0), time.Second, nil
 }
 
+func (fixed) Check(context.Context) ([]string, error) { return []string{"full"}, nil }
+
 func (fixed) Window() time.Duration { return 30 * time.Second }
 
-// TestObserve: an observed Store, even if observed twice, keeps its abilities
-// and its window, and its observers see all requests.
+// TestObserve: an observed Store, even if observed twice, keeps its abilities,
+// its dangers and its window, and its observers see all requests.
 func TestObserve(t *testing.T) {
 	m := new(memstore.Store)
 	for i, inner := range []grant.Store{m, plain{m}, fixed{m}} {
@@ -89,6 +95,13 @@ func TestObserve(t *testing.T) {
 			with[1] = true // it reports writes made through it
 			if got := abilities(s); got != with {
 				t.Errorf("it has the abilities %v, want %v", got, with)
+			}
+			if c, ok := grant.As[checker](s); ok {
+				if got, err := c.Check(ctx); !slices.Equal(got, []string{"full"}) || err != nil {
+					t.Errorf("Check = %q, %v", got, err)
+				}
+			} else if _, checks := inner.(checker); checks {
+				t.Error("it has no Check")
 			}
 			want, err := grant.DefaultConfig(inner, firn.Default(), nil, nil)
 			if err != nil {
