@@ -8,7 +8,6 @@ type wide struct{ hi, lo uint64 }
 
 func (w wide) or(v wide) wide  { return wide{w.hi | v.hi, w.lo | v.lo} }
 func (w wide) and(v wide) wide { return wide{w.hi & v.hi, w.lo & v.lo} }
-func (w wide) not() wide       { return wide{^w.hi, ^w.lo} }
 func (w wide) isZero() bool    { return w.hi|w.lo == 0 }
 
 // shl shifts left. Go's shifts by 64 and more give 0, as is needed here.
