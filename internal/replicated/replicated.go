@@ -70,15 +70,6 @@ func (r *Store) StopStandby() {
 	}
 }
 
-// StartStandby makes the standby follow again. It catches up with the primary,
-// and waits end with true.
-func (r *Store) StartStandby() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.down = false
-	r.wake()
-}
-
 // Failover makes the standby the primary: what it lacks is lost, and waits end
 // with an unknown result. The new primary has a standby of its own.
 func (r *Store) Failover() {
