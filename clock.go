@@ -7,7 +7,7 @@ import (
 )
 
 // A clock counts ticks since a layout's epoch. Every decision whether an ID may
-// be made depends only on read; waits are measured by the runtime's clock.
+// be made depends only on reading; waits are measured by the runtime's clock.
 type clock struct {
 	now    func() time.Time
 	layout *Layout

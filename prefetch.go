@@ -194,7 +194,7 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 			if i >= b.low.Load() {
 				p.fetchSoon(b)
 			}
-			// Block.at inlined by hand: a call would be a store that the next
+			// block.at inlined by hand: a call would be a store that the next
 			// Add must wait for.
 			if s := b.near.Load(); s != nil && i-s.start < s.size {
 				if first, ok := any(&s.first).(*ID); ok {
