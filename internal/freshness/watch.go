@@ -43,14 +43,15 @@ func (w *Watch) Init(span time.Duration) {
 	if span < least {
 		return
 	}
-	w.on, w.span, w.base = true, min(span, Span), start
-	if !hasCycles() {
-		w.counter = elapsed
+	counter := elapsed
+	if hasCycles() {
+		counter = nil
 	}
+	w.InitCounter(min(span, Span), start, counter)
 }
 
-// InitCounter is Init with a counter of the caller's, which may return
-// anything.
+// InitCounter makes the watch make allowances of this span by a counter, which
+// may return anything; nil means Cycles. Samples count from base.
 func (w *Watch) InitCounter(span time.Duration, base time.Time, counter func() uint64) {
 	w.on, w.span, w.base, w.counter = true, span, base, counter
 }
