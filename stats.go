@@ -52,7 +52,9 @@ func (c *core) countAll() bool {
 
 // Stats returns statistics of the generator. Its counts never fall; Lead does.
 // After Seal, they include every ID, even those that calls in progress will
-// return.
+// return: for that, Stats yields the processor until calls that are inside one
+// swap have left it. That is the only place where the package spins; a way to
+// wait for it would cost every swap.
 func (c *core) Stats() Stats {
 	now := c.clock.now()
 	c.mu.Lock()
@@ -60,7 +62,9 @@ func (c *core) Stats() Stats {
 	for !c.countAll() && c.isSealed {
 		// Some calls are inside swap, which does not wait, and no new ones
 		// begin: this is the last chance to count what they took.
+		c.mu.Unlock()
 		runtime.Gosched()
+		c.mu.Lock()
 	}
 	t := c.term.Load()
 	s := Stats{
