@@ -269,10 +269,11 @@ func (r *Reading) For() []string { return r.reasons().pros }
 // Against returns what speaks against the reading.
 func (r *Reading) Against() []string { return r.reasons().cons }
 
-// Reason says briefly why the reading may not be the best one.
+// Reason says briefly why the reading may not be the best one, to people who
+// see its time.
 func (r *Reading) Reason() string {
 	if cons := r.Against(); len(cons) > 0 {
-		return cons[0]
+		return strings.TrimPrefix(cons[0], r.timeIs())
 	}
 	if !r.HasParts {
 		return "contains no time"
@@ -288,6 +289,9 @@ func (r *Reading) ago() string {
 	}
 	return Span(age) + " ago"
 }
+
+// timeIs begins a sentence about the time of the ID.
+func (r *Reading) timeIs() string { return "the time " + r.Stamp() + " is " }
 
 // A list collects the reasons for and against a reading.
 type list struct{ pros, cons []string }
@@ -331,11 +335,11 @@ func (r *Reading) layoutReasons(l *list) {
 	}
 	switch age := Age(r.Time, r.now); {
 	case r.Time.Before(c.born):
-		l.con("the time %s is older than the format, which came into use about %d", r.Stamp(), c.born.Year())
+		l.con("%solder than the format, which came into use about %d", r.timeIs(), c.born.Year())
 	case age < -minute || age >= usual:
-		l.con("the time %s is %s", r.Stamp(), r.ago())
+		l.con("%s%s", r.timeIs(), r.ago())
 	default:
-		l.pro("the time %s is %s", r.Stamp(), r.ago())
+		l.pro("%s%s", r.timeIs(), r.ago())
 	}
 	if c.isFirstDay(r.Time, r.now) {
 		l.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(r.Time.Sub(c.layout.Epoch()).Seconds()))
