@@ -406,6 +406,9 @@ func usualSplits(total int) (list []split) {
 
 // layout returns the split as a layout with Firn's epoch.
 func (s split) layout() (firn.Layout, error) {
+	if js := firn.MustParseLayout("js53"); s == (split{js.TimeBits(), js.NodeBits(), js.SeqBits()}) {
+		return js, nil
+	}
 	if s.total() == 63 {
 		return firn.ParseLayout(fmt.Sprintf("default,node-bits=%d,seq-bits=%d", s.node, s.seq))
 	}
