@@ -20,7 +20,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// An adoptCmd has the flags of the command check.
+// An adoptCmd has the flags of the command adopt.
 type adoptCmd struct {
 	a       *app
 	name    string

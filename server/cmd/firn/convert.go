@@ -15,22 +15,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-func newConvert(a *app) *cobra.Command {
-	var (
-		from   form.Form
-		to     = form.Of(firn.Decimal)
-		prefix string
-		veiled veilFlags
-		layout firn.Layout
-		bits   int
-		groups int
-		csv    string
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "convert [--from FORMAT] [--to FORMAT] {ID|FILE|-}…",
-		Short: "Convert IDs to another format",
-		Long: `Convert writes IDs in another format. It reads IDs from arguments, from files with a
+const convertHelp = `Convert writes IDs in another format. It reads IDs from arguments, from files with a
 column of IDs, and from the standard input (-); with --from raw it reads bytes.
 
   firn convert --to base62 7130316800004390912
@@ -54,7 +39,24 @@ The format typed writes a prefix in front, and reads only texts with that prefix
 
   firn convert --from dec --to typed --prefix order 117383499776000003
 
-` + veilHelp,
+` + veilHelp
+
+func newConvert(a *app) *cobra.Command {
+	var (
+		from   form.Form
+		to     = form.Of(firn.Decimal)
+		prefix string
+		veiled veilFlags
+		layout firn.Layout
+		bits   int
+		groups int
+		csv    string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "convert [--from FORMAT] [--to FORMAT] {ID|FILE|-}…",
+		Short: "Convert IDs to another format",
+		Long:  convertHelp,
 		Example: `  firn convert --to base62 7130316800004390912
   firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1

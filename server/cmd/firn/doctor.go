@@ -34,6 +34,7 @@ or make their times wrong.
                whether node IDs of a sequencer are in both
   config       whether serve accepts the configuration, the token and TLS files, as at its start
   forward      whether the servers of --forward-to answer, and use this store
+  records      whether all records of sequencers and node IDs can be read
   members      the versions of the servers of the store
   file system  the free space of a store in a directory
   limits       how many files a process may open

@@ -18,21 +18,7 @@ import (
 	"github.com/firnid/firn/server/internal/ids/inspect"
 )
 
-func newInspect(a *app) *cobra.Command {
-	var (
-		layout  firn.Layout
-		from    form.Form
-		asJSON  bool
-		all     bool
-		summary bool
-		csv     string
-		diagram = "auto"
-		veiled  veilFlags
-	)
-	cmd := &cobra.Command{
-		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
-		Short: "Show the time, node, sequence and bits of IDs",
-		Long: `Inspect takes IDs apart: it shows their time, node, sequence and bits.
+const inspectHelp = `Inspect takes IDs apart: it shows their time, node, sequence and bits.
 
   firn inspect 1212092628029698048
 
@@ -56,7 +42,23 @@ With --json it prints one object per ID, in order:
 Integers above 2^53 are strings. Without --layout there are also "from", "score",
 "likelihood", "for", "against", "known" and "others": for columns the readings that are at
 least possible, with --all every reading. For a text that is not an ID it prints
-{"error":"…"}, continues, and exits with 1.`,
+{"error":"…"}, continues, and exits with 1.`
+
+func newInspect(a *app) *cobra.Command {
+	var (
+		layout  firn.Layout
+		from    form.Form
+		asJSON  bool
+		all     bool
+		summary bool
+		csv     string
+		diagram = "auto"
+		veiled  veilFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
+		Short: "Show the time, node, sequence and bits of IDs",
+		Long:  inspectHelp,
 		Example: `  firn inspect 1212092628029698048
   firn inspect --layout hazelcast 1051272366497366035
   firn inspect --summary --csv order_id orders.csv

@@ -1,8 +1,8 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
 // There is one file for each subcommand; root.go ties them together. The
-// commands read flags and print. Packages firn and server/internal/ids/inspect provide what
-// they print about IDs; package server is what serve runs.
+// commands read flags and print. Packages firn and inspect provide what they
+// print about IDs; package server is what serve runs.
 package main
 
 import (

@@ -1,75 +1,216 @@
 package main
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
+	"context"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/internal/fleet/doctor"
 	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
-// nodeUsage describes the values that readNode accepts.
-const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAME"
+// newNode makes the commands about node IDs.
+func newNode(a *app) *cobra.Command {
+	return parent(&cobra.Command{
+		Use:   "node COMMAND",
+		Short: "List, fence or repair node IDs, or run a program with one",
+		Long: `Every process that makes IDs of a sequencer holds one of its node IDs for a window of time.
 
-// nodeVar adds --node.
-func nodeVar(cmd *cobra.Command, node *string, usage string) {
-	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage+" (default 0)")
+  firn node list
+
+The window is recorded in the store, and renewed while the process makes IDs.
+
+` + storeHelp,
+		Example: `  firn node list
+  firn node fence orders
+  firn node repair orders`,
+	}, newNodeList(a), newNodeFence(a), newNodeRepair(a), newNodeRun(a))
 }
 
-// readNode returns the node ID that spec names, for the layout l.
-func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
-	kind, name, _ := strings.Cut(spec, ":")
-	var node uint64
-	var err error
-	switch kind {
-	case "env":
-		if name == "" {
-			return 0, misuse("write env:NODE_ID for the environment variable NODE_ID", "--node %s: the name is missing", spec)
-		}
-		node, err = firn.NodeFromEnv(name)
-	case "hostname":
-		node, err = firn.NodeFromHostname(name)
-	case "if":
-		node, err = firn.NodeFromInterface(name, allowLocal)
-		if err == nil || allowLocal {
-			break
-		}
-		if _, e := firn.NodeFromInterface(name, true); e == nil {
-			return 0, misuse("use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
-		}
-	default:
-		if node, err = l.ParseNode(spec); err != nil {
-			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, textfmt.Plain(err))
-		}
-		return node, nil
+// atMostOneName takes the name of a sequencer, or none.
+func atMostOneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	if err != nil {
-		return 0, misuse("", "%w", err)
-	}
-	if node > l.MaxNode() {
-		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
-		if kind == "if" {
-			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
-		}
-		return 0, misuse(hint, "--node %s is %d: %w", spec, node, textfmt.Plain(&firn.RangeError{
-			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
-		}))
-	}
-	return node, nil
+	return oneName(cmd, args)
 }
 
-// nodeHint says which nodes a layout has.
-func nodeHint(l firn.Layout, err error) string {
-	var r *firn.RangeError
+// names returns the sequencers to look at: the one in the arguments, or all.
+func names(ctx context.Context, s grant.Store, args []string) (names []string, err error) {
+	if len(args) > 0 {
+		_, err := grant.Lookup(ctx, s, args[0])
+		return args, err
+	}
+	err = grant.Sequencers(ctx, s, func(name string, _ grant.Info, _ error) bool {
+		names = append(names, name)
+		return true
+	})
+	return names, err
+}
+
+// nodeJSON is a node ID in JSON.
+type nodeJSON struct {
+	Sequencer string  `json:"sequencer"`
+	Node      uint64  `json:"node"`
+	State     string  `json:"state"`
+	Host      string  `json:"host"`
+	Server    string  `json:"server,omitempty"` // its holder, if it is a known server
+	Owner     string  `json:"owner"`
+	Until     string  `json:"until"`
+	Left      float64 `json:"left_seconds"`
+	Written   string  `json:"written"`
+	Ahead     float64 `json:"clock_ahead_seconds"`
+	Blocked   bool    `json:"blocked,omitempty"` // until then, by a clock that was far ahead
+}
+
+// stateOf returns the state of a node ID as a word.
+func stateOf(n grant.NodeInfo, now time.Time) string {
 	switch {
-	case !errors.As(err, &r):
-		return "NODE is " + nodeUsage
-	case l.NodeBits() == 0:
-		return fmt.Sprintf("layout %s has no node bits: leave out --node", l)
+	case !n.Held:
+		return "free"
+	case n.Until.Before(now):
+		return "over"
+	case n.Closing:
+		return "closing"
 	}
-	return fmt.Sprintf("layout %s has %d node bits; firn layout --plan finds other layouts", l, l.NodeBits())
+	return "held"
+}
+
+func newNodeList(a *app) *cobra.Command {
+	var all bool
+	cmd := a.onStore(&cobra.Command{
+		Use:   "list [SEQUENCER]",
+		Short: "List node IDs, their holders and windows",
+		Long: `List shows the holder of each node ID, until when, and how much of the window is left.
+
+  firn node list orders
+
+A window is renewed while IDs are made. If it has ended, its process is idle or gone, and
+another process may acquire the node ID.
+
+SERVER is the firn serve process of the host that holds it: its address, or the beginning
+of its ID if it has none; firn member list lists them. It is - for other programs.
+
+WRITTEN is how long ago the owner wrote this, by its own clock. If it is in the future,
+that clock is ahead of this one.
+
+A node ID is blocked if a process with a clock far ahead has acquired it: no member can
+acquire it until the time that this clock showed. firn node repair gives it back.
+
+` + storeHelp,
+		Example: "  firn node list\n  firn node list orders --all --json",
+		Args:    atMostOneName,
+	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		names, err := names(ctx, s, args)
+		if err != nil {
+			return err
+		}
+		l := nodeList{
+			listing: a.list(asJSON, "SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"),
+			store:   s, all: all, now: a.now(), servers: a.holders(ctx, s),
+		}
+		l.right = map[int]bool{1: true, 6: true}
+		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
+			a.note("this machine's clock is %s the store's: compare both with a time server", doctor.AheadOf(by))
+		}
+		for _, name := range names {
+			if err := l.sequencer(ctx, name); err != nil {
+				return err
+			}
+		}
+		return l.finish()
+	})
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "include node IDs that are not held")
+	return cmd
+}
+
+// A nodeList prints the node IDs of sequencers.
+type nodeList struct {
+	listing
+	store   grant.Store
+	all     bool
+	now     time.Time
+	servers map[holding]string
+	hidden  int // free ones that are not shown
+}
+
+// sequencer adds the node IDs of a sequencer.
+func (l *nodeList) sequencer(ctx context.Context, name string) error {
+	var written error
+	blocked := blocked(ctx, l.store, name, l.a.now)
+	repairable := 0
+	err := grant.Nodes(ctx, l.store, name, func(n grant.NodeInfo, err error) bool {
+		free, isBlocked := blocked[n.Node]
+		if free {
+			repairable++
+		}
+		written = l.node(name, n, err, isBlocked)
+		return written == nil
+	})
+	if err := cmp.Or(written, err); err != nil {
+		return err
+	}
+	if len(blocked) > 0 && !l.asJSON {
+		l.a.note("sequencer %s: node IDs blocked by a clock far ahead: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
+	}
+	return nil
+}
+
+// node adds a node ID, or what is wrong with its record.
+func (l *nodeList) node(sequencer string, n grant.NodeInfo, err error, isBlocked bool) error {
+	state := stateOf(n, l.now)
+	server := ""
+	if state == "held" || state == "closing" {
+		server = l.servers[holding{sequencer, n.Node}]
+	}
+	switch {
+	case err != nil:
+		return l.damaged(sequencer, err, map[string]any{"sequencer": sequencer, "node": n.Node})
+	case (state == "free" || state == "over") && !l.all && !isBlocked:
+		l.hidden++
+	default:
+		v := nodeJSON{
+			Sequencer: sequencer, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
+			Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(l.now).Seconds()),
+			Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(l.now).Seconds()),
+			Blocked: isBlocked,
+		}
+		if isBlocked {
+			state = "blocked"
+		}
+		return l.add(v, sequencer, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), v.Until, left(n.Until.Sub(l.now)), ago(l.now.Sub(n.Wall)))
+	}
+	return nil
+}
+
+// finish prints the table, and notes what it leaves out.
+func (l *nodeList) finish() error {
+	if l.hidden == 0 {
+		return l.end("no node ID was ever used")
+	}
+	err := l.end("")
+	if !l.asJSON {
+		l.a.note("%d more are free but were used before; use --all to show them", l.hidden)
+	}
+	return err
+}
+
+// left formats how much of a window is left.
+func left(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// ago formats how long ago something was.
+func ago(d time.Duration) string {
+	if d < 0 {
+		return "in " + (-d).Round(100*time.Millisecond).String()
+	}
+	return d.Round(100*time.Millisecond).String() + " ago"
 }

@@ -2,8 +2,8 @@
 // it is ordered, and what a move from another generator needs to know. It keeps
 // the IDs in memory and sorts them.
 //
-// It compares numbers, and needs no layout. Package inspect interprets a single
-// ID.
+// It compares numbers. Without a layout, a Report has no times, node IDs and
+// foreign IDs. Package inspect interprets a single ID.
 package check
 
 import (

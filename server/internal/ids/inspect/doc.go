@@ -3,7 +3,7 @@
 // for and against it.
 //
 // It returns data and prints nothing; the command line and the HTTP API present
-// it. All of it is safe for concurrent use, except a Composer and a Summary.
+// it. All of it is safe for concurrent use, except a Summary.
 //
 // If layout and encoding are known and speed matters, use
 // firn.Layout.Decompose. Do not base decisions on a guess: two formats can have

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
+)
+
+// nodeUsage describes the values that readNode accepts.
+const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAME"
+
+// nodeVar adds --node.
+func nodeVar(cmd *cobra.Command, node *string, usage string) {
+	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage+" (default 0)")
+}
+
+// readNode returns the node ID that spec names, for the layout l.
+func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
+	kind, name, _ := strings.Cut(spec, ":")
+	var node uint64
+	var err error
+	switch kind {
+	case "env":
+		if name == "" {
+			return 0, misuse("write env:NODE_ID for the environment variable NODE_ID", "--node %s: the name is missing", spec)
+		}
+		node, err = firn.NodeFromEnv(name)
+	case "hostname":
+		node, err = firn.NodeFromHostname(name)
+	case "if":
+		node, err = firn.NodeFromInterface(name, allowLocal)
+		if err == nil || allowLocal {
+			break
+		}
+		if _, e := firn.NodeFromInterface(name, true); e == nil {
+			return 0, misuse("use --allow-local-mac to accept this address, and make sure that no other host has it", "%w", err)
+		}
+	default:
+		if node, err = l.ParseNode(spec); err != nil {
+			return 0, misuse(nodeHint(l, err), "--node %q: %w", spec, textfmt.Plain(err))
+		}
+		return node, nil
+	}
+	if err != nil {
+		return 0, misuse("", "%w", err)
+	}
+	if node > l.MaxNode() {
+		hint := fmt.Sprintf("layout %s has nodes 0 to %d", l, l.MaxNode())
+		if kind == "if" {
+			hint = fmt.Sprintf("a MAC address needs a layout with 48 node bits, such as boundary: %s has %d", l, l.NodeBits())
+		}
+		return 0, misuse(hint, "--node %s is %d: %w", spec, node, textfmt.Plain(&firn.RangeError{
+			Field: "node", Value: strconv.FormatUint(node, 10), Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10),
+		}))
+	}
+	return node, nil
+}
+
+// nodeHint says which nodes a layout has.
+func nodeHint(l firn.Layout, err error) string {
+	var r *firn.RangeError
+	switch {
+	case !errors.As(err, &r):
+		return "NODE is " + nodeUsage
+	case l.NodeBits() == 0:
+		return fmt.Sprintf("layout %s has no node bits: leave out --node", l)
+	}
+	return fmt.Sprintf("layout %s has %d node bits; firn layout --plan finds other layouts", l, l.NodeBits())
+}
