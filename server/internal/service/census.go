@@ -28,50 +28,69 @@ const countMost = 10 * time.Second
 type census struct {
 	mu     sync.Mutex
 	counts map[string]tallied
-	busy   bool
+	busy   bool // recount runs
 }
 
 type tallied struct {
 	NodeCounts
-	at time.Time
+	ok    bool      // they were counted
+	tried time.Time // the beginning of the last count
 }
 
-// NodeCounts returns the last counts of an open sequencer, and counts again in
-// the background if they are old. ok is false if it was not tallied yet.
+// NodeCounts returns the last counts of an open sequencer. If they are old, it
+// lets all old ones be counted again in the background. ok is false before the
+// first successful count.
 func (c *Cluster) NodeCounts(name string, now time.Time) (n NodeCounts, ok bool) {
 	s := &c.census
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, ok := s.counts[name]
-	if !s.busy && now.Sub(last.at) >= countEvery {
+	last := s.counts[name]
+	if !s.busy && now.Sub(last.tried) >= countEvery {
 		c.mu.Lock()
 		if !c.closed {
 			s.busy = true
-			c.openings.Go(func() { c.count(name) })
+			c.openings.Go(c.recount)
 		}
 		c.mu.Unlock()
 	}
-	return last.NodeCounts, ok
+	return last.NodeCounts, last.ok
 }
 
-// count counts the node IDs of a sequencer.
-func (c *Cluster) count(name string) {
-	ctx, cancel := context.WithTimeout(c.openingUntil, countMost)
-	defer cancel()
-	now := time.Now()
-	n, err := countNodes(ctx, c.store, name, now)
+// recount counts the node IDs of the open sequencers whose counts are old, one
+// sequencer after the other, and drops the counts of closed ones.
+func (c *Cluster) recount() {
+	open := c.opened()
+	for name := range open {
+		c.count(name)
+	}
 	s := &c.census
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.counts, func(name string, _ tallied) bool { return open[name] == nil })
 	s.busy = false
-	if err != nil {
-		n = s.counts[name].NodeCounts // firn_store_up shows the failure
+}
+
+// count counts the node IDs of a sequencer if its counts are old.
+func (c *Cluster) count(name string) {
+	s, now := &c.census, time.Now()
+	s.mu.Lock()
+	last := s.counts[name]
+	s.mu.Unlock()
+	if now.Sub(last.tried) < countEvery {
+		return
 	}
-	maps.DeleteFunc(s.counts, func(_ string, old tallied) bool { return now.Sub(old.at) > 10*countEvery }) // closed ones
+	ctx, cancel := context.WithTimeout(c.openingUntil, countMost)
+	defer cancel()
+	n, err := countNodes(ctx, c.store, name, now)
+	if err != nil {
+		n = last.NodeCounts // firn_store_up shows the failure
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.counts == nil {
 		s.counts = make(map[string]tallied)
 	}
-	s.counts[name] = tallied{n, now}
+	s.counts[name] = tallied{n, last.ok || err == nil, now}
 }
 
 func countNodes(ctx context.Context, s grant.Store, name string, now time.Time) (n NodeCounts, err error) {

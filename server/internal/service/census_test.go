@@ -1,6 +1,9 @@
 package service
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,4 +49,74 @@ func TestNodeCounts(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		want("later", NodeCounts{0, 0, 1024})
 	})
+}
+
+// TestNodeCountsMany: one call has all open sequencers counted, and counts stay
+// until their sequencer is closed.
+func TestNodeCountsMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(new(memstore.Store), nil)})
+		defer c.Close(ctx)
+		name := func(i int) string { return fmt.Sprintf("orders-%d", i) }
+		const many = 50
+		for i := range many {
+			if _, err := c.Sequencer(ctx, name(i), nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(createEvery)
+		}
+		for range 3 {
+			c.NodeCounts(name(0), time.Now())
+			synctest.Wait()
+			now := time.Now()
+			for i := range many {
+				if _, ok := c.NodeCounts(name(i), now); !ok || !c.census.counts[name(i)].tried.Equal(now) {
+					t.Errorf("%s was last counted %v ago", name(i), now.Sub(c.census.counts[name(i)].tried))
+				}
+			}
+			time.Sleep(countEvery)
+		}
+		c.evict(0)
+		synctest.Wait()
+		c.NodeCounts(name(0), time.Now())
+		synctest.Wait()
+		if kept, open := len(c.census.counts), len(c.opened()); kept != open || open == many {
+			t.Errorf("%d counts are kept for %d open sequencers", kept, open)
+		}
+	})
+}
+
+// TestNodeCountsFail: a failed count is never the figure zero.
+func TestNodeCountsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), &unlisted{Store: new(memstore.Store), fails: true}
+		c := NewCluster(ClusterConfig{Admin: NewStoreAdmin(store, nil)})
+		defer c.Close(ctx)
+		if _, err := c.Sequencer(ctx, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct{ fails, ok bool }{{true, false}, {false, true}, {true, true}} {
+			store.fails = step.fails
+			c.NodeCounts("orders", time.Now())
+			synctest.Wait()
+			if n, ok := c.NodeCounts("orders", time.Now()); ok != step.ok || ok && n.Free == 0 {
+				t.Errorf("fails %v: %+v, %v, want %v", step.fails, n, ok, step.ok)
+			}
+			time.Sleep(countEvery)
+		}
+	})
+}
+
+// An unlisted store cannot list keys while fails is set.
+type unlisted struct {
+	grant.Store
+	fails bool
+}
+
+func (s *unlisted) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	if s.fails {
+		return errors.New("the store refuses to list")
+	}
+	return s.Store.List(ctx, prefix, yield)
 }
