@@ -1,45 +1,56 @@
 package server
 
 import (
-	"math"
+	"crypto/tls"
 
-	"github.com/firnid/firn/server/internal/protocol/listen"
+	"github.com/firnid/firn/server/internal/access/auth"
+	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
 
-// Open files that connections must leave free.
-const (
-	ownFiles   = 32   // for the program, its listeners and its log
-	storeShare = 4    // one in so many is for the store and connections to other servers
-	storeMost  = 1024 // the most that the store can use
-	refusing   = 64   // per listener, for connections that are being refused
-	leastConns = 4    // per listener, in any case
-)
-
-// connsWithin returns how many connections each listener may have if the
-// process can open this many files and want connections are wanted. Without a
-// limit, clients could take the files that the store needs to renew node IDs.
-func connsWithin(files, listeners, want int) int {
-	left := files - ownFiles - min(files/storeShare, storeMost)
-	return max(leastConns, min(want, left/max(1, listeners)-refusing))
+// files are the open files of a Config.
+type files struct {
+	tokens  *auth.File      // nil if everyone may do everything
+	tls     *tlsconf.Loader // nil without TLS
+	forward *auth.Bearer    // nil if no token is sent to other servers
 }
 
-// openFiles returns how many files this process may have open; MaxInt if the
-// number is unlimited or unknown.
-func openFiles() int {
-	n, err := listen.OpenFiles()
-	if err != nil || n > math.MaxInt32 {
-		return math.MaxInt
+// readFiles reads the files of a Config, and logs what is dangerous in them.
+func readFiles(c *Config) (f files, err error) {
+	warn := func(text string) { c.Log.Warn(text) }
+	if c.TLS != nil {
+		if f.tls, err = tlsconf.Load(tlsconf.Files(*c.TLS), warn); err != nil {
+			return f, err
+		}
 	}
-	return int(n)
+	if c.Tokens != "" {
+		if f.tokens, err = auth.Open(c.Tokens, warn); err != nil {
+			return f, err
+		}
+	}
+	f.forward, err = auth.OpenBearer(c.ForwardToken, func(text string) { warn("token for other servers: " + text) })
+	return f, err
 }
 
-// maxConns returns connsWithin for this process. It logs a warning if that is
-// less than configured.
-func (s *Server) maxConns(listeners int) int {
-	files := openFiles()
-	n := connsWithin(files, listeners, s.c.MaxConns)
-	if n < s.c.MaxConns {
-		s.c.Log.Warn("fewer connections than configured: the system limits open files", "connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
+// guard makes the guard that authorizes callers; nil if everyone may do
+// everything.
+func (f *files) guard() *auth.Guard {
+	var set func() *auth.Set
+	switch {
+	case f.tokens != nil:
+		set = f.tokens.Set
+	case f.tls == nil || !f.tls.Requires():
+		return nil
 	}
-	return n
+	if f.tls == nil {
+		return auth.NewGuard(set, nil)
+	}
+	return auth.NewGuard(set, f.tls.Trusts)
+}
+
+// tlsConfig returns the TLS configuration of listeners, or nil.
+func (f *files) tlsConfig() *tls.Config {
+	if f.tls == nil {
+		return nil
+	}
+	return f.tls.Config()
 }

@@ -2,60 +2,8 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"time"
-
-	"github.com/firnid/firn/server/internal/access/auth"
-	"github.com/firnid/firn/server/internal/access/tlsconf"
 )
-
-// files are the open files of a Config.
-type files struct {
-	tokens  *auth.File      // nil if everyone may do everything
-	tls     *tlsconf.Loader // nil without TLS
-	forward *auth.Bearer    // nil if no token is sent to other servers
-}
-
-// readFiles reads the files of a Config, and logs what is dangerous in them.
-func readFiles(c *Config) (f files, err error) {
-	warn := func(text string) { c.Log.Warn(text) }
-	if c.TLS != nil {
-		if f.tls, err = tlsconf.Load(tlsconf.Files(*c.TLS), warn); err != nil {
-			return f, err
-		}
-	}
-	if c.Tokens != "" {
-		if f.tokens, err = auth.Open(c.Tokens, warn); err != nil {
-			return f, err
-		}
-	}
-	f.forward, err = auth.OpenBearer(c.ForwardToken, func(text string) { warn("token for other servers: " + text) })
-	return f, err
-}
-
-// guard makes the guard that authorizes callers; nil if everyone may do
-// everything.
-func (f *files) guard() *auth.Guard {
-	var set func() *auth.Set
-	switch {
-	case f.tokens != nil:
-		set = f.tokens.Set
-	case f.tls == nil || !f.tls.Requires():
-		return nil
-	}
-	if f.tls == nil {
-		return auth.NewGuard(set, nil)
-	}
-	return auth.NewGuard(set, f.tls.Trusts)
-}
-
-// tlsConfig returns the TLS configuration of listeners, or nil.
-func (f *files) tlsConfig() *tls.Config {
-	if f.tls == nil {
-		return nil
-	}
-	return f.tls.Config()
-}
 
 // reloadEvery is how often the Server checks files for changes.
 const reloadEvery = 5 * time.Second

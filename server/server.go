@@ -14,14 +14,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
-	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/internal/access/auth"
 	"github.com/firnid/firn/server/internal/console"
 	"github.com/firnid/firn/server/internal/fleet/health"
@@ -32,90 +27,7 @@ import (
 	"github.com/firnid/firn/server/internal/protocol/respapi"
 	"github.com/firnid/firn/server/internal/protocol/rpcapi"
 	"github.com/firnid/firn/server/internal/service"
-	"github.com/firnid/firn/veil"
 )
-
-// Config is the configuration of a Server. Exactly one of Store and Static is
-// set. The zero value of every other field has the meaning given at the field.
-type Config struct {
-	// Store keeps node IDs. The caller opens it, and closes it after Shutdown.
-	Store grant.Store
-
-	// Static is a node ID that the caller keeps unique, for a server without a
-	// Store.
-	Static *Static
-
-	// Sequencers is how the sequencers of the Store are created and opened. If it
-	// has no Logger, Log is used.
-	Sequencers sequencer.Config
-
-	// VeilKeys are the keys of veiled IDs (format=veiled); nil gives none.
-	VeilKeys veil.Keys
-
-	// MaxNames is how many sequencers are in use at once; 0 means DefaultMaxNames.
-	MaxNames int
-
-	// Template returns how the sequencer of a name differs from Sequencers. It is
-	// called when a name is first used; nil means that none differs.
-	Template func(name string) (Template, error)
-
-	// ForwardTo are other servers of the Store, as http or https URLs without a
-	// path, to ask for IDs while this one holds no node ID. Their certificates
-	// must be signed by an authority of client certificates in TLS if it has one,
-	// and otherwise by one that the system trusts.
-	ForwardTo []string
-
-	// ForwardToken is the path of a file with the token for servers in ForwardTo;
-	// "" sends none. The Server reads the file again when it changes.
-	ForwardToken string
-
-	// Advertise is the HOST:PORT of this server that lists of servers show; ""
-	// means the address of a listener.
-	Advertise string
-
-	// Tokens is the path of the file that says what each client may do, as firn
-	// token new writes it. "" allows everything to everyone, unless TLS requires
-	// client certificates: their owners may then take IDs, and nothing more. The
-	// Server reads the file again when it changes.
-	Tokens string
-
-	// TLS encrypts connections; nil means plain text. The Server reads the files
-	// again when they change.
-	TLS *TLS
-
-	// AnyHost answers HTTP requests for any host name. Otherwise a server without
-	// Tokens answers only localhost, 127.0.0.0/8 and [::1]: any web page could
-	// reach it through a host name that resolves to this machine (DNS rebinding).
-	AnyHost bool
-
-	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
-	Limit time.Duration
-
-	// Limits bound requests and connections of all protocols.
-	Limits Limits
-
-	// RESPIdle is how long a RESP connection may be idle; 0 means forever.
-	RESPIdle time.Duration
-
-	// RESPRefuseUnsafe makes INCR return an error for layouts whose IDs can exceed
-	// 2^53, where JavaScript clients round integers.
-	RESPRefuseUnsafe bool
-
-	// MaxConns is how many connections each listener may have at once; 0 means
-	// DefaultMaxConns. The limit is lower if the system allows the process fewer
-	// open files.
-	MaxConns int
-
-	// Tracing makes the spans of requests; nil traces nothing. The caller shuts it
-	// down after Shutdown.
-	Tracing trace.TracerProvider
-
-	// Version is the version that the Server reports; "" means unknown.
-	Version string
-
-	// Log receives log messages; nil discards them.
-	Log *slog.Logger
-}
 
 // A Server hands out IDs. It is safe for concurrent use, and must be made by
 // New.
@@ -177,15 +89,6 @@ func New(c Config) (*Server, error) {
 		s.logTokens("tokens loaded")
 	}
 	return s, nil
-}
-
-// layout returns the layout of sequencers that are created by using them.
-func (c *Config) layout() firn.Layout {
-	l := c.Sequencers.Layout
-	if c.Static != nil {
-		l = c.Static.Layout
-	}
-	return cmp.Or(l, firn.Default())
 }
 
 // Serve answers requests on the listeners until Shutdown, and then returns nil.
@@ -261,6 +164,20 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.watched.Go(func() { health.Watch(s.watching, s.c.Store, s.c.Log) })
 	}
 	return done, nil
+}
+
+// maxConns returns how many connections each listener may have. It logs a
+// warning if that is less than configured.
+func (s *Server) maxConns(listeners int) int {
+	files, err := listen.OpenFiles()
+	if err != nil {
+		return s.c.MaxConns
+	}
+	n := listen.ConnsWithin(files, listeners, s.c.MaxConns)
+	if n < s.c.MaxConns {
+		s.c.Log.Warn("fewer connections than configured: the system limits open files", "connections", n, "configured", s.c.MaxConns, "files", files, "hint", "raise the limit: ulimit -n, or LimitNOFILE= of systemd")
+	}
+	return n
 }
 
 // open returns how many connections of a protocol are open.

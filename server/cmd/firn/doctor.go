@@ -73,7 +73,7 @@ func (a *app) doctor(ctx context.Context, s *serveCmd, other string, asJSON bool
 		return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	}
 	c := doctor.Config{
-		Version: buildOf().Version, Connections: uint64(s.MaxConns), Now: a.now,
+		Version: buildOf().Version, Connections: s.MaxConns, Now: a.now,
 		Listen: append(slices.Clip(s.listen), given(s.listenOf[:]...)...), Certificates: given(s.tls.Cert, s.tls.ClientCA),
 	}
 	if s.store != "" {

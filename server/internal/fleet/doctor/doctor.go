@@ -3,8 +3,8 @@
 // addresses, certificates, and the other servers of the store. It changes
 // nothing.
 //
-// It is used by the command firn doctor, and by programs that embed a server.
-// Problems of a running server are visible in its metrics.
+// It is used by the command firn doctor. Problems of a running server are
+// visible in its metrics.
 package doctor
 
 import (
@@ -42,7 +42,7 @@ const (
 
 // A Finding is the result of one check.
 type Finding struct {
-	Check string `json:"check"` // clock, store, other store, records, members, file system, limits, address, TLS
+	Check string `json:"check"` // config, clock, store, other store, records, members, forward, file system, limits, address, TLS
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Fix   string `json:"fix,omitempty"` // what to do if Level is Fix
@@ -74,7 +74,7 @@ type Config struct {
 	Listen []string
 
 	// Connections is how many connections the server accepts per address.
-	Connections uint64
+	Connections int
 
 	// Certificates are PEM files.
 	Certificates []string
@@ -384,9 +384,6 @@ func existing(dir string) string {
 	}
 }
 
-// spare is how many files a server opens besides connections.
-const spare = 64
-
 // limits compares the limit of open files with the number of connections that
 // the server accepts.
 func (r *report) limits() {
@@ -394,13 +391,13 @@ func (r *report) limits() {
 		return
 	}
 	most, err := listen.OpenFiles()
-	need := r.c.Connections*uint64(max(1, len(r.c.Listen))) + spare
+	need := listen.FilesFor(len(r.c.Listen), r.c.Connections)
 	switch {
 	case err != nil:
 		r.add("limits", Unknown, "", "cannot determine the limit of open files: %v", err)
 	case most < need:
 		r.add("limits", Fix, fmt.Sprintf("raise the limit to %d (LimitNOFILE= in systemd, ulimit -n in a shell), or lower limits.connections", need),
-			"a process here may open %d files, but the server accepts up to %d connections", most, need-spare)
+			"a process here may open %d files, too few for %d connections per address", most, r.c.Connections)
 	default:
 		r.add("limits", OK, "", "a process here may open %d files", most)
 	}
