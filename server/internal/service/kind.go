@@ -58,18 +58,6 @@ const (
 	numKinds
 )
 
-// A Scope is what a problem concerns, and so which other requests will fail
-// too.
-type Scope int
-
-// The scopes, the narrowest first.
-const (
-	OfRequest   Scope = iota // the request: every server refuses it
-	OfSequencer              // the sequencer: all servers of the store answer the same
-	OfMember                 // the sequencer at this server: another server may answer
-	OfServer                 // the server: it refuses every request of this client
-)
-
 // First words of RESP errors. Client libraries act on some of Redis's words, so
 // these are chosen by what clients do. LOADING, BUSY, MASTERDOWN, CLUSTERDOWN,
 // MOVED and READONLY are not used: they make clients close the connection, look
@@ -94,10 +82,12 @@ var kinds = [numKinds]struct {
 	status int    // of HTTP
 	resp   string // the first word of an error over RESP
 	code   codes.Code
-	scope  Scope
 	retry  time.Duration // when to retry, unless the error knows better; 0: never, or unknown
 	logged bool          // the server has failed and logs the error
-	hint   string        // what a user of package client can do; "" if nothing
+
+	// For package client: TestClientKinds writes them to client/kinds.go.
+	hint     string // what its user can do; "" if nothing
+	ofServer bool   // the server refuses every request of this client
 }{
 	BadParameter:    {name: "bad-parameter", title: "Invalid parameter", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
 	BadName:         {name: "bad-name", title: "Invalid sequencer name", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
@@ -106,52 +96,52 @@ var kinds = [numKinds]struct {
 	UnexpectedRange: {name: "unexpected-range", title: "Range requests are not supported", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument, hint: "something between this program and the server asks for parts of answers"},
 	NoRuns:          {name: "no-runs", title: "IDs of this layout have no runs", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
 	BatchTooLarge: {name: "batch-too-large", title: "Too many IDs for one request", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument,
-		scope: OfSequencer, hint: "set a smaller MaxCount in Config.Prefetch"},
+		hint: "set a smaller MaxCount in Config.Prefetch"},
 	CrossSite: {name: "cross-site", title: "Request from another web site", status: http.StatusForbidden, resp: respNoPerm, code: codes.PermissionDenied, hint: "something between this program and the server adds the headers of a browser"},
 	BadBody:   {name: "bad-body", title: "Invalid request body", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
 	Unauthorized: {name: "unauthorized", title: "Missing or unknown token", status: http.StatusUnauthorized, resp: respNoAuth, code: codes.Unauthenticated,
-		scope: OfServer, hint: "check Config.Token"},
+		ofServer: true, hint: "check Config.Token"},
 	Forbidden: {name: "forbidden", title: "Permission denied", status: http.StatusForbidden, resp: respNoPerm, code: codes.PermissionDenied,
-		scope: OfMember, hint: "the token in Config.Token needs the role generate for this sequencer"},
+		hint: "the token in Config.Token needs the role generate for this sequencer"},
 	NoSequencer: {name: "no-sequencer", title: "Sequencer not found", status: http.StatusNotFound, resp: respErr, code: codes.NotFound,
-		scope: OfSequencer, hint: "create it: firn sequencer create"},
+		hint: "create it: firn sequencer create"},
 	NoStore: {name: "no-store", title: "The server has no store", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition,
-		scope: OfServer, hint: "start the server with --store"},
-	Different:        {name: "different", title: "The sequencer exists with other settings", status: http.StatusConflict, resp: respErr, code: codes.AlreadyExists, scope: OfSequencer},
+		ofServer: true, hint: "start the server with --store"},
+	Different:        {name: "different", title: "The sequencer exists with other settings", status: http.StatusConflict, resp: respErr, code: codes.AlreadyExists},
 	NotFound:         {name: "not-found", title: "Not found", status: http.StatusNotFound, resp: respErr, code: codes.NotFound, hint: "check the paths in Config.Servers"},
 	MethodNotAllowed: {name: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed, resp: respErr, code: codes.Unimplemented},
 	NotAcceptable:    {name: "not-acceptable", title: "No acceptable response format", status: http.StatusNotAcceptable, resp: respErr, code: codes.InvalidArgument},
 	ForeignHost: {name: "foreign-host", title: "The Host header names another machine", status: http.StatusMisdirectedRequest, resp: respNoPerm, code: codes.PermissionDenied,
-		scope: OfServer, hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure"},
+		ofServer: true, hint: "use localhost or a loopback address in Config.Servers, or start the server with --insecure"},
 	BadConfig: {name: "bad-config", title: "Invalid server configuration", status: http.StatusInternalServerError, resp: respErr, code: codes.Internal,
-		scope: OfMember, logged: true, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
+		logged: true, hint: "run firn config check on the server: its configuration of this sequencer is invalid"},
 	Internal: {name: "internal", title: "Internal server error", status: http.StatusInternalServerError, resp: respErr, code: codes.Internal,
-		scope: OfServer, logged: true, hint: "see the server's log"},
+		ofServer: true, logged: true, hint: "see the server's log"},
 	TimeOver: {name: "time-over", title: "The layout's time range has ended", status: http.StatusInternalServerError, resp: respErr, code: codes.OutOfRange,
-		scope: OfSequencer, hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat"},
+		hint: "create another sequencer, with more time bits in its layout: with a later epoch, its IDs would repeat"},
 	Busy: {name: "busy", title: "More IDs are requested than can be made in time", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable,
-		scope: OfSequencer, retry: time.Second, hint: "clients ask for more IDs than one node ID can make: add servers"},
-	Cancelled: {name: "cancelled", title: "The request was cancelled", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, scope: OfMember},
+		retry: time.Second, hint: "clients ask for more IDs than one node ID can make: add servers"},
+	Cancelled: {name: "cancelled", title: "The request was cancelled", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable},
 	ClockWrong: {name: "clock", title: "The server's clock is wrong", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
-		scope: OfMember, logged: true, hint: "correct the server's clock"},
+		logged: true, hint: "correct the server's clock"},
 	ClockAhead: {name: "clock-ahead", title: "The server's clock seems to be ahead", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
-		scope: OfMember, logged: true, hint: "compare the server's clock with a time server"},
-	NoGrant: {name: "no-grant", title: "The server holds no node ID", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable, scope: OfMember, retry: time.Second},
+		logged: true, hint: "compare the server's clock with a time server"},
+	NoGrant: {name: "no-grant", title: "The server holds no node ID", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable, retry: time.Second},
 	NodesExhausted: {name: "nodes-exhausted", title: "All node IDs are in use", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.ResourceExhausted,
-		scope: OfMember, retry: time.Second, hint: "stop a server, or choose a layout with more node bits"},
-	NotYet: {name: "not-yet", title: "No node ID can be used yet", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, scope: OfMember, retry: time.Second},
+		retry: time.Second, hint: "stop a server, or choose a layout with more node bits"},
+	NotYet: {name: "not-yet", title: "No node ID can be used yet", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, retry: time.Second},
 	StoreUnavailable: {name: "store-unavailable", title: "The store is unavailable", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
-		scope: OfMember, retry: time.Second, logged: true, hint: "see the server's log"},
+		retry: time.Second, logged: true, hint: "see the server's log"},
 	StoreRolledBack: {name: "store-rolled-back", title: "The store went back to an earlier state", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,
-		scope: OfMember, logged: true, hint: "run firn node fence"},
-	Detached:  {name: "detached", title: "The sequencer is detached", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition, scope: OfSequencer, hint: "run firn sequencer attach"},
-	Destroyed: {name: "destroyed", title: "The sequencer is destroyed", status: http.StatusGone, resp: respErr, code: codes.FailedPrecondition, scope: OfSequencer, hint: "create it again: firn sequencer create"},
-	Recreated: {name: "recreated", title: "The sequencer was recreated with another layout", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable, scope: OfSequencer, retry: time.Second},
+		logged: true, hint: "run firn node fence"},
+	Detached:  {name: "detached", title: "The sequencer is detached", status: http.StatusConflict, resp: respErr, code: codes.FailedPrecondition, hint: "run firn sequencer attach"},
+	Destroyed: {name: "destroyed", title: "The sequencer is destroyed", status: http.StatusGone, resp: respErr, code: codes.FailedPrecondition, hint: "create it again: firn sequencer create"},
+	Recreated: {name: "recreated", title: "The sequencer was recreated with another layout", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable, retry: time.Second},
 	BadRecord: {name: "bad-record", title: "The sequencer's record in the store is unusable", status: http.StatusInternalServerError, resp: respErr, code: codes.Internal,
-		scope: OfSequencer, logged: true, hint: "see the server's log"},
-	Draining: {name: "draining", title: "The server is shutting down", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, scope: OfServer},
+		logged: true, hint: "see the server's log"},
+	Draining: {name: "draining", title: "The server is shutting down", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, ofServer: true},
 	TooManyNames: {name: "too-many-names", title: "Too many sequencers", status: http.StatusInsufficientStorage, resp: respErr, code: codes.ResourceExhausted,
-		scope: OfMember, hint: "start the server with a higher --max-sequencers, or use fewer names"},
+		hint: "start the server with a higher --max-sequencers, or use fewer names"},
 }
 
 // Kinds returns all kinds, in the order of their constants.
@@ -190,6 +180,3 @@ func (k Kind) RESP() string { return kinds[k].resp }
 
 // Code returns the gRPC code. UNAVAILABLE may be retried, other codes may not.
 func (k Kind) Code() codes.Code { return kinds[k].code }
-
-// Scope returns what the problem concerns.
-func (k Kind) Scope() Scope { return kinds[k].scope }

@@ -158,7 +158,7 @@ func TestClientKinds(t *testing.T) {
 		if hint := kinds[k].hint; hint != "" {
 			fmt.Fprintf(&b, "hint: %q,", hint)
 		}
-		if k.Scope() == OfServer {
+		if kinds[k].ofServer {
 			b.WriteString("ofServer: true,")
 		}
 		if i := slices.IndexFunc(causes[:], func(c cause) bool { return c.kind == k && names[c.err] != "" }); i >= 0 {

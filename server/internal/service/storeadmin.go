@@ -57,9 +57,6 @@ func NewStoreAdmin(s grant.Store, silent Silence) *StoreAdmin {
 // Store returns the store of the StoreAdmin.
 func (a *StoreAdmin) Store() grant.Store { return a.store }
 
-// Admin returns the StoreAdmin itself: see Backend.
-func (a *StoreAdmin) Admin() Administrator { return a }
-
 // ask calls the store, unless it has been silent for too long.
 func (a *StoreAdmin) ask(ctx context.Context, n need, call func(context.Context) error) error {
 	return storeError(ctx, a.patience.during(ctx, n, call))
