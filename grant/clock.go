@@ -78,9 +78,9 @@ func (m *machine) storeLead() (lead, bool) {
 // mayClaim reports whether our clock permits a claim, as far as some records
 // show. If it does not, or if that is not known yet, mayClaim has recorded the
 // reason and when to look again.
-func (m *machine) mayClaim(l sighting) bool {
+func (m *machine) mayClaim(s sighting) bool {
 	store, known := m.storeLead()
-	if err := m.clockBehind(l); err != nil {
+	if err := m.clockBehind(s); err != nil {
 		m.fail(err, 1000)
 		return false
 	}
@@ -89,10 +89,10 @@ func (m *machine) mayClaim(l sighting) bool {
 		return true
 	}
 	c := &m.clocks
-	if !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(l)) {
+	if !known && (c.clear && m.mono-c.clearAt < clockFor || !c.watching && !m.looksAhead(s)) {
 		return true
 	}
-	m.compareClocks(l)
+	m.compareClocks(s)
 	ahead, agree := m.leadOverOthers()
 	switch {
 	case ahead.least > aheadMost:
@@ -110,7 +110,7 @@ func (m *machine) mayClaim(l sighting) bool {
 		return false
 	case known:
 		kind := ErrClockAhead
-		if m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2 {
+		if m.mono-c.since <= m.window()/2 && s.alive(m.wall-store.least) >= 2 {
 			kind = ErrComparingClocks
 		}
 		m.fail(m.aheadError(store, "the store's", kind), watchEach)
@@ -125,8 +125,8 @@ func (m *machine) mayClaim(l sighting) bool {
 
 // alive returns how many of the records belong to members that may be alive, if
 // the time is now: they hold a window.
-func (l sighting) alive(now int64) (n int) {
-	for _, o := range l.others {
+func (s sighting) alive(now int64) (n int) {
+	for _, o := range s.others {
 		if o.until >= now {
 			n++
 		}
@@ -137,15 +137,15 @@ func (l sighting) alive(now int64) (n int) {
 // looksAhead reports whether the records suggest that our clock is far ahead: a
 // held record was last written long ago. Then either its owner is dead or idle,
 // or our clock is wrong.
-func (m *machine) looksAhead(l sighting) bool {
-	return slices.ContainsFunc(l.others, func(o other) bool {
+func (m *machine) looksAhead(s sighting) bool {
+	return slices.ContainsFunc(s.others, func(o other) bool {
 		return m.wall-o.wall > aheadMost+m.window()/2
 	})
 }
 
 // compareClocks determines which records have changed since they were last
 // read: their writers were alive in between.
-func (m *machine) compareClocks(l sighting) {
+func (m *machine) compareClocks(s sighting) {
 	c := &m.clocks
 	if !c.watching {
 		c.watching, c.listed, c.since = true, false, m.mono
@@ -154,10 +154,10 @@ func (m *machine) compareClocks(l sighting) {
 	elapsed := m.mono - c.read
 	c.read = m.mono
 	// If there are too many, prefer those whose clocks may agree with ours.
-	slices.SortStableFunc(l.others, func(a, b other) int {
+	slices.SortStableFunc(s.others, func(a, b other) int {
 		return cmp.Compare(max(m.wall-a.wall, a.wall-m.wall), max(m.wall-b.wall, b.wall-m.wall))
 	})
-	for _, o := range l.others {
+	for _, o := range s.others {
 		before, ok := c.records[o.key]
 		if !ok && len(c.records) >= watchMost {
 			continue
@@ -204,8 +204,8 @@ func (m *machine) aheadError(by lead, whose string, kind error) error {
 
 // clockBehind rejects a clock that is far behind those of others, unless the
 // store's clock agrees with ours: then theirs are wrong.
-func (m *machine) clockBehind(l sighting) error {
-	by := l.behind()
+func (m *machine) clockBehind(s sighting) error {
+	by := s.behind()
 	store, known := m.storeLead()
 	switch {
 	case by <= behindMost:
@@ -219,7 +219,7 @@ func (m *machine) clockBehind(l sighting) error {
 		m.alarmOnce(alarmMembersAhead, by)
 	default:
 		return errorOf(ErrClockBehind, "sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
-			m.set.Name, time.Duration(by)*time.Millisecond, l.nodes)
+			m.set.Name, time.Duration(by)*time.Millisecond, s.nodes)
 	}
 	return nil
 }

@@ -270,17 +270,17 @@ func (k *Keeper) count(add func(*KeeperStats)) {
 }
 
 // logAlarm logs an alarm.
-func (k *Keeper) logAlarm(i alarm) {
+func (k *Keeper) logAlarm(a alarm) {
 	log := k.set.Logger
 	switch {
-	case i.By != 0:
-		log = log.With("by", i.By)
-	case i.Kind == alarmTakenOver:
-		log = log.With("node", i.Node, "until", timeOf(i.Until))
-	case i.Until > i.From:
-		log = log.With("node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
+	case a.By != 0:
+		log = log.With("by", a.By)
+	case a.Kind == alarmTakenOver:
+		log = log.With("node", a.Node, "until", timeOf(a.Until))
+	case a.Until > a.From:
+		log = log.With("node", a.Node, "from", timeOf(a.From), "until", timeOf(a.Until))
 	}
-	log.Log(context.Background(), alarms[i.Kind].level, alarms[i.Kind].message)
+	log.Log(context.Background(), alarms[a.Kind].level, alarms[a.Kind].message)
 }
 
 // ask makes a request. back is not nil if the store is known to have gone back.

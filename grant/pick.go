@@ -68,7 +68,7 @@ type other struct {
 
 // evaluate returns what records show: values belong to keys.
 func (m *machine) evaluate(keys []string, values [][]byte) sighting {
-	l := sighting{free: never, pending: never}
+	s := sighting{free: never, pending: never}
 	for i, key := range keys {
 		node, err := nodeOf(m.set.Name, key)
 		if err != nil || key != m.key(node) {
@@ -85,47 +85,47 @@ func (m *machine) evaluate(keys []string, values [][]byte) sighting {
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
 			if r, err = decodeNode(key, c.old); err != nil {
-				l.bad = err // this node ID is lost until it is repaired by hand; others are not
+				s.bad = err // this node ID is lost until it is repaired by hand; others are not
 				continue
 			}
 			c.mark, c.rank = r.Until, rankFree
 			if r.held() {
 				c.rank = rankExpired
-				if m.isHeld(&l, node, key, c.old, r) {
+				if m.isHeld(&s, node, key, c.old, r) {
 					continue
 				}
 			}
 		}
 		m.place(&c, r)
 		if at := m.usableAt(c); at > m.wall {
-			l.pending = sooner(l.pending, at)
+			s.pending = sooner(s.pending, at)
 			continue
 		}
-		l.best = append(l.best, c)
+		s.best = append(s.best, c)
 	}
-	slices.SortStableFunc(l.best, func(a, b candidate) int {
+	slices.SortStableFunc(s.best, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.mark, b.mark))
 	})
-	return l
+	return s
 }
 
 // isHeld evaluates the record of a held node ID. It reports whether to leave it
 // alone: its window has not ended, by our clock or by the store's.
-func (m *machine) isHeld(l *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
+func (m *machine) isHeld(s *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
-		l.others = append(l.others, other{key, value, r.Wall, r.Until})
+		s.others = append(s.others, other{key, value, r.Wall, r.Until})
 	}
 	until := r.Until
 	if until >= m.wall {
-		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
+		s.ahead, s.nodes = append(s.ahead, r.Wall-m.wall), append(s.nodes, node)
 	} else if lead, ok := m.storeLead(); ok && m.clocks.alarmed != alarmStoreClockOff {
 		until += lead.most // the end, by the store's clock
-		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
+		s.byStore = s.byStore || until >= m.wall && lead.least > aheadMost
 	}
 	if until < m.wall {
 		return false
 	}
-	l.free = sooner(l.free, until)
+	s.free = sooner(s.free, until)
 	return true
 }
 
@@ -206,11 +206,11 @@ func (m *machine) leaveGap(c *candidate, unused span) {
 }
 
 // behind returns how far the clock is behind the median of the held records.
-func (l sighting) behind() int64 {
-	if len(l.ahead) == 0 {
+func (s sighting) behind() int64 {
+	if len(s.ahead) == 0 {
 		return 0
 	}
-	a := slices.Sorted(slices.Values(l.ahead))
+	a := slices.Sorted(slices.Values(s.ahead))
 	return a[(len(a)-1)/2]
 }
 
@@ -220,21 +220,21 @@ func (m *machine) picked(e event) {
 		return
 	}
 	// The driver asked for the keys that it was given.
-	l := m.evaluate(e.Keys, e.Values)
-	if len(l.best) > 0 {
-		if m.mayClaim(l) {
-			m.acquire(m.choose(l.best))
+	s := m.evaluate(e.Keys, e.Values)
+	if len(s.best) > 0 {
+		if m.mayClaim(s) {
+			m.acquire(m.choose(s.best))
 		}
 		return
 	}
-	if err := m.clockBehind(l); err != nil {
+	if err := m.clockBehind(s); err != nil {
 		m.fail(err, 1000)
 		return
 	}
 	if all := m.hi-m.lo < uint64(m.picks()); all {
 		m.rounds = 0
-		if !m.disputed(l) {
-			m.exhausted(l)
+		if !m.disputed(s) {
+			m.exhausted(s)
 		}
 		return
 	}
@@ -245,9 +245,9 @@ func (m *machine) picked(e event) {
 	if m.mono < m.listAfter && (m.listFree == never || m.wall <= m.listFree) {
 		m.rounds = 0
 		if m.listFree != never {
-			l.free = m.listFree
+			s.free = m.listFree
 		}
-		m.exhausted(l)
+		m.exhausted(s)
 		return
 	}
 	m.request(opList, action{Kind: actionList, Key: nodesPrefix(m.set.Name)})
@@ -257,11 +257,11 @@ func (m *machine) picked(e event) {
 // clock, and reports whether there are any. Other members may know that the
 // store's clock is wrong. If none does, the error reports that, and not that
 // all node IDs are held.
-func (m *machine) disputed(l sighting) bool {
-	if m.set.AllowClockAhead || !l.byStore {
+func (m *machine) disputed(s sighting) bool {
+	if m.set.AllowClockAhead || !s.byStore {
 		return false // a member that may claim ahead of the store leaves what others hold
 	}
-	if m.mayClaim(l) {
+	if m.mayClaim(s) {
 		m.pick()
 	}
 	return true
@@ -290,44 +290,44 @@ func (m *machine) listed(e event) {
 		m.fail(e.Err, 0)
 		return
 	}
-	l := m.evaluate(e.Keys, e.Values)
+	s := m.evaluate(e.Keys, e.Values)
 	if node, ok := m.absent(e.Keys); ok {
 		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: never}
 		m.place(&c, nodeRecord{})
 		if at := m.usableAt(c); at <= m.wall {
-			if m.mayClaim(l) {
+			if m.mayClaim(s) {
 				m.acquire(c)
 			}
 			return
 		} else {
-			l.pending = sooner(l.pending, at)
+			s.pending = sooner(s.pending, at)
 		}
 	}
-	if len(l.best) > 0 {
-		if !m.mayClaim(l) {
+	if len(s.best) > 0 {
+		if !m.mayClaim(s) {
 			return
 		}
-		alike := slices.IndexFunc(l.best, func(c candidate) bool { return c.rank != l.best[0].rank })
+		alike := slices.IndexFunc(s.best, func(c candidate) bool { return c.rank != s.best[0].rank })
 		if alike < 0 {
-			alike = len(l.best)
+			alike = len(s.best)
 		}
 		oldest := max(alike/8, min(alike, picks))
-		m.acquire(l.best[m.set.random()%uint64(oldest)])
+		m.acquire(s.best[m.set.random()%uint64(oldest)])
 		return
 	}
-	if err := m.clockBehind(l); err != nil {
+	if err := m.clockBehind(s); err != nil {
 		m.fail(err, 1000)
 		return
 	}
-	if m.disputed(l) {
+	if m.disputed(s) {
 		return
 	}
 	// This will not change for a while, and the records may be many: meanwhile,
 	// random picks find a node ID that was given back.
 	m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
-	m.listFree = l.free
+	m.listFree = s.free
 	m.droughts++
-	m.exhausted(l)
+	m.exhausted(s)
 }
 
 // absent returns a random node ID of the range that has no record.
@@ -359,10 +359,10 @@ func (m *machine) absent(keys []string) (uint64, bool) {
 }
 
 // exhausted records that no node ID is free.
-func (m *machine) exhausted(l sighting) {
-	free, ahead := sooner(l.free, l.pending), l.free == never && l.pending != never
-	if l.bad != nil && free == never {
-		m.fail(l.bad, 1000)
+func (m *machine) exhausted(s sighting) {
+	free, ahead := sooner(s.free, s.pending), s.free == never && s.pending != never
+	if s.bad != nil && free == never {
+		m.fail(s.bad, 1000)
 		return
 	}
 	m.fail(&ExhaustedError{Sequencer: m.set.Name, Nodes: Range{m.lo, m.hi}, Free: timeOf(free), Ahead: ahead, Fenced: ahead && free <= m.sequencer.Floor}, 0)
