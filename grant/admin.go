@@ -13,11 +13,11 @@ import (
 )
 
 // Create creates a sequencer, or creates a destroyed one again, and returns it.
-// If it already exists with the same configuration, nothing happens. If it was
-// moved to another store, the error matches ErrMoved. If it
-// exists with another one, the error is a *MismatchError. A destroyed sequencer
-// keeps its layout, so that new IDs never repeat old ones. A layout whose time
-// has ended is refused with an error that matches firn.ErrTimeOver.
+// If it already exists with the same configuration, nothing happens. If it
+// exists with another one, the error is a *MismatchError. If it was moved to
+// another store, the error matches ErrMoved. A destroyed sequencer keeps its
+// layout, so that new IDs never repeat old ones. A layout whose time has ended
+// is refused with an error that matches firn.ErrTimeOver.
 func Create(ctx context.Context, s Store, name string, c Config, now time.Time) (Info, error) {
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err

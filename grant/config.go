@@ -84,11 +84,10 @@ func newConfig(layout firn.Layout, window time.Duration) Config {
 }
 
 // DefaultConfig returns the configuration for a layout with defaults for
-// everything else: the layout's MaxAhead, and the store's window, or a longer one
-// if the layout requires it. If maxAhead or window is not nil, it replaces the
-// default. A longer maxAhead
-// alone also makes the window longer if necessary. The error is that of Check.
-// The store may be nil.
+// everything else: the layout's MaxAhead, and the store's window, or a longer
+// one if the layout requires it. If maxAhead or window is not nil, it replaces
+// the default. A longer maxAhead alone also makes the window longer if
+// necessary. The error is that of Check. The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
 	c := newConfig(layout, windowOf(s))
 	if maxAhead != nil {

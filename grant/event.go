@@ -36,8 +36,8 @@ type event struct {
 	Values  [][]byte // for actionGet (one), actionGetMany (one per key) and actionList; for eventWentBack, the configuration if it could be read
 	Keys    []string // for actionList: the keys of Values
 
-	// Only for an answer to Time: the store's clock showed a time in [Time,
-	// Time+Within] at this moment.
+	// Only for an answer to actionTime: the store's clock showed a time in
+	// [Time, Time+Within] at this moment.
 	Time, Within int64
 }
 

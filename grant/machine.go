@@ -119,7 +119,7 @@ type operation uint8
 
 const (
 	opNone         operation = iota
-	opConfig                 // read the configuration before picking a number
+	opConfig                 // read the configuration before picking a node ID
 	opTime                   // ask the store for its time
 	opPick                   // read some records
 	opList                   // read all records
@@ -302,7 +302,7 @@ func (m *machine) step(e event) []action {
 
 func (m *machine) do(a action) { m.out = append(m.out, a) }
 
-func (m *machine) alarm(i alarm) { m.do(action{Kind: actionAlarm, Alarm: i}) }
+func (m *machine) alarm(a alarm) { m.do(action{Kind: actionAlarm, Alarm: a}) }
 
 // request starts an operation.
 func (m *machine) request(op operation, a action) {

@@ -18,8 +18,8 @@ var (
 	ErrClosed = errors.New("sequencer: the sequencer is closed")
 
 	// ErrUnavailable means that the store did not answer in time, or refused the
-	// request, for example because its disk is full. Trying again
-	// later may help.
+	// request, for example because its disk is full. Trying again later may
+	// help.
 	ErrUnavailable = errors.New("sequencer: the store is unavailable")
 
 	// ErrNotYet is returned by TryNext if an ID first needs an answer of the
