@@ -560,7 +560,7 @@ func (c *emptying) windows(ctx context.Context, s Store, i Info, now int64) (wai
 			c.sure[key] = true
 			return nil
 		}
-		r.State, r.Nonce = flagClosing, newToken()
+		r.State, r.Nonce = nodeClosing, newToken()
 		next := r.encode()
 		switch applied, err := s.CAS(ctx, key, value, next); {
 		case err != nil:

@@ -86,7 +86,7 @@ func (m *machine) renew() {
 		return
 	}
 	m.probed = false
-	h.next, h.nextTo, h.nextUsed = m.node(flagHeld, until, h.carried()), until, m.used
+	h.next, h.nextTo, h.nextUsed = m.node(nodeHeld, until, h.carried()), until, m.used
 	m.request(opRenew, action{Kind: actionCAS, Key: h.key, Old: old, Next: h.next})
 }
 
@@ -122,7 +122,7 @@ func (m *machine) leave() {
 		return
 	}
 	h.release++
-	h.next = m.node(flagFree, m.mark(), h.carried())
+	h.next = m.node(nodeFree, m.mark(), h.carried())
 	m.request(opRelease, action{Kind: actionCAS, Key: h.key, Old: h.record, Next: h.next})
 }
 
@@ -318,12 +318,12 @@ func (m *machine) readBack(value, config []byte) {
 		if !h.sealed {
 			m.fail(err, 0)
 		}
-	case r.Owner != m.owner, r.From.time < h.from, r.State == flagFree && m.predates(r.Until, r.Nonce):
+	case r.Owner != m.owner, r.From.time < h.from, r.State == nodeFree && m.predates(r.Until, r.Nonce):
 		m.displaced(r, fenced)
-	case r.State != flagFree && r.Until < h.until && r.From.time == h.from:
-		h.closing = h.closing || r.State == flagClosing
+	case r.State != nodeFree && r.Until < h.until && r.From.time == h.from:
+		h.closing = h.closing || r.State == nodeClosing
 		m.foundOld(fenced) // a window never shrinks
-	case r.State == flagClosing && r.From.time == h.from:
+	case r.State == nodeClosing && r.From.time == h.from:
 		h.record, h.closing = value, true
 	default:
 		// A nonce that we never wrote: another process has our name.

@@ -187,7 +187,7 @@ func copyNode(ctx context.Context, s Store, key string, r nodeRecord) error {
 			}
 			next = merge(r, there)
 		}
-		next.State, next.Nonce = flagFree, newToken()
+		next.State, next.Nonce = nodeFree, newToken()
 		next.From, next.Over = maybe{}, over{}
 		return next.encode()
 	})

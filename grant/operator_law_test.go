@@ -94,14 +94,14 @@ func TestClosingLaw(t *testing.T) {
 			key := nodeKey("s", node, 15)
 			n := nodeRecord{Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
 			n.Wall = now + pickOne[int64](random, 0, -longest-1, -longest, 1-longest, longest, longest+1)
-			n.State = pickOne(random, flagHeld, flagClosing, flagFree)
+			n.State = pickOne(random, nodeHeld, nodeClosing, nodeFree)
 			n.From, n.Over = maybe{n.Until - random.Int64N(9), true}, over{n.Until - 9, "m"} // carried on
 			ours := random.IntN(3) == 0                                                      // this operation wrote it, or its predecessor
 			if ours {
 				done.records[key] = n.encode()
-				if n.State == flagFree {
+				if n.State == nodeFree {
 					was := n
-					was.State, was.Nonce, was.Owner = flagClosing, "before", pickOne(random, n.Owner, "b")
+					was.State, was.Nonce, was.Owner = nodeClosing, "before", pickOne(random, n.Owner, "b")
 					done.records[key] = was.encode()
 					ours = was.Owner == n.Owner
 				}
@@ -115,10 +115,10 @@ func TestClosingLaw(t *testing.T) {
 				continue // it has ended
 			}
 			switch {
-			case n.State == flagFree && n.Owner == "" && max(now-n.Wall, n.Wall-now) <= longest:
+			case n.State == nodeFree && n.Owner == "" && max(now-n.Wall, n.Wall-now) <= longest:
 				waits = append(waits, node)
 				continue
-			case n.State == flagFree:
+			case n.State == nodeFree:
 				// Its owner gave it back after finding what this operation
 				// wrote.
 				was, err := decodeNode(key, done.records[key])
@@ -171,7 +171,7 @@ func TestClosingLaw(t *testing.T) {
 			was, _ := decodeNode(key, before[key])
 			is, err := decodeNode(key, s.values[key])
 			if slices.Contains(writes, key) {
-				was.State, was.Nonce = flagClosing, is.Nonce
+				was.State, was.Nonce = nodeClosing, is.Nonce
 			}
 			if err != nil || is != was {
 				t.Fatalf("%s: %s is %+v, want %+v", what, key, is, was)
@@ -206,7 +206,7 @@ func TestClosingLaw(t *testing.T) {
 func TestForeignKeys(t *testing.T) { synctest.Test(t, testForeignKeys) }
 
 func testForeignKeys(t *testing.T) {
-	held := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
+	held := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: nodeHeld}
 	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
 	s, _ := sequencerStore(nil)
 	maps.Copy(s.values, foreign)
@@ -246,7 +246,7 @@ func testForeignKeys(t *testing.T) {
 // newer version.
 func TestRepairRaces(t *testing.T) {
 	key := nodeKey("s", 3, 15)
-	ahead := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: flagHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
+	ahead := nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: nodeHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
 	limit := int64(rigTime + 50 + 2*6000)
 	for name, tt := range map[string]struct {
 		floor   int64
@@ -393,16 +393,16 @@ func TestDestroyWrites(t *testing.T) {
 		time.Sleep(time.Until(time.UnixMilli(rigTime)))
 		s, _ := sequencerStore(nil)
 		key := nodeKey("s", 3, 15)
-		s.values[key] = nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 6000, Wall: rigTime, State: flagHeld}.encode()
+		s.values[key] = nodeRecord{Nonce: "n", Owner: "a", Until: rigTime + 6000, Wall: rigTime, State: nodeHeld}.encode()
 		go func() {
 			time.Sleep(5400 * time.Millisecond) // its owner
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			n, err := decodeNode(key, s.values[key])
-			if err != nil || n.State != flagClosing {
+			if err != nil || n.State != nodeClosing {
 				t.Errorf("node ID 3 is %+v, %v", n, err)
 			}
-			n.State, n.Nonce, n.Until = flagFree, "released", rigTime+1
+			n.State, n.Nonce, n.Until = nodeFree, "released", rigTime+1
 			s.values[key] = n.encode()
 		}()
 		if _, err := Destroy(t.Context(), s, "s", nil); err != nil {

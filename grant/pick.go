@@ -385,7 +385,7 @@ func (m *machine) acquire(c candidate) {
 func (m *machine) writeClaim() {
 	c := m.claim
 	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
-	c.next = m.node(flagHeld, c.until, c.carried())
+	c.next = m.node(nodeHeld, c.until, c.carried())
 	c.retry = false
 	m.request(opAcquire, action{Kind: actionCAS, Key: c.key, Old: c.old, Next: c.next})
 }
@@ -506,7 +506,7 @@ func (m *machine) drop() {
 	if !c.applied {
 		old = c.old
 	}
-	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(flagFree, c.from, c.carried())})
+	m.request(opDrop, action{Kind: actionCAS, Key: c.key, Old: old, Next: m.node(nodeFree, c.from, c.carried())})
 }
 
 // someKeys returns the keys of up to n different random node IDs of the range.

@@ -34,7 +34,7 @@ func judge(node uint64, n *nodeRecord, c configRecord, now, used int64, known, o
 		j.mark, gapFrom = n.Until, n.Until
 		j.gap, j.spoiled = n.Gap, n.Spoiled
 		j.rank = 1
-		if n.State != flagFree {
+		if n.State != nodeFree {
 			j.rank = 2
 			if n.Until >= now || known && !off && n.Until >= store {
 				j.rank = -1
@@ -116,7 +116,7 @@ func TestLookLaw(t *testing.T) {
 			default:
 				n = &nodeRecord{
 					Nonce: "n", Owner: pickOne(random, "us", "them", ""), Until: near(), Wall: near(),
-					State: pickOne(random, flagHeld, flagClosing, flagFree), Host: "h",
+					State: pickOne(random, nodeHeld, nodeClosing, nodeFree), Host: "h",
 				}
 				if from, to := near(), near(); random.IntN(2) == 0 && from < to && to <= n.Until {
 					n.Gap = span{from, to}
@@ -137,7 +137,7 @@ func TestLookLaw(t *testing.T) {
 				want.bad = ErrDamaged
 				continue
 			}
-			held := n != nil && n.State != flagFree
+			held := n != nil && n.State != nodeFree
 			if held && n.Owner != "us" {
 				others++
 			}
@@ -261,9 +261,9 @@ func TestListedLaw(t *testing.T) {
 		e := event{}
 		for node := range uint64(size) {
 			// The least recently used is the last one.
-			state := flagHeld
+			state := nodeHeld
 			if node >= uint64(size-free) {
-				state = flagFree
+				state = nodeFree
 			}
 			e.Keys = append(e.Keys, r.key(node))
 			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until = state, r.wall-100_000-int64(node) }))
@@ -341,7 +341,7 @@ func TestDisputed(t *testing.T) {
 	r := newRig(t, 1, nil)
 	a := r.pickable()
 	r.storeSays(20_000, 20_000)
-	lapsed := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall-1000, r.wall-7000 })
+	lapsed := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall-1000, r.wall-7000 })
 	r.answer(event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
 	if err := r.m.Status().Err; !errors.Is(err, ErrClockAhead) || errors.Is(err, ErrNodesExhausted) {
 		t.Errorf("%v", err)
@@ -365,7 +365,7 @@ func TestDroughts(t *testing.T) {
 		r := newRig(t, 1, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
 		e := event{Keys: []string{r.key(0), r.key(1)}}
 		for i := range e.Keys {
-			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+int64(i)+5, r.wall }))
+			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall+int64(i)+5, r.wall }))
 		}
 		for n := range 16 {
 			r.m.rounds = 2
@@ -406,7 +406,7 @@ func TestRounds(t *testing.T) {
 		if tt.none {
 			r.m.listFree = never
 		}
-		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+5, r.wall })
+		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = nodeHeld, r.wall+5, r.wall })
 		r.m.set.random = rand.New(rand.NewPCG(1, 1)).Uint64
 		r.m.pick()
 		var sizes []int
@@ -508,7 +508,7 @@ func TestClaimWrites(t *testing.T) {
 		r.answer(e)
 		a := r.asks(actionCAS)
 		n := r.read(a.Next)
-		if string(a.Old) != string(record) || n.Until != r.wall+tt.to || n.State != flagHeld || n.Owner != "us" || n.Wall != r.wall || n.Host != "h" || len(n.Nonce) != 32 {
+		if string(a.Old) != string(record) || n.Until != r.wall+tt.to || n.State != nodeHeld || n.Owner != "us" || n.Wall != r.wall || n.Host != "h" || len(n.Nonce) != 32 {
 			t.Errorf("%s: %+v over %s, want until %d", tt.name, n, a.Old, tt.to)
 		}
 		r.answer(event{Applied: true})
@@ -526,7 +526,7 @@ func TestClaimWrites(t *testing.T) {
 		}
 		r.step(event{Kind: eventRelease})
 		r.step(event{Kind: eventSealed})
-		if given := r.read(r.asks(actionCAS).Next); given.Gap != n.Gap || given.Spoiled != n.Spoiled || given.From != n.From || given.Over != n.Over || given.State != flagFree {
+		if given := r.read(r.asks(actionCAS).Next); given.Gap != n.Gap || given.Spoiled != n.Spoiled || given.From != n.From || given.Over != n.Over || given.State != nodeFree {
 			t.Errorf("%s: %+v is given back as %+v", tt.name, n, given)
 		}
 	}

@@ -232,9 +232,9 @@ func printable(text string, most int) bool {
 
 // The states of a node record.
 const (
-	flagHeld    = "held"    // its owner may use it until the mark
-	flagClosing = "closing" // as held, but its owner can no longer extend it
-	flagFree    = "free"    // given back, fenced or repaired
+	nodeHeld    = "held"    // its owner may use it until the mark
+	nodeClosing = "closing" // as held, but its owner can no longer extend it
+	nodeFree    = "free"    // given back, fenced or repaired
 )
 
 // A nodeRecord is the record of one node ID. Times are Unix milliseconds. The
@@ -322,22 +322,22 @@ func (r nodeRecord) encode() []byte {
 }
 
 // held reports whether the owner may use the node ID until the mark.
-func (r nodeRecord) held() bool { return r.State != flagFree }
+func (r nodeRecord) held() bool { return r.State != nodeFree }
 
 // takenAway reports whether a fence or a repair freed it. Its owner, if it had
 // one, may use the node ID until it learns of that, or until its window ends.
-func (r nodeRecord) takenAway() bool { return r.State == flagFree && r.Owner == "" }
+func (r nodeRecord) takenAway() bool { return r.State == nodeFree && r.Owner == "" }
 
 // takeAway takes the node ID away from its owner, for a fence or a repair.
 func (r *nodeRecord) takeAway(now int64) {
-	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", flagFree, now
+	r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", nodeFree, now
 	r.From, r.Over = maybe{}, over{}
 }
 
 func (r nodeRecord) info(node uint64) NodeInfo {
 	return NodeInfo{
 		Node: node, Owner: r.Owner, Host: r.Host, Until: timeOf(r.Until), Wall: timeOf(r.Wall),
-		Held: r.held(), Closing: r.State == flagClosing,
+		Held: r.held(), Closing: r.State == nodeClosing,
 	}
 }
 
@@ -373,7 +373,7 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		*s.to = *s.from
 	}
 	switch {
-	case r.State != flagHeld && r.State != flagClosing && r.State != flagFree:
+	case r.State != nodeHeld && r.State != nodeClosing && r.State != nodeFree:
 		return r, damaged(key, fmt.Sprintf("state is %q", r.State))
 	case r.Nonce == "":
 		return r, damaged(key, "it has no nonce")

@@ -70,7 +70,7 @@ func TestNodeRecordLaw(t *testing.T) {
 		slices.Sort(times)
 		record := nodeRecord{
 			Nonce: "n", Owner: []string{"", "o"}[r.IntN(2)], Host: "h", Wall: someTime(r),
-			State: []string{flagHeld, flagClosing, flagFree}[r.IntN(3)], Until: times[3],
+			State: []string{nodeHeld, nodeClosing, nodeFree}[r.IntN(3)], Until: times[3],
 		}
 		if r.IntN(2) == 0 {
 			record.From = maybe{times[2], true}
@@ -105,7 +105,7 @@ func TestNodeRecordLaw(t *testing.T) {
 		info := record.info(7)
 		if info != (NodeInfo{
 			Node: 7, Owner: record.Owner, Host: "h", Until: timeOf(record.Until), Wall: timeOf(record.Wall),
-			Held: record.State != flagFree, Closing: record.State == flagClosing,
+			Held: record.State != nodeFree, Closing: record.State == nodeClosing,
 		}) {
 			t.Errorf("%s: %+v", text, info)
 		}
@@ -311,7 +311,7 @@ func testConfig(t testing.TB) Config {
 func FuzzRecords(f *testing.F) {
 	c := newConfigRecord(testConfig(f))
 	f.Add(c.encode())
-	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: flagHeld}).encode())
+	f.Add((nodeRecord{Nonce: "n", Owner: "o", Until: 7, State: nodeHeld}).encode())
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if r, err := decodeConfig("k", value); err == nil {

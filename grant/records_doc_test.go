@@ -84,7 +84,7 @@ func checkRecords(t *testing.T, page string) {
 			t.Errorf("the page has no record of kind %q", kind)
 		}
 	}
-	for _, state := range []string{flagHeld, flagClosing, flagFree} {
+	for _, state := range []string{nodeHeld, nodeClosing, nodeFree} {
 		if !states[state] {
 			t.Errorf("the page has no record that is %s", state)
 		}

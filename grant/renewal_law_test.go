@@ -50,30 +50,30 @@ func TestReadBackLaw(t *testing.T) {
 		{"an earlier one", func(n *nodeRecord) { n.Nonce = "" }, 0, frozen},
 		{"an earlier one, and fenced", func(n *nodeRecord) { n.Nonce = "" }, end + 9000, losing},
 
-		{"ours, closing", func(n *nodeRecord) { n.State = flagClosing }, 0, result{phase: Leaving, seals: true}},
-		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = flagClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: alarmRolledBack, seals: true, err: ErrRolledBack}},
+		{"ours, closing", func(n *nodeRecord) { n.State = nodeClosing }, 0, result{phase: Leaving, seals: true}},
+		{"ours, closing and shorter", func(n *nodeRecord) { n.State, n.Until = nodeClosing, n.Until-1 }, 0, result{phase: Leaving, alarm: alarmRolledBack, seals: true, err: ErrRolledBack}},
 		{"ours, held and shorter", func(n *nodeRecord) { n.Until-- }, 0, frozen},
 		{"ours, held and no shorter", func(n *nodeRecord) {}, 0, cloned},
 		{"ours, held and longer", func(n *nodeRecord) { n.Until += 9; n.Wall = n.Until + 1 }, 0, cloned},
 		{"ours, and fenced since", func(n *nodeRecord) {}, end + 9000, cloned},
-		{"ours, closing, of a later grant of a copy", func(n *nodeRecord) { n.From.time++; n.State = flagClosing }, 0, cloned},
+		{"ours, closing, of a later grant of a copy", func(n *nodeRecord) { n.From.time++; n.State = nodeClosing }, 0, cloned},
 		{"ours, of a later grant of a copy", func(n *nodeRecord) { n.From.time++; n.Until-- }, 0, cloned},
 		{"ours, of an earlier grant", func(n *nodeRecord) { n.From.time--; n.Until = rigTime }, 0, wentBack(0)},
-		{"ours, given back by a copy", func(n *nodeRecord) { n.State, n.Until = flagFree, rigTime+1000 }, 0, cloned},
-		{"ours, given back below what was used before", func(n *nodeRecord) { n.State, n.Until = flagFree, rigTime+999 }, 0, wentBack(999)},
+		{"ours, given back by a copy", func(n *nodeRecord) { n.State, n.Until = nodeFree, rigTime+1000 }, 0, cloned},
+		{"ours, given back below what was used before", func(n *nodeRecord) { n.State, n.Until = nodeFree, rigTime+999 }, 0, wentBack(999)},
 
 		{"of another, behind our window", by(end+1000, end+9000, after), 0, taken},
-		{"of another, behind our window, given back", func(n *nodeRecord) { by(end+1000, end+1000, after)(n); n.State = flagFree }, 0, taken},
-		{"of another, closing", func(n *nodeRecord) { by(end+1000, end+9000, after)(n); n.State = flagClosing }, 0, taken},
+		{"of another, behind our window, given back", func(n *nodeRecord) { by(end+1000, end+1000, after)(n); n.State = nodeFree }, 0, taken},
+		{"of another, closing", func(n *nodeRecord) { by(end+1000, end+9000, after)(n); n.State = nodeClosing }, 0, taken},
 		{"of another, and its clock is not past our window", func(n *nodeRecord) { by(end+1000, end+9000, after)(n); n.Wall = rigTime }, 0, taken},
 		{"of another, and its clock is past our window", func(n *nodeRecord) { by(end+999, end+9000, after)(n); n.Wall = n.Until }, 0, doubt(end + 999)},
 		{"of another, after a copy gave it back", by(1500, end+9000, after), 0, doubt(1500)},
-		{"of another, given back", func(n *nodeRecord) { by(1500, 2000, after)(n); n.State = flagFree }, 0, doubt(1500)},
+		{"of another, given back", func(n *nodeRecord) { by(1500, 2000, after)(n); n.State = nodeFree }, 0, doubt(1500)},
 		{"of another, over our last record but one", by(end, end+9000, over{rigTime + end, "first"}), 0, wentBack(end)},
 		{"of another, over what we claimed", by(1500, end+9000, over{rigTime + 1500, "base"}), 0, wentBack(1500)},
 		{"of another, over what was there before", by(1500, end+9000, over{rigTime + 999, "unknown"}), 0, wentBack(1500)},
 		{"of another, over no record", by(1500, end+9000, over{}), 0, wentBack(1500)},
-		{"of another, given back below what was used before", func(n *nodeRecord) { by(500, 999, after)(n); n.State = flagFree }, 0, wentBack(500)},
+		{"of another, given back below what was used before", func(n *nodeRecord) { by(500, 999, after)(n); n.State = nodeFree }, 0, wentBack(500)},
 		{"of another, without its beginning", func(n *nodeRecord) { by(0, end+9000, after)(n); n.From = maybe{} }, 0, doubt(0)},
 		{"of another, and fenced since", by(1500, end+9000, after), end + 9000, result{phase: Leaving, alarm: alarmFenced, from: 1500, until: end + 1000, seals: true}},
 		{"of another, and fenced within our window", by(1500, end+9000, after), 1000, result{phase: Leaving, alarm: alarmFenced, from: 1000, until: end + 1000, seals: true}},
@@ -177,7 +177,7 @@ func TestReadBackLaw(t *testing.T) {
 			switch {
 			case tt.name == "ours, closing":
 				a := r.asks(actionCAS)
-				if n := r.read(a.Next); string(a.Old) != string(value) || n.State != flagFree || n.Until != r.used {
+				if n := r.read(a.Next); string(a.Old) != string(value) || n.State != nodeFree || n.Until != r.used {
 					t.Errorf("%s: it writes %s over %s", tt.name, a.Next, a.Old)
 				}
 			case r.m.frozen:

@@ -53,7 +53,7 @@ func (r *rig) key(node uint64) string { return r.m.key(node) }
 
 // record returns a record as other members write it.
 func (r *rig) record(change func(*nodeRecord)) []byte {
-	n := nodeRecord{Nonce: "n", Owner: "them", Until: r.wall - 60_000, Wall: r.wall - 66_000, State: flagFree, Host: "h"}
+	n := nodeRecord{Nonce: "n", Owner: "them", Until: r.wall - 60_000, Wall: r.wall - 66_000, State: nodeFree, Host: "h"}
 	if change != nil {
 		change(&n)
 	}
