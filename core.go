@@ -29,7 +29,7 @@ type core struct {
 	watch    freshness.Watch
 	maxAhead time.Duration
 	maxLag   time.Duration
-	lastTick uint64 // exclusive: the first tick that the layout, or the word, cannot hold
+	endTick  uint64 // exclusive: the first tick that the layout, or the word, cannot hold
 	even     uint64 // see Options.EvenLowBits: 2^K, or 0
 
 	// maxAhead in whole ticks and nanoseconds
@@ -141,15 +141,15 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	c.changed = make(chan struct{})
 
 	if int(layout.timeBits)+int(layout.seqBits) < 63 {
-		c.lastTick = 1 << layout.timeBits
+		c.endTick = 1 << layout.timeBits
 	} else {
 		// One tick less than fits, so that no limit reaches the bit sealed.
-		c.lastTick = 1<<(63-layout.seqBits) - 1
+		c.endTick = 1<<(63-layout.seqBits) - 1
 		if cutsReversed(&layout) {
 			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a reversed time must fit as a whole: use at most %d bits of time and sequence",
 				layout, 63)
 		}
-		end, err := layout.timeOf(c.lastTick)
+		end, err := layout.timeOf(c.endTick)
 		if err == nil && end.Before(horizon) && end.Before(layout.Last()) {
 			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d bits of sequence leave %d for ticks of %v, which end in %d",
 				layout, layout.seqBits, 63-layout.seqBits, layout.unit, end.Year())
@@ -182,11 +182,11 @@ func (c *core) newTerm(g Grant) (*term, error) {
 		case where < 0:
 			tick = 0
 		case where > 0:
-			tick = c.lastTick
+			tick = c.endTick
 		case rest > 0:
 			tick++
 		}
-		first = min(tick, c.lastTick) << c.layout.seqBits
+		first = min(tick, c.endTick) << c.layout.seqBits
 		if first == 0 && t.composer.base.isZero() {
 			first = 1 // slot 0 would give the ID 0, which means no ID
 		}
@@ -198,7 +198,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 
 // limit returns the exclusive slot at which a grant with this end ends.
 func (c *core) limit(until time.Time) uint64 {
-	tick := c.lastTick
+	tick := c.endTick
 	if !until.IsZero() {
 		switch n, _, where := c.layout.tickAt(until); {
 		case where < 0:
@@ -267,7 +267,7 @@ func (c *core) reference(v *view) (r reading, ok bool) {
 		return r, false
 	}
 	r, err := c.clock.reading(ref)
-	return r, err == nil && r.tick < c.lastTick
+	return r, err == nil && r.tick < c.endTick
 }
 
 // readClock reads the clock, and the counter before and after it.
@@ -286,7 +286,7 @@ func (c *core) readClock(v *view) (err error) {
 // aheadSlot returns the exclusive end of the slots that the clock and MaxAhead
 // allow.
 func (c *core) aheadSlot(now reading) uint64 {
-	return (min(c.aheadTick(now), c.lastTick-1) + 1) << c.layout.seqBits
+	return (min(c.aheadTick(now), c.endTick-1) + 1) << c.layout.seqBits
 }
 
 // aheadTick returns the last tick that the clock and MaxAhead allow.
@@ -440,7 +440,7 @@ func (c *core) slotFor(v view, w *waiter) (slot uint64, err error) {
 }
 
 // clockSlot returns the first slot of the clock's tick.
-func (c *core) clockSlot(v view) uint64 { return min(v.now.tick, c.lastTick) << c.layout.seqBits }
+func (c *core) clockSlot(v view) uint64 { return min(v.now.tick, c.endTick) << c.layout.seqBits }
 
 // tooLarge returns the error for a batch that a static grant does not allow.
 func (c *core) tooLarge(t *term, n uint64) error {
@@ -495,7 +495,7 @@ func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err 
 
 // over returns the reason why no slot at or above the limit is available.
 func (c *core) over(v view) error {
-	if v.limit == c.lastTick<<c.layout.seqBits {
+	if v.limit == c.endTick<<c.layout.seqBits {
 		return ErrTimeOver
 	}
 	return ErrGrantOver

@@ -204,7 +204,7 @@ func runScript(t *testing.T, l firn.Layout, script []byte) {
 	// near returns a time close to the clock, the next slot, the end of the
 	// grant or the layout's ends.
 	near := func() time.Time {
-		bases := []uint64{tickNow(), s.next >> m.width("seq"), s.limit >> m.width("seq"), 0, s.lastTick}
+		bases := []uint64{tickNow(), s.next >> m.width("seq"), s.limit >> m.width("seq"), 0, s.endTick}
 		kind, by := read(), read()
 		if kind == 255 { // so far away that 64 bits cannot count fine ticks until then
 			return time.Date(1_000_000, 1, 1, 0, 0, 0, 0, time.UTC)

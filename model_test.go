@@ -489,19 +489,19 @@ type slotModel struct {
 	*bitModel
 	ahead, lag time.Duration
 
-	lastTick uint64 // exclusive
-	node     uint64
-	static   bool
-	begun    bool   // a static term knows its beginning
-	start    uint64 // beginning of a static grant
-	first    uint64 // the first slot that may be used
-	next     uint64 // the first unused slot
-	limit    uint64 // exclusive
-	floor    uint64 // what earlier terms have used, to the end of the tick
-	debt     bool   // the last slot was reserved beyond what the clock allowed
-	debtNow  uint64 // the clock's tick then
-	made     uint64
-	sealed   bool
+	endTick uint64 // exclusive
+	node    uint64
+	static  bool
+	begun   bool   // a static term knows its beginning
+	start   uint64 // beginning of a static grant
+	first   uint64 // the first slot that may be used
+	next    uint64 // the first unused slot
+	limit   uint64 // exclusive
+	floor   uint64 // what earlier terms have used, to the end of the tick
+	debt    bool   // the last slot was reserved beyond what the clock allowed
+	debtNow uint64 // the clock's tick then
+	made    uint64
+	sealed  bool
 }
 
 // An outcome is what a call should do.
@@ -523,9 +523,9 @@ func newSlotModel(m *bitModel, grant firn.Grant, o firn.Options) *slotModel {
 		s.lag = 10 * time.Second
 	}
 	time, seq := m.width("time"), m.width("seq")
-	s.lastTick = 1 << time
+	s.endTick = 1 << time
 	if time+seq >= 63 {
-		s.lastTick = 1<<(63-seq) - 1
+		s.endTick = 1<<(63-seq) - 1
 	}
 	s.begin(grant)
 	return s
@@ -557,15 +557,15 @@ func (s *slotModel) clamp(tick *big.Int) uint64 {
 	case tick.Sign() < 0:
 		return 0
 	case !tick.IsUint64():
-		return s.lastTick
+		return s.endTick
 	}
-	return min(tick.Uint64(), s.lastTick)
+	return min(tick.Uint64(), s.endTick)
 }
 
 // end returns where a grant until this time ends.
 func (s *slotModel) end(until time.Time) uint64 {
 	if until.IsZero() {
-		return s.lastTick << s.width("seq")
+		return s.endTick << s.width("seq")
 	}
 	tick, _ := s.tickAt(until)
 	return s.clamp(tick) << s.width("seq")
@@ -581,7 +581,7 @@ func (s *slotModel) view(now time.Time) (slot, allowed uint64, o outcome) {
 	if tick.Sign() < 0 {
 		return 0, 0, outcome{err: firn.ErrBeforeEpoch, wait: s.timeOf(0).Sub(now)}
 	}
-	allowed = (min(s.clamp(s.aheadTick(now)), s.lastTick-1) + 1) << s.width("seq")
+	allowed = (min(s.clamp(s.aheadTick(now)), s.endTick-1) + 1) << s.width("seq")
 	if s.static && !s.begun {
 		s.next = max(s.first, allowed)
 		s.begun = s.next < s.limit
@@ -599,7 +599,7 @@ func (s *slotModel) aheadTick(now time.Time) *big.Int {
 }
 
 func (s *slotModel) over() outcome {
-	if s.limit == s.lastTick<<s.width("seq") {
+	if s.limit == s.endTick<<s.width("seq") {
 		return outcome{err: firn.ErrTimeOver}
 	}
 	return outcome{err: firn.ErrGrantOver}
