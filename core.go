@@ -54,52 +54,6 @@ type core struct {
 	reported uint64        // number of IDs at the last call of Stats
 }
 
-// Options configure a generator. A nil pointer means the defaults.
-type Options struct {
-	// Now is the clock. If it is nil, the generator uses the system's wall
-	// clock, and reads it again when the last reading is 50 µs old, or half a
-	// tick if that is less. A clock given here is called every time, by
-	// multiple goroutines concurrently, and may jump in any direction: IDs stay
-	// unique.
-	Now func() time.Time
-
-	// MaxAhead is how far the time of IDs may run ahead of the clock in a
-	// burst. It is taken literally, even in &Options{}: 0 means never ahead, so
-	// when the sequence of a tick is used up, the next ID waits for the next
-	// tick. With nil Options, it is 5 ms if the generator is made with a static
-	// grant, and otherwise the layout's MaxAhead. It cannot be negative.
-	MaxAhead time.Duration
-
-	// MaxLag is how far the clock may go back, beyond MaxAhead, with Next still
-	// waiting for it to catch up. If it goes back further, Next fails at once
-	// with a *ClockError, as TryNext does for any step back beyond MaxAhead. 0
-	// means 10 seconds.
-	MaxLag time.Duration
-
-	// EvenLowBits is the number K of low bits of IDs that are evenly
-	// distributed even if few IDs are made: the first IDs of a tick begin at a
-	// random sequence number below 2^K, and not at 0, unless the tick would then
-	// be too short for the IDs of the call. The numbers below are skipped. 0
-	// means off. It is an error if the lowest bits of the layout are not the
-	// sequence, or if the sequence has less than K+2 bits.
-	EvenLowBits int
-}
-
-// defaultMaxLag is used if Options.MaxLag is 0. NTP steps of a running machine
-// are smaller, and a longer wait should be reported to the caller.
-const defaultMaxLag = 10 * time.Second
-
-// staticAhead is MaxAhead for a static grant with nil Options. A generator
-// starts this far ahead of its reference, so the layout's value would show in
-// the times of its IDs. It is enough to make IDs at full speed, although the
-// system wakes waiting calls a little late.
-const staticAhead = 5 * time.Millisecond
-
-// staticSpan is the maximum time that a batch may span under a static grant,
-// which has no end to bound it: the usual length of a sequencer's window. A
-// batch that MaxAhead allows at once may be larger.
-const staticSpan = time.Minute
-
 // horizon is the time that a generator's 63-bit word must reach, unless the
 // layout ends earlier: the latest time in int64 nanoseconds since 1970.
 var horizon = time.Unix(0, math.MaxInt64)
